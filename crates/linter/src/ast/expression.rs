@@ -1,0 +1,228 @@
+//! Scalar expressions.
+
+use super::{Literal, Query, TypeName};
+use crate::source::TextRange;
+use smol_str::SmolStr;
+
+/// A scalar expression.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Expr {
+    pub kind: ExprKind,
+    pub range: TextRange,
+}
+
+/// What an expression is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ExprKind {
+    /// `a`, `t.a`, `s.t.a`.
+    Column(Vec<SmolStr>),
+    /// `*` or `t.*`: the qualifier.
+    Star(Vec<SmolStr>),
+    Literal(Literal),
+    /// `$1`, or a PL/pgSQL variable.
+    Parameter(u32),
+    Call(Box<FunctionCall>),
+    /// An operator with one operand (prefix) or two.
+    Operator {
+        schema: Option<SmolStr>,
+        operator: SmolStr,
+        form: OperatorForm,
+        operands: Vec<Expr>,
+    },
+    Cast {
+        operand: Box<Expr>,
+        target: TypeName,
+    },
+    And(Vec<Expr>),
+    Or(Vec<Expr>),
+    Not(Box<Expr>),
+    IsNull {
+        operand: Box<Expr>,
+        negated: bool,
+    },
+    /// `IS [NOT] TRUE | FALSE | UNKNOWN`.
+    BooleanTest {
+        operand: Box<Expr>,
+        test: BooleanTest,
+    },
+    Case {
+        operand: Option<Box<Expr>>,
+        branches: Vec<(Expr, Expr)>,
+        otherwise: Option<Box<Expr>>,
+    },
+    Coalesce(Vec<Expr>),
+    /// GREATEST and LEAST.
+    MinMax(Vec<Expr>),
+    Array(Vec<Expr>),
+    Row(Vec<Expr>),
+    Subquery {
+        kind: SubqueryKind,
+        /// The left side of IN, ANY and ALL.
+        test: Option<Box<Expr>>,
+        query: Box<Query>,
+    },
+    Collate {
+        operand: Box<Expr>,
+        collation: SmolStr,
+    },
+    /// CURRENT_DATE, CURRENT_TIMESTAMP, CURRENT_USER and their like, in lower case.
+    SqlValue(SmolStr),
+    /// `expr.field`, `expr[1]`, `expr[1:2]`.
+    Indirection {
+        operand: Box<Expr>,
+        steps: Vec<IndirectionStep>,
+    },
+    /// DEFAULT in VALUES or SET.
+    Default,
+    /// XML and JSON constructors, GROUPING, CURRENT OF and the like: name of the node and its operands.
+    Other(&'static str, Vec<Expr>),
+}
+
+/// A function call, aggregate or window function.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FunctionCall {
+    pub schema: Option<SmolStr>,
+    pub name: SmolStr,
+    pub arguments: Vec<Argument>,
+    /// `count(*)`.
+    pub star: bool,
+    pub distinct: bool,
+    pub variadic: bool,
+    pub filter: Option<Expr>,
+    pub order_by: Vec<Expr>,
+    /// Has an OVER clause; partition and order expressions of it.
+    pub window: Option<Vec<Expr>>,
+    pub name_range: TextRange,
+}
+
+/// An argument, possibly by name (`f(a => 1)`).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Argument {
+    pub name: Option<SmolStr>,
+    pub value: Expr,
+}
+
+/// The syntax around an operator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OperatorForm {
+    Plain,
+    /// `x = ANY (array)`.
+    AnyArray,
+    /// `x = ALL (array)`.
+    AllArray,
+    /// `IS DISTINCT FROM`; operator `=`.
+    Distinct,
+    /// `IS NOT DISTINCT FROM`; operator `=`.
+    NotDistinct,
+    NullIf,
+    /// `x IN (a, b)` and `NOT IN` (operator `<>`): first operand is x.
+    In,
+    /// LIKE, ILIKE, SIMILAR TO: operator `~~`, `~~*`, `~`, negated with `!`.
+    Like,
+    /// `[NOT] BETWEEN [SYMMETRIC]`: three operands.
+    Between,
+    NotBetween,
+}
+
+/// The test of `IS [NOT] TRUE | FALSE | UNKNOWN`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BooleanTest {
+    True,
+    NotTrue,
+    False,
+    NotFalse,
+    Unknown,
+    NotUnknown,
+}
+
+/// How a subquery is used in an expression.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SubqueryKind {
+    Exists,
+    /// `IN (SELECT ...)`, `= ANY (SELECT ...)`.
+    Any,
+    All,
+    Scalar,
+    Array,
+}
+
+/// One step of [`ExprKind::Indirection`].
+#[derive(Debug, Clone, PartialEq)]
+pub enum IndirectionStep {
+    Field(SmolStr),
+    AllFields,
+    Subscript(Option<Expr>),
+    Slice(Option<Expr>, Option<Expr>),
+}
+
+impl Expr {
+    /// Calls `visit` on every direct operand (not into subqueries).
+    pub fn for_each_child<'a>(&'a self, mut visit: impl FnMut(&'a Self)) {
+        match &self.kind {
+            ExprKind::Column(_)
+            | ExprKind::Star(_)
+            | ExprKind::Literal(_)
+            | ExprKind::Parameter(_)
+            | ExprKind::SqlValue(_)
+            | ExprKind::Default => {}
+            ExprKind::Call(call) => {
+                call.arguments.iter().for_each(|argument| visit(&argument.value));
+                call.filter.iter().for_each(&mut visit);
+                call.order_by.iter().for_each(&mut visit);
+                call.window.iter().flatten().for_each(&mut visit);
+            }
+            ExprKind::Operator { operands: list, .. }
+            | ExprKind::And(list)
+            | ExprKind::Or(list)
+            | ExprKind::Coalesce(list)
+            | ExprKind::MinMax(list)
+            | ExprKind::Array(list)
+            | ExprKind::Row(list)
+            | ExprKind::Other(_, list) => list.iter().for_each(visit),
+            ExprKind::Cast { operand, .. }
+            | ExprKind::Not(operand)
+            | ExprKind::IsNull { operand, .. }
+            | ExprKind::BooleanTest { operand, .. }
+            | ExprKind::Collate { operand, .. } => visit(operand),
+            ExprKind::Case { operand, branches, otherwise } => {
+                operand.iter().for_each(|operand| visit(operand));
+                for (condition, result) in branches {
+                    visit(condition);
+                    visit(result);
+                }
+                otherwise.iter().for_each(|otherwise| visit(otherwise));
+            }
+            ExprKind::Subquery { test, .. } => test.iter().for_each(|test| visit(test)),
+            ExprKind::Indirection { operand, steps } => {
+                visit(operand);
+                for step in steps {
+                    match step {
+                        IndirectionStep::Subscript(index) => index.iter().for_each(&mut visit),
+                        IndirectionStep::Slice(from, to) => from.iter().chain(to).for_each(&mut visit),
+                        IndirectionStep::Field(_) | IndirectionStep::AllFields => {}
+                    }
+                }
+            }
+        }
+    }
+
+    /// Calls `visit` on this expression and everything below it (not into subqueries).
+    pub fn walk<'a>(&'a self, visit: &mut impl FnMut(&'a Self)) {
+        visit(self);
+        let mut children = Vec::new();
+        self.for_each_child(|child| children.push(child));
+        for child in children {
+            child.walk(visit);
+        }
+    }
+}
+
+impl Expr {
+    /// The name where the expression is a column without qualifier.
+    pub fn as_column(&self) -> Option<&SmolStr> {
+        match &self.kind {
+            ExprKind::Column(parts) if parts.len() == 1 => parts.first(),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! From pg_query nodes to our own.

@@ -1,0 +1,277 @@
+//! Queries and data changes.
+
+use super::{Expr, Name, ObjectName};
+use crate::source::TextRange;
+use smol_str::SmolStr;
+
+/// SELECT, VALUES, TABLE, or a combination of them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Query {
+    pub with: Option<With>,
+    pub body: QueryBody,
+    pub order_by: Vec<Expr>,
+    pub limit: Option<Expr>,
+    pub offset: Option<Expr>,
+    pub locking: Vec<RowLocking>,
+    pub range: TextRange,
+}
+
+/// The part of a query between WITH and ORDER BY.
+#[derive(Debug, Clone, PartialEq)]
+pub enum QueryBody {
+    Select(Box<Select>),
+    Values(Vec<Vec<Expr>>),
+    SetOperation { operator: SetOperator, all: bool, left: Box<Query>, right: Box<Query> },
+}
+
+/// UNION, INTERSECT or EXCEPT.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SetOperator {
+    Union,
+    Intersect,
+    Except,
+}
+
+/// One SELECT.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Select {
+    /// DISTINCT, and the expressions of DISTINCT ON.
+    pub distinct: Option<Vec<Expr>>,
+    pub targets: Vec<Target>,
+    pub into: Option<IntoClause>,
+    pub from: Vec<FromItem>,
+    pub filter: Option<Expr>,
+    pub group_by: Vec<Expr>,
+    pub having: Option<Expr>,
+    /// Partition and order expressions of the WINDOW clause.
+    pub windows: Vec<Expr>,
+}
+
+/// An output column.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Target {
+    pub value: Expr,
+    pub alias: Option<SmolStr>,
+}
+
+/// The new table of SELECT INTO and CREATE TABLE AS.
+#[derive(Debug, Clone, PartialEq)]
+pub struct IntoClause {
+    pub name: ObjectName,
+    pub persistence: Persistence,
+    pub columns: Vec<Name>,
+    pub with_data: bool,
+    pub on_commit_drop: bool,
+}
+
+/// Permanent, unlogged or temporary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Persistence {
+    #[default]
+    Permanent,
+    Unlogged,
+    Temporary,
+}
+
+/// An item of FROM or USING.
+#[derive(Debug, Clone, PartialEq)]
+pub enum FromItem {
+    Relation(RelationRef),
+    Subquery {
+        query: Box<Query>,
+        alias: Option<Alias>,
+        lateral: bool,
+    },
+    /// A function (or ROWS FROM, XMLTABLE, JSON_TABLE: their expressions).
+    Function {
+        calls: Vec<Expr>,
+        alias: Option<Alias>,
+        lateral: bool,
+        range: TextRange,
+    },
+    Join {
+        kind: JoinKind,
+        left: Box<FromItem>,
+        right: Box<FromItem>,
+        on: Option<Expr>,
+        using: Vec<SmolStr>,
+    },
+}
+
+/// A relation by name in a query, with its alias.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RelationRef {
+    pub name: ObjectName,
+    /// ONLY: without its children.
+    pub only: bool,
+    pub alias: Option<Alias>,
+}
+
+/// The kinds of join; NATURAL is told apart because it names no columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JoinKind {
+    Inner,
+    Left,
+    Right,
+    Full,
+    Natural,
+}
+
+/// `AS name (columns)`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Alias {
+    pub name: SmolStr,
+    pub columns: Vec<SmolStr>,
+}
+
+/// FOR UPDATE and its weaker forms.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RowLocking {
+    pub strength: RowLockStrength,
+    /// OF: aliases or table names; empty means all.
+    pub of: Vec<ObjectName>,
+    pub nowait: bool,
+    pub skip_locked: bool,
+}
+
+/// Row lock strengths, weakest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RowLockStrength {
+    KeyShare,
+    Share,
+    NoKeyUpdate,
+    Update,
+}
+
+/// WITH [RECURSIVE].
+#[derive(Debug, Clone, PartialEq)]
+pub struct With {
+    pub recursive: bool,
+    pub ctes: Vec<Cte>,
+}
+
+/// One common table expression.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cte {
+    pub name: Name,
+    pub columns: Vec<SmolStr>,
+    pub statement: QueryStatement,
+}
+
+/// A statement that yields rows or changes data, wherever it stands.
+#[derive(Debug, Clone, PartialEq)]
+pub enum QueryStatement {
+    Select(Box<Query>),
+    Insert(Box<Insert>),
+    Update(Box<Update>),
+    Delete(Box<Delete>),
+    Merge(Box<Merge>),
+}
+
+/// INSERT.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Insert {
+    pub with: Option<With>,
+    pub table: RelationRef,
+    pub columns: Vec<Name>,
+    pub source: InsertSource,
+    pub on_conflict: Option<OnConflict>,
+    pub returning: Vec<Target>,
+    pub range: TextRange,
+}
+
+/// Where the inserted rows come from.
+#[derive(Debug, Clone, PartialEq)]
+pub enum InsertSource {
+    DefaultValues,
+    /// VALUES or any other query.
+    Query(Box<Query>),
+}
+
+/// ON CONFLICT.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OnConflict {
+    /// The arbiter; `None` for a bare ON CONFLICT DO NOTHING.
+    pub target: Option<ConflictTarget>,
+    /// The assignments of DO UPDATE; `None` for DO NOTHING.
+    pub update: Option<Vec<Assignment>>,
+    pub update_filter: Option<Expr>,
+    pub range: TextRange,
+}
+
+/// How ON CONFLICT names its arbiter index.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ConflictTarget {
+    Constraint(Name),
+    Inference { elements: Vec<Expr>, predicate: Option<Expr> },
+}
+
+/// `column = value` of SET; a multi-column assignment is one entry per column with the whole source as value.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Assignment {
+    pub column: Name,
+    pub value: Expr,
+}
+
+/// UPDATE.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Update {
+    pub with: Option<With>,
+    pub table: RelationRef,
+    pub assignments: Vec<Assignment>,
+    pub from: Vec<FromItem>,
+    pub filter: Option<Expr>,
+    pub returning: Vec<Target>,
+    pub range: TextRange,
+    pub keyword: TextRange,
+}
+
+/// DELETE.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Delete {
+    pub with: Option<With>,
+    pub table: RelationRef,
+    pub using: Vec<FromItem>,
+    pub filter: Option<Expr>,
+    pub returning: Vec<Target>,
+    pub range: TextRange,
+    pub keyword: TextRange,
+}
+
+/// MERGE.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Merge {
+    pub with: Option<With>,
+    pub table: RelationRef,
+    pub source: FromItem,
+    pub on: Expr,
+    pub branches: Vec<MergeBranch>,
+    pub returning: Vec<Target>,
+    pub range: TextRange,
+    pub keyword: TextRange,
+}
+
+/// One WHEN of MERGE.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MergeBranch {
+    pub matched: MergeMatch,
+    pub condition: Option<Expr>,
+    pub action: MergeAction,
+}
+
+/// Which rows a MERGE branch is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MergeMatch {
+    Matched,
+    NotMatchedBySource,
+    NotMatchedByTarget,
+}
+
+/// What a MERGE branch does.
+#[derive(Debug, Clone, PartialEq)]
+pub enum MergeAction {
+    Insert { columns: Vec<Name>, values: Vec<Expr> },
+    Update(Vec<Assignment>),
+    Delete,
+    DoNothing,
+}

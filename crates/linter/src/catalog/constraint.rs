@@ -1,0 +1,95 @@
+//! Constraints of tables.
+
+use super::Oid;
+use crate::ast::{Expr, ReferentialAction};
+use smol_str::SmolStr;
+use std::sync::Arc;
+
+/// A constraint: a row of pg_constraint.
+#[derive(Debug, Clone)]
+pub struct Constraint {
+    pub name: SmolStr,
+    pub kind: ConstraintKind,
+    /// Checked for all rows (`convalidated`).
+    pub valid: bool,
+    pub enforced: bool,
+    pub deferrable: bool,
+    pub initially_deferred: bool,
+    pub no_inherit: bool,
+    /// Defined here and not only inherited.
+    pub is_local: bool,
+    /// Number of parents that have it.
+    pub inherited_from: u16,
+}
+
+/// What a constraint says.
+#[derive(Debug, Clone)]
+pub enum ConstraintKind {
+    /// Stored as a constraint from 18 on; in the model always, so that its name is known.
+    NotNull {
+        column: SmolStr,
+    },
+    Check {
+        expression: Arc<Expr>,
+        columns: Vec<SmolStr>,
+    },
+    PrimaryKey {
+        columns: Vec<SmolStr>,
+        index: Oid,
+    },
+    Unique {
+        columns: Vec<SmolStr>,
+        index: Oid,
+    },
+    Exclude {
+        index: Oid,
+    },
+    ForeignKey(ForeignKeyConstraint),
+}
+
+/// A foreign key.
+#[derive(Debug, Clone)]
+pub struct ForeignKeyConstraint {
+    pub columns: Vec<SmolStr>,
+    pub referenced: Oid,
+    pub referenced_columns: Vec<SmolStr>,
+    /// The index of the referenced table that it relies on; invalid where not known.
+    pub referenced_index: Oid,
+    pub on_delete: ReferentialAction,
+    pub on_update: ReferentialAction,
+}
+
+impl Constraint {
+    /// The index that implements it.
+    pub fn index(&self) -> Option<Oid> {
+        match &self.kind {
+            ConstraintKind::PrimaryKey { index, .. }
+            | ConstraintKind::Unique { index, .. }
+            | ConstraintKind::Exclude { index } => Some(*index),
+            _ => None,
+        }
+    }
+
+    pub fn foreign_key(&self) -> Option<&ForeignKeyConstraint> {
+        match &self.kind {
+            ConstraintKind::ForeignKey(foreign_key) => Some(foreign_key),
+            _ => None,
+        }
+    }
+
+    pub fn is_primary_key(&self) -> bool {
+        matches!(self.kind, ConstraintKind::PrimaryKey { .. })
+    }
+
+    /// Columns of its own table that it mentions.
+    pub fn columns(&self) -> &[SmolStr] {
+        match &self.kind {
+            ConstraintKind::NotNull { column } => std::slice::from_ref(column),
+            ConstraintKind::Check { columns, .. }
+            | ConstraintKind::PrimaryKey { columns, .. }
+            | ConstraintKind::Unique { columns, .. } => columns,
+            ConstraintKind::Exclude { .. } => &[],
+            ConstraintKind::ForeignKey(foreign_key) => &foreign_key.columns,
+        }
+    }
+}

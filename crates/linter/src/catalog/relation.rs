@@ -1,0 +1,211 @@
+//! Tables, views, sequences and composite types.
+
+use super::{Constraint, Index, Oid, SqlType};
+use crate::ast::{
+    Expr, Firing, PartitionBound, PartitionStrategy, Persistence, ReplicaIdentity, TriggerEvents, TriggerTiming,
+};
+use crate::effect::RelationKind;
+use smol_str::SmolStr;
+use std::sync::Arc;
+
+/// A relation: a row of pg_class with what hangs on it.
+#[derive(Debug, Clone)]
+pub struct Relation {
+    pub oid: Oid,
+    pub schema: SmolStr,
+    pub name: SmolStr,
+    pub kind: RelationKind,
+    pub persistence: Persistence,
+    /// False for a relation that was used before any statement created it: its columns, indexes and constraints
+    /// are only those that later statements showed.
+    pub known: bool,
+    pub birth: Birth,
+    pub columns: Vec<Column>,
+    pub constraints: Vec<Arc<Constraint>>,
+    /// Oids of the indexes on this table, in creation order.
+    pub indexes: Vec<Oid>,
+    pub triggers: Vec<Trigger>,
+    pub rules: Vec<SmolStr>,
+    pub policies: Vec<Policy>,
+    pub row_security: bool,
+    pub force_row_security: bool,
+    pub replica_identity: ReplicaIdentity,
+    /// Direct parents, by inheritance or as a partition.
+    pub parents: Vec<Oid>,
+    /// Direct children, in the order of creation.
+    pub children: Vec<Oid>,
+    pub partition_by: Option<PartitionKey>,
+    /// The bound of a partition within its parent.
+    pub partition_bound: Option<Arc<PartitionBound>>,
+    /// DETACH CONCURRENTLY was begun and not finished.
+    pub detach_pending: bool,
+    pub access_method: Option<SmolStr>,
+    pub tablespace: Option<SmolStr>,
+    /// The composite type of OF type.
+    pub of_type: Option<Oid>,
+    /// WITH (...) options as written, lower case names.
+    pub options: Vec<(SmolStr, SmolStr)>,
+    pub detail: RelationDetail,
+}
+
+/// What only one kind of relation has.
+#[derive(Debug, Clone, Default)]
+pub enum RelationDetail {
+    #[default]
+    None,
+    Index(Arc<Index>),
+    Sequence(Sequence),
+    View(Arc<ViewDefinition>),
+}
+
+/// When a relation came to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Birth {
+    /// Number of the migration that created it; `None`: before everything (a dump, or never seen).
+    pub migration: Option<u32>,
+    /// Number of the transaction that created it.
+    pub transaction: u32,
+    /// May it hold rows? Set by CREATE TABLE AS, INSERT, COPY; a relation of an earlier migration counts as filled anyway.
+    pub filled: bool,
+}
+
+/// A column: a row of pg_attribute.
+#[derive(Debug, Clone)]
+pub struct Column {
+    pub name: SmolStr,
+    pub sql_type: SqlType,
+    pub not_null: bool,
+    pub default: Option<Arc<Expr>>,
+    pub identity: Option<IdentityKind>,
+    pub generated: Option<Generated>,
+    pub collation: Option<SmolStr>,
+    pub storage: Option<SmolStr>,
+    pub compression: Option<SmolStr>,
+    /// Defined here and not only inherited.
+    pub is_local: bool,
+    /// Number of parents that have it.
+    pub inherited_from: u16,
+    /// Has a value for old rows in the catalog (`attmissingval`).
+    pub has_missing_value: bool,
+}
+
+/// GENERATED ALWAYS | BY DEFAULT AS IDENTITY.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IdentityKind {
+    Always,
+    ByDefault,
+}
+
+/// GENERATED ALWAYS AS (expression).
+#[derive(Debug, Clone)]
+pub struct Generated {
+    pub expression: Arc<Expr>,
+    pub stored: bool,
+}
+
+/// PARTITION BY: key expressions, columns as one-part column expressions.
+#[derive(Debug, Clone)]
+pub struct PartitionKey {
+    pub strategy: PartitionStrategy,
+    pub keys: Arc<Vec<Expr>>,
+}
+
+/// A trigger, without those that implement foreign keys.
+#[derive(Debug, Clone)]
+pub struct Trigger {
+    pub name: SmolStr,
+    /// The function as resolved, or invalid when no statement created it.
+    pub function: Oid,
+    pub function_name: SmolStr,
+    pub timing: TriggerTiming,
+    pub for_each_row: bool,
+    pub events: TriggerEvents,
+    pub columns: Vec<SmolStr>,
+    pub firing: Firing,
+    pub constraint: bool,
+    pub condition: Option<Arc<Expr>>,
+    /// Cloned from the parent of a partition.
+    pub inherited: bool,
+}
+
+/// A row-level security policy.
+#[derive(Debug, Clone)]
+pub struct Policy {
+    pub name: SmolStr,
+    pub using: Option<Arc<Expr>>,
+    pub check: Option<Arc<Expr>>,
+    pub permissive: bool,
+    pub command: SmolStr,
+    pub roles: Vec<SmolStr>,
+}
+
+/// A sequence.
+#[derive(Debug, Clone)]
+pub struct Sequence {
+    /// The table and column of OWNED BY, serial or identity.
+    pub owned_by: Option<(Oid, SmolStr)>,
+    /// Implements an identity column.
+    pub identity: bool,
+    pub sql_type: SqlType,
+}
+
+/// The query of a view or materialized view, and what it depends on.
+#[derive(Debug, Clone)]
+pub struct ViewDefinition {
+    pub query: Arc<crate::ast::Query>,
+    /// Relations that it reads, with the columns that it uses; an empty list of columns means that they are not known.
+    pub references: Vec<(Oid, Vec<SmolStr>)>,
+    /// User functions and types that it uses.
+    pub objects: Vec<Oid>,
+    /// A materialized view that has data.
+    pub populated: bool,
+}
+
+/// A publication.
+#[derive(Debug, Clone)]
+pub struct Publication {
+    pub name: SmolStr,
+    pub all_tables: bool,
+    pub schemas: Vec<SmolStr>,
+    /// Tables, with their column lists where given.
+    pub tables: Vec<(Oid, Vec<SmolStr>)>,
+}
+
+impl Relation {
+    pub fn column(&self, name: &str) -> Option<&Column> {
+        self.columns.iter().find(|column| column.name == name)
+    }
+
+    pub fn constraint(&self, name: &str) -> Option<&Arc<Constraint>> {
+        self.constraints.iter().find(|constraint| constraint.name == name)
+    }
+
+    pub fn is_partition(&self) -> bool {
+        self.partition_bound.is_some()
+    }
+
+    pub fn is_temporary(&self) -> bool {
+        self.persistence == Persistence::Temporary
+    }
+
+    pub fn index(&self) -> Option<&Arc<Index>> {
+        match &self.detail {
+            RelationDetail::Index(index) => Some(index),
+            _ => None,
+        }
+    }
+
+    pub fn sequence(&self) -> Option<&Sequence> {
+        match &self.detail {
+            RelationDetail::Sequence(sequence) => Some(sequence),
+            _ => None,
+        }
+    }
+
+    pub fn view(&self) -> Option<&Arc<ViewDefinition>> {
+        match &self.detail {
+            RelationDetail::View(view) => Some(view),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Data types.
+
+use super::Oid;
+use crate::ast::Expr;
+use smol_str::SmolStr;
+use std::sync::Arc;
+
+/// A type with its modifier, as a column has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct SqlType {
+    /// Built-in types have PostgreSQL's oid, user types one of the catalog's; invalid when not known.
+    pub oid: Oid,
+    /// PostgreSQL's atttypmod: -1 without modifier.
+    pub typmod: i32,
+}
+
+impl SqlType {
+    pub const UNKNOWN: Self = Self { oid: Oid::INVALID, typmod: -1 };
+
+    pub const fn new(oid: Oid) -> Self {
+        Self { oid, typmod: -1 }
+    }
+
+    pub fn is_known(self) -> bool {
+        self.oid.is_valid()
+    }
+}
+
+/// A user-defined type: a row of pg_type.
+#[derive(Debug, Clone)]
+pub struct TypeDef {
+    pub oid: Oid,
+    pub schema: SmolStr,
+    pub name: SmolStr,
+    /// The type of arrays of it; invalid for array types themselves.
+    pub array: Oid,
+    pub kind: TypeKind,
+    pub transaction: u32,
+}
+
+/// The kinds of type.
+#[derive(Debug, Clone)]
+pub enum TypeKind {
+    Enum {
+        labels: Vec<EnumLabel>,
+    },
+    Domain(Domain),
+    /// The row type of a relation, or a stand-alone composite type.
+    Composite {
+        relation: Oid,
+    },
+    Range {
+        subtype: SqlType,
+    },
+    /// The range type that this is the multirange of.
+    Multirange {
+        range: Oid,
+    },
+    Array {
+        element: Oid,
+    },
+    Base,
+    Shell,
+    /// Used before any statement created it, for example a type of an extension.
+    Assumed,
+}
+
+/// A label of an enum, and the transaction that added it.
+#[derive(Debug, Clone)]
+pub struct EnumLabel {
+    pub label: SmolStr,
+    /// Added by ALTER TYPE ... ADD VALUE in this transaction; `None` for labels of CREATE TYPE.
+    pub added_in: Option<u32>,
+}
+
+/// A domain.
+#[derive(Debug, Clone)]
+pub struct Domain {
+    pub base: SqlType,
+    pub not_null: bool,
+    pub default: Option<Arc<Expr>>,
+    pub checks: Vec<DomainCheck>,
+}
+
+/// A CHECK of a domain.
+#[derive(Debug, Clone)]
+pub struct DomainCheck {
+    pub name: SmolStr,
+    pub expression: Arc<Expr>,
+    pub valid: bool,
+}

@@ -1,0 +1,60 @@
+//! Findings, independent of how they are shown.
+
+use crate::effect::Evidence;
+use crate::fix::Fix;
+use crate::source::TextRange;
+use crate::version::PgVersion;
+use serde::{Deserialize, Serialize};
+
+/// How bad a finding is. Errors would hurt at production size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    Info,
+    Warning,
+    Error,
+}
+
+impl Severity {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Info => "info",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
+}
+
+/// Another place that explains a finding.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Label {
+    /// Index of the file in the run.
+    pub file: u32,
+    pub range: TextRange,
+    pub message: String,
+}
+
+/// One finding.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Diagnostic {
+    /// The rule's name.
+    pub rule: &'static str,
+    pub severity: Severity,
+    /// One sentence without period: object, lock, consequence.
+    pub message: String,
+    /// The next step; may be several lines, SQL on lines of its own indented by four spaces.
+    pub help: Option<String>,
+    /// Index of the file in the run.
+    pub file: u32,
+    /// The narrowest range that shows the problem.
+    pub range: TextRange,
+    /// The statement that the finding is about; suppressions refer to it.
+    pub statement: TextRange,
+    pub labels: Vec<Label>,
+    /// Qualified names of the relations concerned.
+    pub relations: Vec<String>,
+    /// The configured versions for which it holds; all of them unless it says otherwise.
+    pub pg_versions: Vec<PgVersion>,
+    pub fixes: Vec<Fix>,
+    pub evidence: Evidence,
+}

@@ -1,0 +1,292 @@
+//! What a statement does, as data: the one thing that rules look at.
+//!
+//! An effect carries its cause and the range that caused it, so that a rule needs no syntax of its own.
+
+mod lock_mode;
+
+use crate::catalog::{Oid, SqlType};
+use crate::source::TextRange;
+pub use lock_mode::LockMode;
+use serde::Serialize;
+use smol_str::SmolStr;
+
+/// Where knowledge of an effect comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Evidence {
+    /// Derived from the statement and the catalog before it.
+    Predicted,
+    /// Measured on a server.
+    Observed,
+}
+
+/// Everything that one statement does.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Effects {
+    pub locks: Vec<Lock>,
+    pub rewrites: Vec<Rewrite>,
+    pub scans: Vec<Scan>,
+    pub index_builds: Vec<IndexBuild>,
+    pub creates: Vec<RelationName>,
+    pub drops: Vec<RelationName>,
+    /// Emptied by TRUNCATE.
+    pub truncates: Vec<RelationName>,
+    pub fails: Option<Failure>,
+    /// Why the list above may be incomplete.
+    pub unknown: Vec<String>,
+    /// Rows that a query or data change may touch in tables that existed before: `(table, whole table?)`.
+    pub data_changes: Vec<DataChange>,
+    /// Waits until every transaction that can see the old state has ended (CREATE INDEX CONCURRENTLY and its like).
+    pub waits_for_transactions: bool,
+}
+
+/// A relation as effects name it: its identity and its name at the time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RelationName {
+    pub oid: Oid,
+    pub schema: SmolStr,
+    pub name: SmolStr,
+    pub kind: RelationKind,
+    /// Who else can see it.
+    pub visibility: Visibility,
+}
+
+impl std::fmt::Display for RelationName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}", self.schema, self.name)
+    }
+}
+
+/// PostgreSQL's relkind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RelationKind {
+    Table,
+    PartitionedTable,
+    Index,
+    PartitionedIndex,
+    Sequence,
+    View,
+    MaterializedView,
+    CompositeType,
+    ForeignTable,
+}
+
+impl RelationKind {
+    /// Has rows of its own or in its partitions.
+    pub fn is_table(self) -> bool {
+        matches!(self, Self::Table | Self::PartitionedTable | Self::ForeignTable)
+    }
+
+    pub fn is_index(self) -> bool {
+        matches!(self, Self::Index | Self::PartitionedIndex)
+    }
+}
+
+/// Who can be hurt by a lock on a relation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Visibility {
+    /// It was there before this migration: treat it as large and in use.
+    Existing,
+    /// Made earlier in this migration and committed since; others see it. `filled`: it may hold rows.
+    SameMigration { filled: bool },
+    /// Made earlier in this transaction (or by this statement): nobody else can see it. `filled`: it may hold rows,
+    /// so that work on it takes time while other locks are held.
+    SameTransaction { filled: bool },
+}
+
+impl Visibility {
+    /// May other sessions wait for a lock on it, and may work on it take long?
+    pub fn is_exposed(self) -> bool {
+        matches!(self, Self::Existing | Self::SameMigration { filled: true })
+    }
+
+    /// May it hold rows?
+    pub fn may_have_rows(self) -> bool {
+        match self {
+            Self::Existing => true,
+            Self::SameMigration { filled } | Self::SameTransaction { filled } => filled,
+        }
+    }
+}
+
+/// A lock that a statement takes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Lock {
+    pub relation: RelationName,
+    pub mode: LockMode,
+    pub cause: LockCause,
+    pub range: TextRange,
+}
+
+/// Why a statement locks a relation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum LockCause {
+    /// The statement names it.
+    Target,
+    /// An index, sequence, TOAST-like part or trigger table of what it names.
+    Part,
+    /// A partition or child of what it names.
+    Child,
+    /// The parent of a partition.
+    Parent,
+    /// The DEFAULT partition beside a partition that comes or goes.
+    DefaultPartition,
+    /// The other side of a foreign key that is added.
+    ForeignKeyAdded,
+    /// The other side of a foreign key that goes away.
+    ForeignKeyDropped,
+    /// The other side of a foreign key whose column changes, or that is validated or altered.
+    ForeignKey,
+    /// It depends on something that is dropped with CASCADE or changed.
+    Dependent,
+    /// A query reads or writes it.
+    Query,
+    /// A function that the statement runs uses it.
+    Function,
+    /// It uses a domain or type that is altered.
+    TypeUser,
+}
+
+/// New storage for a table, materialized view or index.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rewrite {
+    pub relation: RelationName,
+    pub cause: RewriteCause,
+    pub range: TextRange,
+}
+
+/// Why a table is rewritten.
+#[derive(Debug, Clone, PartialEq)]
+pub enum RewriteCause {
+    /// ADD COLUMN whose default must be computed for each row; the volatile function where one is to blame.
+    VolatileDefault {
+        column: SmolStr,
+        function: Option<SmolStr>,
+    },
+    Serial {
+        column: SmolStr,
+    },
+    Identity {
+        column: SmolStr,
+    },
+    StoredGenerated {
+        column: SmolStr,
+    },
+    /// ADD COLUMN of a domain that has constraints.
+    ConstrainedDomain {
+        column: SmolStr,
+        domain: SmolStr,
+    },
+    TypeChange {
+        column: SmolStr,
+        from: SqlType,
+        to: SqlType,
+        using: bool,
+    },
+    SetExpression {
+        column: SmolStr,
+    },
+    Persistence,
+    AccessMethod,
+    Tablespace,
+    VacuumFull,
+    Cluster,
+    Refresh,
+    /// Something above it in the inheritance tree is rewritten for the same cause, or the model cannot tell more.
+    Other,
+}
+
+/// A full read of a table.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scan {
+    pub relation: RelationName,
+    pub cause: ScanCause,
+    /// The strongest lock that the statement holds on this table during the scan.
+    pub lock: LockMode,
+    pub range: TextRange,
+}
+
+/// Why a table is read in full.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ScanCause {
+    Rewrite,
+    IndexBuild,
+    NotNull {
+        column: SmolStr,
+    },
+    Check {
+        constraint: Option<SmolStr>,
+    },
+    ForeignKey {
+        constraint: Option<SmolStr>,
+    },
+    /// VALIDATE CONSTRAINT.
+    Validate {
+        constraint: SmolStr,
+    },
+    /// A CHECK on a column whose type changes.
+    Recheck {
+        constraint: SmolStr,
+    },
+    PartitionBound,
+    /// The DEFAULT partition, for rows that belong to a new partition.
+    DefaultPartition,
+    Domain {
+        domain: SmolStr,
+    },
+    Query,
+}
+
+/// An index that is built.
+#[derive(Debug, Clone, PartialEq)]
+pub struct IndexBuild {
+    pub index: RelationName,
+    pub table: RelationName,
+    pub cause: IndexBuildCause,
+    pub concurrently: bool,
+    pub range: TextRange,
+}
+
+/// Why an index is built.
+#[derive(Debug, Clone, PartialEq)]
+pub enum IndexBuildCause {
+    CreateIndex,
+    /// PRIMARY KEY, UNIQUE or EXCLUDE, in any syntax.
+    Constraint,
+    Reindex,
+    /// The table is rewritten.
+    Rewrite,
+    /// The table is not rewritten, but the index depends on the changed column.
+    TypeChange {
+        column: SmolStr,
+    },
+    /// A partition gets the indexes of its parent.
+    Partition,
+}
+
+/// PostgreSQL would refuse the statement here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// Five characters, for example `25001`.
+    pub sqlstate: &'static str,
+    pub reason: String,
+    pub range: TextRange,
+}
+
+/// A change of rows in a table.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DataChange {
+    pub relation: RelationName,
+    pub kind: DataChangeKind,
+    /// No WHERE, a WHERE that is always true, or a source as large as a table.
+    pub unbounded: bool,
+    pub range: TextRange,
+}
+
+/// INSERT, UPDATE, DELETE.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DataChangeKind {
+    Insert,
+    Update,
+    Delete,
+}

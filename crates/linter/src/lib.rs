@@ -1,0 +1,21 @@
+//! The engine of pgvet: from the text of migrations to what they do and what is wrong with them.
+//!
+//! No input or output, no threads, no global state. See ARCHITECTURE.md for the way a statement takes.
+
+#![forbid(unsafe_code)]
+
+pub mod ast;
+pub mod builtin;
+pub mod catalog;
+pub mod check;
+pub mod diagnostic;
+pub mod effect;
+pub mod fix;
+pub mod lexer;
+pub mod plpgsql;
+pub mod rule;
+pub mod rules;
+pub mod settings;
+pub mod source;
+pub mod statement;
+pub mod version;

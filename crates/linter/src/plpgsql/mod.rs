@@ -1,0 +1,1 @@
+//! The PL/pgSQL reader.

@@ -1,0 +1,110 @@
+//! Text and positions. Everything inside the engine counts bytes; lines exist only where a person reads them.
+
+use serde::Serialize;
+use std::ops::Range;
+
+/// A half-open range of bytes in one file.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct TextRange {
+    pub start: u32,
+    pub end: u32,
+}
+
+impl TextRange {
+    pub const fn new(start: u32, end: u32) -> Self {
+        Self { start, end }
+    }
+
+    /// The empty range at `offset`.
+    pub const fn at(offset: u32) -> Self {
+        Self { start: offset, end: offset }
+    }
+
+    /// The smallest range that holds both; an empty default range counts as absent.
+    #[must_use]
+    pub fn cover(self, other: Self) -> Self {
+        if self == Self::default() {
+            other
+        } else if other == Self::default() {
+            self
+        } else {
+            Self { start: self.start.min(other.start), end: self.end.max(other.end) }
+        }
+    }
+
+    pub fn contains(self, other: Self) -> bool {
+        self.start <= other.start && other.end <= self.end
+    }
+
+    pub fn is_empty(self) -> bool {
+        self.start >= self.end
+    }
+
+    /// The same range, `by` bytes further on: from statement-relative to file-relative.
+    #[must_use]
+    pub fn shifted(self, by: u32) -> Self {
+        Self { start: self.start + by, end: self.end + by }
+    }
+
+    pub fn as_usize(self) -> Range<usize> {
+        self.start as usize..self.end as usize
+    }
+}
+
+impl std::fmt::Debug for TextRange {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}..{}", self.start, self.end)
+    }
+}
+
+/// A place as people count: line and column from 1, the column in characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Position {
+    pub line: u32,
+    pub column: u32,
+    /// Byte offset from the start of the file, from 0.
+    pub offset: u32,
+}
+
+/// Where the lines of a text begin.
+#[derive(Debug, Clone)]
+pub struct LineIndex {
+    starts: Vec<u32>,
+}
+
+impl LineIndex {
+    pub fn new(text: &str) -> Self {
+        let breaks = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at as u32 + 1);
+        Self { starts: std::iter::once(0).chain(breaks).collect() }
+    }
+
+    /// The position of a byte offset in the text that this index was made from.
+    pub fn position(&self, text: &str, offset: u32) -> Position {
+        let line = self.starts.partition_point(|start| *start <= offset) - 1;
+        let start = self.starts[line] as usize;
+        let end = (offset as usize).min(text.len());
+        let column = text.get(start..end).map_or(end - start, |before| before.chars().count());
+        Position { line: line as u32 + 1, column: column as u32 + 1, offset }
+    }
+}
+
+/// One migration file: its path as the user named it, and its text.
+#[derive(Debug, Clone)]
+pub struct SourceFile {
+    pub path: String,
+    pub text: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_count_characters_from_one() {
+        let text = "a\näb c\n";
+        let index = LineIndex::new(text);
+        assert_eq!(index.position(text, 0), Position { line: 1, column: 1, offset: 0 });
+        assert_eq!(index.position(text, 4), Position { line: 2, column: 2, offset: 4 });
+        assert_eq!(index.position(text, 6), Position { line: 2, column: 4, offset: 6 });
+    }
+}

@@ -1,0 +1,1 @@
+//! File IO around the engine.
