@@ -6,15 +6,18 @@
 mod constraint;
 mod function;
 mod index;
+mod names;
 mod relation;
 mod types;
 
 pub use constraint::*;
 pub use function::*;
 pub use index::*;
+pub use names::*;
 pub use relation::*;
 pub use types::*;
 
+use crate::ast::ObjectName;
 use imbl::{HashMap, OrdMap};
 use smol_str::SmolStr;
 use std::sync::Arc;
@@ -41,6 +44,9 @@ impl Oid {
 /// A qualified name: schema and name.
 pub type QualifiedName = (SmolStr, SmolStr);
 
+/// The schema that stands for the session's temporary schema.
+pub const TEMPORARY_SCHEMA: &str = "pg_temp";
+
 /// The schema of one database.
 #[derive(Debug, Clone)]
 pub struct Catalog {
@@ -48,13 +54,380 @@ pub struct Catalog {
     schemas: OrdMap<SmolStr, ()>,
     relations: HashMap<Oid, Arc<Relation>>,
     relation_names: HashMap<QualifiedName, Oid>,
+    /// How many constraints of a schema have a name: PostgreSQL avoids those when it makes one up.
+    constraint_names: HashMap<QualifiedName, u32>,
     types: HashMap<Oid, Arc<TypeDef>>,
     type_names: HashMap<QualifiedName, Oid>,
     functions: HashMap<Oid, Arc<Function>>,
     function_names: HashMap<QualifiedName, Vec<Oid>>,
     publications: OrdMap<SmolStr, Arc<Publication>>,
-    extensions: OrdMap<SmolStr, ()>,
+    extensions: OrdMap<SmolStr, SmolStr>,
+    /// Extended statistics: the table of each.
     statistics: OrdMap<QualifiedName, Oid>,
-    /// Objects were used that no statement created, so what is missing may exist all the same.
-    incomplete: bool,
+    /// Names of relations that a statement dropped, renamed or moved away: using one is certainly an error.
+    gone: HashMap<QualifiedName, ()>,
+}
+
+impl Default for Catalog {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Catalog {
+    /// A new database: the schema `public` and nothing in it.
+    pub fn new() -> Self {
+        Self {
+            next_oid: Oid::FIRST_USER.0,
+            schemas: OrdMap::unit(SmolStr::new_static("public"), ()),
+            relations: HashMap::new(),
+            relation_names: HashMap::new(),
+            constraint_names: HashMap::new(),
+            types: HashMap::new(),
+            type_names: HashMap::new(),
+            functions: HashMap::new(),
+            function_names: HashMap::new(),
+            publications: OrdMap::new(),
+            extensions: OrdMap::new(),
+            statistics: OrdMap::new(),
+            gone: HashMap::new(),
+        }
+    }
+
+    pub fn new_oid(&mut self) -> Oid {
+        let oid = Oid(self.next_oid);
+        self.next_oid += 1;
+        oid
+    }
+
+    // ---- schemas ----
+
+    pub fn has_schema(&self, name: &str) -> bool {
+        self.schemas.contains_key(name)
+    }
+
+    pub fn add_schema(&mut self, name: SmolStr) {
+        self.schemas.insert(name, ());
+    }
+
+    pub fn remove_schema(&mut self, name: &str) {
+        self.schemas.remove(name);
+    }
+
+    // ---- relations ----
+
+    /// A relation that is known to exist because its oid came from this catalog.
+    ///
+    /// # Panics
+    /// When the oid is of another catalog or the relation was dropped: an error of the model.
+    pub fn relation(&self, oid: Oid) -> &Relation {
+        self.relations.get(&oid).expect("an oid that this catalog gave out stands for a relation")
+    }
+
+    pub fn get_relation(&self, oid: Oid) -> Option<&Arc<Relation>> {
+        self.relations.get(&oid)
+    }
+
+    /// The relation, to be changed. Name, schema and constraints change through methods of the catalog.
+    ///
+    /// # Panics
+    /// As [`Catalog::relation`].
+    pub fn relation_mut(&mut self, oid: Oid) -> &mut Relation {
+        let relation = self.relations.get_mut(&oid).expect("an oid that this catalog gave out stands for a relation");
+        Arc::make_mut(relation)
+    }
+
+    pub fn relations(&self) -> impl Iterator<Item = &Arc<Relation>> {
+        self.relations.values()
+    }
+
+    /// Relations in the order of their creation.
+    pub fn relations_in_order(&self) -> Vec<&Arc<Relation>> {
+        let mut all: Vec<_> = self.relations.values().collect();
+        all.sort_unstable_by_key(|relation| relation.oid);
+        all
+    }
+
+    pub fn relation_named(&self, schema: &str, name: &str) -> Option<Oid> {
+        self.relation_names.get(&(SmolStr::new(schema), SmolStr::new(name))).copied()
+    }
+
+    /// Finds a relation as PostgreSQL does: the temporary schema first, then the search path.
+    pub fn find_relation(&self, name: &ObjectName, search_path: &[SmolStr]) -> Option<Oid> {
+        match &name.schema {
+            Some(schema) => self.relation_named(&schema.text, &name.name.text),
+            None => std::iter::once(TEMPORARY_SCHEMA)
+                .chain(search_path.iter().map(SmolStr::as_str))
+                .find_map(|schema| self.relation_named(schema, &name.name.text)),
+        }
+    }
+
+    /// Was a relation of this name dropped, renamed or moved away, so that it is certainly not there?
+    pub fn is_gone(&self, name: &ObjectName, search_path: &[SmolStr]) -> bool {
+        let gone = |schema: &SmolStr| self.gone.contains_key(&(schema.clone(), name.name.text.clone()));
+        match &name.schema {
+            Some(schema) => gone(&schema.text),
+            None => search_path.iter().any(gone),
+        }
+    }
+
+    /// Adds a relation under its own oid (see [`Catalog::new_oid`]).
+    pub fn add_relation(&mut self, relation: Relation) {
+        let key = (relation.schema.clone(), relation.name.clone());
+        self.gone.remove(&key);
+        self.relation_names.insert(key, relation.oid);
+        for constraint in &relation.constraints {
+            *self.constraint_names.entry((relation.schema.clone(), constraint.name.clone())).or_default() += 1;
+        }
+        self.relations.insert(relation.oid, Arc::new(relation));
+    }
+
+    /// Removes a relation and its name; what depends on it is the caller's business.
+    pub fn remove_relation(&mut self, oid: Oid) {
+        let Some(relation) = self.relations.remove(&oid) else { return };
+        let key = (relation.schema.clone(), relation.name.clone());
+        if self.relation_names.get(&key) == Some(&oid) {
+            self.relation_names.remove(&key);
+            self.gone.insert(key, ());
+        }
+        for constraint in &relation.constraints {
+            self.forget_constraint_name(&relation.schema, &constraint.name);
+        }
+    }
+
+    /// Renames a relation or moves it to another schema.
+    pub fn rename_relation(&mut self, oid: Oid, schema: SmolStr, name: SmolStr) {
+        let relation = self.relation_mut(oid);
+        let old = (
+            std::mem::replace(&mut relation.schema, schema.clone()),
+            std::mem::replace(&mut relation.name, name.clone()),
+        );
+        let constraints: Vec<_> = relation.constraints.iter().map(|constraint| constraint.name.clone()).collect();
+        if old.0 != schema {
+            for constraint in constraints {
+                self.forget_constraint_name(&old.0, &constraint);
+                *self.constraint_names.entry((schema.clone(), constraint)).or_default() += 1;
+            }
+        }
+        self.relation_names.remove(&old);
+        self.gone.insert(old, ());
+        self.gone.remove(&(schema.clone(), name.clone()));
+        self.relation_names.insert((schema, name), oid);
+    }
+
+    fn forget_constraint_name(&mut self, schema: &SmolStr, name: &SmolStr) {
+        let key = (schema.clone(), name.clone());
+        match self.constraint_names.get_mut(&key) {
+            Some(count) if *count > 1 => *count -= 1,
+            _ => {
+                self.constraint_names.remove(&key);
+            }
+        }
+    }
+
+    // ---- constraints ----
+
+    pub fn add_constraint(&mut self, table: Oid, constraint: Constraint) {
+        let schema = self.relation(table).schema.clone();
+        *self.constraint_names.entry((schema, constraint.name.clone())).or_default() += 1;
+        if let Some(foreign_key) = constraint.foreign_key() {
+            let referenced = foreign_key.referenced;
+            if self.relations.contains_key(&referenced) {
+                let referenced = self.relation_mut(referenced);
+                if !referenced.referenced_by.contains(&table) {
+                    referenced.referenced_by.push(table);
+                }
+            }
+        }
+        self.relation_mut(table).constraints.push(Arc::new(constraint));
+    }
+
+    /// Removes a constraint by name and returns it; its index is the caller's business.
+    pub fn remove_constraint(&mut self, table: Oid, name: &str) -> Option<Arc<Constraint>> {
+        let relation = self.relation_mut(table);
+        let at = relation.constraints.iter().position(|constraint| constraint.name == name)?;
+        let constraint = relation.constraints.remove(at);
+        let schema = relation.schema.clone();
+        self.forget_constraint_name(&schema, &constraint.name);
+        if let Some(foreign_key) = constraint.foreign_key() {
+            let referenced = foreign_key.referenced;
+            let still = self
+                .relation(table)
+                .constraints
+                .iter()
+                .any(|other| other.foreign_key().is_some_and(|other| other.referenced == referenced));
+            if !still && self.relations.contains_key(&referenced) {
+                self.relation_mut(referenced).referenced_by.retain(|oid| *oid != table);
+            }
+        }
+        Some(constraint)
+    }
+
+    pub fn rename_constraint(&mut self, table: Oid, old: &str, new: SmolStr) {
+        let schema = self.relation(table).schema.clone();
+        let relation = self.relation_mut(table);
+        if let Some(constraint) = relation.constraints.iter_mut().find(|constraint| constraint.name == old) {
+            Arc::make_mut(constraint).name = new.clone();
+            self.forget_constraint_name(&schema, &SmolStr::new(old));
+            *self.constraint_names.entry((schema, new)).or_default() += 1;
+        }
+    }
+
+    pub fn constraint_name_exists(&self, schema: &str, name: &str) -> bool {
+        self.constraint_names.contains_key(&(SmolStr::new(schema), SmolStr::new(name)))
+    }
+
+    /// The foreign keys that reference a table, with the table that has each.
+    pub fn foreign_keys_to(&self, referenced: Oid) -> Vec<(Oid, Arc<Constraint>)> {
+        let Some(relation) = self.relations.get(&referenced) else { return Vec::new() };
+        let mut found = Vec::new();
+        for table in &relation.referenced_by {
+            let Some(referencing) = self.relations.get(table) else { continue };
+            found.extend(
+                referencing
+                    .constraints
+                    .iter()
+                    .filter(|constraint| constraint.foreign_key().is_some_and(|key| key.referenced == referenced))
+                    .map(|constraint| (*table, Arc::clone(constraint))),
+            );
+        }
+        found
+    }
+
+    // ---- types ----
+
+    pub fn get_type(&self, oid: Oid) -> Option<&Arc<TypeDef>> {
+        self.types.get(&oid)
+    }
+
+    pub fn type_mut(&mut self, oid: Oid) -> Option<&mut TypeDef> {
+        self.types.get_mut(&oid).map(Arc::make_mut)
+    }
+
+    pub fn types(&self) -> impl Iterator<Item = &Arc<TypeDef>> {
+        self.types.values()
+    }
+
+    pub fn type_named(&self, schema: &str, name: &str) -> Option<Oid> {
+        self.type_names.get(&(SmolStr::new(schema), SmolStr::new(name))).copied()
+    }
+
+    /// Adds a type and the type of its arrays, and returns its oid.
+    pub fn add_type(&mut self, schema: &SmolStr, name: &SmolStr, kind: TypeKind, transaction: u32) -> Oid {
+        let (oid, array) = (self.new_oid(), self.new_oid());
+        let array_name = self.free_array_type_name(schema, name);
+        let insert = |catalog: &mut Self, oid, name: SmolStr, array, kind| {
+            catalog.type_names.insert((schema.clone(), name.clone()), oid);
+            let definition = TypeDef { oid, schema: schema.clone(), name, array, kind, transaction };
+            catalog.types.insert(oid, Arc::new(definition));
+        };
+        insert(self, oid, name.clone(), array, kind);
+        insert(self, array, array_name, Oid::INVALID, TypeKind::Array { element: oid });
+        oid
+    }
+
+    /// Removes a type and the type of its arrays.
+    pub fn remove_type(&mut self, oid: Oid) {
+        let Some(definition) = self.types.remove(&oid) else { return };
+        self.type_names.remove(&(definition.schema.clone(), definition.name.clone()));
+        if definition.array.is_valid() {
+            self.remove_type(definition.array);
+        }
+    }
+
+    pub fn rename_type(&mut self, oid: Oid, schema: SmolStr, name: SmolStr) {
+        let Some(definition) = self.types.get(&oid).cloned() else { return };
+        self.type_names.remove(&(definition.schema.clone(), definition.name.clone()));
+        self.type_names.insert((schema.clone(), name.clone()), oid);
+        if let Some(definition) = self.type_mut(oid) {
+            definition.schema = schema.clone();
+            definition.name = name.clone();
+        }
+        if definition.array.is_valid() {
+            let array_name = self.free_array_type_name(&schema, &name);
+            self.rename_type(definition.array, schema, array_name);
+        }
+    }
+
+    // ---- functions ----
+
+    pub fn get_function(&self, oid: Oid) -> Option<&Arc<Function>> {
+        self.functions.get(&oid)
+    }
+
+    pub fn functions(&self) -> impl Iterator<Item = &Arc<Function>> {
+        self.functions.values()
+    }
+
+    /// All functions of that name, in the order of their creation.
+    pub fn functions_named(&self, schema: &str, name: &str) -> impl Iterator<Item = &Arc<Function>> {
+        let oids = self.function_names.get(&(SmolStr::new(schema), SmolStr::new(name)));
+        oids.into_iter().flatten().filter_map(|oid| self.functions.get(oid))
+    }
+
+    /// Adds a function under its own oid, or replaces the one that has it.
+    pub fn add_function(&mut self, function: Function) {
+        let key = (function.schema.clone(), function.name.clone());
+        let oids = self.function_names.entry(key).or_default();
+        if !oids.contains(&function.oid) {
+            oids.push(function.oid);
+        }
+        self.functions.insert(function.oid, Arc::new(function));
+    }
+
+    pub fn remove_function(&mut self, oid: Oid) -> Option<Arc<Function>> {
+        let function = self.functions.remove(&oid)?;
+        if let Some(oids) = self.function_names.get_mut(&(function.schema.clone(), function.name.clone())) {
+            oids.retain(|other| *other != oid);
+        }
+        Some(function)
+    }
+
+    // ---- publications, extensions, statistics ----
+
+    pub fn publication(&self, name: &str) -> Option<&Arc<Publication>> {
+        self.publications.get(name)
+    }
+
+    pub fn publications(&self) -> impl Iterator<Item = &Arc<Publication>> {
+        self.publications.values()
+    }
+
+    pub fn set_publication(&mut self, publication: Publication) {
+        self.publications.insert(publication.name.clone(), Arc::new(publication));
+    }
+
+    pub fn remove_publication(&mut self, name: &str) {
+        self.publications.remove(name);
+    }
+
+    /// The schema that an extension was created in.
+    pub fn extension(&self, name: &str) -> Option<&SmolStr> {
+        self.extensions.get(name)
+    }
+
+    pub fn extensions(&self) -> impl Iterator<Item = (&SmolStr, &SmolStr)> {
+        self.extensions.iter()
+    }
+
+    pub fn add_extension(&mut self, name: SmolStr, schema: SmolStr) {
+        self.extensions.insert(name, schema);
+    }
+
+    pub fn remove_extension(&mut self, name: &str) {
+        self.extensions.remove(name);
+    }
+
+    /// The table of extended statistics.
+    pub fn statistics_named(&self, schema: &str, name: &str) -> Option<Oid> {
+        self.statistics.get(&(SmolStr::new(schema), SmolStr::new(name))).copied()
+    }
+
+    pub fn add_statistics(&mut self, schema: SmolStr, name: SmolStr, table: Oid) {
+        self.statistics.insert((schema, name), table);
+    }
+
+    pub fn remove_statistics(&mut self, schema: &str, name: &str) {
+        self.statistics.remove(&(SmolStr::new(schema), SmolStr::new(name)));
+    }
 }

@@ -45,6 +45,12 @@ pub struct Relation {
     pub of_type: Option<Oid>,
     /// WITH (...) options as written, lower case names.
     pub options: Vec<(SmolStr, SmolStr)>,
+    /// Sequences that go when it goes.
+    pub owned_sequences: Vec<Oid>,
+    /// Tables with a foreign key to it.
+    pub referenced_by: Vec<Oid>,
+    /// Views and materialized views that read it.
+    pub viewed_by: Vec<Oid>,
     pub detail: RelationDetail,
 }
 
@@ -172,6 +178,49 @@ pub struct Publication {
 }
 
 impl Relation {
+    /// A relation with nothing on it.
+    pub fn new(oid: Oid, schema: SmolStr, name: SmolStr, kind: RelationKind, birth: Birth) -> Self {
+        Self {
+            oid,
+            schema,
+            name,
+            kind,
+            persistence: Persistence::Permanent,
+            known: true,
+            birth,
+            columns: Vec::new(),
+            constraints: Vec::new(),
+            indexes: Vec::new(),
+            triggers: Vec::new(),
+            rules: Vec::new(),
+            policies: Vec::new(),
+            row_security: false,
+            force_row_security: false,
+            replica_identity: ReplicaIdentity::Default,
+            parents: Vec::new(),
+            children: Vec::new(),
+            partition_by: None,
+            partition_bound: None,
+            detach_pending: false,
+            access_method: None,
+            tablespace: None,
+            of_type: None,
+            options: Vec::new(),
+            owned_sequences: Vec::new(),
+            referenced_by: Vec::new(),
+            viewed_by: Vec::new(),
+            detail: RelationDetail::None,
+        }
+    }
+
+    pub fn column_mut(&mut self, name: &str) -> Option<&mut Column> {
+        self.columns.iter_mut().find(|column| column.name == name)
+    }
+
+    pub fn primary_key(&self) -> Option<&Arc<Constraint>> {
+        self.constraints.iter().find(|constraint| constraint.is_primary_key())
+    }
+
     pub fn column(&self, name: &str) -> Option<&Column> {
         self.columns.iter().find(|column| column.name == name)
     }

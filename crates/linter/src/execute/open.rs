@@ -1,0 +1,110 @@
+//! Finds the objects that a statement names, and locks them.
+
+use super::{Executor, Knowledge, Run, fail};
+use crate::ast::ObjectName;
+use crate::catalog::{Birth, Oid, Relation, TEMPORARY_SCHEMA};
+use crate::effect::{LockCause, LockMode, RelationKind};
+use crate::source::TextRange;
+use smol_str::SmolStr;
+
+impl Executor<'_> {
+    /// Finds a relation by name; `None` where no statement so far has shown one.
+    pub(crate) fn find(&self, name: &ObjectName) -> Option<Oid> {
+        self.catalog.find_relation(name, &self.session.settings.search_path())
+    }
+
+    /// Finds a relation and locks it; with `missing_ok` (IF EXISTS) `None` when it certainly does not exist.
+    /// A relation that no statement has shown is assumed to be an existing one of the `kind`, unless it was dropped.
+    pub(crate) fn open_if_exists(
+        &mut self,
+        name: &ObjectName,
+        kind: RelationKind,
+        mode: LockMode,
+        missing_ok: bool,
+    ) -> Run<Option<Oid>> {
+        if let Some(oid) = self.find(name) {
+            self.lock(oid, mode, LockCause::Target, name.range());
+            return Ok(Some(oid));
+        }
+        let gone = self.knowledge == Knowledge::Everything
+            || (missing_ok && self.knowledge == Knowledge::History)
+            || self.catalog.is_gone(name, &self.session.settings.search_path());
+        match (gone, missing_ok) {
+            (true, true) => Ok(None),
+            (true, false) => fail("42P01", format!("relation \"{name}\" does not exist"), name.range()),
+            (false, _) => {
+                let oid = self.assume(name, kind);
+                self.lock(oid, mode, LockCause::Target, name.range());
+                Ok(Some(oid))
+            }
+        }
+    }
+
+    /// Finds a relation and locks it, or fails.
+    pub(crate) fn open(&mut self, name: &ObjectName, kind: RelationKind, mode: LockMode) -> Run<Oid> {
+        match self.open_if_exists(name, kind, mode, false)? {
+            Some(oid) => Ok(oid),
+            None => fail("42P01", format!("relation \"{name}\" does not exist"), name.range()),
+        }
+    }
+
+    /// Adds a relation that was there before everything the history shows.
+    pub(crate) fn assume(&mut self, name: &ObjectName, kind: RelationKind) -> Oid {
+        let schema = match &name.schema {
+            Some(schema) => schema.text.clone(),
+            None => self.creation_schema(),
+        };
+        let oid = self.catalog.new_oid();
+        let birth = Birth { migration: None, transaction: 0, filled: true };
+        let mut relation = Relation::new(oid, schema, name.name.text.clone(), kind, birth);
+        relation.known = false;
+        self.catalog.add_relation(relation);
+        self.unknown(format!("`{name}` was used before any statement created it"));
+        oid
+    }
+
+    /// The schema in which an unqualified new object goes: the first of the search path.
+    pub(crate) fn creation_schema(&self) -> SmolStr {
+        let path = self.session.settings.search_path();
+        path.into_iter().next().unwrap_or_else(|| SmolStr::new_static("public"))
+    }
+
+    /// The schema of a new relation.
+    pub(crate) fn schema_for(&self, name: &ObjectName, temporary: bool) -> SmolStr {
+        match &name.schema {
+            Some(schema) => schema.text.clone(),
+            None if temporary => SmolStr::new_static(TEMPORARY_SCHEMA),
+            None => self.creation_schema(),
+        }
+    }
+
+    /// All direct and indirect children, in the order in which PostgreSQL locks them (by oid, breadth first).
+    ///
+    /// Source: PostgreSQL 18, `src/backend/catalog/pg_inherits.c`, `find_all_inheritors`.
+    pub(crate) fn descendants(&self, oid: Oid) -> Vec<Oid> {
+        let mut found = Vec::new();
+        let mut queue = vec![oid];
+        let mut at = 0;
+        while at < queue.len() {
+            let mut children = self.catalog.relation(queue[at]).children.clone();
+            children.sort_unstable();
+            for child in children {
+                if child != oid && !queue.contains(&child) {
+                    queue.push(child);
+                    found.push(child);
+                }
+            }
+            at += 1;
+        }
+        found
+    }
+
+    /// Locks all descendants and returns them.
+    pub(crate) fn lock_descendants(&mut self, oid: Oid, mode: LockMode, range: TextRange) -> Vec<Oid> {
+        let descendants = self.descendants(oid);
+        for child in &descendants {
+            self.lock(*child, mode, LockCause::Child, range);
+        }
+        descendants
+    }
+}

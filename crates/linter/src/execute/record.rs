@@ -1,0 +1,116 @@
+//! Records effects, and keeps what follows from them: locks held by the transaction, tables that hold rows.
+
+use super::Executor;
+use crate::catalog::Oid;
+use crate::effect::{
+    DataChange, DataChangeKind, IndexBuild, IndexBuildCause, Lock, LockCause, LockMode, RelationName, Rewrite,
+    RewriteCause, Scan, ScanCause, Visibility,
+};
+use crate::source::TextRange;
+
+impl Executor<'_> {
+    /// The relation as effects name it.
+    pub(crate) fn relation_name(&self, oid: Oid) -> RelationName {
+        let relation = self.catalog.relation(oid);
+        RelationName {
+            oid,
+            schema: relation.schema.clone(),
+            name: relation.name.clone(),
+            kind: relation.kind,
+            visibility: self.visibility(oid),
+        }
+    }
+
+    /// Who can see the relation, now.
+    pub(crate) fn visibility(&self, oid: Oid) -> Visibility {
+        let relation = self.catalog.relation(oid);
+        let birth = relation.birth;
+        if birth.migration.is_none() || birth.migration != Some(self.migration) {
+            // A temporary table of an earlier migration is gone or belongs to this session alone.
+            if relation.is_temporary() {
+                return Visibility::SameTransaction { filled: birth.filled };
+            }
+            return Visibility::Existing;
+        }
+        if birth.transaction == self.transaction || relation.is_temporary() {
+            Visibility::SameTransaction { filled: birth.filled }
+        } else {
+            Visibility::SameMigration { filled: birth.filled }
+        }
+    }
+
+    /// Takes a lock.
+    pub(crate) fn lock(&mut self, oid: Oid, mode: LockMode, cause: LockCause, range: TextRange) {
+        let known = |lock: &Lock| lock.relation.oid == oid && lock.mode >= mode;
+        if self.created.contains(&oid) || self.effects.locks.iter().any(known) {
+            return;
+        }
+        let relation = self.relation_name(oid);
+        self.effects.locks.push(Lock { relation, mode, cause, range });
+    }
+
+    /// Locks every index of a table.
+    pub(crate) fn lock_indexes(&mut self, table: Oid, mode: LockMode, range: TextRange) {
+        for index in self.catalog.relation(table).indexes.clone() {
+            self.lock(index, mode, LockCause::Part, range);
+        }
+    }
+
+    /// The strongest lock that the statement holds on a relation so far.
+    pub(crate) fn lock_held(&self, oid: Oid) -> LockMode {
+        let modes = self.effects.locks.iter().filter(|lock| lock.relation.oid == oid).map(|lock| lock.mode);
+        modes.max().unwrap_or(LockMode::AccessShare)
+    }
+
+    /// Reads a table in full. Partitioned tables have no rows of their own.
+    pub(crate) fn scan(&mut self, oid: Oid, cause: ScanCause, range: TextRange) {
+        let relation = self.relation_name(oid);
+        let same = |scan: &Scan| scan.relation.oid == oid && scan.cause == cause;
+        if !self.created.contains(&oid) && !self.effects.scans.iter().any(same) {
+            let lock = self.lock_held(oid);
+            self.effects.scans.push(Scan { relation, cause, lock, range });
+        }
+    }
+
+    /// Gives a table new storage and builds its indexes again.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/commands/cluster.c`, `finish_heap_swap`.
+    pub(crate) fn rewrite(&mut self, oid: Oid, cause: RewriteCause, range: TextRange) {
+        if self.created.contains(&oid) || self.effects.rewrites.iter().any(|rewrite| rewrite.relation.oid == oid) {
+            return;
+        }
+        let relation = self.relation_name(oid);
+        self.effects.rewrites.push(Rewrite { relation, cause, range });
+        self.scan(oid, ScanCause::Rewrite, range);
+        for index in self.catalog.relation(oid).indexes.clone() {
+            self.lock(index, LockMode::AccessExclusive, LockCause::Part, range);
+            self.build_index(index, IndexBuildCause::Rewrite, false, range);
+        }
+    }
+
+    /// Builds an index that is in the catalog; the caller records the scan of the table.
+    pub(crate) fn build_index(&mut self, index: Oid, cause: IndexBuildCause, concurrently: bool, range: TextRange) {
+        if self.effects.index_builds.iter().any(|build| build.index.oid == index) {
+            return;
+        }
+        let Some(table) = self.catalog.relation(index).index().map(|index| index.table) else { return };
+        let (index, table) = (self.relation_name(index), self.relation_name(table));
+        self.effects.index_builds.push(IndexBuild { index, table, cause, concurrently, range });
+    }
+
+    /// Notes that this statement made a relation.
+    pub(crate) fn created(&mut self, oid: Oid) {
+        self.created.push(oid);
+        let name = self.relation_name(oid);
+        self.effects.creates.push(name);
+    }
+
+    /// Notes a change of rows; a table that gets rows is filled from now on.
+    pub(crate) fn change_data(&mut self, oid: Oid, kind: DataChangeKind, unbounded: bool, range: TextRange) {
+        let relation = self.relation_name(oid);
+        self.effects.data_changes.push(DataChange { relation, kind, unbounded, range });
+        if kind == DataChangeKind::Insert && !self.catalog.relation(oid).birth.filled {
+            self.catalog.relation_mut(oid).birth.filled = true;
+        }
+    }
+}

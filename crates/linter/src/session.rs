@@ -1,0 +1,270 @@
+//! The state of the session in which migrations run: transaction, settings, locks held.
+
+use crate::catalog::{Catalog, Oid};
+use crate::effect::LockMode;
+use crate::source::TextRange;
+use imbl::{OrdMap, Vector};
+use smol_str::SmolStr;
+
+/// A place in the run: the migration's index and a range in its text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place {
+    pub file: u32,
+    pub range: TextRange,
+}
+
+/// The session.
+#[derive(Debug, Clone, Default)]
+pub struct Session {
+    pub settings: SettingsInEffect,
+    /// The open transaction block, if any.
+    pub block: Option<TransactionBlock>,
+}
+
+/// Settings (GUCs) by lower-case name. What is absent has the server's default.
+#[derive(Debug, Clone, Default)]
+pub struct SettingsInEffect {
+    session: OrdMap<SmolStr, SettingValue>,
+    /// SET LOCAL: gone at the end of the transaction.
+    local: OrdMap<SmolStr, SettingValue>,
+}
+
+/// A value and where it was set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SettingValue {
+    /// As written, lists joined with `, `.
+    pub value: SmolStr,
+    pub place: Place,
+}
+
+impl SettingsInEffect {
+    pub fn get(&self, name: &str) -> Option<&SettingValue> {
+        self.local.get(name).or_else(|| self.session.get(name))
+    }
+
+    /// SET.
+    pub fn set(&mut self, name: SmolStr, value: SettingValue) {
+        self.local.remove(&name);
+        self.session.insert(name, value);
+    }
+
+    /// SET LOCAL. Outside a transaction block it has no effect; the caller knows.
+    pub fn set_local(&mut self, name: SmolStr, value: SettingValue) {
+        self.local.insert(name, value);
+    }
+
+    /// RESET.
+    pub fn reset(&mut self, name: &str) {
+        self.local.remove(name);
+        self.session.remove(name);
+    }
+
+    /// RESET ALL, DISCARD ALL.
+    pub fn reset_all(&mut self) {
+        *self = Self::default();
+    }
+
+    fn end_transaction(&mut self) {
+        self.local = OrdMap::new();
+    }
+
+    /// The value of a timeout in milliseconds: `None` when it is not set or 0, which switches it off.
+    pub fn timeout(&self, name: &str) -> Option<u64> {
+        self.get(name).and_then(|setting| milliseconds(&setting.value)).filter(|milliseconds| *milliseconds > 0)
+    }
+
+    /// The schemas of search_path in order, without `$user`; PostgreSQL's default is `"$user", public`.
+    pub fn search_path(&self) -> Vec<SmolStr> {
+        match self.get("search_path") {
+            None => vec![SmolStr::new_static("public")],
+            Some(setting) => setting
+                .value
+                .split(',')
+                .map(|part| part.trim().trim_matches(|quote| quote == '"' || quote == '\''))
+                .filter(|part| !part.is_empty() && *part != "$user")
+                .map(SmolStr::new)
+                .collect(),
+        }
+    }
+
+    /// Is the session's time zone known to be UTC? Unset counts: it is the server's default where none is configured.
+    pub fn time_zone_is_utc(&self) -> bool {
+        self.get("timezone").is_none_or(|setting| {
+            matches!(
+                setting.value.to_ascii_lowercase().as_str(),
+                "utc" | "gmt" | "etc/utc" | "etc/gmt" | "0" | "zulu" | "z" | "uct"
+            )
+        })
+    }
+}
+
+/// Reads PostgreSQL's notation of a time setting: a number of milliseconds, or a number with a unit.
+fn milliseconds(text: &str) -> Option<u64> {
+    let text = text.trim().trim_matches('\'');
+    let digits = text.find(|character: char| !character.is_ascii_digit() && character != '.').unwrap_or(text.len());
+    let number: f64 = text[..digits].parse().ok()?;
+    let factor = match text[digits..].trim() {
+        "" | "ms" => 1.0,
+        "us" => 0.001,
+        "s" => 1_000.0,
+        "min" => 60_000.0,
+        "h" => 3_600_000.0,
+        "d" => 86_400_000.0,
+        _ => return None,
+    };
+    #[expect(clippy::cast_sign_loss, reason = "digits alone make no negative number")]
+    Some((number * factor).round() as u64)
+}
+
+/// An open transaction block.
+#[derive(Debug, Clone)]
+pub struct TransactionBlock {
+    /// Opened by BEGIN in the file, not by the program that runs it.
+    pub explicit: bool,
+    /// The number of the transaction; relations remember in which they were made.
+    pub number: u32,
+    pub started: Place,
+    /// Locks held until the end, in the order in which they were taken.
+    pub locks: Vector<HeldLock>,
+    savepoints: Vec<Savepoint>,
+    before: Snapshot,
+}
+
+/// A lock that the transaction holds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HeldLock {
+    pub relation: Oid,
+    /// Schema-qualified.
+    pub name: SmolStr,
+    pub mode: LockMode,
+    /// Could anybody wait for it?
+    pub exposed: bool,
+    pub place: Place,
+}
+
+#[derive(Debug, Clone)]
+struct Savepoint {
+    name: SmolStr,
+    snapshot: Snapshot,
+    locks: usize,
+}
+
+#[derive(Debug, Clone)]
+struct Snapshot {
+    catalog: Catalog,
+    settings: SettingsInEffect,
+}
+
+impl Session {
+    pub fn in_transaction(&self) -> bool {
+        self.block.is_some()
+    }
+
+    /// Opens a transaction block.
+    pub fn begin(&mut self, explicit: bool, number: u32, started: Place, catalog: &Catalog) {
+        let before = Snapshot { catalog: catalog.clone(), settings: self.settings.clone() };
+        self.block =
+            Some(TransactionBlock { explicit, number, started, locks: Vector::new(), savepoints: Vec::new(), before });
+    }
+
+    pub fn commit(&mut self) {
+        self.block = None;
+        self.settings.end_transaction();
+    }
+
+    /// Undoes what the transaction did to the catalog and the settings.
+    pub fn rollback(&mut self, catalog: &mut Catalog) {
+        if let Some(block) = self.block.take() {
+            *catalog = block.before.catalog;
+            self.settings = block.before.settings;
+        }
+    }
+
+    /// Remembers the present state under a name. False outside a transaction.
+    pub fn savepoint(&mut self, name: SmolStr, catalog: &Catalog) -> bool {
+        let snapshot = Snapshot { catalog: catalog.clone(), settings: self.settings.clone() };
+        let Some(block) = &mut self.block else { return false };
+        let locks = block.locks.len();
+        block.savepoints.push(Savepoint { name, snapshot, locks });
+        true
+    }
+
+    /// Forgets a savepoint and those after it; what happened since stays. False if there is none of that name.
+    pub fn release(&mut self, name: &str) -> bool {
+        let Some(block) = &mut self.block else { return false };
+        let Some(at) = block.savepoints.iter().rposition(|savepoint| savepoint.name == name) else { return false };
+        block.savepoints.truncate(at);
+        true
+    }
+
+    /// Goes back to a savepoint, which stays. Locks taken since are released. False if there is none of that name.
+    pub fn rollback_to(&mut self, name: &str, catalog: &mut Catalog) -> bool {
+        let Some(block) = &mut self.block else { return false };
+        let Some(at) = block.savepoints.iter().rposition(|savepoint| savepoint.name == name) else { return false };
+        block.savepoints.truncate(at + 1);
+        let savepoint = &block.savepoints[at];
+        *catalog = savepoint.snapshot.catalog.clone();
+        self.settings = savepoint.snapshot.settings.clone();
+        block.locks.truncate(savepoint.locks);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn value(text: &str) -> SettingValue {
+        SettingValue { value: text.into(), place: Place { file: 0, range: TextRange::default() } }
+    }
+
+    #[test]
+    fn set_local_ends_with_the_transaction_and_rollback_undoes_set() {
+        let mut catalog = Catalog::new();
+        let mut session = Session::default();
+        let place = Place { file: 0, range: TextRange::default() };
+        session.begin(true, 1, place, &catalog);
+        session.settings.set_local("lock_timeout".into(), value("2s"));
+        assert_eq!(session.settings.timeout("lock_timeout"), Some(2_000));
+        session.commit();
+        assert_eq!(session.settings.timeout("lock_timeout"), None);
+
+        session.begin(true, 2, place, &catalog);
+        session.settings.set("lock_timeout".into(), value("500"));
+        session.rollback(&mut catalog);
+        assert_eq!(session.settings.timeout("lock_timeout"), None);
+    }
+
+    #[test]
+    fn rollback_to_a_savepoint_keeps_it() {
+        let mut catalog = Catalog::new();
+        let mut session = Session::default();
+        session.begin(true, 1, Place { file: 0, range: TextRange::default() }, &catalog);
+        assert!(session.savepoint("s".into(), &catalog));
+        session.settings.set("lock_timeout".into(), value("1min"));
+        assert!(session.rollback_to("s", &mut catalog));
+        assert_eq!(session.settings.timeout("lock_timeout"), None);
+        assert!(session.rollback_to("s", &mut catalog));
+        assert!(session.release("s"));
+        assert!(!session.release("s"));
+    }
+
+    #[test]
+    fn zero_switches_a_timeout_off() {
+        for (text, expected) in
+            [("0", None), ("'5s'", Some(5_000)), ("1min", Some(60_000)), ("250", Some(250)), ("x", None)]
+        {
+            let mut settings = SettingsInEffect::default();
+            settings.set("lock_timeout".into(), value(text));
+            assert_eq!(settings.timeout("lock_timeout"), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn search_path_drops_user_and_quotes() {
+        let mut settings = SettingsInEffect::default();
+        assert_eq!(settings.search_path(), ["public"]);
+        settings.set("search_path".into(), value("\"$user\", 'app', \"Mixed\""));
+        assert_eq!(settings.search_path(), ["app", "Mixed"]);
+    }
+}
