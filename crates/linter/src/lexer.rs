@@ -22,7 +22,7 @@ pub enum TokenKind {
     Word,
     /// `"..."` or `U&"..."`.
     QuotedIdentifier,
-    /// `'...'`, `E'...'`, `N'...'`, `U&'...'`.
+    /// `'...'`, `E'...'`, `U&'...'`. (The N of `N'...'` is a word of its own for PostgreSQL.)
     String,
     /// `B'...'` or `X'...'`.
     BitString,
@@ -288,9 +288,6 @@ impl<'a> Lexer<'a> {
         let next = self.byte(start + 1);
         match self.byte(start) {
             b'e' | b'E' if next == b'\'' => return self.string(start, 1, TokenKind::String, true),
-            b'n' | b'N' if next == b'\'' => {
-                return self.string(start, 1, TokenKind::String, !self.standard_conforming_strings);
-            }
             b'b' | b'B' | b'x' | b'X' if next == b'\'' => return self.string(start, 1, TokenKind::BitString, false),
             b'u' | b'U' if next == b'&' && self.byte(start + 2) == b'\'' => {
                 return self.string(start, 2, TokenKind::String, false);
