@@ -11,9 +11,12 @@ struct Marker {
     transaction: TransactionMode,
 }
 
+/// Reads a comment; `None` if it begins no section.
+type ReadMarker = fn(&str) -> Option<Marker>;
+
 /// The sections of a file for tools that keep several in one.
 pub(super) fn sections(text: &str) -> Option<Layout> {
-    let (tool, marker): (Tool, fn(&str) -> Option<Marker>) = multi_section_tool(text)?;
+    let (tool, marker) = multi_section_tool(text)?;
     let mut sections: Vec<Section> = Vec::new();
     let mut open: Option<(u32, Marker)> = None;
     let mut close = |open: Option<(u32, Marker)>, end: u32| {
@@ -28,7 +31,9 @@ pub(super) fn sections(text: &str) -> Option<Layout> {
     }
     close(open, text.len() as u32);
     if tool == Tool::Goose && comments(text).any(|comment| is_words(comment, &["+goose", "NO", "TRANSACTION"])) {
-        sections.iter_mut().for_each(|section| section.transaction = TransactionMode::Autocommit);
+        for section in &mut sections {
+            section.transaction = TransactionMode::Autocommit;
+        }
     }
     Some(Layout { tool, sections })
 }
@@ -57,9 +62,9 @@ fn is_words(comment: &str, words: &[&str]) -> bool {
     words.iter().all(|word| actual.next().is_some_and(|actual| actual.eq_ignore_ascii_case(word)))
 }
 
-fn multi_section_tool(text: &str) -> Option<(Tool, fn(&str) -> Option<Marker>)> {
+fn multi_section_tool(text: &str) -> Option<(Tool, ReadMarker)> {
     comments(text).find_map(|comment| {
-        let tool: (Tool, fn(&str) -> Option<Marker>) = match comment {
+        let tool: (Tool, ReadMarker) = match comment {
             _ if goose(comment).is_some() => (Tool::Goose, goose),
             _ if sql_migrate(comment).is_some() => (Tool::SqlMigrate, sql_migrate),
             _ if dbmate(comment).is_some() => (Tool::Dbmate, dbmate),
