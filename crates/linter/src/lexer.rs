@@ -131,7 +131,7 @@ impl<'a> Lexer<'a> {
                 },
                 // A byte order mark stands only at the start, and is no token.
                 0xef if self.offset == 0 && self.rest(self.offset).starts_with("\u{feff}".as_bytes()) => {
-                    self.offset += 3
+                    self.offset += 3;
                 }
                 _ => return,
             }

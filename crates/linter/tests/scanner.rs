@@ -92,7 +92,7 @@ fn scanned(source: &str) -> Option<Vec<(u32, u32)>> {
         tokens
             .iter()
             .filter(|token| !is_comment(token.token))
-            .map(|token| (token.start as u32, token.end as u32))
+            .map(|token| (token.start.cast_unsigned(), token.end.cast_unsigned()))
             .collect(),
     )
 }

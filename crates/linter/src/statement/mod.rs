@@ -97,8 +97,14 @@ impl PieceKind {
     }
 }
 
-/// Splits `text` into statements; never fails, loses nothing.
+/// Splits `text` into statements; never fails, loses nothing. Offsets are `u32`: of a text of 4 GiB or more nothing is
+/// read, and that is its one problem.
 pub fn split(text: &str) -> SplitResult {
+    if u32::try_from(text.len()).is_err() {
+        let message = "file is larger than 4 GiB".to_owned();
+        let problems = vec![SyntaxError { message, range: TextRange::default() }];
+        return SplitResult { problems, ..SplitResult::default() };
+    }
     split::Splitter::new(text).run()
 }
 

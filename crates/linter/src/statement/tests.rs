@@ -223,6 +223,9 @@ fn annotations_of_migration_tools_end_a_statement() {
         "-- +goose Up\n-- +goose StatementBegin\nCREATE TABLE a (b int)\n-- +goose StatementEnd\n\n-- +goose Down\nDROP TABLE a\n",
         &["CREATE TABLE a (b int)", "DROP TABLE a"],
     );
+    // PostgreSQL gets the block as one string and splits it itself.
+    let block = "-- +goose StatementBegin\nCREATE FUNCTION f() RETURNS int LANGUAGE sql AS $$ SELECT 1; $$; SELECT 2\n-- +goose StatementEnd";
+    check(block, &["CREATE FUNCTION f() RETURNS int LANGUAGE sql AS $$ SELECT 1; $$", "SELECT 2"]);
     check("-- +migrate Up\nSELECT 1\n-- +migrate Down\nSELECT 2;", &["SELECT 1", "SELECT 2"]);
     check("-- migrate:up\nSELECT (1\n-- migrate:down transaction:false\nSELECT 2;", &["!SELECT (1", "SELECT 2"]);
     check(
