@@ -49,7 +49,7 @@ impl SqlParser {
     /// PL/pgSQL puts SELECT before an expression, so that `count(*) FROM t` is one.
     pub fn expression(&mut self, sql: &SqlText) -> Result<Expr, SyntaxError> {
         let range = self.place(sql).ok_or_else(|| misplaced(sql))?;
-        parse_expression(&self.source, range, &tokenize(&self.source, range))
+        parse_expression(&self.source, range)
     }
 }
 
@@ -64,7 +64,7 @@ impl DataType {
             Self::Named(sql) => {
                 let cast = format!("NULL::{}", sql.text);
                 let range = TextRange::new(0, cast.len() as u32);
-                let expression = parse_expression(&cast, range, &tokenize(&cast, range)).ok()?;
+                let expression = parse_expression(&cast, range).ok()?;
                 match expression.kind {
                     ExprKind::Cast { target, .. } => Some(TypeName { range: sql.range, ..target }),
                     _ => None,

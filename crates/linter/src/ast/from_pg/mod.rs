@@ -26,9 +26,9 @@ use crate::lexer::{Token, tokenize};
 use crate::source::TextRange;
 use crate::statement::SyntaxError;
 use context::{Context, Span};
+use pg::node::Node;
 use pgvet_parser::ParseError;
 use pgvet_parser::protobuf as pg;
-use pg::node::Node;
 
 /// Parses the statement whose tokens are `tokens` (ranges are offsets in `source`, the whole file) and converts it.
 pub fn parse_statement(source: &str, range: TextRange, tokens: &[Token]) -> Result<Ast, SyntaxError> {
@@ -128,9 +128,7 @@ impl Context<'_> {
     fn table_statement(&self, node: &Node, span: Span) -> Option<Ast> {
         Some(match node {
             Node::AlterTableStmt(node) => Ast::AlterTable(self.alter_table(node, span)),
-            Node::AlterTableMoveAllStmt(node) => {
-                Ast::AlterTableMoveAll(alter_table::alter_table_move_all(node))
-            }
+            Node::AlterTableMoveAllStmt(node) => Ast::AlterTableMoveAll(alter_table::alter_table_move_all(node)),
             Node::CreateStmt(node) => Ast::CreateTable(self.create_table(node, false)),
             Node::CreateForeignTableStmt(node) => Ast::CreateTable(self.create_table(node.base_stmt.as_ref()?, true)),
             Node::CreateTableAsStmt(node) => Ast::CreateTableAs(self.create_table_as(node, span)?),
@@ -148,14 +146,12 @@ impl Context<'_> {
             Node::CommentStmt(node) => Ast::Comment(self.comment(node, span)),
             Node::GrantStmt(node) => Ast::Grant(self.grant(node, span)),
             Node::AlterDefaultPrivilegesStmt(_) => Ast::AlterDefaultPrivileges,
-            Node::DropOwnedStmt(node) => Ast::DropOwned(RoleList {
-                roles: name::roles(&node.roles),
-                behavior: name::behavior(node.behavior()),
-            }),
-            Node::ReassignOwnedStmt(node) => Ast::ReassignOwned(RoleList {
-                roles: name::roles(&node.roles),
-                behavior: DropBehavior::Restrict,
-            }),
+            Node::DropOwnedStmt(node) => {
+                Ast::DropOwned(RoleList { roles: name::roles(&node.roles), behavior: name::behavior(node.behavior()) })
+            }
+            Node::ReassignOwnedStmt(node) => {
+                Ast::ReassignOwned(RoleList { roles: name::roles(&node.roles), behavior: DropBehavior::Restrict })
+            }
             _ => return None,
         })
     }
