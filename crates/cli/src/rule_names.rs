@@ -9,10 +9,9 @@ const MAX_DISTANCE: usize = 4;
 
 /// The rule of that name, or a message that names the nearest one.
 pub(crate) fn find(name: &str) -> Result<&'static RuleMeta, Failure> {
-    let all = rules::all();
-    all.iter().find(|rule| rule.name == name).copied().ok_or_else(|| {
+    rules::find(name).map(|rule| &rule.meta).ok_or_else(|| {
         let failure = Failure::new(format!("there is no rule `{name}`"));
-        match nearest(name, all.iter().map(|rule| rule.name)) {
+        match nearest(name, rules::all().iter().map(|rule| rule.meta.name)) {
             Some(nearest) => failure.help(format!("did you mean `{nearest}`? `pgvet rules` lists all rules")),
             None => failure.help("`pgvet rules` lists all rules"),
         }

@@ -18,7 +18,7 @@ struct JsonRule {
     status: Status,
     preset: &'static str,
     fixable: bool,
-    summary: &'static str,
+    summary: String,
     sources: &'static [&'static str],
     url: String,
 }
@@ -48,7 +48,7 @@ fn preset(rule: &RuleMeta) -> &'static str {
 }
 
 pub(crate) fn run(args: &RulesArgs, out: &mut dyn Write) -> Result<ExitStatus, Failure> {
-    let rules: Vec<JsonRule> = rules::all().iter().map(|rule| JsonRule::from(*rule)).collect();
+    let rules: Vec<JsonRule> = rules::all().iter().map(|rule| JsonRule::from(&rule.meta)).collect();
     match args.format {
         ListFormat::Json => {
             let document = serde_json::json!({ "schema_version": 1, "rules": rules });
