@@ -116,7 +116,8 @@ impl Folder<'_> {
         for (at, token) in tokens.iter().enumerate() {
             if matches!(token.kind, TokenKind::Punctuation(b'(' | b'[')) || token.is_keyword(self.source, "CASE") {
                 depth += 1;
-            } else if matches!(token.kind, TokenKind::Punctuation(b')' | b']')) || token.is_keyword(self.source, "END") {
+            } else if matches!(token.kind, TokenKind::Punctuation(b')' | b']')) || token.is_keyword(self.source, "END")
+            {
                 depth = depth.saturating_sub(1);
             } else if depth == 0 && separates(token) {
                 parts.push(&tokens[start..at]);
@@ -180,7 +181,11 @@ impl Folder<'_> {
     /// `format(...)` and the quoting functions. False if it is anything else.
     fn call(&self, tokens: &[Token], out: &mut ConstantSql, depth: usize) -> bool {
         let tokens = match tokens {
-            [schema, point, rest @ ..] if schema.is_keyword(self.source, "PG_CATALOG") && point.is_punctuation(b'.') => rest,
+            [schema, point, rest @ ..]
+                if schema.is_keyword(self.source, "PG_CATALOG") && point.is_punctuation(b'.') =>
+            {
+                rest
+            }
             _ => tokens,
         };
         let [name, open, arguments @ .., close] = tokens else { return false };
@@ -238,9 +243,9 @@ impl Folder<'_> {
                     'L' => HoleKind::Literal,
                     _ => HoleKind::Raw,
                 };
-                match values.get(next) {
+                match values.get(next).filter(|_| !specifier.padded) {
                     Some(value) => self.quoted(value, kind, out, depth),
-                    // PostgreSQL refuses it: too few arguments.
+                    // Padded to a width, or too few arguments, which PostgreSQL refuses.
                     None => out.hole(text.to_source(at), kind),
                 }
                 next += 1;
@@ -278,6 +283,8 @@ struct Specifier {
     /// From 0.
     argument: Option<usize>,
     kind: char,
+    /// Has flags or a width.
+    padded: bool,
     length: usize,
 }
 
@@ -291,7 +298,7 @@ impl Specifier {
         };
         let flags = text[start..].bytes().take_while(|byte| *byte == b'-' || byte.is_ascii_digit()).count();
         let kind = text[start + flags..].chars().next().filter(|kind| matches!(kind, 's' | 'I' | 'L' | '%'))?;
-        Some(Self { argument, kind, length: start + flags + 1 })
+        Some(Self { argument, kind, padded: flags > 0, length: start + flags + 1 })
     }
 }
 
@@ -347,6 +354,7 @@ mod tests {
         }
         assert_eq!(text("'a ' || CASE WHEN b THEN 'c' || 'd' ELSE '' END || ' e'"), "a pgvet_unknown e");
         assert_eq!(text("format('x %s', 'a' || b)"), "x apgvet_unknown");
+        assert_eq!(text("format('x %9s', 'a')"), "x pgvet_unknown");
         assert_eq!(text("'x' || (SELECT 'y')"), "xpgvet_unknown");
         assert_eq!(text("sql"), "-");
         assert_eq!(text("format(template, 'a')"), "-");
@@ -372,7 +380,9 @@ mod tests {
 
     #[test]
     fn bad_templates_and_deep_nesting_do_no_harm() {
-        for expression in ["format('%')", "format('%9999999999999999999999$s')", "format('%0$s', a)", "format()", "||", ""] {
+        for expression in
+            ["format('%')", "format('%9999999999999999999999$s')", "format('%0$s', a)", "format()", "||", ""]
+        {
             let _ = fold(expression);
         }
         let deep = format!("{}'a'{}", "(".repeat(5000), ")".repeat(5000));

@@ -268,13 +268,27 @@ pub enum LoopKind {
         by: Option<SqlText>,
     },
     /// `FOR targets IN query`.
-    Query { targets: Vec<Target>, query: SqlText },
+    Query {
+        targets: Vec<Target>,
+        query: SqlText,
+    },
     /// `FOR targets IN EXECUTE ...`.
-    Dynamic { targets: Vec<Target>, query: DynamicQuery },
+    Dynamic {
+        targets: Vec<Target>,
+        query: DynamicQuery,
+    },
     /// `FOR record IN cursor [(arguments)]`.
-    Cursor { targets: Vec<Target>, cursor: Target, arguments: Option<SqlText> },
+    Cursor {
+        targets: Vec<Target>,
+        cursor: Target,
+        arguments: Option<SqlText>,
+    },
     /// `FOREACH target [SLICE n] IN ARRAY expression`.
-    Foreach { targets: Vec<Target>, slice: u32, array: SqlText },
+    Foreach {
+        targets: Vec<Target>,
+        slice: u32,
+        array: SqlText,
+    },
 }
 
 impl Loop {

@@ -4,8 +4,8 @@ use super::{Frame, Read, Reader};
 use crate::ast::Name;
 use crate::lexer::TokenKind;
 use crate::plpgsql::{
-    Block, Condition, ConditionKind, CursorDeclaration, DataType, Declaration, DeclarationKind, ExceptionSection, Handler,
-    SqlText, Variable,
+    Block, Condition, ConditionKind, CursorDeclaration, DataType, Declaration, DeclarationKind, ExceptionSection,
+    Handler, SqlText, Variable,
 };
 use crate::source::TextRange;
 
@@ -85,8 +85,7 @@ impl Reader<'_> {
         if not_null {
             self.expect("NULL")?;
         }
-        let has_default =
-            self.accept_symbol(":=") || self.accept_symbol("=") || self.accept("DEFAULT").is_some();
+        let has_default = self.accept_symbol(":=") || self.accept_symbol("=") || self.accept("DEFAULT").is_some();
         let default = if has_default { Some(self.sql_until(&[";"])?) } else { None };
         Ok(Variable { constant, data_type, collation, not_null, default })
     }
@@ -138,7 +137,8 @@ impl Reader<'_> {
         let mut depth = 0usize;
         while let Some(token) = self.token(0) {
             let is_symbol = |symbols: &[&str]| symbols.iter().any(|symbol| self.is_symbol(0, symbol));
-            let follower = is_symbol(&[";", ",", ")", "=", ":="]) || self.is_any_keyword(0, &["COLLATE", "NOT", "DEFAULT"]);
+            let follower =
+                is_symbol(&[";", ",", ")", "=", ":="]) || self.is_any_keyword(0, &["COLLATE", "NOT", "DEFAULT"]);
             if depth == 0 && follower || token.is_punctuation(b';') {
                 break;
             }

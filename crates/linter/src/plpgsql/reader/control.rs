@@ -132,7 +132,9 @@ impl Reader<'_> {
         let mut slice = 0;
         if self.accept("SLICE").is_some() {
             let number = self.token(0).filter(|token| token.kind == TokenKind::Number);
-            slice = number.and_then(|token| token.text(self.source).parse().ok()).ok_or_else(|| self.unexpected("a number"))?;
+            slice = number
+                .and_then(|token| token.text(self.source).parse().ok())
+                .ok_or_else(|| self.unexpected("a number"))?;
             self.at += 1;
         }
         self.expect("IN")?;

@@ -140,16 +140,13 @@ impl Reader<'_> {
     /// INSERT INTO and MERGE INTO have an INTO of their own.
     fn follows_insert(&self) -> bool {
         let before = self.at.checked_sub(1).and_then(|at| self.tokens.get(at));
-        before.is_some_and(|token| {
-            token.is_keyword(self.source, "INSERT") || token.is_keyword(self.source, "MERGE")
-        })
+        before.is_some_and(|token| token.is_keyword(self.source, "INSERT") || token.is_keyword(self.source, "MERGE"))
     }
 
     /// `CREATE [OR REPLACE] {FUNCTION | PROCEDURE}`: its body may be `BEGIN ATOMIC ...; END`.
     fn defines_routine(&self) -> bool {
         let replace = self.is_keyword(1, "OR") && self.is_keyword(2, "REPLACE");
-        self.is_keyword(0, "CREATE")
-            && self.is_any_keyword(if replace { 3 } else { 1 }, &["FUNCTION", "PROCEDURE"])
+        self.is_keyword(0, "CREATE") && self.is_any_keyword(if replace { 3 } else { 1 }, &["FUNCTION", "PROCEDURE"])
     }
 }
 

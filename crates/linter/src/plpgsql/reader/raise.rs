@@ -13,8 +13,7 @@ impl Reader<'_> {
         let level = self.raise_level();
         let message = if self.is_string(0) {
             let format = self.take_range();
-            let arguments =
-                if self.accept_symbol(",") { self.list_until(&["USING", ";"])? } else { Vec::new() };
+            let arguments = if self.accept_symbol(",") { self.list_until(&["USING", ";"])? } else { Vec::new() };
             RaiseMessage::Format { format, arguments }
         } else if self.is_keyword(0, "USING") {
             RaiseMessage::None

@@ -116,7 +116,10 @@ impl Reader<'_> {
         }
         // What was read of a compound statement is worth keeping.
         let error = self.unexpected("a semicolon");
-        if matches!(kind, StatementKind::Block(_) | StatementKind::If(_) | StatementKind::Case(_) | StatementKind::Loop(_)) {
+        if matches!(
+            kind,
+            StatementKind::Block(_) | StatementKind::If(_) | StatementKind::Case(_) | StatementKind::Loop(_)
+        ) {
             if self.errors.last().is_none_or(|last| last.range != error.range) {
                 self.fail(error);
             }
