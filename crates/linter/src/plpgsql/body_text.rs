@@ -37,8 +37,8 @@ impl<'a> BodyText<'a> {
     /// The body that the string literal at `literal` of the file stands for; any kind of string.
     pub fn from_literal(file: &'a str, literal: TextRange) -> Self {
         let quoted = &file[literal.as_usize()];
-        if quoted.starts_with('$') {
-            let tag = quoted[1..].find('$').map_or(quoted.len(), |at| at + 2);
+        if let Some(after) = quoted.strip_prefix('$') {
+            let tag = after.find('$').map_or(quoted.len(), |at| at + 2);
             let end = if quoted.len() >= 2 * tag { literal.end - tag as u32 } else { literal.end };
             let start = (literal.start + tag as u32).min(end);
             return Self::verbatim(file, TextRange::new(start, end));

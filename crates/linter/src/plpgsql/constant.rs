@@ -134,10 +134,8 @@ impl Folder<'_> {
         let whole = first.range.cover(last.range);
         if let Some(literal) = literal_token(tokens) {
             let body = BodyText::from_literal(self.source, literal.range);
-            match body.is_verbatim() {
-                true => out.push(body.text(), body.range(), true),
-                false => out.push(body.text(), literal.range, false),
-            }
+            let verbatim = body.is_verbatim();
+            out.push(body.text(), if verbatim { body.range() } else { literal.range }, verbatim);
         } else if let Some(inside) = depth.checked_sub(1).and_then(|_| self.enclosed(tokens)) {
             self.concatenation(inside, out, depth - 1);
         } else if depth == 0 || !self.call(tokens, out, depth - 1) {
