@@ -9,9 +9,9 @@ use crate::ast::{
     AlterConstraint, AlterTable, AlterTableAction, AlterTableCommand, AlterTableMoveAll, Firing, Name, ReplicaIdentity,
     RowSecurity, TriggerChoice,
 };
-use pgvet_parser::protobuf as pg;
 use pg::AlterTableType as Kind;
 use pg::node::Node;
+use pgvet_parser::protobuf as pg;
 
 impl Context<'_> {
     pub(super) fn alter_table(&self, alter: &pg::AlterTableStmt, span: Span) -> AlterTable {
@@ -144,9 +144,7 @@ impl Context<'_> {
             Kind::AtSetLogged => Action::SetLogged,
             Kind::AtSetUnLogged => Action::SetUnlogged,
             Kind::AtDropOids => Action::SetWithoutOids,
-            Kind::AtSetAccessMethod => {
-                Action::SetAccessMethod { method: (!command.name.is_empty()).then(name) }
-            }
+            Kind::AtSetAccessMethod => Action::SetAccessMethod { method: (!command.name.is_empty()).then(name) },
             Kind::AtSetTableSpace => Action::SetTablespace { tablespace: name() },
             Kind::AtSetRelOptions => Action::SetOptions(self.options(list(def.and_then(|node| node.node.as_ref())))),
             Kind::AtResetRelOptions => {

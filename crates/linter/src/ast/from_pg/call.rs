@@ -4,8 +4,8 @@ use super::context::{Context, Span, strings};
 use super::expression::{cover, expr};
 use crate::ast::{Argument, Expr, ExprKind, FunctionCall};
 use crate::source::TextRange;
-use pgvet_parser::protobuf as pg;
 use pg::node::Node;
+use pgvet_parser::protobuf as pg;
 
 impl Context<'_> {
     pub(super) fn function_call_expr(&self, node: &pg::FuncCall) -> Expr {
@@ -27,9 +27,7 @@ impl Context<'_> {
             self.range(Span::new(start, start + (2 * node.funcname.len()).saturating_sub(1).max(1)))
         });
         // `EXTRACT(...)` and `AT TIME ZONE` are calls of functions in pg_catalog under a name that is not written.
-        let spelled_out = self.index(node.location).is_some_and(|start| {
-            self.is_name(start + 2 * names.len(), &name)
-        });
+        let spelled_out = self.index(node.location).is_some_and(|start| self.is_name(start + 2 * names.len(), &name));
         let name_range = if spelled_out { name_range } else { self.range_at(node.location) };
         FunctionCall {
             schema: names.pop(),
@@ -86,14 +84,13 @@ impl Context<'_> {
         match node {
             Node::GroupingFunc(node) => self.other("GroupingFunc", self.expressions(&node.args), node.location),
             Node::GroupingSet(node) => self.other("GroupingSet", self.expressions(&node.content), node.location),
+            Node::MergeSupportFunc(node) => self.other("MergeSupportFunc", Vec::new(), node.location),
             Node::CurrentOfExpr(_) => self.other("CurrentOfExpr", Vec::new(), -1),
             Node::XmlExpr(node) => {
                 let operands = node.named_args.iter().chain(&node.args).map(|node| self.expression(node)).collect();
                 self.other("XmlExpr", operands, node.location)
             }
-            Node::XmlSerialize(node) => {
-                self.other("XmlSerialize", self.present([node.expr.as_deref()]), node.location)
-            }
+            Node::XmlSerialize(node) => self.other("XmlSerialize", self.present([node.expr.as_deref()]), node.location),
             Node::JsonObjectConstructor(node) => {
                 self.other("JsonObjectConstructor", self.expressions(&node.exprs), node.location)
             }
@@ -107,11 +104,15 @@ impl Context<'_> {
                 self.other("JsonKeyValue", operands, -1)
             }
             Node::JsonValueExpr(node) => self.json_value(node),
-            Node::JsonArgument(node) => {
-                self.other("JsonArgument", node.val.as_deref().map(|value| self.json_value(value)).into_iter().collect(), -1)
-            }
+            Node::JsonArgument(node) => self.other(
+                "JsonArgument",
+                node.val.as_deref().map(|value| self.json_value(value)).into_iter().collect(),
+                -1,
+            ),
             Node::JsonBehavior(node) => self.other("JsonBehavior", self.present([node.expr.as_deref()]), -1),
-            Node::JsonScalarExpr(node) => self.other("JsonScalarExpr", self.present([node.expr.as_deref()]), node.location),
+            Node::JsonScalarExpr(node) => {
+                self.other("JsonScalarExpr", self.present([node.expr.as_deref()]), node.location)
+            }
             Node::JsonIsPredicate(node) => {
                 self.other("JsonIsPredicate", self.present([node.expr.as_deref()]), node.location)
             }
@@ -128,7 +129,11 @@ impl Context<'_> {
                 let pair = node.arg.as_deref();
                 let key = self.present([pair.and_then(|pair| pair.key.as_deref())]);
                 let value = pair.and_then(|pair| pair.value.as_deref()).map(|value| self.json_value(value));
-                self.json_aggregate("JsonObjectAgg", key.into_iter().chain(value).collect(), node.constructor.as_deref())
+                self.json_aggregate(
+                    "JsonObjectAgg",
+                    key.into_iter().chain(value).collect(),
+                    node.constructor.as_deref(),
+                )
             }
             Node::JsonArrayAgg(node) => {
                 let operands = node.arg.as_deref().map(|value| self.json_value(value)).into_iter().collect();

@@ -4,9 +4,9 @@ use super::context::{Context, Span, written};
 use crate::ast::{
     Constraint, ConstraintKind, ExcludeConstraint, ForeignKey, IndexConstraint, IndexElement, Name, ReferentialAction,
 };
-use pgvet_parser::protobuf as pg;
 use pg::ConstrType;
 use pg::node::Node;
+use pgvet_parser::protobuf as pg;
 use smol_str::SmolStr;
 
 impl Context<'_> {
@@ -51,10 +51,9 @@ impl Context<'_> {
                 ConstraintKind::NotNull { column: self.names(span.from(after), &node.keys).pop() }
             }
             ConstrType::ConstrDefault => ConstraintKind::Default(self.operand(node.raw_expr.as_deref())),
-            ConstrType::ConstrIdentity => ConstraintKind::Identity {
-                always: node.generated_when == "a",
-                options: self.options(&node.options),
-            },
+            ConstrType::ConstrIdentity => {
+                ConstraintKind::Identity { always: node.generated_when == "a", options: self.options(&node.options) }
+            }
             ConstrType::ConstrGenerated => ConstraintKind::Generated {
                 expression: self.operand(node.raw_expr.as_deref()),
                 stored: node.generated_kind == "s",

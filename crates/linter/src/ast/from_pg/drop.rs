@@ -5,8 +5,8 @@ use super::name::{behavior, roles};
 use crate::ast::{
     ChangeOwner, Comment, Drop, DropObject, Grant, Name, ObjectKind, ObjectName, Rename, SetSchema, TypeName,
 };
-use pgvet_parser::protobuf as pg;
 use pg::node::Node;
+use pgvet_parser::protobuf as pg;
 use smol_str::SmolStr;
 
 /// An object that a statement names without location.
@@ -190,7 +190,13 @@ impl Context<'_> {
         }
     }
 
-    fn altered(&self, kind: ObjectKind, relation: Option<&pg::RangeVar>, object: Option<&pg::Node>, span: Span) -> Named {
+    fn altered(
+        &self,
+        kind: ObjectKind,
+        relation: Option<&pg::RangeVar>,
+        object: Option<&pg::Node>,
+        span: Span,
+    ) -> Named {
         let start = self.altered_object(span.start);
         match (relation, object) {
             (Some(relation), _) => Named { name: self.relation(relation), on: None, arguments: None },
@@ -233,8 +239,7 @@ impl Context<'_> {
         };
         let parts = self.split(span.from(start), b',');
         let objects = grant.objects.iter().enumerate();
-        let objects =
-            objects.map(|(at, node)| self.named(kind, node, parts.get(at).copied().unwrap_or(span)).name);
+        let objects = objects.map(|(at, node)| self.named(kind, node, parts.get(at).copied().unwrap_or(span)).name);
         let privileges = grant.privileges.iter().filter_map(|node| match &node.node {
             Some(Node::AccessPriv(privilege)) => written(&privilege.priv_name),
             _ => None,

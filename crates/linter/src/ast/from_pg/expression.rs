@@ -4,13 +4,11 @@
 
 use super::context::{Context, Span, strings};
 use super::name::constant_literal;
-use crate::ast::{
-    BooleanTest, Expr, ExprKind, IndirectionStep, OperatorForm, Query, SubqueryKind,
-};
+use crate::ast::{BooleanTest, Expr, ExprKind, IndirectionStep, OperatorForm, Query, SubqueryKind};
 use crate::lexer::TokenKind;
 use crate::source::TextRange;
-use pgvet_parser::protobuf as pg;
 use pg::node::Node;
+use pgvet_parser::protobuf as pg;
 use smol_str::SmolStr;
 
 impl Context<'_> {
@@ -31,7 +29,10 @@ impl Context<'_> {
 
     /// An operand that the grammar always gives.
     pub(super) fn operand(&self, node: Option<&pg::Node>) -> Expr {
-        node.map_or_else(|| expr(ExprKind::Other("Empty", Vec::new()), TextRange::default()), |node| self.expression(node))
+        node.map_or_else(
+            || expr(ExprKind::Other("Empty", Vec::new()), TextRange::default()),
+            |node| self.expression(node),
+        )
     }
 
     fn expression_of(&self, node: &Node) -> Expr {
@@ -290,9 +291,9 @@ impl Context<'_> {
 
     fn collate(&self, collate: &pg::CollateClause) -> Expr {
         let operand = self.operand(collate.arg.as_deref());
-        let clause = self.index(collate.location).map_or(TextRange::default(), |start| {
-            self.range(Span::new(start, self.dotted_end(start + 1)))
-        });
+        let clause = self
+            .index(collate.location)
+            .map_or(TextRange::default(), |start| self.range(Span::new(start, self.dotted_end(start + 1))));
         let range = operand.range.cover(clause);
         let collation = strings(&collate.collname).pop().unwrap_or_default();
         expr(ExprKind::Collate { operand: Box::new(operand), collation }, range)

@@ -4,12 +4,12 @@ use super::context::{Context, Span, written};
 use super::name::{behavior, def_elem};
 use super::table::range_var;
 use crate::ast::{
-    Cluster, CreateIndex, CreateStatistics, DefElem, Literal, LockTable, ObjectName, Reindex, ReindexTarget,
-    Truncate, Vacuum,
+    Cluster, CreateIndex, CreateStatistics, DefElem, Literal, LockTable, ObjectName, Reindex, ReindexTarget, Truncate,
+    Vacuum,
 };
 use crate::effect::LockMode;
-use pgvet_parser::protobuf as pg;
 use pg::node::Node;
+use pgvet_parser::protobuf as pg;
 
 impl Context<'_> {
     pub(super) fn create_index(&self, index: &pg::IndexStmt, span: Span) -> CreateIndex {
@@ -142,12 +142,15 @@ impl Context<'_> {
                 Kind::ReindexObjectDatabase => ReindexTarget::Database,
             },
             concurrently: is_set(&options, "concurrently"),
-            tablespace: reindex.params.iter().filter_map(def_elem).find(|element| element.defname == "tablespace").and_then(
-                |element| match super::name::literal(element.arg.as_deref()?)? {
+            tablespace: reindex
+                .params
+                .iter()
+                .filter_map(def_elem)
+                .find(|element| element.defname == "tablespace")
+                .and_then(|element| match super::name::literal(element.arg.as_deref()?)? {
                     Literal::String(name) => Some(name),
                     _ => None,
-                },
-            ),
+                }),
             keyword: self.range(span.to(word + 1)),
             target_keyword: self.token_range(word),
         }

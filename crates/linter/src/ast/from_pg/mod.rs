@@ -1,7 +1,11 @@
-//! From pg_query's nodes to our own.
+//! From `pg_query`'s nodes to our own.
 //!
 //! PostgreSQL locates what its own messages point at; everything else is found among the tokens, see [`context`].
 //! A statement is converted together with the span of its tokens.
+//!
+//! Deep nesting ends in a syntax error of `pg_query` before our recursion matters: with the 256 MB of stack that the
+//! test uses, brackets nested 4,900 deep, 2,000 nested calls or terms of one operator chain, and 5,000 UNIONs convert;
+//! beyond about that `pg_query` 18.1 answers "memory exhausted", "stack depth limit exceeded" or "nested too deeply".
 
 mod alter_table;
 mod call;
@@ -26,9 +30,9 @@ use crate::lexer::{Token, tokenize};
 use crate::source::TextRange;
 use crate::statement::SyntaxError;
 use context::{Context, Span};
+use pg::node::Node;
 use pgvet_parser::ParseError;
 use pgvet_parser::protobuf as pg;
-use pg::node::Node;
 
 /// Parses the statement whose tokens are `tokens` (ranges are offsets in `source`, the whole file) and converts it.
 pub fn parse_statement(source: &str, range: TextRange, tokens: &[Token]) -> Result<Ast, SyntaxError> {
@@ -128,9 +132,7 @@ impl Context<'_> {
     fn table_statement(&self, node: &Node, span: Span) -> Option<Ast> {
         Some(match node {
             Node::AlterTableStmt(node) => Ast::AlterTable(self.alter_table(node, span)),
-            Node::AlterTableMoveAllStmt(node) => {
-                Ast::AlterTableMoveAll(alter_table::alter_table_move_all(node))
-            }
+            Node::AlterTableMoveAllStmt(node) => Ast::AlterTableMoveAll(alter_table::alter_table_move_all(node)),
             Node::CreateStmt(node) => Ast::CreateTable(self.create_table(node, false)),
             Node::CreateForeignTableStmt(node) => Ast::CreateTable(self.create_table(node.base_stmt.as_ref()?, true)),
             Node::CreateTableAsStmt(node) => Ast::CreateTableAs(self.create_table_as(node, span)?),
@@ -148,14 +150,12 @@ impl Context<'_> {
             Node::CommentStmt(node) => Ast::Comment(self.comment(node, span)),
             Node::GrantStmt(node) => Ast::Grant(self.grant(node, span)),
             Node::AlterDefaultPrivilegesStmt(_) => Ast::AlterDefaultPrivileges,
-            Node::DropOwnedStmt(node) => Ast::DropOwned(RoleList {
-                roles: name::roles(&node.roles),
-                behavior: name::behavior(node.behavior()),
-            }),
-            Node::ReassignOwnedStmt(node) => Ast::ReassignOwned(RoleList {
-                roles: name::roles(&node.roles),
-                behavior: DropBehavior::Restrict,
-            }),
+            Node::DropOwnedStmt(node) => {
+                Ast::DropOwned(RoleList { roles: name::roles(&node.roles), behavior: name::behavior(node.behavior()) })
+            }
+            Node::ReassignOwnedStmt(node) => {
+                Ast::ReassignOwned(RoleList { roles: name::roles(&node.roles), behavior: DropBehavior::Restrict })
+            }
             _ => return None,
         })
     }

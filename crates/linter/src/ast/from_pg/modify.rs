@@ -2,12 +2,12 @@
 
 use super::context::{Context, Span};
 use crate::ast::{
-    Assignment, ConflictTarget, Delete, FromItem, Insert, InsertSource, Merge, MergeAction,
-    MergeBranch, MergeMatch, Name, OnConflict, Target, Update,
+    Assignment, ConflictTarget, Delete, FromItem, Insert, InsertSource, Merge, MergeAction, MergeBranch, MergeMatch,
+    Name, OnConflict, Target, Update,
 };
 use crate::source::TextRange;
-use pgvet_parser::protobuf as pg;
 use pg::node::Node;
+use pgvet_parser::protobuf as pg;
 
 impl Context<'_> {
     pub(super) fn insert(&self, insert: &pg::InsertStmt, span: Span) -> Insert {

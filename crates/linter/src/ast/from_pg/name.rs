@@ -3,8 +3,8 @@
 use super::context::{Context, Span, string, strings, written};
 use crate::ast::{DefElem, DefValue, DropBehavior, Literal, Name, ObjectName, Persistence, RelationRef, TypeName};
 use crate::source::TextRange;
-use pgvet_parser::protobuf as pg;
 use pg::node::Node;
+use pgvet_parser::protobuf as pg;
 use smol_str::{SmolStr, ToSmolStr};
 
 impl Context<'_> {
@@ -66,9 +66,9 @@ impl Context<'_> {
         let percent_type = if node.pct_type { path.pop() } else { None };
         let name = path.pop().unwrap_or_default();
         let schema = path.pop().filter(|schema| schema != "pg_catalog");
-        let range = self.index(node.location).map_or(TextRange::default(), |start| {
-            self.range(Span::new(start, self.type_end(start)))
-        });
+        let range = self
+            .index(node.location)
+            .map_or(TextRange::default(), |start| self.range(Span::new(start, self.type_end(start))));
         TypeName {
             schema,
             name,

@@ -8,8 +8,8 @@ use crate::ast::{
     ConstraintKind, CreateDomain, CreateExtension, CreatePolicy, CreatePublication, CreateSchema, CreateSequence,
     CreateType, CreateTypeKind, CreateView, PublicationAction, PublicationObject, RefreshMaterializedView,
 };
-use pgvet_parser::protobuf as pg;
 use pg::node::Node;
+use pgvet_parser::protobuf as pg;
 
 impl Context<'_> {
     pub(super) fn create_view(&self, view: &pg::ViewStmt, span: Span) -> Option<CreateView> {
@@ -200,9 +200,8 @@ impl Context<'_> {
     pub(super) fn create_schema(&self, create: &pg::CreateSchemaStmt, span: Span) -> CreateSchema {
         let after = span.from(self.skip(span.start + 2, &["IF", "NOT", "EXISTS"]));
         // The elements follow without separators.
-        let is_start = |at: usize| {
-            self.is(at, "CREATE") || (self.is(at, "GRANT") && !self.is(at.saturating_sub(1), "WITH"))
-        };
+        let is_start =
+            |at: usize| self.is(at, "CREATE") || (self.is(at, "GRANT") && !self.is(at.saturating_sub(1), "WITH"));
         let mut starts = Vec::new();
         let mut rest = after;
         while let Some(at) = self.find(rest, is_start) {

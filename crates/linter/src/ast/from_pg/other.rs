@@ -3,15 +3,15 @@
 use super::context::{Context, Span, written};
 use super::drop::unqualified;
 use crate::ast::{Ast, CreateOther, CreateTypeKind, DefElem};
-use pgvet_parser::protobuf as pg;
 use pg::node::Node;
+use pgvet_parser::protobuf as pg;
 
 impl Context<'_> {
     /// Objects known by keyword, statements that PostgreSQL refuses in a transaction block, and the rest.
     pub(super) fn other_statement(&self, node: &Node, span: Span) -> Ast {
-        self.cluster_wide(node, span).or_else(|| self.known_by_tag(node, span)).unwrap_or_else(|| {
-            Ast::Other(node_name(node))
-        })
+        self.cluster_wide(node, span)
+            .or_else(|| self.known_by_tag(node, span))
+            .unwrap_or_else(|| Ast::Other(node_name(node)))
     }
 
     fn tagged(&self, tag: &'static str, name: &str, options: &[pg::Node], span: Span) -> Ast {
@@ -86,9 +86,7 @@ impl Context<'_> {
             Node::CreateOpFamilyStmt(node) => {
                 self.tagged_path("CREATE OPERATOR FAMILY", &node.opfamilyname, &[], after)
             }
-            Node::ImportForeignSchemaStmt(node) => {
-                self.tagged("IMPORT FOREIGN SCHEMA", &node.local_schema, &[], after)
-            }
+            Node::ImportForeignSchemaStmt(node) => self.tagged("IMPORT FOREIGN SCHEMA", &node.local_schema, &[], after),
             Node::DefineStmt(node) => self.define(node, span),
             _ => return None,
         })

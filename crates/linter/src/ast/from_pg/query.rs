@@ -10,8 +10,8 @@ use crate::ast::{
     Select, SetOperator, Target, With,
 };
 use crate::source::TextRange;
-use pgvet_parser::protobuf as pg;
 use pg::node::Node;
+use pgvet_parser::protobuf as pg;
 
 const QUERY_STARTS: &[&str] = &["SELECT", "VALUES", "WITH", "TABLE"];
 const SET_OPERATORS: &[&str] = &["UNION", "INTERSECT", "EXCEPT"];
@@ -141,7 +141,12 @@ impl Context<'_> {
         let from = self.from_items(&select.from_clause, &mut cursor);
         QueryBody::Select(Box::new(Select {
             distinct: distinct(select).then(|| {
-                select.distinct_clause.iter().filter(|node| node.node.is_some()).map(|node| self.expression(node)).collect()
+                select
+                    .distinct_clause
+                    .iter()
+                    .filter(|node| node.node.is_some())
+                    .map(|node| self.expression(node))
+                    .collect()
             }),
             targets,
             into,
@@ -163,10 +168,9 @@ impl Context<'_> {
 
     pub(super) fn targets(&self, nodes: &[pg::Node]) -> Vec<Target> {
         let target = |node: &pg::Node| match &node.node {
-            Some(Node::ResTarget(target)) => Target {
-                value: self.operand(target.val.as_deref()),
-                alias: written(&target.name),
-            },
+            Some(Node::ResTarget(target)) => {
+                Target { value: self.operand(target.val.as_deref()), alias: written(&target.name) }
+            }
             _ => Target { value: self.expression(node), alias: None },
         };
         nodes.iter().map(target).collect()

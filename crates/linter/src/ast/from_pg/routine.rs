@@ -8,8 +8,8 @@ use crate::ast::{
 };
 use crate::lexer::TokenKind;
 use crate::source::TextRange;
-use pgvet_parser::protobuf as pg;
 use pg::node::Node;
+use pgvet_parser::protobuf as pg;
 use smol_str::SmolStr;
 
 impl Context<'_> {
@@ -54,9 +54,8 @@ impl Context<'_> {
 
     /// A body in quotes, behind AS or (in DO) at the element's location.
     pub(super) fn body(&self, element: &pg::DefElem, text: &str) -> FunctionBody {
-        let range = self.index(element.location).map_or(TextRange::default(), |start| {
-            self.unquoted(self.skip(start, &["AS"]))
-        });
+        let range =
+            self.index(element.location).map_or(TextRange::default(), |start| self.unquoted(self.skip(start, &["AS"])));
         FunctionBody::Source { text: text.into(), range }
     }
 
@@ -210,10 +209,5 @@ fn trigger_timing(bits: i32) -> TriggerTiming {
 }
 
 fn trigger_events(bits: i32) -> TriggerEvents {
-    TriggerEvents {
-        insert: bits & 4 != 0,
-        delete: bits & 8 != 0,
-        update: bits & 16 != 0,
-        truncate: bits & 32 != 0,
-    }
+    TriggerEvents { insert: bits & 4 != 0, delete: bits & 8 != 0, update: bits & 16 != 0, truncate: bits & 32 != 0 }
 }

@@ -3,11 +3,11 @@
 use super::context::{Context, Span, written};
 use super::name::persistence;
 use crate::ast::{
-    ColumnDef, CreateTable, CreateTableAs, LikeOptions, ObjectName, PartitionBound, PartitionBy,
-    PartitionStrategy, Query, TableElement,
+    ColumnDef, CreateTable, CreateTableAs, LikeOptions, ObjectName, PartitionBound, PartitionBy, PartitionStrategy,
+    Query, TableElement,
 };
-use pgvet_parser::protobuf as pg;
 use pg::node::Node;
+use pgvet_parser::protobuf as pg;
 
 impl Context<'_> {
     pub(super) fn create_table(&self, create: &pg::CreateStmt, foreign: bool) -> CreateTable {

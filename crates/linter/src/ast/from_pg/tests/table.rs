@@ -48,7 +48,8 @@ fn commands_have_their_words() {
 
 #[test]
 fn names_in_commands_stand_behind_the_keyword() {
-    let (source, alter) = alter("ALTER TABLE t DROP COLUMN \"drop\", DROP CONSTRAINT constraint_, ALTER \"A\" SET NOT NULL");
+    let (source, alter) =
+        alter("ALTER TABLE t DROP COLUMN \"drop\", DROP CONSTRAINT constraint_, ALTER \"A\" SET NOT NULL");
     let names: Vec<&str> = alter
         .commands
         .iter()
