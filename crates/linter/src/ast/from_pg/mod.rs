@@ -60,7 +60,7 @@ pub fn parse_expression_query(source: &str, range: TextRange) -> Result<Query, S
     const PREFIX: &str = "SELECT ";
     let tokens = tokenize(source, range);
     let text = format!("{PREFIX}{}", &source[range.as_usize()]);
-    let base = i64::from(range.start) - PREFIX.len() as i64;
+    let base = i64::from(range.start) - i64::from(PREFIX.len() as u32);
     let parsed = parse(&text, base, range, &tokens)?;
     let context = Context::new(source, base, &tokens);
     let error = || SyntaxError { message: "more than one expression".to_owned(), range };
@@ -97,7 +97,7 @@ pub fn parse_expression(source: &str, range: TextRange) -> Result<Expr, SyntaxEr
 /// Calls PostgreSQL's grammar; an error points at the token at its position, or at the end of the text.
 fn parse(text: &str, base: i64, range: TextRange, tokens: &[Token]) -> Result<pg::ParseResult, SyntaxError> {
     pgvet_parser::parse(text).map_err(|ParseError { message, offset }| {
-        let offset = u32::try_from(base + offset as i64).unwrap_or(range.start);
+        let offset = u32::try_from(base + i64::from(offset as u32)).unwrap_or(range.start);
         let token = tokens.iter().find(|token| token.range.end > offset);
         SyntaxError { message, range: token.map_or(TextRange::at(range.end), |token| token.range) }
     })
@@ -175,7 +175,7 @@ impl Context<'_> {
             Node::DeclareCursorStmt(node) => self.declare_cursor(node, span)?,
             Node::TransactionStmt(node) => Ast::Transaction(self.transaction(node, span)),
             Node::VariableSetStmt(node) => Ast::Set(self.set(node, span)),
-            Node::DiscardStmt(node) => Ast::Discard(control::discard(node)),
+            Node::DiscardStmt(node) => Ast::Discard(control::discard(*node)),
             Node::DoStmt(node) => Ast::Do(self.do_block(node, span)),
             Node::CallStmt(node) => Ast::Call(self.call(node)?),
             _ => return None,
