@@ -119,7 +119,7 @@ fn in_context(finding: &Finding<'_>) -> String {
     text
 }
 
-/// SplitMix64: small, and the same on every machine.
+/// The generator called splitmix64: small, and the same on every machine.
 struct Random(u64);
 
 impl Random {

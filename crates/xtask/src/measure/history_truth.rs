@@ -131,13 +131,16 @@ pub fn measured() -> Result<Vec<Measured>, String> {
     text.lines().map(|line| serde_json::from_str(line).map_err(|error| format!("truth-17: {error}"))).collect()
 }
 
+/// Statements by the place of their file in the run, and its path.
+type MeasuredFiles = BTreeMap<(u32, String), Vec<Measured>>;
+
 /// Reads the files from checkouts, those of `repo` (the last part of its name) or all, database by database.
 /// With `blank_failed`, statements that the server did not complete are replaced by blanks.
 ///
 /// # Errors
 /// What is missing or broken.
 pub fn databases(checkouts: &Path, repo: Option<&str>, blank_failed: bool) -> Result<Vec<Database>, String> {
-    let mut files: BTreeMap<(String, u32), BTreeMap<(u32, String), Vec<Measured>>> = BTreeMap::new();
+    let mut files: BTreeMap<(String, u32), MeasuredFiles> = BTreeMap::new();
     for statement in measured()? {
         if repo.is_none_or(|wanted| wanted == short_name(&statement.repo)) {
             let database = (statement.repo.clone(), period(&statement.repo, &statement.path));
@@ -148,7 +151,7 @@ pub fn databases(checkouts: &Path, repo: Option<&str>, blank_failed: bool) -> Re
     if files.is_empty() {
         return Err("no such repository; `--repo` takes the last part of its name".to_owned());
     }
-    let read_all = |((repo, _), files): ((String, u32), BTreeMap<(u32, String), Vec<Measured>>)| {
+    let read_all = |((repo, _), files): ((String, u32), MeasuredFiles)| {
         let root = checkouts.join(short_name(&repo));
         let read = |((_, path), measured)| read_file(&root, path, measured, blank_failed);
         let files = files.into_iter().collect::<Vec<_>>().into_par_iter().map(read).collect::<Result<_, String>>()?;
@@ -235,7 +238,7 @@ pub fn replay(database: &Database) -> Vec<Judged<'_>> {
 /// What is known about the names of a database.
 struct Names {
     schemas: BTreeSet<String>,
-    /// Where the runner's search_path put what is not qualified.
+    /// Where the runner's `search_path` put what is not qualified.
     default_schema: String,
     referenced: BTreeSet<String>,
 }
@@ -267,7 +270,7 @@ impl Names {
         if differences.is_empty() { Verdict::Agrees } else { Verdict::Differs(differences) }
     }
 
-    /// The model does not know the search_path that a runner sets, nor what a template inserts.
+    /// The model does not know the `search_path` that a runner sets, nor what a template inserts.
     fn on_server(&self, name: &str) -> String {
         match name.rsplit_once('.') {
             Some((schema, bare)) if !self.schemas.contains(schema) => format!("{}.{bare}", self.default_schema),

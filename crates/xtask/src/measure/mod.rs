@@ -76,7 +76,10 @@ fn settings_for(version: PgVersion) -> Settings {
 
 /// `part` of `whole` for people: `12 of 34 (35.29 %)`.
 fn share(part: usize, whole: usize) -> String {
+    if whole == 0 {
+        return "0 of 0".to_owned();
+    }
     #[expect(clippy::cast_precision_loss, reason = "counts of statements")]
-    let percent = if whole == 0 { 100.0 } else { part as f64 * 100.0 / whole as f64 };
+    let percent = part as f64 * 100.0 / whole as f64;
     format!("{part} of {whole} ({percent:.2} %)")
 }
