@@ -1,7 +1,10 @@
 //! The program as its users meet it: arguments, exit status, and what is printed where.
 
+#![expect(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
+
+use std::fmt::Write as _;
 use std::fs;
-use std::io::Write;
+use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -51,7 +54,7 @@ fn transcript(output: &Output) -> Transcript {
     let mut text = format!("exit {}\n", output.status.code().unwrap());
     for (name, bytes) in [("stdout", &output.stdout), ("stderr", &output.stderr)] {
         if !bytes.is_empty() {
-            text += &format!("--- {name}\n{}", String::from_utf8_lossy(bytes));
+            write!(text, "--- {name}\n{}", String::from_utf8_lossy(bytes)).unwrap();
         }
     }
     text

@@ -1,28 +1,55 @@
 //! What the files around a migration say about the tool that runs it.
 
 use super::Tool;
+use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
-/// The tool whose files lie beside the migration.
-pub(super) fn tool(path: &Path) -> Option<Tool> {
-    let parent = path.parent()?;
+/// What is known about folders, looked up once each.
+#[derive(Debug, Default)]
+pub(crate) struct Folders(Mutex<BTreeMap<PathBuf, Facts>>);
+
+/// What a folder says about the migrations directly in it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Facts {
+    /// The tool whose files lie beside them.
+    pub(super) tool: Option<Tool>,
+    /// sqlx or refinery, if the Rust project around them uses it.
+    pub(super) rust_runner: Option<Tool>,
+}
+
+impl Folders {
+    pub(super) fn around(&self, path: &Path) -> Facts {
+        let parent = path.parent().unwrap_or(Path::new(""));
+        // Whoever panicked while holding the lock left a map of complete entries.
+        let mut folders = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(facts) = folders.get(parent) {
+            return *facts;
+        }
+        let facts = Facts { tool: tool(parent), rust_runner: rust_runner(parent) };
+        folders.insert(parent.to_owned(), facts);
+        facts
+    }
+}
+
+fn tool(parent: &Path) -> Option<Tool> {
     if parent.join("meta/_journal.json").exists() {
         Some(Tool::Drizzle)
     } else if parent.join("atlas.sum").exists() {
         Some(Tool::Atlas)
     } else if parent.ends_with("supabase/migrations") {
         Some(Tool::Supabase)
-    } else if sqitch_plan(parent).is_some_and(|plan| plan.exists()) {
-        Some(Tool::Sqitch)
     } else {
-        rust_runner(path)
+        sqitch_plan(parent).is_some_and(|plan| plan.exists()).then_some(Tool::Sqitch)
     }
 }
 
-/// sqlx or refinery, if the Cargo.toml of the project names one, and the migration lies in its `migrations` folder.
-pub(super) fn rust_runner(path: &Path) -> Option<Tool> {
-    let migrations = path.parent().filter(|parent| parent.file_name().is_some_and(|name| name == "migrations"))?;
+/// sqlx or refinery, if the Cargo.toml of the project names one, and `migrations` is the folder of that name.
+fn rust_runner(migrations: &Path) -> Option<Tool> {
+    if !migrations.ends_with("migrations") {
+        return None;
+    }
     // The manifest of the crate, or of its workspace.
     let manifests = migrations.ancestors().skip(1).take(3).map(|folder| folder.join("Cargo.toml"));
     for manifest in manifests.filter_map(|manifest| fs::read_to_string(manifest).ok()) {
@@ -44,7 +71,7 @@ fn is_dependency(line: &str, name: &str) -> bool {
 
 const SQITCH_FOLDERS: [&str; 3] = ["deploy", "revert", "verify"];
 
-fn sqitch_plan(parent: &Path) -> Option<std::path::PathBuf> {
+fn sqitch_plan(parent: &Path) -> Option<PathBuf> {
     let folder = parent.ancestors().find(|folder| SQITCH_FOLDERS.iter().any(|name| folder.ends_with(name)))?;
     Some(folder.with_file_name("sqitch.plan"))
 }
