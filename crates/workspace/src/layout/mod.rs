@@ -82,15 +82,15 @@ pub(crate) fn detect(path: &Path, text: &str, folders: &Folders) -> Layout {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let around = folders.around(path);
     let tool = annotations::tool(text)
-        .or_else(|| tool_by_name(path, &name, around))
+        .or_else(|| tool_by_name(path, &name, &around))
         .or(around.tool)
         .or(around.rust_runner)
         .unwrap_or(Tool::Plain);
     let transaction = transaction::mode(tool, path, text);
-    Layout { tool, sections: vec![Section { range: None, direction: direction(path, &name), transaction }] }
+    Layout { tool, sections: vec![Section { range: None, direction: direction(path, &name, &around), transaction }] }
 }
 
-fn tool_by_name(path: &Path, name: &str, around: Facts) -> Option<Tool> {
+fn tool_by_name(path: &Path, name: &str, around: &Facts) -> Option<Tool> {
     if FlywayName::parse(name).is_some() {
         return Some(around.rust_runner.filter(|tool| *tool == Tool::Refinery).unwrap_or(Tool::Flyway));
     }
@@ -107,10 +107,10 @@ fn tool_by_name(path: &Path, name: &str, around: Facts) -> Option<Tool> {
     Some(around.rust_runner.filter(|tool| *tool == Tool::Sqlx).unwrap_or(Tool::GolangMigrate))
 }
 
-/// Down by name: `x.down.sql`, `down.sql`, Flyway's `U1__x.sql`, Sqitch's `revert/` and `verify/`.
-fn direction(path: &Path, name: &str) -> Direction {
+/// Down: `x.down.sql`, `down.sql`, Flyway's `U1__x.sql`, and what the tool's own list of migrations does not hold.
+fn direction(path: &Path, name: &str, around: &Facts) -> Direction {
     let undo = FlywayName::parse(name).is_some_and(|flyway| flyway.kind == 'U');
-    if undo || name == "down.sql" || name.ends_with(".down.sql") || folder::is_sqitch_aside(path) {
+    if undo || name == "down.sql" || name.ends_with(".down.sql") || around.is_not_run(path) {
         Direction::Down
     } else {
         Direction::Up
@@ -166,7 +166,7 @@ mod tests {
             ("atlas/atlas.sum", "h1:x\n"),
             ("drizzle/meta/_journal.json", r#"{"entries":[{"idx":0,"tag":"0000_b"}]}"#),
             ("rust/Cargo.toml", "[dependencies]\nsqlx = \"0.8\"\n"),
-            ("sqitch/sqitch.plan", "%project=x\n"),
+            ("sqitch/sqitch.plan", "%project=x\napp/a 2024-01-01T00:00:00Z\n"),
         ] {
             fs::create_dir_all(at(path).parent().unwrap()).unwrap();
             fs::write(at(path), text).unwrap();
@@ -180,11 +180,20 @@ mod tests {
             ("drizzle/0000_b.sql", "", Tool::Drizzle, Transaction),
             ("rust/migrations/1_a.sql", "", Tool::Sqlx, Transaction),
             ("rust/migrations/1_a.sql", "-- no-transaction\nSELECT 1", Tool::Sqlx, SingleString),
-            ("sqitch/deploy/a.sql", "", Tool::Sqitch, Autocommit),
+            ("sqitch/deploy/app/a.sql", "", Tool::Sqitch, Autocommit),
         ] {
             let layout = detect(&at(path), text, &Folders::default());
             assert_eq!((layout.tool, layout.sections[0].transaction), (tool, transaction), "{path}");
         }
-        assert_eq!(detect(&at("sqitch/revert/a.sql"), "", &Folders::default()).sections[0].direction, Direction::Down);
+        let direction = |path: &str| detect(&at(path), "", &Folders::default()).sections[0].direction;
+        for (path, expected) in [
+            ("sqitch/deploy/app/a.sql", Direction::Up),
+            ("sqitch/deploy/app/unplanned.sql", Direction::Down),
+            ("sqitch/revert/app/a.sql", Direction::Down),
+            ("drizzle/0000_b.sql", Direction::Up),
+            ("drizzle/0001_not_in_the_journal.sql", Direction::Down),
+        ] {
+            assert_eq!(direction(path), expected, "{path}");
+        }
     }
 }
