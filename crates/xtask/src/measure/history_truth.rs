@@ -102,7 +102,14 @@ impl File {
     pub fn migration(&self) -> Migration<'_> {
         let mode = self.measured.first().map_or(Mode::Auto, |statement| statement.mode);
         let transaction = mode.transaction();
-        Migration { file: &self.parsed, direction: pgvet_linter::check::Direction::Up, section: Some(self.section()), transaction, report: true, baseline: false }
+        Migration {
+            file: &self.parsed,
+            direction: pgvet_linter::check::Direction::Up,
+            section: Some(self.section()),
+            transaction,
+            report: true,
+            baseline: false,
+        }
     }
 
     pub fn text_of(&self, statement: &Measured) -> &str {
