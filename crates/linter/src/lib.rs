@@ -10,6 +10,7 @@ pub mod catalog;
 pub mod check;
 pub mod diagnostic;
 pub mod effect;
+pub mod expression;
 pub mod fix;
 pub mod lexer;
 pub mod plpgsql;
