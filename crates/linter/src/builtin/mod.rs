@@ -64,8 +64,7 @@ pub fn default_operator_class(method: &str, oid: u32) -> Option<&'static Operato
     let oid = base_type(oid);
     let defaults = || operator_classes(method).iter().filter(|class| class.default);
     defaults().find(|class| class.input == oid).or_else(|| {
-        let is_preferred =
-            |class: &&OperatorClass| type_by_oid(class.input).is_some_and(|input| input.preferred);
+        let is_preferred = |class: &&OperatorClass| type_by_oid(class.input).is_some_and(|input| input.preferred);
         let compatible = || defaults().filter(|class| is_binary_coercible(oid, class.input));
         compatible().find(is_preferred).or_else(|| compatible().next())
     })

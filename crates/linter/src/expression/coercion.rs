@@ -21,23 +21,38 @@ pub enum Coercion {
 pub enum Step {
     /// Only the type changes, not the bytes (RelabelType).
     Relabel,
-    Function { name: SmolStr, source: Oid, target: Oid, volatility: Volatility },
+    Function {
+        name: SmolStr,
+        source: Oid,
+        target: Oid,
+        volatility: Volatility,
+    },
     /// Through the text form (CoerceViaIO).
-    ViaIo { volatility: Volatility },
+    ViaIo {
+        volatility: Volatility,
+    },
     /// Every element of an array is coerced (ArrayCoerceExpr).
-    Elements { volatility: Volatility },
+    Elements {
+        volatility: Volatility,
+    },
     /// A row is coerced field by field.
     Row,
     /// To a domain; its constraints are checked.
-    Domain { constrained: bool },
+    Domain {
+        constrained: bool,
+    },
     /// A length or precision is applied; `no_op` where every value has it already.
-    Length { no_op: bool },
+    Length {
+        no_op: bool,
+    },
 }
 
 impl Step {
     pub fn volatility(&self) -> Volatility {
         match self {
-            Self::Function { volatility, .. } | Self::ViaIo { volatility } | Self::Elements { volatility } => *volatility,
+            Self::Function { volatility, .. } | Self::ViaIo { volatility } | Self::Elements { volatility } => {
+                *volatility
+            }
             // Row types coerce each field; what that takes is not followed, and no cast of PostgreSQL's is volatile.
             Self::Row => Volatility::Stable,
             // contain_volatile_functions does not look into the constraints of a domain.
@@ -70,7 +85,12 @@ impl Analyzer<'_> {
         }
     }
 
-    pub(super) fn coercion_steps(&self, from: SqlType, to: SqlType, context: CastContext) -> Result<Vec<Step>, NoSteps> {
+    pub(super) fn coercion_steps(
+        &self,
+        from: SqlType,
+        to: SqlType,
+        context: CastContext,
+    ) -> Result<Vec<Step>, NoSteps> {
         if from == to && to.is_known() {
             return Ok(Vec::new());
         }
@@ -84,7 +104,13 @@ impl Analyzer<'_> {
     }
 
     /// Adds the steps of coerce_type and returns the modifier that the expression then has.
-    fn coerce_type(&self, from: SqlType, to: SqlType, context: CastContext, steps: &mut Vec<Step>) -> Result<i32, NoSteps> {
+    fn coerce_type(
+        &self,
+        from: SqlType,
+        to: SqlType,
+        context: CastContext,
+        steps: &mut Vec<Step>,
+    ) -> Result<i32, NoSteps> {
         if from.oid == to.oid || is_pseudo_target(to.oid) {
             return Ok(from.typmod);
         }
@@ -100,7 +126,12 @@ impl Analyzer<'_> {
             Ok(Pathway::Relabel) => {
                 if target.kind == BuiltinTypeKind::Domain {
                     // The modifier of a value counts here even when its type is not literally the base type.
-                    return Ok(self.coerce_to_domain(SqlType { oid: base.oid, typmod: from.typmod }, base, to.oid, steps));
+                    return Ok(self.coerce_to_domain(
+                        SqlType { oid: base.oid, typmod: from.typmod },
+                        base,
+                        to.oid,
+                        steps,
+                    ));
                 }
                 steps.push(Step::Relabel);
                 Ok(-1)
@@ -157,7 +188,11 @@ impl Analyzer<'_> {
         }
         if let Some(cast) = self.cast(source, target) {
             // With a row in pg_cast there is no automatic cast.
-            return if context < cast.context { Err(NoSteps::Impossible) } else { Ok(self.cast_pathway(source, target, cast)) };
+            return if context < cast.context {
+                Err(NoSteps::Impossible)
+            } else {
+                Ok(self.cast_pathway(source, target, cast))
+            };
         }
         let (Some(source_facts), Some(target_facts)) = (self.facts(source), self.facts(target)) else {
             return Err(NoSteps::Unknown);
@@ -188,7 +223,7 @@ impl Analyzer<'_> {
             CastMethod::Binary => Pathway::Relabel,
             CastMethod::Function => {
                 Pathway::By(Step::Function { name: cast.function.into(), source, target, volatility: cast.volatility })
-            },
+            }
             CastMethod::InOut => {
                 let output = self.facts(source).map_or(Volatility::Volatile, |facts| facts.output);
                 let input = self.facts(target).map_or(Volatility::Volatile, |facts| facts.input);
@@ -200,11 +235,19 @@ impl Analyzer<'_> {
     fn cast(&self, source: Oid, target: Oid) -> Option<Cast> {
         if source.is_builtin() && target.is_builtin() {
             let row = builtin::cast_in(source.0, target.0, self.target)?;
-            return Some(Cast { context: row.context, method: row.method, volatility: row.volatility, function: row.function });
+            return Some(Cast {
+                context: row.context,
+                method: row.method,
+                volatility: row.volatility,
+                function: row.function,
+            });
         }
         let (source, target) = (self.type_name(source)?, self.type_name(target)?);
         let extensions = self.schema.extensions();
-        let row = extensions.iter().flat_map(|extension| extension.casts).find(|row| row.source == source && row.target == target)?;
+        let row = extensions
+            .iter()
+            .flat_map(|extension| extension.casts)
+            .find(|row| row.source == source && row.target == target)?;
         Some(Cast { context: row.context, method: row.method, volatility: row.volatility, function: "cast" })
     }
 

@@ -8,10 +8,20 @@ use crate::ast::{Expr, ExprKind, Literal, OperatorForm};
 pub(super) enum Condition<'a> {
     And(Vec<Self>),
     Or(Vec<Self>),
-    Compare { subject: &'a Expr, comparison: Comparison, value: &'a Expr },
-    NullTest { subject: &'a Expr, is_null: bool },
+    Compare {
+        subject: &'a Expr,
+        comparison: Comparison,
+        value: &'a Expr,
+    },
+    NullTest {
+        subject: &'a Expr,
+        is_null: bool,
+    },
     /// Anything else, which only implies itself.
-    Other { expression: &'a Expr, negated: bool },
+    Other {
+        expression: &'a Expr,
+        negated: bool,
+    },
 }
 
 /// The operators of a btree, and `<>`.
@@ -75,7 +85,12 @@ impl<'a> Condition<'a> {
             ExprKind::And(list) => Self::list(list.iter().map(|item| Self::build(item, negated)).collect(), !negated),
             ExprKind::Or(list) => Self::list(list.iter().map(|item| Self::build(item, negated)).collect(), negated),
             ExprKind::Not(operand) => Self::build(operand, !negated),
-            ExprKind::IsNull { operand, negated: is_not } => Self::NullTest { subject: operand, is_null: *is_not == negated },
+            ExprKind::IsNull { operand, negated: is_not } => {
+                Self::NullTest { subject: operand, is_null: *is_not == negated }
+            }
+            ExprKind::Operator { form: OperatorForm::Distinct | OperatorForm::NotDistinct, operands, .. } => {
+                Self::distinct_from_null(expression, operands, negated).unwrap_or(other)
+            }
             ExprKind::Operator { schema: None, operator, form, operands } => {
                 let Some(comparison) = Comparison::of_operator(operator) else {
                     return Self::between(*form, operands, negated).unwrap_or(other);
@@ -87,11 +102,25 @@ impl<'a> Condition<'a> {
         }
     }
 
+    /// `x IS DISTINCT FROM NULL` is `x IS NOT NULL`.
+    fn distinct_from_null(expression: &Expr, operands: &'a [Expr], negated: bool) -> Option<Self> {
+        let [subject, value] = operands else { return None };
+        let is_distinct = matches!(expression.kind, ExprKind::Operator { form: OperatorForm::Distinct, .. });
+        matches!(value.kind, ExprKind::Literal(Literal::Null))
+            .then_some(Self::NullTest { subject, is_null: is_distinct == negated })
+    }
+
     fn list(items: Vec<Self>, and: bool) -> Self {
         if and { Self::And(items) } else { Self::Or(items) }
     }
 
     fn compare(left: &'a Expr, comparison: Comparison, right: &'a Expr) -> Self {
+        // `b = true` is `b`.
+        if let ExprKind::Literal(Literal::Boolean(value)) = &right.kind
+            && matches!(comparison, Comparison::Equal | Comparison::NotEqual)
+        {
+            return Self::Other { expression: left, negated: *value != (comparison == Comparison::Equal) };
+        }
         if is_constant(left) && !is_constant(right) {
             Self::Compare { subject: right, comparison: comparison.commuted(), value: left }
         } else {
@@ -155,7 +184,7 @@ pub(super) fn is_same(left: &Expr, right: &Expr) -> bool {
     };
     match (&left.kind, &right.kind) {
         // In the constraints of one table the last part names the column.
-        (ExprKind::Column(left), ExprKind::Column(right)) => left.last() == right.last(),
+        (ExprKind::Column(left), ExprKind::Column(right)) => left.last() == right.last() && !left.is_empty(),
         (ExprKind::Literal(left), ExprKind::Literal(right)) => left == right && *left != Literal::Null,
         (ExprKind::Cast { operand: left, target: to }, ExprKind::Cast { operand: right, target: other }) => {
             let same_type = to.schema == other.schema
@@ -178,16 +207,23 @@ pub(super) fn is_same(left: &Expr, right: &Expr) -> bool {
         ) => schema == other_schema && operator == other && form == other_form && all_same(operands, right),
         (ExprKind::Call(left), ExprKind::Call(right)) => {
             let plain = |call: &crate::ast::FunctionCall| {
-                !call.star && !call.distinct && !call.variadic && call.filter.is_none() && call.order_by.is_empty() && call.window.is_none()
+                !call.star
+                    && !call.distinct
+                    && !call.variadic
+                    && call.filter.is_none()
+                    && call.order_by.is_empty()
+                    && call.window.is_none()
             };
             plain(left)
                 && plain(right)
                 && left.schema == right.schema
                 && left.name == right.name
                 && left.arguments.len() == right.arguments.len()
-                && left.arguments.iter().zip(&right.arguments).all(|(left, right)| {
-                    left.name == right.name && is_same(&left.value, &right.value)
-                })
+                && left
+                    .arguments
+                    .iter()
+                    .zip(&right.arguments)
+                    .all(|(left, right)| left.name == right.name && is_same(&left.value, &right.value))
         }
         _ => false,
     }

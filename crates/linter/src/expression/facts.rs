@@ -95,7 +95,8 @@ impl Analyzer<'_> {
 
     fn builtin_facts(&self, row: &'static builtin::BuiltinType) -> TypeFacts {
         // "char" was a string until 14 (PostgreSQL 15 release notes, "Change the type category of "char"").
-        let category = if row.oid == oid::CHAR && !self.target.at_least(15) { TypeCategory::String } else { row.category };
+        let category =
+            if row.oid == oid::CHAR && !self.target.at_least(15) { TypeCategory::String } else { row.category };
         TypeFacts {
             kind: row.kind,
             category,

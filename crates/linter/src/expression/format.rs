@@ -23,7 +23,11 @@ impl Analyzer<'_> {
 
     fn plain_name(&self, sql_type: SqlType) -> Option<String> {
         if let Some(row) = builtin::type_by_oid(sql_type.oid.0) {
-            return Some(if row.schema == "pg_catalog" { row.name.to_owned() } else { format!("{}.{}", row.schema, row.name) });
+            return Some(if row.schema == "pg_catalog" {
+                row.name.to_owned()
+            } else {
+                format!("{}.{}", row.schema, row.name)
+            });
         }
         let definition = self.schema.type_by_oid(sql_type.oid)?;
         let visible = self.schema.type_named(None, &definition.name) == Some(sql_type.oid);

@@ -55,9 +55,12 @@ impl Proof<'_> {
             }
             (_, Condition::And(parts)) => parts.iter().all(|part| self.implies(known, part)),
             (Condition::And(items), Condition::Or(parts)) => {
-                parts.iter().any(|part| self.implies(known, part)) || items.iter().any(|item| self.implies(item, wanted))
+                parts.iter().any(|part| self.implies(known, part))
+                    || items.iter().any(|item| self.implies(item, wanted))
             }
-            (Condition::And(items), _) => self.holds_anyway(wanted) || items.iter().any(|item| self.implies(item, wanted)),
+            (Condition::And(items), _) => {
+                self.holds_anyway(wanted) || items.iter().any(|item| self.implies(item, wanted))
+            }
             (_, Condition::Or(parts)) => parts.iter().any(|part| self.implies(known, part)),
             _ => self.holds_anyway(wanted) || self.implies_simply(known, wanted),
         }
@@ -65,7 +68,9 @@ impl Proof<'_> {
 
     fn holds_anyway(&self, wanted: &Condition) -> bool {
         match wanted {
-            Condition::NullTest { subject, is_null: false } => self.not_null.iter().any(|column| is_column(subject, column)),
+            Condition::NullTest { subject, is_null: false } => {
+                self.not_null.iter().any(|column| is_column(subject, column))
+            }
             _ => false,
         }
     }
@@ -75,11 +80,12 @@ impl Proof<'_> {
             (
                 Condition::Compare { subject, comparison, value },
                 Condition::Compare { subject: wanted_subject, comparison: wanted_comparison, value: wanted_value },
-            ) => {
-                is_same(subject, wanted_subject)
-                    && self.order(subject, value, wanted_value).is_some_and(|order| {
-                        comparison_implies(*comparison, *wanted_comparison, order)
-                    })
+            ) if is_same(subject, wanted_subject) => {
+                (*comparison, *wanted_comparison) == (Comparison::Equal, Comparison::NotEqual)
+                    && self.differ(subject, value, wanted_value)
+                    || self
+                        .order(subject, value, wanted_value)
+                        .is_some_and(|order| comparison_implies(*comparison, *wanted_comparison, order))
             }
             (Condition::NullTest { subject, is_null }, Condition::NullTest { subject: other, is_null: wanted }) => {
                 is_null == wanted && is_same(subject, other)
@@ -87,6 +93,16 @@ impl Proof<'_> {
             (Condition::Other { expression, negated }, Condition::Other { expression: other, negated: wanted }) => {
                 negated == wanted && is_same(expression, other)
             }
+            _ => false,
+        }
+    }
+
+    /// Texts that are not the same are not equal: nondeterministic collations are left aside.
+    fn differ(&self, subject: &Expr, left: &Expr, right: &Expr) -> bool {
+        let subject_type = self.analyzer.infer(subject, self.scope).sql_type;
+        let is_text = matches!(subject_type.oid.0, oid::TEXT | oid::VARCHAR);
+        match (self.constant(subject_type, left), self.constant(subject_type, right)) {
+            (Some(Constant::Text(left)), Some(Constant::Text(right))) => is_text && left != right,
             _ => false,
         }
     }
@@ -103,7 +119,6 @@ impl Proof<'_> {
                 let is_date = matches!(subject_type.oid.0, oid::DATE | oid::TIMESTAMP | oid::TIMESTAMPTZ);
                 (is_date && is_iso_date(left) && is_iso_date(right)).then(|| left.cmp(right))
             }
-            // A list bound of a text key may differ from another only by its text, but a collation may make them equal.
             _ => None,
         }
     }
@@ -154,9 +169,11 @@ fn constant(subject: SqlType, literal: &Literal) -> Option<Constant<'_>> {
 /// Dates of this form sort as texts.
 fn is_iso_date(text: &str) -> bool {
     text.len() == 10
-        && text.bytes().enumerate().all(|(position, byte)| {
-            if matches!(position, 4 | 7) { byte == b'-' } else { byte.is_ascii_digit() }
-        })
+        && text.bytes().enumerate().all(
+            |(position, byte)| {
+                if matches!(position, 4 | 7) { byte == b'-' } else { byte.is_ascii_digit() }
+            },
+        )
 }
 
 /// BT_implic_table of predtest.c: `subject known left` implies `subject wanted right`, where `order` is that of left
@@ -167,7 +184,9 @@ fn comparison_implies(known: Comparison, wanted: Comparison, order: Ordering) ->
         (Equal, Less) | (LessEqual, Less | NotEqual) => order.is_lt(),
         (Equal, LessEqual) | (Less, Less | LessEqual | NotEqual) | (LessEqual, LessEqual) => order.is_le(),
         (Equal, Equal) | (NotEqual, NotEqual) => order.is_eq(),
-        (Equal, GreaterEqual) | (Greater, Greater | GreaterEqual | NotEqual) | (GreaterEqual, GreaterEqual) => order.is_ge(),
+        (Equal, GreaterEqual) | (Greater, Greater | GreaterEqual | NotEqual) | (GreaterEqual, GreaterEqual) => {
+            order.is_ge()
+        }
         (Equal, Greater) | (GreaterEqual, Greater | NotEqual) => order.is_gt(),
         (Equal, NotEqual) => order.is_ne(),
         _ => false,

@@ -80,10 +80,13 @@ impl<'a> Inference<'a> {
                 let types: Vec<SqlType> = operands.iter().map(|operand| self.visit(operand, scope)).collect();
                 self.operator(schema.as_deref(), operator, *form, &types)
             }
-            ExprKind::Cast { operand, target } => {
-                let from = self.visit(operand, scope);
-                self.cast(from, target)
-            }
+            ExprKind::Cast { operand, target } => match &operand.kind {
+                ExprKind::Array(items) => self.array_cast(items, target, scope),
+                _ => {
+                    let from = self.visit(operand, scope);
+                    self.cast(from, target)
+                }
+            },
             ExprKind::And(list) | ExprKind::Or(list) => {
                 for operand in list {
                     self.visit(operand, scope);
@@ -94,7 +97,9 @@ impl<'a> Inference<'a> {
                 self.visit(operand, scope);
                 boolean
             }
-            ExprKind::Case { operand, branches, otherwise } => self.case(operand.as_deref(), branches, otherwise.as_deref(), scope),
+            ExprKind::Case { operand, branches, otherwise } => {
+                self.case(operand.as_deref(), branches, otherwise.as_deref(), scope)
+            }
             ExprKind::Coalesce(list) | ExprKind::MinMax(list) => self.common(list, scope),
             ExprKind::Array(list) => {
                 let element = self.common(list, scope);
@@ -129,12 +134,14 @@ impl<'a> Inference<'a> {
                 self.indirection(start, steps, scope)
             }
             ExprKind::Default => SqlType::UNKNOWN,
-            ExprKind::Other(_, operands) => {
+            ExprKind::Other(node, operands) => {
                 for operand in operands {
                     self.visit(operand, scope);
                 }
-                // XML and JSON constructors depend on settings and on output functions, and change nothing.
-                self.raise(Volatility::Stable, "");
+                // JSON constructors and the like depend on settings and output functions at most; nothing looks into XML.
+                if *node != "XmlExpr" {
+                    self.raise(Volatility::Stable, "");
+                }
                 SqlType::UNKNOWN
             }
         }
@@ -235,9 +242,20 @@ impl<'a> Inference<'a> {
             _ => false,
         };
         if !inlined {
-            self.raise(candidate.volatility, name);
+            self.raise(self.concatenation(candidate, types).unwrap_or(candidate.volatility), name);
         }
         returns
+    }
+
+    /// `text || x` is a SQL function that PostgreSQL inlines (textanycat, anytextcat): it is as volatile as the output of
+    /// x, not stable as declared.
+    fn concatenation(&self, candidate: &Candidate, types: &[SqlType]) -> Option<Volatility> {
+        let other = match candidate.arguments.as_slice() {
+            [Oid(oid::TEXT), Oid(oid::ANYNONARRAY)] => types.get(1)?,
+            [Oid(oid::ANYNONARRAY), Oid(oid::TEXT)] => types.first()?,
+            _ => return None,
+        };
+        self.analyzer.facts(other.oid).map(|facts| facts.output)
     }
 
     /// Several overloads remain: where they agree, nothing is lost.
@@ -251,7 +269,9 @@ impl<'a> Inference<'a> {
         }
         self.raise(volatility, name);
         match candidates {
-            [first, rest @ ..] if rest.iter().all(|candidate| candidate.returns == first.returns) => self.returned(first, &[]),
+            [first, rest @ ..] if rest.iter().all(|candidate| candidate.returns == first.returns) => {
+                self.returned(first, &[])
+            }
             _ => SqlType::UNKNOWN,
         }
     }
@@ -266,26 +286,41 @@ impl<'a> Inference<'a> {
     fn returned(&self, candidate: &Candidate, types: &[SqlType]) -> SqlType {
         let declared = candidate.returns.oid.0;
         let is_element = |oid: u32| {
-            matches!(oid, oid::ANYELEMENT | oid::ANYNONARRAY | oid::ANYENUM | oid::ANYCOMPATIBLE | oid::ANYCOMPATIBLENONARRAY)
+            matches!(
+                oid,
+                oid::ANYELEMENT | oid::ANYNONARRAY | oid::ANYENUM | oid::ANYCOMPATIBLE | oid::ANYCOMPATIBLENONARRAY
+            )
         };
         let is_array = |oid: u32| matches!(oid, oid::ANYARRAY | oid::ANYCOMPATIBLEARRAY);
         let same = |wanted: u32| {
-            candidate.arguments.iter().zip(types).find(|(to, from)| to.0 == wanted && from.is_known()).map(|(_, from)| from.oid)
+            candidate
+                .arguments
+                .iter()
+                .zip(types)
+                .find(|(to, from)| to.0 == wanted && from.is_known())
+                .map(|(_, from)| from.oid)
         };
         let element = || {
-            candidate.arguments.iter().zip(types).filter(|(_, from)| from.is_known() && from.oid.0 != oid::UNKNOWN).find_map(
-                |(to, from)| match to.0 {
+            candidate
+                .arguments
+                .iter()
+                .zip(types)
+                .filter(|(_, from)| from.is_known() && from.oid.0 != oid::UNKNOWN)
+                .find_map(|(to, from)| match to.0 {
                     oid if is_element(oid) => Some(from.oid),
                     oid if is_array(oid) => self.analyzer.element_type(from.oid),
-                    oid::ANYRANGE | oid::ANYCOMPATIBLERANGE => self.analyzer.facts(from.oid).map(|facts| facts.base.oid),
+                    oid::ANYRANGE | oid::ANYCOMPATIBLERANGE => {
+                        self.analyzer.facts(from.oid).map(|facts| facts.base.oid)
+                    }
                     _ => None,
-                },
-            )
+                })
         };
         let settled = match declared {
             oid if is_element(oid) => element(),
             oid if is_array(oid) => element().and_then(|element| self.analyzer.array_type(element)),
-            oid::ANYRANGE | oid::ANYMULTIRANGE | oid::ANYCOMPATIBLERANGE | oid::ANYCOMPATIBLEMULTIRANGE => same(declared),
+            oid::ANYRANGE | oid::ANYMULTIRANGE | oid::ANYCOMPATIBLERANGE | oid::ANYCOMPATIBLEMULTIRANGE => {
+                same(declared)
+            }
             _ => return candidate.returns,
         };
         settled.map_or(SqlType::UNKNOWN, SqlType::new)
@@ -346,6 +381,27 @@ impl<'a> Inference<'a> {
         to
     }
 
+    /// `ARRAY[...]::t[]` casts the elements one by one.
+    fn array_cast(&mut self, items: &[Expr], target: &TypeName, scope: &Scope) -> SqlType {
+        let to = self.analyzer.resolve_type(target);
+        let Some(element) = self.analyzer.element_type(to.oid) else {
+            let from = self.common(items, scope);
+            let array = self.array_of(from);
+            return self.cast(array, target);
+        };
+        for item in items {
+            let from = self.visit(item, scope);
+            // Rows of a multidimensional array are arrays already.
+            let is_row = self.analyzer.element_type(from.oid).is_some();
+            self.coerce(
+                from,
+                if is_row { to } else { SqlType { oid: element, typmod: to.typmod } },
+                CastContext::Explicit,
+            );
+        }
+        to
+    }
+
     fn coerce(&mut self, from: SqlType, to: SqlType, context: CastContext) {
         if let Ok(steps) = self.analyzer.coercion_steps(from, to, context) {
             for step in steps {
@@ -361,7 +417,13 @@ impl<'a> Inference<'a> {
         }
     }
 
-    fn case(&mut self, operand: Option<&Expr>, branches: &[(Expr, Expr)], otherwise: Option<&Expr>, scope: &Scope) -> SqlType {
+    fn case(
+        &mut self,
+        operand: Option<&Expr>,
+        branches: &[(Expr, Expr)],
+        otherwise: Option<&Expr>,
+        scope: &Scope,
+    ) -> SqlType {
         let operand = operand.map(|operand| self.visit(operand, scope));
         let mut results = Vec::new();
         for (condition, result) in branches {

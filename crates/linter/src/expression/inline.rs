@@ -10,7 +10,13 @@ use crate::catalog::{Function, SqlType, Volatility};
 
 impl Inference<'_> {
     /// Takes the body of the function instead of the function, where PostgreSQL would.
-    pub(super) fn inline(&mut self, function: &Function, call: &FunctionCall, types: &[SqlType], scope: &Scope) -> bool {
+    pub(super) fn inline(
+        &mut self,
+        function: &Function,
+        call: &FunctionCall,
+        types: &[SqlType],
+        scope: &Scope,
+    ) -> bool {
         if self.inlining.contains(&function.oid) || call.arguments.len() != function.input_types().count() {
             return false;
         }
@@ -80,7 +86,8 @@ impl Analyzer<'_> {
 
 /// The value of `SELECT value` without anything else.
 fn only_value(query: &Query) -> Option<&Expr> {
-    let Query { with: None, body: QueryBody::Select(select), order_by, limit: None, offset: None, locking, .. } = query else {
+    let Query { with: None, body: QueryBody::Select(select), order_by, limit: None, offset: None, locking, .. } = query
+    else {
         return None;
     };
     let plain = order_by.is_empty()
@@ -100,9 +107,8 @@ fn only_value(query: &Query) -> Option<&Expr> {
 
 fn parameter_scope(function: &Function) -> Scope {
     let inputs = || function.parameters.iter().filter(|parameter| parameter.mode.is_input());
-    let named = inputs().filter_map(|parameter| {
-        Some(ScopeColumn { name: parameter.name.clone()?, sql_type: parameter.sql_type })
-    });
+    let named = inputs()
+        .filter_map(|parameter| Some(ScopeColumn { name: parameter.name.clone()?, sql_type: parameter.sql_type }));
     Scope {
         relations: Vec::new(),
         parameters: inputs().map(|parameter| parameter.sql_type).collect(),

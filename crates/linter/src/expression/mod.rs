@@ -16,6 +16,8 @@ mod overload;
 mod query;
 mod resolve;
 mod scope;
+#[cfg(test)]
+mod testing;
 mod type_change;
 mod typmod;
 

@@ -4,7 +4,7 @@
 //! (src/backend/parser/parse_func.c).
 
 use super::Analyzer;
-use crate::builtin::{self, CastContext, FunctionKind, TypeCategory, oid};
+use crate::builtin::{self, CastContext, TypeCategory, oid};
 use crate::catalog::{Function, Oid, SqlType, Volatility};
 use smol_str::SmolStr;
 use std::sync::Arc;
@@ -15,7 +15,6 @@ pub(super) struct Candidate {
     pub(super) arguments: Vec<Oid>,
     pub(super) returns: SqlType,
     pub(super) volatility: Volatility,
-    pub(super) aggregate: bool,
     pub(super) user: Option<Arc<Function>>,
 }
 
@@ -69,7 +68,6 @@ impl Analyzer<'_> {
                         arguments: [row.left, row.right].into_iter().filter(|oid| *oid != 0).map(Oid).collect(),
                         returns: SqlType::new(Oid(row.result)),
                         volatility: row.volatility,
-                        aggregate: false,
                         user: None,
                     }),
             );
@@ -79,7 +77,7 @@ impl Analyzer<'_> {
             let arguments: Vec<Oid> = names.filter_map(|name| self.type_oid(None, name)).collect();
             if row.name == name && arguments.len() == operands.len() {
                 let returns = self.type_oid(None, row.result).map_or(SqlType::UNKNOWN, SqlType::new);
-                candidates.push(Candidate { arguments, returns, volatility: row.volatility, aggregate: false, user: None });
+                candidates.push(Candidate { arguments, returns, volatility: row.volatility, user: None });
             }
         }
         if candidates.is_empty() {
@@ -117,7 +115,6 @@ impl Analyzer<'_> {
                         arguments,
                         returns: SqlType::new(Oid(row.returns)),
                         volatility: row.volatility,
-                        aggregate: row.kind == FunctionKind::Aggregate,
                         user: None,
                     });
                 }
@@ -141,13 +138,7 @@ impl Analyzer<'_> {
             variadic: variadic.and_then(|parameter| self.element_type(parameter.sql_type.oid)),
         };
         let arguments = fit(&signature, call)?;
-        Some(Candidate {
-            arguments,
-            returns: function.returns,
-            volatility: function.volatility,
-            aggregate: function.aggregate,
-            user: Some(function),
-        })
+        Some(Candidate { arguments, returns: function.returns, volatility: function.volatility, user: Some(function) })
     }
 
     fn extension_candidates(&self, name: &str, call: Option<&CallArguments>) -> Vec<Candidate> {
@@ -158,12 +149,12 @@ impl Analyzer<'_> {
             .filter_map(|row| {
                 let arguments: Vec<Oid> = row.arguments.iter().map(|name| oid(name)).collect();
                 let variadic = arguments.last().filter(|_| row.variadic).and_then(|array| self.element_type(*array));
-                let signature = Signature { arguments, names: Vec::new(), defaults: usize::from(row.defaults), variadic };
+                let signature =
+                    Signature { arguments, names: Vec::new(), defaults: usize::from(row.defaults), variadic };
                 Some(Candidate {
                     arguments: fit(&signature, call)?,
                     returns: SqlType::new(oid(row.returns)),
                     volatility: row.volatility,
-                    aggregate: row.kind == FunctionKind::Aggregate,
                     user: None,
                 })
             })
@@ -179,10 +170,13 @@ impl Analyzer<'_> {
         let mut possible: Vec<Candidate> = candidates
             .iter()
             .filter(|candidate| candidate.arguments.len() >= types.len())
+            .filter(|candidate| self.is_consistent(candidate, types))
             .filter(|candidate| {
                 candidate.arguments.iter().zip(types).all(|(to, from)| {
-                    !from.is_valid() || !to.is_valid() || self.can_coerce(*from, *to, CastContext::Implicit) != Some(false)
-                        && self.fits_polymorphic(*from, *to)
+                    !from.is_valid()
+                        || !to.is_valid()
+                        || self.can_coerce(*from, *to, CastContext::Implicit) != Some(false)
+                            && self.fits_polymorphic(*from, *to)
                 })
             })
             .cloned()
@@ -215,12 +209,35 @@ impl Analyzer<'_> {
         }
     }
 
+    /// check_generic_type_consistency: where arrays are given, the elements must go with theirs.
+    fn is_consistent(&self, candidate: &Candidate, types: &[Oid]) -> bool {
+        let given = || pairs(candidate, types).filter(|(_, from)| from.is_valid() && from.0 != oid::UNKNOWN);
+        let elements_of = |array: u32| {
+            given()
+                .filter(move |(to, _)| to.0 == array)
+                .filter_map(|(_, from)| self.element_type(from))
+                .collect::<Vec<_>>()
+        };
+        let same = elements_of(oid::ANYARRAY);
+        let compatible = elements_of(oid::ANYCOMPATIBLEARRAY);
+        let converts = |from, to| self.can_coerce(from, to, CastContext::Implicit) != Some(false);
+        given().all(|(to, from)| match to.0 {
+            oid::ANYELEMENT | oid::ANYNONARRAY => same.iter().all(|element| *element == from),
+            oid::ANYCOMPATIBLE | oid::ANYCOMPATIBLENONARRAY => {
+                compatible.iter().all(|element| converts(*element, from) || converts(from, *element))
+            }
+            _ => true,
+        })
+    }
+
     /// func_select_candidate: the rules of the documentation, "Function Type Resolution", steps 4.a to 4.f.
     fn select_candidate(&self, mut candidates: Vec<Candidate>, types: &[Oid]) -> Vec<Candidate> {
         let types: Vec<Oid> = types.iter().map(|oid| self.base_type(SqlType::new(*oid)).oid).collect();
         keep_best(&mut candidates, |candidate| pairs(candidate, &types).filter(|(to, from)| to == from).count());
         keep_best(&mut candidates, |candidate| {
-            pairs(candidate, &types).filter(|(to, from)| from.0 != oid::UNKNOWN && (to == from || self.is_preferred(*to, *from))).count()
+            pairs(candidate, &types)
+                .filter(|(to, from)| from.0 != oid::UNKNOWN && (to == from || self.is_preferred(*to, *from)))
+                .count()
         });
         for position in (0..types.len()).filter(|position| types[*position].0 == oid::UNKNOWN) {
             self.keep_category(&mut candidates, position);
@@ -232,7 +249,9 @@ impl Analyzer<'_> {
             {
                 let all_of_it: Vec<Candidate> = candidates
                     .iter()
-                    .filter(|candidate| pairs(candidate, &types).all(|(to, from)| from.0 != oid::UNKNOWN || to == *first))
+                    .filter(|candidate| {
+                        pairs(candidate, &types).all(|(to, from)| from.0 != oid::UNKNOWN || to == *first)
+                    })
                     .cloned()
                     .collect();
                 if all_of_it.len() == 1 {

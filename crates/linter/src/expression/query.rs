@@ -62,7 +62,8 @@ impl Inference<'_> {
             let sql_type = self.visit(&target.value, &inner);
             output.get_or_insert(sql_type);
         }
-        let clauses = select.distinct.iter().flatten().chain(&select.filter).chain(&select.group_by).chain(&select.having);
+        let clauses =
+            select.distinct.iter().flatten().chain(&select.filter).chain(&select.group_by).chain(&select.having);
         let rest = query.order_by.iter().chain(&query.limit).chain(&query.offset);
         for expression in clauses.chain(&select.windows).chain(rest) {
             self.visit(expression, &inner);

@@ -19,7 +19,11 @@ impl Analyzer<'_> {
             return SqlType { oid: element, typmod };
         }
         // An array of arrays is an array: `_int4[]` is `_int4`.
-        let array = if self.facts(element).is_some_and(|facts| facts.element.is_some()) { Some(element) } else { self.array_type(element) };
+        let array = if self.facts(element).is_some_and(|facts| facts.element.is_some()) {
+            Some(element)
+        } else {
+            self.array_type(element)
+        };
         array.map_or(SqlType::UNKNOWN, |oid| SqlType { oid, typmod })
     }
 

@@ -50,7 +50,8 @@ impl Scope {
         let find = |columns: &[ScopeColumn]| {
             columns.iter().find(|candidate| candidate.name == *column).map(|found| found.sql_type)
         };
-        let qualified = |relation: &&ScopeRelation| qualifier.last().is_none_or(|name| relation.name.as_ref() == Some(name));
+        let qualified =
+            |relation: &&ScopeRelation| qualifier.last().is_none_or(|name| relation.name.as_ref() == Some(name));
         let in_relations = self.relations.iter().filter(qualified).find_map(|relation| find(&relation.columns));
         in_relations.or_else(|| find(&self.variables))
     }

@@ -2,7 +2,7 @@
 
 use super::coercion::NoSteps;
 use super::{Analyzer, Scope, Step};
-use crate::ast::{Expr, ExprKind};
+use crate::ast::{Expr, ExprKind, Literal};
 use crate::builtin::{self, CastContext, OperatorClass, oid};
 use crate::catalog::{Oid, SqlType};
 
@@ -104,6 +104,13 @@ impl Analyzer<'_> {
                     Ok(inner.filter(|inner| inner.oid == sql_type.oid))
                 }
                 None => Ok(None),
+            },
+            // The planner drops the other branches.
+            ExprKind::Case { operand: None, branches, .. } => match branches.first() {
+                Some((condition, result)) if matches!(condition.kind, ExprKind::Literal(Literal::Boolean(true))) => {
+                    self.column_under_casts(result, column, old, steps)
+                }
+                _ => Ok(None),
             },
             _ => Ok(None),
         }

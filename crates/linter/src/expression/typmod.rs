@@ -68,9 +68,7 @@ pub fn is_no_op(base: u32, old: i32, new: i32) -> bool {
             let (new_precision, new_scale) = numeric(new);
             old >= HEADER && new_scale == old_scale && new_precision >= old_precision
         }
-        oid::TIMESTAMP | oid::TIMESTAMPTZ | oid::TIME | oid::TIMETZ => {
-            new == MAX_PRECISION || (old >= 0 && new >= old)
-        }
+        oid::TIMESTAMP | oid::TIMESTAMPTZ | oid::TIME | oid::TIMETZ => new == MAX_PRECISION || (old >= 0 && new >= old),
         oid::INTERVAL => {
             let (old_field, new_field) = (least_field(old), least_field(new));
             let old_precision = if old < 0 { FULL_PRECISION } else { old & FULL_PRECISION };

@@ -66,12 +66,14 @@ const LISTS: [List; 6] = [
 ];
 
 pub(crate) fn generate(server: &Server, directory: &Path) -> Result<(), String> {
-    let names = server.query("postgres", "SELECT name FROM pg_available_extensions WHERE name <> 'plpgsql' ORDER BY name")?;
+    let names =
+        server.query("postgres", "SELECT name FROM pg_available_extensions WHERE name <> 'plpgsql' ORDER BY name")?;
     let mut rows = Vec::new();
     for name in names.iter().filter_map(|row| row.first()) {
         rows.push(extension(server, name)?);
     }
-    let mut text = format!("{HEADER}use super::super::row::*;\n\npub(crate) static EXTENSIONS: [Extension; {}] = [\n", rows.len());
+    let mut text =
+        format!("{HEADER}use super::super::row::*;\n\npub(crate) static EXTENSIONS: [Extension; {}] = [\n", rows.len());
     text.push_str(&rows.concat());
     text.push_str("];\n");
     save(directory, "extensions", &text)
@@ -92,7 +94,11 @@ fn extension(server: &Server, name: &str) -> Result<String, String> {
     for list in &LISTS {
         text.push_str("        &[\n");
         for row in server.query(&database, &member_sql(list.sql, name))? {
-            let values = row.iter().zip(list.columns).map(|(value, column)| rust(value, *column)).collect::<Result<Vec<_>, _>>()?;
+            let values = row
+                .iter()
+                .zip(list.columns)
+                .map(|(value, column)| rust(value, *column))
+                .collect::<Result<Vec<_>, _>>()?;
             let _ = if list.constructor.is_empty() {
                 writeln!(text, "            {},", values.join(", "))
             } else {

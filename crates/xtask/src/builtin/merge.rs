@@ -1,9 +1,9 @@
 //! The same query on every server, merged into rows with the majors that have them.
 
+use super::Row;
 use super::oids::OidMap;
 use super::server::Server;
 use super::write::{Column, Table};
-use super::Row;
 use std::collections::BTreeMap;
 
 /// A row, and the oldest and newest server that has it.

@@ -17,7 +17,9 @@ impl OidMap {
         let mut names = BTreeSet::new();
         let mut found = Vec::new();
         for server in servers {
-            let sql = format!("SELECT oid, typnamespace::regnamespace, typname FROM pg_type WHERE oid BETWEEN {FIRST_UNSTABLE} AND 16383");
+            let sql = format!(
+                "SELECT oid, typnamespace::regnamespace, typname FROM pg_type WHERE oid BETWEEN {FIRST_UNSTABLE} AND 16383"
+            );
             for row in server.query("postgres", &sql)? {
                 let [oid, schema, name] = row.try_into().map_err(|_| "pg_type has other columns than asked for")?;
                 let oid: u32 = oid.parse().map_err(|_| format!("{oid} is no oid"))?;

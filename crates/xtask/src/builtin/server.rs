@@ -25,9 +25,18 @@ impl Server {
         if is_root() {
             run(Command::new("chown").arg("nobody").arg(server.directory.path()))?;
         }
-        run(server.program("initdb").args(["--no-sync", "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "-D"]).arg(&data))?;
+        run(server
+            .program("initdb")
+            .args(["--no-sync", "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "-D"])
+            .arg(&data))?;
         let options = format!("-c listen_addresses= -c fsync=off -k {}", server.directory.path().display());
-        run(server.program("pg_ctl").args(["-w", "-o", &options, "-l"]).arg(data.join("log")).arg("-D").arg(&data).arg("start"))?;
+        run(server
+            .program("pg_ctl")
+            .args(["-w", "-o", &options, "-l"])
+            .arg(data.join("log"))
+            .arg("-D")
+            .arg(&data)
+            .arg("start"))?;
         let version = server.query("postgres", "SELECT current_setting('server_version_num')::int / 10000")?;
         server.major = version
             .first()

@@ -66,8 +66,14 @@ pub(crate) const CATEGORY: Column = Column::Code(&[
     ("X", "C::Unknown"),
     ("Z", "C::Internal"),
 ]);
-const RELATION_KIND: Column =
-    Column::Code(&[("r", "R::Table"), ("i", "R::Index"), ("v", "R::View"), ("t", "R::Toast"), ("c", "R::CompositeType"), ("S", "R::Sequence")]);
+const RELATION_KIND: Column = Column::Code(&[
+    ("r", "R::Table"),
+    ("i", "R::Index"),
+    ("v", "R::View"),
+    ("t", "R::Toast"),
+    ("c", "R::CompositeType"),
+    ("S", "R::Sequence"),
+]);
 
 use Column::{Boolean, Number, Oid, Oids, Text, Texts};
 
@@ -77,7 +83,10 @@ pub(crate) const TABLES: [Table; 7] = [
         item: "TYPES: [BuiltinType; LENGTH]",
         row: "data_type",
         sql: sql::TYPES,
-        columns: &[Oid, Text, Text, TYPE_KIND, CATEGORY, Boolean, Oid, Oid, Number, Oid, Number, Boolean, VOLATILITY, VOLATILITY, Text],
+        columns: &[
+            Oid, Text, Text, TYPE_KIND, CATEGORY, Boolean, Oid, Oid, Number, Oid, Number, Boolean, VOLATILITY,
+            VOLATILITY, Text,
+        ],
         key: &[2, 1],
     },
     Table {
