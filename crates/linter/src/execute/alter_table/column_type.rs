@@ -77,9 +77,9 @@ impl Executor<'_> {
     ) -> Run {
         let old = found.sql_type;
         match self.type_change(table, found, new, using) {
-            TypeChange::Impossible => {
+            TypeChange::Impossible(sqlstate) => {
                 let reason = format!("column \"{}\" cannot be cast automatically to the new type", found.name);
-                return fail("42804", reason, command.keyword);
+                return fail(sqlstate, reason, command.keyword);
             }
             TypeChange::Rewrite => {
                 let cause =
