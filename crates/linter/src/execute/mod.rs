@@ -13,6 +13,7 @@ mod open;
 mod partition;
 mod query;
 mod record;
+mod routine;
 
 use crate::ast::Ast;
 use crate::catalog::{Birth, Catalog, Oid};
@@ -60,6 +61,8 @@ pub(crate) struct Executor<'a> {
     pub(crate) knowledge: Knowledge,
     /// Relations that this statement created.
     pub(crate) created: Vec<Oid>,
+    /// How deep calls of functions nest.
+    pub(crate) depth: u8,
 }
 
 impl Executor<'_> {
@@ -75,6 +78,7 @@ impl Executor<'_> {
     fn statement(&mut self, ast: &Ast) -> Run {
         match ast {
             Ast::AlterTable(statement) => self.alter_table(statement),
+            Ast::Do(statement) => self.run_do(statement),
             Ast::AlterTableMoveAll(statement) => self.alter_table_move_all(statement),
             _ => Ok(()),
         }
