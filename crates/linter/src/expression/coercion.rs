@@ -19,7 +19,7 @@ pub enum Coercion {
 /// One node that a coercion adds to the expression.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
-    /// Only the type changes, not the bytes (RelabelType).
+    /// Only the type changes, not the bytes (`RelabelType`).
     Relabel,
     Function {
         name: SmolStr,
@@ -27,11 +27,11 @@ pub enum Step {
         target: Oid,
         volatility: Volatility,
     },
-    /// Through the text form (CoerceViaIO).
+    /// Through the text form (`CoerceViaIO`).
     ViaIo {
         volatility: Volatility,
     },
-    /// Every element of an array is coerced (ArrayCoerceExpr).
+    /// Every element of an array is coerced (`ArrayCoerceExpr`).
     Elements {
         volatility: Volatility,
     },
@@ -68,7 +68,7 @@ pub(super) enum NoSteps {
     Unknown,
 }
 
-/// PostgreSQL's CoercionPathType, without "none".
+/// PostgreSQL's `CoercionPathType`, without "none".
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Pathway {
     Relabel,
@@ -76,7 +76,7 @@ enum Pathway {
 }
 
 impl Analyzer<'_> {
-    /// PostgreSQL's coerce_to_target_type (src/backend/parser/parse_coerce.c): the type, then its modifier.
+    /// PostgreSQL's `coerce_to_target_type` (`src/backend/parser/parse_coerce.c)`: the type, then its modifier.
     pub fn coercion(&self, from: SqlType, to: SqlType, context: CastContext) -> Coercion {
         match self.coercion_steps(from, to, context) {
             Ok(steps) => Coercion::Steps(steps),
@@ -103,7 +103,7 @@ impl Analyzer<'_> {
         Ok(steps)
     }
 
-    /// Adds the steps of coerce_type and returns the modifier that the expression then has.
+    /// Adds the steps of `coerce_type` and returns the modifier that the expression then has.
     fn coerce_type(
         &self,
         from: SqlType,
@@ -155,7 +155,7 @@ impl Analyzer<'_> {
         }
     }
 
-    /// PostgreSQL's coerce_to_domain; nothing when the type is no domain.
+    /// PostgreSQL's `coerce_to_domain`; nothing when the type is no domain.
     fn coerce_to_domain(&self, value: SqlType, base: SqlType, domain: Oid, steps: &mut Vec<Step>) -> i32 {
         if base.oid == domain {
             return value.typmod;
@@ -165,7 +165,7 @@ impl Analyzer<'_> {
         -1
     }
 
-    /// PostgreSQL's coerce_type_typmod.
+    /// PostgreSQL's `coerce_type_typmod`.
     fn coerce_typmod(&self, value: SqlType, typmod: i32, steps: &mut Vec<Step>) {
         if value.typmod == typmod {
             return;
@@ -179,7 +179,7 @@ impl Analyzer<'_> {
         });
     }
 
-    /// PostgreSQL's find_coercion_pathway.
+    /// PostgreSQL's `find_coercion_pathway`.
     fn pathway(&self, from: Oid, to: Oid, context: CastContext) -> Result<Pathway, NoSteps> {
         let source = self.base_type(SqlType::new(from)).oid;
         let target = self.base_type(SqlType::new(to)).oid;
@@ -191,7 +191,7 @@ impl Analyzer<'_> {
             return if context < cast.context {
                 Err(NoSteps::Impossible)
             } else {
-                Ok(self.cast_pathway(source, target, cast))
+                Ok(self.cast_pathway(source, target, &cast))
             };
         }
         let (Some(source_facts), Some(target_facts)) = (self.facts(source), self.facts(target)) else {
@@ -218,7 +218,7 @@ impl Analyzer<'_> {
         }
     }
 
-    fn cast_pathway(&self, source: Oid, target: Oid, cast: Cast) -> Pathway {
+    fn cast_pathway(&self, source: Oid, target: Oid, cast: &Cast) -> Pathway {
         match cast.method {
             CastMethod::Binary => Pathway::Relabel,
             CastMethod::Function => {
@@ -256,7 +256,7 @@ impl Analyzer<'_> {
         !oid.is_builtin() && self.facts(oid).is_none_or(|facts| facts.kind == BuiltinTypeKind::Base)
     }
 
-    /// PostgreSQL's can_coerce_type for one argument; `None` where it is not known.
+    /// PostgreSQL's `can_coerce_type` for one argument; `None` where it is not known.
     pub(super) fn can_coerce(&self, from: Oid, to: Oid, context: CastContext) -> Option<bool> {
         if from == to || from.0 == oid::UNKNOWN || is_pseudo_target(to) {
             return Some(true);
@@ -269,7 +269,7 @@ impl Analyzer<'_> {
     }
 }
 
-/// A row of pg_cast, of the server or of an extension.
+/// A row of `pg_cast`, of the server or of an extension.
 struct Cast {
     context: CastContext,
     method: CastMethod,

@@ -35,7 +35,7 @@ pub(super) enum Comparison {
     NotEqual,
 }
 
-/// MAX_SAOP_ARRAY_SIZE (src/backend/optimizer/util/predtest.c): longer lists are not taken apart.
+/// `MAX_SAOP_ARRAY_SIZE` (src/backend/optimizer/util/predtest.c): longer lists are not taken apart.
 const MAX_LIST: usize = 100;
 
 impl Comparison {

@@ -4,7 +4,7 @@ use crate::ast::Literal;
 use crate::builtin::oid;
 use crate::catalog::{Oid, SqlType};
 
-/// The type that PostgreSQL's make_const (src/backend/parser/parse_node.c) gives a constant.
+/// The type that PostgreSQL's `make_const` (`src/backend/parser/parse_node.c`) gives a constant.
 pub(super) fn literal_type(literal: &Literal) -> SqlType {
     SqlType::new(Oid(match literal {
         Literal::Integer(number) if i32::try_from(*number).is_ok() => oid::INT4,
@@ -16,7 +16,7 @@ pub(super) fn literal_type(literal: &Literal) -> SqlType {
     }))
 }
 
-/// The type of CURRENT_DATE and its like, as transformSQLValueFunction (src/backend/parser/parse_expr.c) has it.
+/// The type of `CURRENT_DATE` and its like, as transformSQLValueFunction (`src/backend/parser/parse_expr.c`) has it.
 pub(super) fn sql_value_type(keyword: &str) -> SqlType {
     SqlType::new(Oid(match keyword {
         "current_date" => oid::DATE,

@@ -77,17 +77,18 @@ impl Analyzer<'_> {
                 facts.element = Some(*element);
                 (facts.input, facts.output) = (Volatility::Stable, Volatility::Stable);
             }
-            TypeKind::Base => match self.extension_type(&definition.name) {
-                Some(row) => {
+            TypeKind::Base => {
+                if let Some(row) = self.extension_type(&definition.name) {
                     facts.category = row.category;
                     facts.preferred = row.preferred;
                     (facts.input, facts.output) = (row.input, row.output);
                     if row.category == TypeCategory::String {
                         facts.collation = "default";
                     }
+                } else {
+                    (facts.input, facts.output) = (Volatility::Volatile, Volatility::Volatile);
                 }
-                None => (facts.input, facts.output) = (Volatility::Volatile, Volatility::Volatile),
-            },
+            }
             TypeKind::Shell | TypeKind::Assumed => return None,
         }
         Some(facts)
@@ -132,7 +133,7 @@ impl Analyzer<'_> {
         current
     }
 
-    /// PostgreSQL's DomainHasConstraints: of the domain or of a domain below it.
+    /// PostgreSQL's `DomainHasConstraints`: of the domain or of a domain below it.
     pub(super) fn has_domain_constraints(&self, oid: Oid) -> bool {
         match self.facts(oid) {
             Some(facts) if facts.kind == BuiltinTypeKind::Domain => {
@@ -146,7 +147,7 @@ impl Analyzer<'_> {
         self.facts(oid).map_or(TypeCategory::User, |facts| facts.category)
     }
 
-    /// pg_type.typname.
+    /// `pg_type.typname`.
     pub(super) fn type_name(&self, oid: Oid) -> Option<String> {
         match builtin::type_by_oid(oid.0) {
             Some(row) => Some(row.name.to_owned()),

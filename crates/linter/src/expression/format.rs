@@ -1,11 +1,11 @@
-//! Types as PostgreSQL's format_type writes them.
+//! Types as PostgreSQL's `format_type` writes them.
 
 use super::{Analyzer, typmod};
 use crate::builtin;
 use crate::catalog::SqlType;
 
 impl Analyzer<'_> {
-    /// PostgreSQL's format_type, with the schema left out where the name is found without it; `???` for unknown types.
+    /// PostgreSQL's `format_type`, with the schema left out where the name is found without it; `???` for unknown types.
     pub fn format_type(&self, sql_type: SqlType) -> String {
         let Some(facts) = self.facts(sql_type.oid) else {
             return self.plain_name(sql_type).unwrap_or_else(|| "???".to_owned());
@@ -39,7 +39,7 @@ impl Analyzer<'_> {
     }
 }
 
-/// quote_identifier without the list of keywords.
+/// `quote_identifier` without the list of keywords.
 fn quoted(name: &str) -> String {
     let plain = name.starts_with(|first: char| first.is_ascii_lowercase() || first == '_')
         && name.chars().all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '_');

@@ -1,6 +1,6 @@
 //! What valid CHECK constraints prove, so that a scan can be skipped.
 //!
-//! ConstraintImpliedByRelConstraint (src/backend/commands/tablecmds.c) asks predicate_implied_by
+//! `ConstraintImpliedByRelConstraint` (src/backend/commands/tablecmds.c) asks `predicate_implied_by`
 //! (src/backend/optimizer/util/predtest.c) for weak implication: where the one is not false, the other is not false.
 //! So `a > 0` proves nothing about null, for it is null itself when `a` is. What is not recognised is not proved.
 
@@ -46,7 +46,7 @@ struct Proof<'a> {
 }
 
 impl Proof<'_> {
-    /// predicate_implied_by_recurse.
+    /// `predicate_implied_by_recurse`.
     fn implies(&self, known: &Condition, wanted: &Condition) -> bool {
         match (known, wanted) {
             // An OR is tried case by case before the wanted condition is taken apart, as PostgreSQL does.
@@ -176,17 +176,15 @@ fn is_iso_date(text: &str) -> bool {
         )
 }
 
-/// BT_implic_table of predtest.c: `subject known left` implies `subject wanted right`, where `order` is that of left
+/// `BT_implic_table` of predtest.c: `subject known left` implies `subject wanted right`, where `order` is that of left
 /// to right.
 fn comparison_implies(known: Comparison, wanted: Comparison, order: Ordering) -> bool {
     use Comparison::{Equal, Greater, GreaterEqual, Less, LessEqual, NotEqual};
     match (known, wanted) {
         (Equal, Less) | (LessEqual, Less | NotEqual) => order.is_lt(),
-        (Equal, LessEqual) | (Less, Less | LessEqual | NotEqual) | (LessEqual, LessEqual) => order.is_le(),
+        (Equal | LessEqual, LessEqual) | (Less, Less | LessEqual | NotEqual) => order.is_le(),
         (Equal, Equal) | (NotEqual, NotEqual) => order.is_eq(),
-        (Equal, GreaterEqual) | (Greater, Greater | GreaterEqual | NotEqual) | (GreaterEqual, GreaterEqual) => {
-            order.is_ge()
-        }
+        (Equal | GreaterEqual, GreaterEqual) | (Greater, Greater | GreaterEqual | NotEqual) => order.is_ge(),
         (Equal, Greater) | (GreaterEqual, Greater | NotEqual) => order.is_gt(),
         (Equal, NotEqual) => order.is_ne(),
         _ => false,

@@ -12,8 +12,8 @@ use smol_str::SmolStr;
 pub struct Typed {
     /// Its type; PostgreSQL's `unknown` (705) for a bare string, [`SqlType::UNKNOWN`] where it could not be told.
     pub sql_type: SqlType,
-    /// The greatest volatility of all functions, operators and casts in it, as contain_volatile_functions and
-    /// contain_mutable_functions (src/backend/optimizer/util/clauses.c) see it.
+    /// The greatest volatility of all functions, operators and casts in it, as `contain_volatile_functions` and
+    /// `contain_mutable_functions` (src/backend/optimizer/util/clauses.c) see it.
     pub volatility: Volatility,
     /// The first volatile function in it.
     pub volatile_function: Option<SmolStr>,
@@ -37,10 +37,15 @@ impl Analyzer<'_> {
     }
 }
 
+/// Deeper expressions are given up: they would need more stack than a thread has.
+const MAX_DEPTH: u32 = 128;
+
 /// An inference under way.
 pub(super) struct Inference<'a> {
     pub(super) analyzer: Analyzer<'a>,
     pub(super) typed: Typed,
+    /// Depth of the expression.
+    pub(super) depth: u32,
     /// Depth of subqueries.
     pub(super) level: u32,
     /// User functions whose bodies are being inlined, against recursion.
@@ -59,10 +64,21 @@ impl<'a> Inference<'a> {
             functions: Vec::new(),
             unknown: Vec::new(),
         };
-        Self { analyzer, typed, level: 0, inlining: Vec::new() }
+        Self { analyzer, typed, depth: 0, level: 0, inlining: Vec::new() }
     }
 
     pub(super) fn visit(&mut self, expression: &Expr, scope: &Scope) -> SqlType {
+        if self.depth == MAX_DEPTH {
+            self.unknown(format!("an expression nested more than {MAX_DEPTH} deep"));
+            return SqlType::UNKNOWN;
+        }
+        self.depth += 1;
+        let sql_type = self.visit_kind(expression, scope);
+        self.depth -= 1;
+        sql_type
+    }
+
+    fn visit_kind(&mut self, expression: &Expr, scope: &Scope) -> SqlType {
         let boolean = SqlType::new(Oid(oid::BOOL));
         match &expression.kind {
             ExprKind::Column(path) => self.column(path, scope),
@@ -80,13 +96,14 @@ impl<'a> Inference<'a> {
                 let types: Vec<SqlType> = operands.iter().map(|operand| self.visit(operand, scope)).collect();
                 self.operator(schema.as_deref(), operator, *form, &types)
             }
-            ExprKind::Cast { operand, target } => match &operand.kind {
-                ExprKind::Array(items) => self.array_cast(items, target, scope),
-                _ => {
+            ExprKind::Cast { operand, target } => {
+                if let ExprKind::Array(items) = &operand.kind {
+                    self.array_cast(items, target, scope)
+                } else {
                     let from = self.visit(operand, scope);
                     self.cast(from, target)
                 }
-            },
+            }
             ExprKind::And(list) | ExprKind::Or(list) => {
                 for operand in list {
                     self.visit(operand, scope);
@@ -188,8 +205,12 @@ impl<'a> Inference<'a> {
 
     fn call(&mut self, call: &FunctionCall, scope: &Scope) -> SqlType {
         let mut types = Vec::with_capacity(call.arguments.len());
+        let mut volatilities = Vec::with_capacity(call.arguments.len());
         for argument in &call.arguments {
+            let before = std::mem::replace(&mut self.typed.volatility, Volatility::Immutable);
             types.push(self.visit(&argument.value, scope));
+            volatilities.push(self.typed.volatility);
+            self.typed.volatility = self.typed.volatility.max(before);
         }
         for part in call.filter.iter().chain(&call.order_by).chain(call.window.iter().flatten()) {
             self.visit(part, scope);
@@ -203,7 +224,7 @@ impl<'a> Inference<'a> {
             variadic: call.variadic,
         };
         match self.analyzer.resolve_function(call.schema.as_deref(), &call.name, &arguments) {
-            Resolution::One(candidate) => self.chosen(&call.name, &candidate, &types, Some((call, scope))),
+            Resolution::One(candidate) => self.chosen(&call.name, &candidate, &types, Some(&volatilities)),
             Resolution::OneOf(candidates) => self.undecided(&call.name, &candidates),
             Resolution::NotFound => self.cast_call(call, &types).unwrap_or_else(|| {
                 self.raise(Volatility::Volatile, &call.name);
@@ -226,7 +247,7 @@ impl<'a> Inference<'a> {
         name: &str,
         candidate: &Candidate,
         types: &[SqlType],
-        call: Option<(&FunctionCall, &Scope)>,
+        arguments: Option<&[Volatility]>,
     ) -> SqlType {
         let returns = self.returned(candidate, types);
         for (from, to) in types.iter().zip(&candidate.arguments) {
@@ -234,10 +255,10 @@ impl<'a> Inference<'a> {
                 self.coerce(*from, SqlType { oid: *to, typmod: -1 }, CastContext::Implicit);
             }
         }
-        let inlined = match (&candidate.user, call) {
-            (Some(function), Some((call, scope))) => {
+        let inlined = match (&candidate.user, arguments) {
+            (Some(function), Some(arguments)) => {
                 self.use_function(function.oid);
-                self.inline(function, call, types, scope)
+                self.inline(function, arguments)
             }
             _ => false,
         };
@@ -442,7 +463,7 @@ impl<'a> Inference<'a> {
         self.common_type(&types)
     }
 
-    /// PostgreSQL's select_common_type: documentation, "UNION, CASE, and Related Constructs".
+    /// PostgreSQL's `select_common_type`: documentation, "UNION, CASE, and Related Constructs".
     pub(super) fn common_type(&mut self, types: &[SqlType]) -> SqlType {
         let Some(first) = types.first().copied() else { return SqlType::UNKNOWN };
         if first.oid.0 != oid::UNKNOWN && types.iter().all(|sql_type| *sql_type == first) {
@@ -480,9 +501,9 @@ impl<'a> Inference<'a> {
                 IndirectionStep::Field(name) => current = self.field(current, name),
                 IndirectionStep::AllFields => current = SqlType::UNKNOWN,
                 IndirectionStep::Subscript(index) => {
-                    index.iter().for_each(|index| {
+                    if let Some(index) = index {
                         self.visit(index, scope);
-                    });
+                    }
                     if current.oid.0 != oid::JSONB {
                         let element = self.analyzer.element_type(current.oid);
                         current = element.map_or(SqlType::UNKNOWN, |oid| SqlType { oid, typmod: current.typmod });

@@ -1,6 +1,6 @@
 //! Simple SQL functions, which PostgreSQL replaces by their body before it asks how volatile an expression is.
 //!
-//! inline_function (src/backend/optimizer/util/clauses.c).
+//! `inline_function` (src/backend/optimizer/util/clauses.c).
 
 use super::infer::Inference;
 use super::{Analyzer, Scope, ScopeColumn};
@@ -9,20 +9,16 @@ use crate::builtin::{self, CastContext, oid};
 use crate::catalog::{Function, SqlType, Volatility};
 
 impl Inference<'_> {
-    /// Takes the body of the function instead of the function, where PostgreSQL would.
-    pub(super) fn inline(
-        &mut self,
-        function: &Function,
-        call: &FunctionCall,
-        types: &[SqlType],
-        scope: &Scope,
-    ) -> bool {
-        if self.inlining.contains(&function.oid) || call.arguments.len() != function.input_types().count() {
+    /// Takes the body of the function instead of the function, where PostgreSQL would; `arguments` are the volatilities
+    /// of the arguments.
+    pub(super) fn inline(&mut self, function: &Function, arguments: &[Volatility]) -> bool {
+        if self.inlining.contains(&function.oid) || arguments.len() != function.input_types().count() {
             return false;
         }
         let Some(query) = self.analyzer.inlinable_query(function) else { return false };
         let Some(value) = only_value(&query) else { return false };
         let mut body = Inference::new(self.analyzer);
+        body.depth = self.depth;
         body.inlining.clone_from(&self.inlining);
         body.inlining.push(function.oid);
         let sql_type = body.visit(value, &parameter_scope(function));
@@ -33,27 +29,22 @@ impl Inference<'_> {
         if function.strict && !is_strict_in_all_parameters(value, function) {
             return false;
         }
-        if typed.volatility == Volatility::Volatile || !self.arguments_may_repeat(value, function, call, scope) {
+        // A volatile argument must not be evaluated twice.
+        let repeats = |(position, volatility): (usize, &Volatility)| {
+            *volatility == Volatility::Volatile && uses(value, function, position) > 1
+        };
+        if typed.volatility == Volatility::Volatile || arguments.iter().enumerate().any(repeats) {
             return false;
         }
         let Ok(steps) = self.analyzer.coercion_steps(sql_type, function.returns, CastContext::Assignment) else {
             return false;
         };
-        debug_assert_eq!(types.len(), call.arguments.len());
         for step in steps {
             self.raise(step.volatility(), "");
         }
         self.raise(typed.volatility, &function.name);
         self.typed.functions.extend(typed.functions);
         true
-    }
-
-    /// A volatile argument must not be evaluated twice.
-    fn arguments_may_repeat(&self, value: &Expr, function: &Function, call: &FunctionCall, scope: &Scope) -> bool {
-        call.arguments.iter().enumerate().all(|(position, argument)| {
-            uses(value, function, position) <= 1
-                || self.analyzer.infer(&argument.value, scope).volatility < Volatility::Volatile
-        })
     }
 }
 

@@ -1,6 +1,6 @@
 //! Expressions: their types, how volatile they are, how values are coerced, and what conditions imply.
 //!
-//! It follows PostgreSQL's parser and planner (src/backend/parser/parse_coerce.c and parse_func.c,
+//! It follows PostgreSQL's parser and planner (`src/backend/parser/parse_coerce.c` and `parse_func.c`,
 //! src/backend/optimizer/util/clauses.c and predtest.c) as far as the effects of DDL depend on them. Where something is
 //! not known, the answer says so: [`Typed::unknown`], [`Coercion::Unknown`], [`TypeChange::Unknown`].
 
@@ -13,6 +13,7 @@ mod implication;
 mod infer;
 mod inline;
 mod overload;
+mod partition;
 mod query;
 mod resolve;
 mod scope;
@@ -24,6 +25,7 @@ mod typmod;
 pub use coercion::{Coercion, Step};
 pub use implication::check_implies_not_null;
 pub use infer::Typed;
+pub use partition::partition_constraint;
 pub use scope::{Scope, ScopeColumn, ScopeRelation};
 pub use type_change::TypeChange;
 pub use typmod::{encode as encode_typmod, is_no_op as typmod_change_is_no_op};

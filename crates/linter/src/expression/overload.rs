@@ -1,7 +1,7 @@
 //! Which function or operator a call means.
 //!
-//! PostgreSQL's FuncnameGetCandidates (src/backend/catalog/namespace.c) and func_select_candidate
-//! (src/backend/parser/parse_func.c).
+//! PostgreSQL's `FuncnameGetCandidates` (src/backend/catalog/namespace.c) and `func_select_candidate`
+//! (`src/backend/parser/parse_func.c`).
 
 use super::Analyzer;
 use crate::builtin::{self, CastContext, TypeCategory, oid};
@@ -130,7 +130,7 @@ impl Analyzer<'_> {
 
     fn user_candidate(&self, function: Arc<Function>, call: Option<&CallArguments>) -> Option<Candidate> {
         let inputs = || function.parameters.iter().filter(|parameter| parameter.mode.is_input());
-        let variadic = inputs().last().filter(|parameter| parameter.mode == crate::ast::ParameterMode::Variadic);
+        let variadic = inputs().next_back().filter(|parameter| parameter.mode == crate::ast::ParameterMode::Variadic);
         let signature = Signature {
             arguments: inputs().map(|parameter| parameter.sql_type.oid).collect(),
             names: inputs().map(|parameter| parameter.name.as_deref().unwrap_or_default()).collect(),
@@ -192,7 +192,7 @@ impl Analyzer<'_> {
         }
     }
 
-    /// The part of check_generic_type_consistency that tells overloads apart.
+    /// The part of `check_generic_type_consistency` that tells overloads apart.
     fn fits_polymorphic(&self, from: Oid, to: Oid) -> bool {
         use crate::builtin::BuiltinTypeKind as Kind;
         if from.0 == oid::UNKNOWN {
@@ -209,7 +209,7 @@ impl Analyzer<'_> {
         }
     }
 
-    /// check_generic_type_consistency: where arrays are given, the elements must go with theirs.
+    /// `check_generic_type_consistency`: where arrays are given, the elements must go with theirs.
     fn is_consistent(&self, candidate: &Candidate, types: &[Oid]) -> bool {
         let given = || pairs(candidate, types).filter(|(_, from)| from.is_valid() && from.0 != oid::UNKNOWN);
         let elements_of = |array: u32| {
@@ -230,7 +230,7 @@ impl Analyzer<'_> {
         })
     }
 
-    /// func_select_candidate: the rules of the documentation, "Function Type Resolution", steps 4.a to 4.f.
+    /// `func_select_candidate`: the rules of the documentation, "Function Type Resolution", steps 4.a to 4.f.
     fn select_candidate(&self, mut candidates: Vec<Candidate>, types: &[Oid]) -> Vec<Candidate> {
         let types: Vec<Oid> = types.iter().map(|oid| self.base_type(SqlType::new(*oid)).oid).collect();
         keep_best(&mut candidates, |candidate| pairs(candidate, &types).filter(|(to, from)| to == from).count());
@@ -281,7 +281,7 @@ impl Analyzer<'_> {
         }
     }
 
-    /// PostgreSQL's IsPreferredType: preferred in the category of the argument.
+    /// PostgreSQL's `IsPreferredType`: preferred in the category of the argument.
     fn is_preferred(&self, to: Oid, from: Oid) -> bool {
         self.facts(to).is_some_and(|facts| facts.preferred && facts.category == self.category(from))
     }

@@ -51,11 +51,11 @@ impl Inference<'_> {
     fn select(&mut self, select: &Select, query: &Query, scope: &Scope) -> SqlType {
         let mut relations = Vec::new();
         for item in &select.from {
-            self.from_item(item, scope, &mut relations);
+            self.item_relations(item, scope, &mut relations);
         }
         let inner = scope.inner(relations);
         for item in &select.from {
-            self.from_expressions(item, &inner);
+            self.item_expressions(item, &inner);
         }
         let mut output = None;
         for target in &select.targets {
@@ -80,7 +80,7 @@ impl Inference<'_> {
         }
     }
 
-    fn from_item(&mut self, item: &FromItem, scope: &Scope, relations: &mut Vec<ScopeRelation>) {
+    fn item_relations(&mut self, item: &FromItem, scope: &Scope, relations: &mut Vec<ScopeRelation>) {
         match item {
             FromItem::Relation(reference) => relations.push(self.relation(reference, scope)),
             FromItem::Subquery { alias, .. } | FromItem::Function { alias, .. } => {
@@ -88,14 +88,14 @@ impl Inference<'_> {
                 relations.push(ScopeRelation { name, ..ScopeRelation::default() });
             }
             FromItem::Join { left, right, .. } => {
-                self.from_item(left, scope, relations);
-                self.from_item(right, scope, relations);
+                self.item_relations(left, scope, relations);
+                self.item_relations(right, scope, relations);
             }
         }
     }
 
     /// Subqueries, function calls and join conditions of FROM; lateral ones see the other items.
-    fn from_expressions(&mut self, item: &FromItem, scope: &Scope) {
+    fn item_expressions(&mut self, item: &FromItem, scope: &Scope) {
         match item {
             FromItem::Relation(_) => {}
             FromItem::Subquery { query, .. } => {
@@ -103,8 +103,8 @@ impl Inference<'_> {
             }
             FromItem::Function { calls, .. } => self.visit_all(calls, scope),
             FromItem::Join { left, right, on, .. } => {
-                self.from_expressions(left, scope);
-                self.from_expressions(right, scope);
+                self.item_expressions(left, scope);
+                self.item_expressions(right, scope);
                 self.visit_all(on, scope);
             }
         }
@@ -125,18 +125,15 @@ impl Inference<'_> {
         if is_cte || is_system {
             return ScopeRelation { name: alias, ..ScopeRelation::default() };
         }
-        match self.analyzer.schema.relation_named(schema, name) {
-            Some(relation) => {
-                if !self.typed.relations.contains(&relation) {
-                    self.typed.relations.push(relation);
-                }
-                ScopeRelation { name: alias, relation, columns: self.analyzer.relation_columns(relation) }
+        if let Some(relation) = self.analyzer.schema.relation_named(schema, name) {
+            if !self.typed.relations.contains(&relation) {
+                self.typed.relations.push(relation);
             }
-            None => {
-                // Reading a relation is not volatile, so this only has to be said.
-                self.typed.unknown.push(format!("relation {}", reference.name));
-                ScopeRelation { name: alias, relation: Oid::INVALID, columns: Vec::new() }
-            }
+            ScopeRelation { name: alias, relation, columns: self.analyzer.relation_columns(relation) }
+        } else {
+            // Reading a relation is not volatile, so this only has to be said.
+            self.typed.unknown.push(format!("relation {}", reference.name));
+            ScopeRelation { name: alias, relation: Oid::INVALID, columns: Vec::new() }
         }
     }
 }

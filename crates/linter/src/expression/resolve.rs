@@ -31,7 +31,7 @@ impl Analyzer<'_> {
         self.facts(oid).and_then(|facts| facts.element).unwrap_or(oid)
     }
 
-    /// The oid of a type by name: pg_catalog before the search path, as PostgreSQL has it unless told otherwise.
+    /// The oid of a type by name: `pg_catalog` before the search path, as PostgreSQL has it unless told otherwise.
     pub(super) fn type_oid(&self, schema: Option<&str>, name: &str) -> Option<Oid> {
         let builtin = match schema {
             None => builtin::type_in("pg_catalog", name),

@@ -24,7 +24,7 @@ const DATATYPE_MISMATCH: &str = "42804";
 const FEATURE_NOT_SUPPORTED: &str = "0A000";
 
 impl Analyzer<'_> {
-    /// PostgreSQL's ATPrepAlterColumnType and ATColumnChangeRequiresRewrite (src/backend/commands/tablecmds.c).
+    /// PostgreSQL's `ATPrepAlterColumnType` and `ATColumnChangeRequiresRewrite` (src/backend/commands/tablecmds.c).
     ///
     /// `column` is the altered column and `scope` its table. `timezone_is_utc` is whether the session's time zone has
     /// offset zero always, which counts from PostgreSQL 12 on.
@@ -116,7 +116,7 @@ impl Analyzer<'_> {
         }
     }
 
-    /// The nodes that ATColumnChangeRequiresRewrite looks through.
+    /// The nodes that `ATColumnChangeRequiresRewrite` looks through.
     fn keeps_bytes(&self, step: &Step, timezone_is_utc: bool) -> bool {
         match step {
             Step::Relabel | Step::Length { no_op: true } | Step::Domain { constrained: false } => true,
@@ -129,7 +129,7 @@ impl Analyzer<'_> {
         }
     }
 
-    /// Can a btree index with default operator class stay, as CheckIndexCompatible (src/backend/commands/indexcmds.c)
+    /// Can a btree index with default operator class stay, as `CheckIndexCompatible` (src/backend/commands/indexcmds.c)
     /// decides? It compares collation and operator class, and the type itself where the class is polymorphic.
     fn same_operator_class(&self, old: SqlType, new: SqlType) -> bool {
         let collation = |sql_type: SqlType| self.facts(sql_type.oid).map(|facts| facts.collation);

@@ -8,9 +8,9 @@ use std::fmt::Write as _;
 
 /// VARHDRSZ: lengths and numeric modifiers are stored with the size of the header added.
 const HEADER: i32 = 4;
-/// MAX_TIMESTAMP_PRECISION, MAX_TIME_PRECISION and MAX_INTERVAL_PRECISION.
+/// `MAX_TIMESTAMP_PRECISION`, `MAX_TIME_PRECISION` and `MAX_INTERVAL_PRECISION`.
 const MAX_PRECISION: i32 = 6;
-/// INTERVAL_FULL_RANGE and INTERVAL_FULL_PRECISION (src/include/utils/timestamp.h).
+/// `INTERVAL_FULL_RANGE` and `INTERVAL_FULL_PRECISION` (src/include/utils/timestamp.h).
 const FULL_RANGE: i32 = 0x7FFF;
 const FULL_PRECISION: i32 = 0xFFFF;
 
@@ -55,8 +55,8 @@ fn integer(literal: &Literal) -> Option<i32> {
 }
 
 /// Is applying the length or precision of `new` to a value that has that of `old` no work? These are the planner support
-/// functions that let ALTER TYPE avoid a rewrite: varchar_support, numeric_support, varbit_support, interval_support and
-/// TemporalSimplify (src/backend/utils/adt). `char(n)` and `bit(n)` have none.
+/// functions that let ALTER TYPE avoid a rewrite: `varchar_support`, `numeric_support`, `varbit_support`, `interval_support` and
+/// `TemporalSimplify` (src/backend/utils/adt). `char(n)` and `bit(n)` have none.
 pub fn is_no_op(base: u32, old: i32, new: i32) -> bool {
     if new < 0 || old == new {
         return true;
@@ -101,7 +101,7 @@ fn least_field(typmod: i32) -> u8 {
         .map_or(0, |(_, least)| least)
 }
 
-/// INTERVAL_MASK of the fields (src/include/utils/datetime.h).
+/// `INTERVAL_MASK` of the fields (src/include/utils/datetime.h).
 mod field {
     pub(super) const MONTH: i32 = 1 << 1;
     pub(super) const YEAR: i32 = 1 << 2;
@@ -111,7 +111,7 @@ mod field {
     pub(super) const SECOND: i32 = 1 << 12;
 }
 
-/// A built-in type with its modifier, as format_type writes it; `None` where it is just the type's name.
+/// A built-in type with its modifier, as `format_type` writes it; `None` where it is just the type's name.
 pub(super) fn format(oid: u32, typmod: i32) -> Option<String> {
     let length = |name: &str| {
         if typmod < 0 { name.to_owned() } else { format!("{name}({})", typmod - HEADER) }
