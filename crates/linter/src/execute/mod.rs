@@ -74,6 +74,7 @@ impl Executor<'_> {
     fn statement(&mut self, ast: &Ast) -> Run {
         match ast {
             Ast::AlterTable(statement) => self.alter_table(statement),
+            Ast::CreateIndex(statement) => self.create_index(statement),
             _ => Ok(()),
         }
     }
