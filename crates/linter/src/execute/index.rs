@@ -108,9 +108,19 @@ impl Executor<'_> {
         let definition = self.definition_of(parent_index, range);
         let index = self.make_index(table, &definition, Some(parent_index))?;
         if definition.constraint {
-            self.add_index_constraint(table, index, &definition);
+            self.add_index_constraint(table, index, &definition, true);
         }
         Ok(index)
+    }
+
+    /// Makes an index like one of another table, as LIKE ... INCLUDING INDEXES does.
+    pub(super) fn copy_index(&mut self, table: Oid, source: Oid, range: TextRange) -> Run {
+        let definition = IndexDefinition { cause: IndexBuildCause::CreateIndex, ..self.definition_of(source, range) };
+        let index = self.make_index(table, &definition, None)?;
+        if definition.constraint {
+            self.add_index_constraint(table, index, &definition, false);
+        }
+        Ok(())
     }
 
     fn make_index(&mut self, table: Oid, definition: &IndexDefinition, parent: Option<Oid>) -> Run<Oid> {
@@ -181,7 +191,7 @@ impl Executor<'_> {
                 let child = IndexDefinition { name: None, ..definition.clone() };
                 let child_index = self.make_index(partition, &child, Some(index))?;
                 if definition.constraint {
-                    self.add_index_constraint(partition, child_index, definition);
+                    self.add_index_constraint(partition, child_index, definition, true);
                 }
             }
         }
@@ -246,6 +256,12 @@ impl Executor<'_> {
         }
     }
 
+    pub(super) fn set_index_valid(&mut self, index: Oid) {
+        if let RelationDetail::Index(index) = &mut self.catalog.relation_mut(index).detail {
+            Arc::make_mut(index).valid = true;
+        }
+    }
+
     /// Marks a constraint as having one parent more, or one less.
     pub(super) fn inherit_constraint(&mut self, table: Oid, name: &str, more: bool) {
         let relation = self.catalog.relation_mut(table);
@@ -289,7 +305,7 @@ impl Executor<'_> {
         }
     }
 
-    fn add_index_constraint(&mut self, table: Oid, index: Oid, definition: &IndexDefinition) {
+    fn add_index_constraint(&mut self, table: Oid, index: Oid, definition: &IndexDefinition, inherited: bool) {
         let columns: Vec<SmolStr> =
             definition.elements.iter().filter_map(|element| element.key.as_column().cloned()).collect();
         let kind = if definition.primary {
@@ -308,8 +324,8 @@ impl Executor<'_> {
             deferrable: false,
             initially_deferred: false,
             no_inherit: false,
-            is_local: false,
-            inherited_from: 1,
+            is_local: !inherited,
+            inherited_from: u16::from(inherited),
         };
         self.catalog.add_constraint(table, constraint);
     }
