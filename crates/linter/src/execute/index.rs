@@ -3,7 +3,7 @@
 mod names;
 
 use super::{Executor, Run, fail};
-use crate::ast::{CreateIndex, Expr, IndexElement};
+use crate::ast::{CreateIndex, Expr, ExprKind, IndexElement, Name};
 use crate::catalog::{Constraint, ConstraintKind, Index, Oid, Relation, RelationDetail};
 use crate::effect::{IndexBuildCause, LockCause, LockMode, RelationKind, ScanCause};
 use crate::source::TextRange;
@@ -30,6 +30,19 @@ pub(crate) struct IndexDefinition {
     pub(crate) only: bool,
     pub(crate) cause: IndexBuildCause,
     pub(crate) range: TextRange,
+}
+
+/// The keys of a constraint: its columns.
+pub(crate) fn plain_elements(columns: &[Name]) -> Vec<IndexElement> {
+    let key = |column: &Name| Expr { kind: ExprKind::Column(vec![column.text.clone()]), range: column.range };
+    let element = |column| IndexElement {
+        key: key(column),
+        collation: None,
+        operator_class: None,
+        descending: false,
+        nulls_first: None,
+    };
+    columns.iter().map(element).collect()
 }
 
 impl Executor<'_> {
@@ -108,7 +121,7 @@ impl Executor<'_> {
         let definition = self.definition_of(parent_index, range);
         let index = self.make_index(table, &definition, Some(parent_index))?;
         if definition.constraint {
-            self.add_index_constraint(table, index, &definition, true);
+            self.add_partition_constraint(table, index, &definition, true);
         }
         Ok(index)
     }
@@ -118,7 +131,7 @@ impl Executor<'_> {
         let definition = IndexDefinition { cause: IndexBuildCause::CreateIndex, ..self.definition_of(source, range) };
         let index = self.make_index(table, &definition, None)?;
         if definition.constraint {
-            self.add_index_constraint(table, index, &definition, false);
+            self.add_partition_constraint(table, index, &definition, false);
         }
         Ok(())
     }
@@ -191,7 +204,7 @@ impl Executor<'_> {
                 let child = IndexDefinition { name: None, ..definition.clone() };
                 let child_index = self.make_index(partition, &child, Some(index))?;
                 if definition.constraint {
-                    self.add_index_constraint(partition, child_index, definition, true);
+                    self.add_partition_constraint(partition, child_index, definition, true);
                 }
             }
         }
@@ -305,7 +318,7 @@ impl Executor<'_> {
         }
     }
 
-    fn add_index_constraint(&mut self, table: Oid, index: Oid, definition: &IndexDefinition, inherited: bool) {
+    fn add_partition_constraint(&mut self, table: Oid, index: Oid, definition: &IndexDefinition, inherited: bool) {
         let columns: Vec<SmolStr> =
             definition.elements.iter().filter_map(|element| element.key.as_column().cloned()).collect();
         let kind = if definition.primary {

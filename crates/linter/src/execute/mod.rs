@@ -81,6 +81,7 @@ impl Executor<'_> {
             Ast::CreateTableAs(statement) => self.create_table_as(statement),
             Ast::CreateIndex(statement) => self.create_index(statement),
             Ast::Drop(statement) => self.drop_objects(statement),
+            Ast::AlterTableMoveAll(statement) => self.alter_table_move_all(statement),
             _ => Ok(()),
         }
     }

@@ -82,7 +82,7 @@ impl Executor<'_> {
         match constraint {
             ConstraintKind::NotNull { .. } | ConstraintKind::PrimaryKey(_) => column.not_null = true,
             ConstraintKind::Default(expression) => column.default = Some(Arc::new(expression.clone())),
-            ConstraintKind::Generated { expression, stored } => {
+            ConstraintKind::Generated { expression, stored, .. } => {
                 column.generated = Some(Generated { expression: Arc::new(expression.clone()), stored: *stored });
             }
             _ => {}

@@ -2,11 +2,10 @@
 
 use super::{Executor, NewTable, Run, fail};
 use crate::ast::{
-    Constraint as ConstraintSyntax, ConstraintKind as Syntax, Expr, ExprKind, IndexConstraint, IndexElement, Name,
+    Constraint as ConstraintSyntax, ConstraintKind as Syntax, Expr, ExprKind, IndexConstraint, Name,
 };
 use crate::catalog::{Constraint, ConstraintKind, Oid};
-use crate::effect::IndexBuildCause;
-use crate::execute::index::IndexDefinition;
+use crate::execute::index::{IndexDefinition, plain_elements};
 use smol_str::SmolStr;
 use std::sync::Arc;
 
@@ -156,7 +155,8 @@ impl Executor<'_> {
         let (definition, columns) = match &constraint.kind {
             Syntax::PrimaryKey(key) | Syntax::Unique(key) => {
                 let columns = key_columns(key, column);
-                let mut definition = index_definition(constraint, columns.iter().map(column_element).collect());
+                let mut definition = IndexDefinition::of_constraint(constraint.name.as_ref(), constraint.keyword);
+                definition.elements = plain_elements(&columns);
                 definition.unique = true;
                 definition.primary = matches!(constraint.kind, Syntax::PrimaryKey(_));
                 definition.nulls_not_distinct = key.nulls_not_distinct;
@@ -168,7 +168,8 @@ impl Executor<'_> {
             }
             Syntax::Exclude(exclude) => {
                 let elements = exclude.elements.iter().map(|(element, _)| element.clone()).collect();
-                let mut definition = index_definition(constraint, elements);
+                let mut definition = IndexDefinition::of_constraint(constraint.name.as_ref(), constraint.keyword);
+                definition.elements = elements;
                 definition.exclusion = true;
                 definition.method = exclude.method.clone();
                 definition.including = exclude.including.iter().map(|name| name.text.clone()).collect();
@@ -208,39 +209,10 @@ impl Executor<'_> {
     }
 }
 
-fn index_definition(constraint: &ConstraintSyntax, elements: Vec<IndexElement>) -> IndexDefinition {
-    IndexDefinition {
-        name: constraint.name.as_ref().map(|name| name.text.clone()),
-        unique: false,
-        primary: false,
-        exclusion: false,
-        constraint: true,
-        nulls_not_distinct: false,
-        method: "btree".into(),
-        elements,
-        including: Vec::new(),
-        predicate: None,
-        concurrently: false,
-        only: false,
-        cause: IndexBuildCause::Constraint,
-        range: constraint.keyword,
-    }
-}
-
 fn key_columns(key: &IndexConstraint, column: Option<&Name>) -> Vec<Name> {
     match column {
         Some(column) => vec![column.clone()],
         None => key.columns.clone(),
-    }
-}
-
-fn column_element(name: &Name) -> IndexElement {
-    IndexElement {
-        key: Expr { kind: ExprKind::Column(vec![name.text.clone()]), range: name.range },
-        collation: None,
-        operator_class: None,
-        descending: false,
-        nulls_first: None,
     }
 }
 
