@@ -2,10 +2,16 @@
 
 use super::{Executor, Run};
 use crate::ast::Query;
-use crate::catalog::SqlType;
+use crate::catalog::{Oid, SqlType};
 use smol_str::SmolStr;
 
 impl Executor<'_> {
+    /// The relations that a query reads, with the columns that it uses.
+    pub(crate) fn query_references(&mut self, query: &Query) -> Vec<(Oid, Vec<SmolStr>)> {
+        let _ = query;
+        Vec::new()
+    }
+
     /// Takes the locks that planning and running a query takes.
     pub(crate) fn run_query(&mut self, query: &Query) -> Run {
         let _ = query;

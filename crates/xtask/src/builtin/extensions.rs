@@ -72,8 +72,7 @@ pub(crate) fn generate(server: &Server, directory: &Path) -> Result<(), String> 
     for name in names.iter().filter_map(|row| row.first()) {
         rows.push(extension(server, name)?);
     }
-    let mut text =
-        format!("pub(crate) static EXTENSIONS: [Extension; {}] = [\n", rows.len());
+    let mut text = format!("pub(crate) static EXTENSIONS: [Extension; {}] = [\n", rows.len());
     text.push_str(&rows.concat());
     text.push_str("];\n");
     save(directory, "extensions", &text)
