@@ -149,7 +149,10 @@ impl Executor<'_> {
                     column.identity = Some(if *always { IdentityKind::Always } else { IdentityKind::ByDefault });
                     sequence = true;
                 }
-                ConstraintKind::Generated { expression, stored, .. } => {
+                ConstraintKind::Generated { expression, stored, explicit_kind } => {
+                    if !(self.target.at_least(18) || *stored && *explicit_kind) {
+                        return fail("42601", "syntax error: generated columns must be STORED", constraint.keyword);
+                    }
                     column.generated = Some(Generated { expression: Arc::new(expression.clone()), stored: *stored });
                 }
                 _ => {}

@@ -89,6 +89,11 @@ impl Executor<'_> {
             }
             TypeChange::NoRewrite => {}
         }
+        if found.identity.is_some() {
+            if let Some(sequence) = self.owned_sequence(table, &found.name) {
+                self.lock(sequence, LockMode::ShareRowExclusive, LockCause::Part, command.keyword);
+            }
+        }
         let collation_changed = new_collation != found.collation && self.is_collatable(new);
         if let Some(column) = self.catalog.relation_mut(table).column_mut(&found.name) {
             column.sql_type = new;

@@ -214,11 +214,14 @@ impl Executor<'_> {
             let reason = format!("multiple primary keys for table \"{}\" are not allowed", relation.name);
             return fail("42P16", reason, range);
         }
-        for column in columns {
-            for target in self.altered_tables(altering) {
-                if target != altering.table {
-                    self.lock(target, altering.lock, LockCause::Child, range);
-                }
+        // From 18 on the constraints behind NOT NULL are looked up in every partition, whether they are there or not.
+        let nullable = |column: &Name| relation.column(&column.text).is_none_or(|found| !found.not_null);
+        let recurse = self.target.at_least(18) || columns.iter().any(nullable);
+        for target in self.altered_tables(altering) {
+            if target != altering.table && recurse {
+                self.lock(target, altering.lock, LockCause::Child, range);
+            }
+            for column in columns {
                 self.make_not_null(altering, target, &column.text, None, true, range);
             }
         }
