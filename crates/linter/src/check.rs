@@ -1,11 +1,17 @@
 //! The run: parsed migrations in, diagnostics and effects out.
 
-use crate::diagnostic::Diagnostic;
+use crate::catalog::Catalog;
+use crate::diagnostic::{Diagnostic, Severity};
 use crate::effect::Effects;
+use crate::replay::{Replay, StatementVisit, Visitor, stands_for};
+use crate::report::Reporter;
+use crate::rule::{Category, MigrationContext, Rule, RuleContext, RunContext};
+use crate::rules;
+use crate::session::Session;
 use crate::settings::Settings;
 use crate::source::{LineIndex, SourceFile, TextRange};
-use crate::statement::Statement;
-use crate::version::PgVersion;
+use crate::statement::{self, Statement, SyntaxError};
+use crate::version::{PgVersion, VersionRange};
 
 /// A file that has been read and split into statements. Made in parallel; needs no other file.
 #[derive(Debug)]
@@ -63,20 +69,177 @@ pub enum TransactionState {
 /// Splits and parses a file.
 pub fn parse_file(source: SourceFile) -> ParsedFile {
     let lines = LineIndex::new(&source.text);
-    ParsedFile { lines, statements: Vec::new(), source }
+    let statements = statement::parse(&source.text);
+    ParsedFile { source, lines, statements }
 }
 
 /// Replays the migrations in order and reports what is wrong with those that are to be reported.
 ///
 /// [`Diagnostic::file`] is an index into `migrations`.
 pub fn check(migrations: &[Migration<'_>], settings: &Settings) -> Vec<Diagnostic> {
-    let _ = (migrations, settings);
-    Vec::new()
+    let mut checker = Checker { settings, found: Vec::new(), statement_found: Vec::new() };
+    let mut replay = Replay::new(settings.versions);
+    replay.run(migrations, &mut checker);
+    let run = RunContext { settings, sets_lock_timeout: replay.sets_lock_timeout };
+    let mut found = checker.found;
+    for rule in rules::all() {
+        if let Some(finish) = rule.run {
+            let (mut own, others) = found.into_iter().partition(|diagnostic| diagnostic.rule == rule.meta.name);
+            finish(&run, &mut own);
+            found = others;
+            found.append(&mut own);
+        }
+    }
+    found.retain(|diagnostic| diagnostic.severity >= settings.level || is_engine(diagnostic));
+    found.sort_by_key(|diagnostic| (diagnostic.file, diagnostic.range.start, diagnostic.range.end));
+    found
+}
+
+fn is_engine(diagnostic: &Diagnostic) -> bool {
+    rules::find(diagnostic.rule).is_some_and(|rule| rule.meta.category == Category::Engine)
+        && diagnostic.severity > Severity::Info
+}
+
+/// Runs the rules over what the replay shows.
+struct Checker<'s> {
+    settings: &'s Settings,
+    found: Vec<Diagnostic>,
+    /// Findings about the present statement, for the versions seen so far.
+    statement_found: Vec<Diagnostic>,
+}
+
+impl Checker<'_> {
+    /// Gives findings the versions that their run stood for, and drops what only an unconfigured old major refuses.
+    fn finish_version(&mut self, visit: &StatementVisit<'_>) {
+        let version = visit.target.version();
+        let versions: Vec<PgVersion> = stands_for(visit.target, self.settings.versions).collect();
+        for diagnostic in &mut self.statement_found {
+            if diagnostic.pg_versions.contains(&version) {
+                diagnostic.pg_versions.extend(versions.iter().skip(1));
+            }
+        }
+        if versions.last() == Some(&self.settings.versions.to) {
+            let newest = self.settings.versions.to;
+            let keep_old = self.settings.versions_configured;
+            let refused_by_old =
+                |found: &Diagnostic| found.rule == "statement-will-fail" && !found.pg_versions.contains(&newest);
+            self.found.extend(self.statement_found.drain(..).filter(|found| keep_old || !refused_by_old(found)));
+        }
+    }
+}
+
+impl Visitor for Checker<'_> {
+    fn statement(&mut self, visit: &StatementVisit<'_>) {
+        if !visit.migration.report {
+            return;
+        }
+        let context = RuleContext {
+            file: visit.file,
+            migration: visit.migration,
+            statement: visit.statement,
+            ast: visit.ast,
+            effects: visit.effects,
+            before: visit.before,
+            after: visit.after,
+            session: visit.session,
+            target: visit.target,
+            settings: self.settings,
+        };
+        let version = visit.target.version();
+        for rule in rules::all() {
+            let Some(function) = rule.statement else { continue };
+            let (range, found) = (visit.statement.range, &mut self.statement_found);
+            if let Some(mut reporter) = Reporter::new(self.settings, rule, visit.file, range, version, found) {
+                function(&context, &mut reporter);
+            }
+        }
+        self.finish_version(visit);
+    }
+
+    fn syntax_error(&mut self, file: u32, migration: &Migration<'_>, statement: &Statement, error: &SyntaxError) {
+        if !migration.report {
+            return;
+        }
+        let rule = &rules::engine::syntax_error::RULE;
+        let version = self.settings.versions.from;
+        if let Some(mut reporter) = Reporter::new(self.settings, rule, file, statement.range, version, &mut self.found)
+        {
+            let help = "PostgreSQL would refuse this statement; everything else in the file is still checked";
+            drop(reporter.report(error.range, error.message.clone()).help(help));
+        }
+        if let Some(diagnostic) = self.found.last_mut() {
+            diagnostic.pg_versions = self.settings.versions.iter().collect();
+        }
+    }
+
+    fn migration_end(
+        &mut self,
+        file: u32,
+        migration: &Migration<'_>,
+        session: &Session,
+        before: &Catalog,
+        after: &Catalog,
+    ) {
+        if !migration.report {
+            return;
+        }
+        let context = MigrationContext { file, migration, session, before, after, settings: self.settings };
+        for rule in rules::all() {
+            let Some(function) = rule.migration else { continue };
+            let at = self.found.len();
+            let (range, version) = (TextRange::default(), self.settings.versions.from);
+            if let Some(mut reporter) = Reporter::new(self.settings, rule, file, range, version, &mut self.found) {
+                function(&context, &mut reporter);
+            }
+            for diagnostic in &mut self.found[at..] {
+                diagnostic.pg_versions = self.settings.versions.iter().collect();
+            }
+        }
+    }
 }
 
 /// Replays the migrations in order and returns, for each that is to be reported, what its statements do on the newest
 /// configured major version. The lists run parallel to `migrations`; those of history are empty.
 pub fn effects(migrations: &[Migration<'_>], settings: &Settings) -> Vec<Vec<StatementEffects>> {
-    let _ = settings;
-    migrations.iter().map(|_| Vec::new()).collect()
+    let newest = settings.versions.to;
+    let mut collector = Collector { effects: migrations.iter().map(|_| Vec::new()).collect() };
+    Replay::new(VersionRange { from: newest, to: newest }).run(migrations, &mut collector);
+    collector.effects
+}
+
+struct Collector {
+    effects: Vec<Vec<StatementEffects>>,
+}
+
+impl Visitor for Collector {
+    fn statement(&mut self, visit: &StatementVisit<'_>) {
+        if visit.migration.report {
+            self.effects[visit.file as usize].push(StatementEffects {
+                version: visit.target.version(),
+                statement: visit.statement.range,
+                transaction: visit.transaction,
+                effects: visit.effects.clone(),
+            });
+        }
+    }
+
+    fn syntax_error(&mut self, file: u32, migration: &Migration<'_>, statement: &Statement, error: &SyntaxError) {
+        if migration.report {
+            let fails =
+                Some(crate::effect::Failure { sqlstate: "42601", reason: error.message.clone(), range: error.range });
+            self.effects[file as usize].push(StatementEffects {
+                version: PgVersion(0),
+                statement: statement.range,
+                transaction: TransactionState::None,
+                effects: Effects { fails, ..Effects::default() },
+            });
+        }
+    }
+
+    fn migration_end(&mut self, _: u32, _: &Migration<'_>, _: &Session, _: &Catalog, _: &Catalog) {}
+}
+
+/// All rules; re-exported for front ends.
+pub fn all_rules() -> &'static [&'static Rule] {
+    rules::all()
 }

@@ -14,6 +14,8 @@ mod execute;
 pub mod fix;
 pub mod lexer;
 pub mod plpgsql;
+mod replay;
+pub mod report;
 pub mod rule;
 pub mod rules;
 pub mod session;

@@ -1,6 +1,15 @@
-//! What a rule is.
+//! What a rule is: metadata with its documentation, and functions from what is known about a statement to findings.
 
-use crate::diagnostic::Severity;
+use crate::ast::Ast;
+use crate::catalog::Catalog;
+use crate::check::Migration;
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::effect::Effects;
+use crate::report::Reporter;
+use crate::session::Session;
+use crate::settings::Settings;
+use crate::statement::Statement;
+use crate::version::Target;
 use serde::{Deserialize, Serialize};
 
 /// Groups of rules; the folder of a rule is its category.
@@ -17,6 +26,22 @@ pub enum Category {
     Plpgsql,
     Schema,
     Security,
+}
+
+impl Category {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Engine => "engine",
+            Self::Locking => "locking",
+            Self::Transaction => "transaction",
+            Self::Compatibility => "compatibility",
+            Self::Data => "data",
+            Self::Bloat => "bloat",
+            Self::Plpgsql => "plpgsql",
+            Self::Schema => "schema",
+            Self::Security => "security",
+        }
+    }
 }
 
 /// How far a rule may still change.
@@ -44,11 +69,125 @@ pub struct RuleMeta {
     pub sources: &'static [&'static str],
     /// The rule's doc comment: its page in markdown.
     pub docs: &'static str,
+    /// The file that declares it.
+    pub file: &'static str,
 }
 
 impl RuleMeta {
-    /// The first sentence of the documentation.
-    pub fn summary(&self) -> &'static str {
-        self.docs.trim_start().split("\n\n").next().unwrap_or_default()
+    /// The first paragraph of the documentation, on one line.
+    pub fn summary(&self) -> String {
+        let paragraph = self.docs.trim_start().split("\n\n").next().unwrap_or_default();
+        paragraph.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 }
+
+/// A rule: its metadata and what it looks at. Most look at one statement at a time.
+#[derive(Debug)]
+pub struct Rule {
+    pub meta: RuleMeta,
+    /// Called for every statement and each major version for which it means something else.
+    pub statement: Option<fn(&RuleContext<'_>, &mut Reporter<'_>)>,
+    /// Called when a migration has ended.
+    pub migration: Option<fn(&MigrationContext<'_>, &mut Reporter<'_>)>,
+    /// Called with all findings of the rule when the run has ended; may merge them.
+    pub run: Option<fn(&RunContext<'_>, &mut Vec<Diagnostic>)>,
+}
+
+/// All that a rule may look at: the statement, what it does, and the state before it.
+#[derive(Debug)]
+pub struct RuleContext<'a> {
+    /// Index of the migration in the run.
+    pub file: u32,
+    pub migration: &'a Migration<'a>,
+    pub statement: &'a Statement,
+    pub ast: &'a Ast,
+    pub effects: &'a Effects,
+    /// The catalog before the statement, and after it.
+    pub before: &'a Catalog,
+    pub after: &'a Catalog,
+    /// The session before the statement.
+    pub session: &'a Session,
+    /// The major version that effects and rule are about.
+    pub target: &'a Target,
+    pub settings: &'a Settings,
+}
+
+impl RuleContext<'_> {
+    /// The text of a range of the file.
+    pub fn text(&self, range: crate::source::TextRange) -> &str {
+        self.migration.file.source.text.get(range.as_usize()).unwrap_or_default()
+    }
+}
+
+/// A migration that has ended.
+#[derive(Debug)]
+pub struct MigrationContext<'a> {
+    pub file: u32,
+    pub migration: &'a Migration<'a>,
+    /// The session at the end, before an open transaction is closed.
+    pub session: &'a Session,
+    /// The catalog before the migration, and after it.
+    pub before: &'a Catalog,
+    pub after: &'a Catalog,
+    pub settings: &'a Settings,
+}
+
+/// A run that has ended.
+#[derive(Debug)]
+pub struct RunContext<'a> {
+    pub settings: &'a Settings,
+    /// Did any migration, of history or reported, set lock_timeout to a value above zero?
+    pub sets_lock_timeout: bool,
+}
+
+/// Declares a rule as a `pub static RULE`. The doc comment is the rule's page.
+macro_rules! declare_rule {
+    (
+        $(#[doc = $doc:literal])+
+        $name:literal, $category:ident, $severity:ident,
+        { $($field:ident: $value:expr),* $(,)? }
+        $($hook:ident = $function:expr),+ $(,)?
+    ) => {
+        $(#[doc = $doc])+
+        pub static RULE: $crate::rule::Rule = $crate::rule::Rule {
+            meta: $crate::rule::RuleMeta {
+                $($field: $value,)*
+                ..$crate::rule::RuleMeta {
+                    name: $name,
+                    category: $crate::rule::Category::$category,
+                    severity: $crate::diagnostic::Severity::$severity,
+                    status: $crate::rule::Status::Stable,
+                    recommended: true,
+                    fixable: false,
+                    sources: &[],
+                    docs: concat!($($doc, "\n"),+),
+                    file: file!(),
+                }
+            },
+            ..$crate::rule::Rule {
+                $($hook: Some($function),)+
+                ..$crate::rule::NO_HOOKS
+            }
+        };
+    };
+}
+pub(crate) use declare_rule;
+
+/// A rule without functions, for the macro to fill in.
+#[doc(hidden)]
+pub const NO_HOOKS: Rule = Rule {
+    meta: RuleMeta {
+        name: "",
+        category: Category::Engine,
+        severity: Severity::Error,
+        status: Status::Stable,
+        recommended: true,
+        fixable: false,
+        sources: &[],
+        docs: "",
+        file: "",
+    },
+    statement: None,
+    migration: None,
+    run: None,
+};

@@ -23,3 +23,9 @@ pub struct SyntaxError {
     pub message: String,
     pub range: TextRange,
 }
+
+/// Splits and parses a text.
+pub fn parse(text: &str) -> Vec<Statement> {
+    let _ = text;
+    Vec::new()
+}

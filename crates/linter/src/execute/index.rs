@@ -1,7 +1,7 @@
 //! CREATE INDEX, and the indexes of constraints.
 
 use super::{Executor, Run};
-use crate::ast::{Expr, IndexElement};
+use crate::ast::{Expr, ExprKind, IndexElement, Name};
 use crate::catalog::Oid;
 use crate::effect::IndexBuildCause;
 use crate::source::TextRange;
@@ -27,6 +27,19 @@ pub(crate) struct IndexDefinition {
     pub(crate) only: bool,
     pub(crate) cause: IndexBuildCause,
     pub(crate) range: TextRange,
+}
+
+/// The keys of a constraint: its columns.
+pub(crate) fn plain_elements(columns: &[Name]) -> Vec<IndexElement> {
+    let key = |column: &Name| Expr { kind: ExprKind::Column(vec![column.text.clone()]), range: column.range };
+    let element = |column| IndexElement {
+        key: key(column),
+        collation: None,
+        operator_class: None,
+        descending: false,
+        nulls_first: None,
+    };
+    columns.iter().map(element).collect()
 }
 
 impl Executor<'_> {

@@ -10,6 +10,7 @@ mod expressions;
 mod foreign_key;
 mod index;
 mod open;
+mod partition;
 mod query;
 mod record;
 
@@ -74,6 +75,7 @@ impl Executor<'_> {
     fn statement(&mut self, ast: &Ast) -> Run {
         match ast {
             Ast::AlterTable(statement) => self.alter_table(statement),
+            Ast::AlterTableMoveAll(statement) => self.alter_table_move_all(statement),
             _ => Ok(()),
         }
     }

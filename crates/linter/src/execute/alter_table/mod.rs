@@ -1,11 +1,277 @@
-//! ALTER TABLE.
+//! ALTER TABLE, and the commands that it shares with ALTER INDEX, VIEW, SEQUENCE and TYPE.
+//!
+//! As in PostgreSQL, commands run in passes and not in the order in which they are written: drops first, then type
+//! changes, new columns, constraints; rewrites and checks of rows last.
+//!
+//! Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`.
 
-use super::{Executor, Run};
-use crate::ast::AlterTable;
+mod column;
+mod column_type;
+mod constraint;
+mod lock_level;
+mod storage;
+mod work;
+
+use super::{Executor, Run, fail};
+use crate::ast::{
+    AlterTable, AlterTableAction as Action, AlterTableCommand, AlterTableMoveAll, ConstraintKind, ObjectKind,
+};
+use crate::catalog::Oid;
+use crate::effect::{LockCause, LockMode, RelationKind, RewriteCause};
+pub(crate) use column::serial_type;
+pub(crate) use constraint::names;
+pub(crate) use lock_level::command_lock_level;
+pub(crate) use storage::option_value;
+use work::Work;
+
+/// PostgreSQL's AT_PASS_*, in order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Pass {
+    Drop,
+    AlterType,
+    SetExpression,
+    AddColumn,
+    ColumnAttributes,
+    AddIndexConstraint,
+    AddIndex,
+    AddOtherConstraint,
+    Miscellaneous,
+}
+
+fn pass_of(action: &Action) -> Pass {
+    match action {
+        Action::DropColumn { .. }
+        | Action::DropConstraint { .. }
+        | Action::DropNotNull { .. }
+        | Action::DropDefault { .. }
+        | Action::DropIdentity { .. }
+        | Action::DropExpression { .. }
+        | Action::SetWithoutOids => Pass::Drop,
+        Action::AlterColumnType { .. } => Pass::AlterType,
+        Action::SetExpression { .. } => Pass::SetExpression,
+        Action::AddColumn { .. } => Pass::AddColumn,
+        Action::SetNotNull { .. } => Pass::ColumnAttributes,
+        Action::SetDefault { .. } | Action::AddIdentity { .. } => Pass::AddOtherConstraint,
+        Action::AddConstraint(constraint) => match &constraint.kind {
+            ConstraintKind::PrimaryKey(index) | ConstraintKind::Unique(index) if index.using_index.is_some() => {
+                Pass::AddIndexConstraint
+            }
+            ConstraintKind::PrimaryKey(_) | ConstraintKind::Unique(_) | ConstraintKind::Exclude(_) => Pass::AddIndex,
+            ConstraintKind::NotNull { .. } => Pass::ColumnAttributes,
+            _ => Pass::AddOtherConstraint,
+        },
+        _ => Pass::Miscellaneous,
+    }
+}
+
+/// What the commands of one statement share.
+struct Altering {
+    table: Oid,
+    /// With children, unless ONLY was written.
+    recurse: bool,
+    lock: LockMode,
+    work: Work,
+    changed: Vec<column_type::ChangedColumn>,
+}
 
 impl Executor<'_> {
     pub(super) fn alter_table(&mut self, statement: &AlterTable) -> Run {
-        let _ = statement;
+        let lock = lock_level::lock_level(statement);
+        let assumed = assumed_kind(statement.kind);
+        let Some(table) = self.open_if_exists(&statement.name, assumed, lock, statement.if_exists)? else {
+            return Ok(());
+        };
+        self.check_kind(statement, table)?;
+        let mut altering =
+            Altering { table, recurse: !statement.only, lock, work: Work::default(), changed: Vec::new() };
+        let mut commands: Vec<&AlterTableCommand> = statement.commands.iter().collect();
+        commands.sort_by_key(|command| pass_of(&command.action));
+        self.lock_children(&mut altering, &commands);
+        let mut types_changed = false;
+        for command in commands {
+            if types_changed && pass_of(&command.action) > Pass::AlterType {
+                self.rebuild_after_type_changes(&mut altering)?;
+                types_changed = false;
+            }
+            self.command(&mut altering, command)?;
+            types_changed |= pass_of(&command.action) == Pass::AlterType;
+        }
+        if types_changed {
+            self.rebuild_after_type_changes(&mut altering)?;
+        }
+        self.finish(altering.work);
         Ok(())
     }
+
+    /// Commands that recurse lock every descendant at once, with the lock of the statement.
+    fn lock_children(&mut self, altering: &mut Altering, commands: &[&AlterTableCommand]) {
+        if !altering.recurse || self.catalog.relation(altering.table).children.is_empty() {
+            return;
+        }
+        if let Some(command) = commands.iter().find(|command| self.recurses(altering.table, &command.action)) {
+            self.lock_descendants(altering.table, altering.lock, command.keyword);
+        }
+    }
+
+    /// Does the command apply to children, too?
+    fn recurses(&self, table: Oid, action: &Action) -> bool {
+        match action {
+            Action::AddColumn { .. }
+            | Action::DropColumn { .. }
+            | Action::AlterColumnType { .. }
+            | Action::SetDefault { .. }
+            | Action::DropDefault { .. }
+            | Action::SetNotNull { .. }
+            | Action::DropNotNull { .. }
+            | Action::SetStatistics { .. }
+            | Action::SetStorage { .. }
+            | Action::SetExpression { .. }
+            | Action::DropExpression { .. } => true,
+            Action::AddIdentity { .. } | Action::SetIdentity { .. } | Action::DropIdentity { .. } => {
+                self.is_partitioned(table) && self.target.at_least(17)
+            }
+            Action::Trigger { .. } => self.is_partitioned(table) && self.target.at_least(15),
+            Action::AddConstraint(constraint) => match constraint.kind {
+                ConstraintKind::Check(_) => !constraint.no_inherit,
+                ConstraintKind::NotNull { .. } => true,
+                ConstraintKind::ForeignKey(_) => false,
+                _ => false,
+            },
+            _ => false,
+        }
+    }
+
+    fn is_partitioned(&self, table: Oid) -> bool {
+        self.catalog.relation(table).kind == RelationKind::PartitionedTable
+    }
+
+    /// The tables that a recursing command is about: the table and its descendants.
+    fn targets(&self, altering: &Altering) -> Vec<Oid> {
+        let mut targets = vec![altering.table];
+        if altering.recurse {
+            targets.extend(self.descendants(altering.table));
+        }
+        targets
+    }
+
+    fn command(&mut self, altering: &mut Altering, command: &AlterTableCommand) -> Run {
+        match &command.action {
+            Action::AddColumn { column, if_not_exists } => self.add_column(altering, column, *if_not_exists, command),
+            Action::DropColumn { column, if_exists, behavior } => {
+                self.drop_column(altering, column, *if_exists, *behavior, command)
+            }
+            Action::AlterColumnType { column, type_name, collation, using } => {
+                self.alter_column_type(altering, column, type_name, collation.as_ref(), using.as_ref(), command)
+            }
+            Action::SetDefault { column, default } => self.set_default(altering, column, Some(default)),
+            Action::DropDefault { column } => self.set_default(altering, column, None),
+            Action::SetNotNull { column } => self.set_not_null(altering, column, command.keyword),
+            Action::DropNotNull { column } => self.drop_not_null(altering, column),
+            Action::SetExpression { column, expression } => {
+                self.set_expression(altering, column, expression, command.keyword)
+            }
+            Action::DropExpression { column, if_exists } => self.drop_expression(altering, column, *if_exists),
+            Action::SetStatistics { column } => {
+                column.as_ref().map_or(Ok(()), |column| self.require_column(altering.table, column))
+            }
+            Action::SetColumnOptions { column, .. } => self.require_column(altering.table, column),
+            Action::SetStorage { column, storage } => self.set_storage(altering, column, storage),
+            Action::SetCompression { column, method } => {
+                self.set_compression(altering, column, method, command.keyword)
+            }
+            Action::AddIdentity { column, always, .. } => self.add_identity(altering, column, *always),
+            Action::SetIdentity { column, .. } => self.set_identity(altering, column, command.keyword),
+            Action::DropIdentity { column, if_exists } => {
+                self.drop_identity(altering, column, *if_exists, command.keyword)
+            }
+            Action::AddConstraint(constraint) => self.add_constraint(altering, constraint, &[], command.keyword),
+            Action::AlterConstraint(change) => self.alter_constraint(altering, change, command.keyword),
+            Action::ValidateConstraint { name } => self.validate_constraint(altering, name, command.keyword),
+            Action::DropConstraint { name, if_exists, behavior } => {
+                self.drop_constraint(altering, name, *if_exists, *behavior, command.keyword)
+            }
+            Action::AttachPartition { partition, bound } => {
+                if self.catalog.relation(altering.table).kind.is_index() {
+                    self.attach_index(altering.table, partition)
+                } else {
+                    self.attach_partition(altering.table, partition, bound.as_ref(), command.keyword)
+                }
+            }
+            Action::DetachPartition { partition, concurrently, finalize } => {
+                self.detach_partition(altering.table, partition, *concurrently, *finalize, command.keyword)
+            }
+            _ => self.storage_command(altering, command),
+        }
+    }
+
+    fn require_column(&self, table: Oid, column: &crate::ast::Name) -> Run {
+        let relation = self.catalog.relation(table);
+        if relation.known && relation.column(&column.text).is_none() && !is_system_column(&column.text) {
+            let reason = format!("column \"{}\" of relation \"{}\" does not exist", column.text, relation.name);
+            return fail("42703", reason, column.range);
+        }
+        Ok(())
+    }
+
+    /// Refuses commands that the kind of relation does not have.
+    fn check_kind(&self, statement: &AlterTable, oid: Oid) -> Run {
+        let relation = self.catalog.relation(oid);
+        let wrong = match statement.kind {
+            ObjectKind::Index => !relation.kind.is_index(),
+            ObjectKind::View => relation.kind != RelationKind::View,
+            ObjectKind::MaterializedView => relation.kind != RelationKind::MaterializedView,
+            ObjectKind::Sequence => relation.kind != RelationKind::Sequence,
+            ObjectKind::Type => relation.kind != RelationKind::CompositeType,
+            ObjectKind::ForeignTable => relation.kind != RelationKind::ForeignTable,
+            _ => false,
+        };
+        if wrong && relation.known {
+            let kind = format!("{:?}", statement.kind).to_lowercase();
+            return fail("42809", format!("\"{}\" is not a {kind}", relation.name), statement.name.range());
+        }
+        Ok(())
+    }
+
+    pub(super) fn alter_table_move_all(&mut self, statement: &AlterTableMoveAll) -> Run {
+        if statement.from == statement.to {
+            return Ok(());
+        }
+        let wanted: fn(RelationKind) -> bool = match statement.kind {
+            ObjectKind::Index => RelationKind::is_index,
+            ObjectKind::MaterializedView => |kind| kind == RelationKind::MaterializedView,
+            _ => |kind| kind == RelationKind::Table,
+        };
+        let default = statement.from == "pg_default";
+        let moved: Vec<Oid> = self
+            .catalog
+            .relations_in_order()
+            .into_iter()
+            .filter(|relation| wanted(relation.kind) && !relation.is_temporary())
+            .filter(|relation| relation.tablespace.as_ref().map_or(default, |tablespace| *tablespace == statement.from))
+            .map(|relation| relation.oid)
+            .collect();
+        for oid in moved {
+            let range = self.place.range;
+            self.lock(oid, LockMode::AccessExclusive, LockCause::Target, range);
+            self.copy_storage(oid, RewriteCause::Tablespace, range);
+            self.catalog.relation_mut(oid).tablespace = Some(statement.to.clone());
+        }
+        Ok(())
+    }
+}
+
+fn assumed_kind(kind: ObjectKind) -> RelationKind {
+    match kind {
+        ObjectKind::Index => RelationKind::Index,
+        ObjectKind::View => RelationKind::View,
+        ObjectKind::MaterializedView => RelationKind::MaterializedView,
+        ObjectKind::Sequence => RelationKind::Sequence,
+        ObjectKind::Type => RelationKind::CompositeType,
+        ObjectKind::ForeignTable => RelationKind::ForeignTable,
+        _ => RelationKind::Table,
+    }
+}
+
+fn is_system_column(name: &str) -> bool {
+    matches!(name, "ctid" | "xmin" | "xmax" | "cmin" | "cmax" | "tableoid")
 }

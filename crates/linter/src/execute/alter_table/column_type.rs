@@ -1,0 +1,279 @@
+//! ALTER COLUMN TYPE: does it rewrite the table, and what hangs on the column?
+//!
+//! Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `ATPrepAlterColumnType`, `ATExecAlterColumnType`,
+//! `ATPostAlterTypeCleanup`; `src/backend/commands/indexcmds.c`, `CheckIndexCompatible`.
+
+use super::Altering;
+use crate::ast::{AlterTableCommand, Expr, Name, ObjectName, TypeName};
+use crate::catalog::{Column, Constraint, ConstraintKind, Index, Oid, SqlType};
+use crate::effect::{IndexBuildCause, LockCause, LockMode, RelationKind, RewriteCause, ScanCause};
+use crate::execute::expressions::{TypeChange, mentions};
+use crate::execute::{Executor, Run, fail};
+use crate::source::TextRange;
+use smol_str::SmolStr;
+use std::sync::Arc;
+
+/// A column whose type has changed, until what hangs on it is rebuilt.
+#[derive(Debug, Clone)]
+pub(super) struct ChangedColumn {
+    table: Oid,
+    column: SmolStr,
+    old: SqlType,
+    new: SqlType,
+    collation_changed: bool,
+    range: TextRange,
+}
+
+impl Executor<'_> {
+    pub(super) fn alter_column_type(
+        &mut self,
+        altering: &mut Altering,
+        column: &Name,
+        type_name: &TypeName,
+        collation: Option<&ObjectName>,
+        using: Option<&Expr>,
+        command: &AlterTableCommand,
+    ) -> Run {
+        self.require_column(altering.table, column)?;
+        self.check_type_can_change(altering, column)?;
+        let new = self.resolve_type(type_name);
+        let new_collation = collation.map(|name| name.name.text.clone());
+        for target in self.targets(altering) {
+            self.check_column_users(target, column)?;
+            let Some(found) = self.catalog.relation(target).column(&column.text).cloned() else {
+                self.type_change_of_unknown(altering, target, column, new, command);
+                continue;
+            };
+            self.change_type(altering, target, &found, new, new_collation.clone(), using, command)?;
+        }
+        Ok(())
+    }
+
+    /// A column that no statement has shown: its old type, and so the work, is not known.
+    fn type_change_of_unknown(
+        &mut self,
+        altering: &mut Altering,
+        table: Oid,
+        column: &Name,
+        new: SqlType,
+        command: &AlterTableCommand,
+    ) {
+        self.unknown(format!("the type of column \"{}\" before the change is not known", column.text));
+        let cause =
+            RewriteCause::TypeChange { column: column.text.clone(), from: SqlType::UNKNOWN, to: new, using: false };
+        altering.work.rewrite(table, cause, command.keyword);
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the parts of one command")]
+    fn change_type(
+        &mut self,
+        altering: &mut Altering,
+        table: Oid,
+        found: &Column,
+        new: SqlType,
+        new_collation: Option<SmolStr>,
+        using: Option<&Expr>,
+        command: &AlterTableCommand,
+    ) -> Run {
+        let old = found.sql_type;
+        match self.type_change(table, found, new, using) {
+            TypeChange::Impossible => {
+                let reason = format!("column \"{}\" cannot be cast automatically to the new type", found.name);
+                return fail("42804", reason, command.keyword);
+            }
+            TypeChange::Rewrite => {
+                let cause =
+                    RewriteCause::TypeChange { column: found.name.clone(), from: old, to: new, using: using.is_some() };
+                self.check_row_type_unused(table, command.keyword)?;
+                altering.work.rewrite(table, cause, command.keyword);
+            }
+            TypeChange::NoRewrite => {}
+        }
+        let collation_changed = new_collation != found.collation && self.is_collatable(new);
+        if let Some(column) = self.catalog.relation_mut(table).column_mut(&found.name) {
+            column.sql_type = new;
+            column.collation = new_collation;
+            column.has_missing_value = false;
+        }
+        altering.changed.push(ChangedColumn {
+            table,
+            column: found.name.clone(),
+            old,
+            new,
+            collation_changed,
+            range: command.keyword,
+        });
+        Ok(())
+    }
+
+    fn check_type_can_change(&self, altering: &Altering, column: &Name) -> Run {
+        let relation = self.catalog.relation(altering.table);
+        if let Some(found) = relation.column(&column.text) {
+            if found.inherited_from > 0 {
+                return fail("42P16", format!("cannot alter inherited column \"{}\"", column.text), column.range);
+            }
+        }
+        if !altering.recurse && !relation.children.is_empty() {
+            let reason = format!("type of inherited column \"{}\" must be changed in child tables too", column.text);
+            return fail("42P16", reason, column.range);
+        }
+        Ok(())
+    }
+
+    /// PostgreSQL refuses to change a column that certain objects use.
+    fn check_column_users(&self, table: Oid, column: &Name) -> Run {
+        let relation = self.catalog.relation(table);
+        let name = &column.text;
+        if relation.partition_by.iter().flat_map(|key| key.keys.iter()).any(|key| mentions(key, name)) {
+            let reason = format!(
+                "cannot alter column \"{name}\" because it is part of the partition key of \"{}\"",
+                relation.name
+            );
+            return fail("42P16", reason, column.range);
+        }
+        let used_by = if self.view_using(table, name).is_some() {
+            "a view or rule"
+        } else if relation
+            .policies
+            .iter()
+            .any(|policy| policy.using.iter().chain(&policy.check).any(|e| mentions(e, name)))
+        {
+            "a policy definition"
+        } else if relation.triggers.iter().any(|trigger| {
+            trigger.columns.contains(name) || trigger.condition.as_ref().is_some_and(|e| mentions(e, name))
+        }) {
+            "a trigger definition"
+        } else {
+            ""
+        };
+        if !used_by.is_empty() {
+            let reason = format!("cannot alter type of a column used by {used_by}");
+            return fail("0A000", reason, column.range);
+        }
+        let generated = relation.columns.iter().filter_map(|other| other.generated.as_ref());
+        if generated.into_iter().any(|generated| mentions(&generated.expression, name)) {
+            let sqlstate = if self.target.at_least(15) { "0A000" } else { "42601" };
+            return fail(sqlstate, "cannot alter type of a column used by a generated column", column.range);
+        }
+        Ok(())
+    }
+
+    /// The view that uses a column, if one is known to.
+    fn view_using(&self, table: Oid, column: &SmolStr) -> Option<Oid> {
+        let viewed_by = &self.catalog.relation(table).viewed_by;
+        viewed_by.iter().copied().find(|view| {
+            let definition = self.catalog.get_relation(*view).and_then(|relation| relation.view());
+            definition.is_some_and(|definition| {
+                definition.references.iter().any(|(oid, columns)| *oid == table && columns.contains(column))
+            })
+        })
+    }
+
+    /// A table that is rewritten must not be used as a column's type elsewhere.
+    fn check_row_type_unused(&self, table: Oid, range: TextRange) -> Run {
+        let relation = self.catalog.relation(table);
+        let Some(row_type) = self.catalog.type_named(&relation.schema, &relation.name) else { return Ok(()) };
+        let user = self.catalog.relations().find(|other| {
+            other.kind == RelationKind::Table && other.columns.iter().any(|column| column.sql_type.oid == row_type)
+        });
+        match user {
+            Some(user) => {
+                let reason = format!(
+                    "cannot alter table \"{}\" because a column of \"{}\" uses its row type",
+                    relation.name, user.name
+                );
+                fail("0A000", reason, range)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Rebuilds indexes and constraints of the columns whose type changed.
+    pub(super) fn rebuild_after_type_changes(&mut self, altering: &mut Altering) -> Run {
+        for changed in std::mem::take(&mut altering.changed) {
+            self.rebuild_indexes(altering, &changed);
+            let constraints = self.catalog.relation(changed.table).constraints.clone();
+            for constraint in &constraints {
+                self.rebuild_constraint(altering, &changed, constraint);
+            }
+            for (referencing, constraint) in self.catalog.foreign_keys_to(changed.table) {
+                let uses = constraint.foreign_key().is_some_and(|key| key.referenced_columns.contains(&changed.column));
+                if uses && referencing != changed.table {
+                    self.lock(referencing, LockMode::AccessExclusive, LockCause::ForeignKey, changed.range);
+                    self.recheck_foreign_key(altering, &changed, referencing, &constraint);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn rebuild_indexes(&mut self, altering: &Altering, changed: &ChangedColumn) {
+        for oid in self.catalog.relation(changed.table).indexes.clone() {
+            let Some(index) = self.catalog.relation(oid).index().cloned() else { continue };
+            if !index_uses(&index, &changed.column) {
+                continue;
+            }
+            self.lock(oid, LockMode::AccessExclusive, LockCause::Part, changed.range);
+            let rewritten = altering.work.is_rewritten(changed.table);
+            if !rewritten && !self.index_is_compatible(&index, changed) && self.is_plain_table(changed.table) {
+                let cause = IndexBuildCause::TypeChange { column: changed.column.clone() };
+                self.build_index(oid, cause, false, changed.range);
+                self.scan(changed.table, ScanCause::IndexBuild, changed.range);
+            }
+        }
+    }
+
+    fn is_plain_table(&self, table: Oid) -> bool {
+        matches!(self.catalog.relation(table).kind, RelationKind::Table | RelationKind::MaterializedView)
+    }
+
+    /// May the index keep its storage?
+    fn index_is_compatible(&self, index: &Index, changed: &ChangedColumn) -> bool {
+        !index.has_expressions()
+            && index.predicate.is_none()
+            && !changed.collation_changed
+            && self.same_operator_class(&index.method, changed.old, changed.new)
+    }
+
+    fn rebuild_constraint(&mut self, altering: &mut Altering, changed: &ChangedColumn, constraint: &Arc<Constraint>) {
+        match &constraint.kind {
+            ConstraintKind::Check { columns, .. } if columns.contains(&changed.column) => {
+                if constraint.valid && constraint.enforced {
+                    let cause = ScanCause::Recheck { constraint: constraint.name.clone() };
+                    altering.work.check(changed.table, cause, changed.range);
+                }
+            }
+            ConstraintKind::ForeignKey(key)
+                if key.columns.contains(&changed.column)
+                    || (key.referenced == changed.table && key.referenced_columns.contains(&changed.column)) =>
+            {
+                self.lock(key.referenced, LockMode::AccessExclusive, LockCause::ForeignKey, changed.range);
+                self.recheck_foreign_key(altering, changed, changed.table, constraint);
+            }
+            _ => {}
+        }
+    }
+
+    /// A foreign key is checked again unless the comparison is the same as before.
+    fn recheck_foreign_key(
+        &self,
+        altering: &mut Altering,
+        changed: &ChangedColumn,
+        referencing: Oid,
+        constraint: &Constraint,
+    ) {
+        let same =
+            !altering.work.is_rewritten(changed.table) && self.same_operator_class("btree", changed.old, changed.new);
+        if constraint.valid && constraint.enforced && !same {
+            let cause = ScanCause::ForeignKey { constraint: Some(constraint.name.clone()) };
+            altering.work.check_foreign_key(referencing, cause, changed.range);
+        }
+    }
+}
+
+/// Does the index use the column in a key, an expression, its predicate or INCLUDE?
+pub(crate) fn index_uses(index: &Index, column: &SmolStr) -> bool {
+    index.elements.iter().any(|element| mentions(&element.key, column))
+        || index.including.contains(column)
+        || index.predicate.as_ref().is_some_and(|predicate| mentions(predicate, column))
+}

@@ -1,0 +1,561 @@
+//! Constraints: ADD, DROP, VALIDATE, ALTER.
+
+use super::Altering;
+use crate::ast::{AlterConstraint, Constraint, ConstraintKind, DropBehavior, Expr, IndexConstraint, Name};
+use crate::catalog::{self, Oid};
+use crate::effect::{IndexBuildCause, LockCause, LockMode, RelationKind, ScanCause};
+use crate::execute::expressions::columns_of;
+use crate::execute::index::{IndexDefinition, plain_elements};
+use crate::execute::{Executor, Run, fail};
+use crate::source::TextRange;
+use smol_str::SmolStr;
+use std::sync::Arc;
+
+impl Executor<'_> {
+    /// Adds a table constraint, or with `inline` the constraint of that column.
+    pub(super) fn add_constraint(
+        &mut self,
+        altering: &mut Altering,
+        constraint: &Constraint,
+        inline: &[Name],
+        range: TextRange,
+    ) -> Run {
+        self.check_constraint_syntax(constraint, range)?;
+        if let Some(name) = &constraint.name {
+            let relation = self.catalog.relation(altering.table);
+            if relation.constraint(&name.text).is_some() && !matches!(constraint.kind, ConstraintKind::NotNull { .. }) {
+                let reason = format!("constraint \"{}\" for relation \"{}\" already exists", name.text, relation.name);
+                return fail("42710", reason, name.range);
+            }
+        }
+        match &constraint.kind {
+            ConstraintKind::Check(expression) => self.add_check(altering, constraint, expression, range),
+            ConstraintKind::NotNull { column: Some(column) } => {
+                self.add_named_not_null(altering, constraint, column, range)
+            }
+            ConstraintKind::ForeignKey(key) => {
+                let columns = if key.columns.is_empty() { inline } else { &key.columns };
+                self.add_foreign_key(altering.table, constraint, columns, true)
+            }
+            ConstraintKind::PrimaryKey(index) | ConstraintKind::Unique(index) if index.using_index.is_some() => {
+                self.add_constraint_using_index(altering, constraint, index, range)
+            }
+            ConstraintKind::PrimaryKey(index) => self.add_key(altering, constraint, index, inline, range),
+            ConstraintKind::Unique(index) => self.add_key(altering, constraint, index, inline, range),
+            ConstraintKind::Exclude(exclude) => {
+                let definition = IndexDefinition {
+                    exclusion: true,
+                    method: exclude.method.clone(),
+                    elements: exclude.elements.iter().map(|(element, _)| element.clone()).collect(),
+                    including: names(&exclude.including),
+                    predicate: exclude.predicate.clone(),
+                    ..IndexDefinition::of_constraint(constraint.name.as_ref(), range)
+                };
+                let index = self.define_index(altering.table, &definition)?;
+                self.add_index_constraint(
+                    altering.table,
+                    index,
+                    constraint,
+                    catalog::ConstraintKind::Exclude { index },
+                );
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Syntax that older majors do not have; the parser is that of 18.
+    pub(crate) fn check_constraint_syntax(&self, constraint: &Constraint, range: TextRange) -> Run {
+        let syntax_error = |word: &str| fail("42601", format!("syntax error at or near \"{word}\""), range);
+        if constraint.not_enforced && !self.target.at_least(18) {
+            return syntax_error("ENFORCED");
+        }
+        match &constraint.kind {
+            ConstraintKind::NotNull { column: Some(_) } if !self.target.at_least(18) => syntax_error("NOT"),
+            ConstraintKind::PrimaryKey(index) | ConstraintKind::Unique(index) => {
+                if index.nulls_not_distinct && !self.target.at_least(15) {
+                    return syntax_error("NULLS");
+                }
+                if index.without_overlaps && !self.target.at_least(18) {
+                    return syntax_error("WITHOUT");
+                }
+                Ok(())
+            }
+            ConstraintKind::ForeignKey(key) if !key.set_columns.is_empty() && !self.target.at_least(15) => {
+                syntax_error("(")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn add_check(
+        &mut self,
+        altering: &mut Altering,
+        constraint: &Constraint,
+        expression: &Expr,
+        range: TextRange,
+    ) -> Run {
+        let relation = self.catalog.relation(altering.table);
+        if !altering.recurse && !constraint.no_inherit && !relation.children.is_empty() {
+            return fail("42P16", "constraint must be added to child tables too", range);
+        }
+        if constraint.no_inherit && relation.kind == RelationKind::PartitionedTable {
+            let reason = format!("cannot add NO INHERIT constraint to partitioned table \"{}\"", relation.name);
+            return fail("42P16", reason, range);
+        }
+        let columns = columns_of(expression);
+        let name = match &constraint.name {
+            Some(name) => name.text.clone(),
+            None => {
+                let single = if columns.len() == 1 { columns.first().map(SmolStr::as_str) } else { None };
+                self.catalog.choose_constraint_name(&relation.name, single, "check", &relation.schema, &[])
+            }
+        };
+        let expression = Arc::new(expression.clone());
+        let targets = if constraint.no_inherit { vec![altering.table] } else { self.targets(altering) };
+        for target in targets {
+            let inherited = target != altering.table;
+            if inherited && self.catalog.relation(target).constraint(&name).is_some() {
+                continue;
+            }
+            let checked = !constraint.not_valid && !constraint.not_enforced;
+            self.catalog.add_constraint(
+                target,
+                catalog::Constraint {
+                    name: name.clone(),
+                    kind: catalog::ConstraintKind::Check {
+                        expression: Arc::clone(&expression),
+                        columns: columns.clone(),
+                    },
+                    valid: checked,
+                    enforced: !constraint.not_enforced,
+                    deferrable: false,
+                    initially_deferred: false,
+                    no_inherit: constraint.no_inherit,
+                    is_local: !inherited,
+                    inherited_from: u16::from(inherited),
+                },
+            );
+            if checked {
+                altering.work.check(target, ScanCause::Check { constraint: Some(name.clone()) }, range);
+            }
+        }
+        Ok(())
+    }
+
+    fn add_named_not_null(
+        &mut self,
+        altering: &mut Altering,
+        constraint: &Constraint,
+        column: &Name,
+        range: TextRange,
+    ) -> Run {
+        self.require_column(altering.table, column)?;
+        let targets = if constraint.no_inherit { vec![altering.table] } else { self.targets(altering) };
+        for target in targets {
+            let before = self.catalog.relation(target).column(&column.text).is_some_and(|found| found.not_null);
+            self.make_not_null(altering, target, &column.text, constraint.name.as_ref(), !constraint.not_valid, range);
+            if constraint.not_valid && !before {
+                self.set_validity(target, &column.text, false);
+            }
+        }
+        Ok(())
+    }
+
+    fn set_validity(&mut self, table: Oid, column: &SmolStr, valid: bool) {
+        for constraint in &mut self.catalog.relation_mut(table).constraints {
+            if matches!(&constraint.kind, catalog::ConstraintKind::NotNull { column: other } if other == column) {
+                Arc::make_mut(constraint).valid = valid;
+            }
+        }
+    }
+
+    /// UNIQUE and PRIMARY KEY that build their index.
+    fn add_key(
+        &mut self,
+        altering: &mut Altering,
+        constraint: &Constraint,
+        key: &IndexConstraint,
+        inline: &[Name],
+        range: TextRange,
+    ) -> Run {
+        let primary = matches!(constraint.kind, ConstraintKind::PrimaryKey(_));
+        let columns = if key.columns.is_empty() { inline } else { &key.columns };
+        if primary {
+            self.prepare_primary_key(altering, columns, range)?;
+        }
+        for column in columns {
+            self.require_column(altering.table, column)?;
+        }
+        let definition = IndexDefinition {
+            unique: true,
+            primary,
+            nulls_not_distinct: key.nulls_not_distinct,
+            method: SmolStr::new_static(if key.without_overlaps { "gist" } else { "btree" }),
+            elements: plain_elements(columns),
+            including: names(&key.including),
+            ..IndexDefinition::of_constraint(constraint.name.as_ref(), range)
+        };
+        let index = self.define_index(altering.table, &definition)?;
+        let columns = names(columns);
+        let kind = if primary {
+            catalog::ConstraintKind::PrimaryKey { columns, index }
+        } else {
+            catalog::ConstraintKind::Unique { columns, index }
+        };
+        self.add_index_constraint(altering.table, index, constraint, kind);
+        Ok(())
+    }
+
+    /// A table has one primary key, and its columns are NOT NULL.
+    fn prepare_primary_key(&mut self, altering: &mut Altering, columns: &[Name], range: TextRange) -> Run {
+        let relation = self.catalog.relation(altering.table);
+        if relation.primary_key().is_some() {
+            let reason = format!("multiple primary keys for table \"{}\" are not allowed", relation.name);
+            return fail("42P16", reason, range);
+        }
+        for column in columns {
+            for target in self.targets(altering) {
+                if target != altering.table {
+                    self.lock(target, altering.lock, LockCause::Child, range);
+                }
+                self.make_not_null(altering, target, &column.text, None, true, range);
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the constraint of an index, and those of its counterparts in partitions.
+    pub(crate) fn add_index_constraint(
+        &mut self,
+        table: Oid,
+        index: Oid,
+        constraint: &Constraint,
+        kind: catalog::ConstraintKind,
+    ) {
+        let Some(relation) = self.catalog.get_relation(index) else { return };
+        let name = relation.name.clone();
+        let inherited =
+            self.catalog.relation(table).is_partition() && relation.index().is_some_and(|i| i.parent.is_some());
+        self.catalog.add_constraint(
+            table,
+            catalog::Constraint {
+                name,
+                kind: kind.clone(),
+                valid: true,
+                enforced: true,
+                deferrable: constraint.deferrable,
+                initially_deferred: constraint.initially_deferred,
+                no_inherit: true,
+                is_local: !inherited,
+                inherited_from: u16::from(inherited),
+            },
+        );
+        for partition in self.catalog.relation(table).children.clone() {
+            let indexes = self.catalog.relation(partition).indexes.clone();
+            let child = indexes.into_iter().find(|oid| {
+                self.catalog.relation(*oid).index().is_some_and(|candidate| candidate.parent == Some(index))
+            });
+            let Some(child) = child else { continue };
+            if self.catalog.relation(partition).constraints.iter().any(|existing| existing.index() == Some(child)) {
+                continue;
+            }
+            let kind = match kind.clone() {
+                catalog::ConstraintKind::PrimaryKey { columns, .. } => {
+                    catalog::ConstraintKind::PrimaryKey { columns, index: child }
+                }
+                catalog::ConstraintKind::Unique { columns, .. } => {
+                    catalog::ConstraintKind::Unique { columns, index: child }
+                }
+                _ => catalog::ConstraintKind::Exclude { index: child },
+            };
+            self.add_index_constraint(partition, child, constraint, kind);
+        }
+    }
+
+    /// UNIQUE and PRIMARY KEY that adopt an index.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/parser/parse_utilcmd.c`, `transformIndexConstraint`;
+    /// `src/backend/commands/tablecmds.c`, `ATExecAddIndexConstraint`.
+    fn add_constraint_using_index(
+        &mut self,
+        altering: &mut Altering,
+        constraint: &Constraint,
+        key: &IndexConstraint,
+        range: TextRange,
+    ) -> Run {
+        let Some(written) = &key.using_index else { return Ok(()) };
+        let table = self.catalog.relation(altering.table);
+        if table.kind == RelationKind::PartitionedTable {
+            let reason = "ALTER TABLE / ADD CONSTRAINT USING INDEX is not supported on partitioned tables";
+            return fail("0A000", reason, written.range);
+        }
+        let schema = table.schema.clone();
+        let Some(oid) = self.catalog.relation_named(&schema, &written.text) else {
+            if table.known {
+                return fail("42704", format!("index \"{}\" does not exist", written.text), written.range);
+            }
+            self.unknown(format!("index \"{}\" was used before any statement created it", written.text));
+            return Ok(());
+        };
+        let Some(index) = self.catalog.relation(oid).index().cloned() else {
+            return fail("42809", format!("\"{}\" is not an index", written.text), written.range);
+        };
+        self.check_usable_for_constraint(altering.table, oid, &index, written, constraint)?;
+        let columns = index.plain_columns().unwrap_or_default();
+        let primary = matches!(constraint.kind, ConstraintKind::PrimaryKey(_));
+        if primary {
+            let named: Vec<Name> = columns.iter().map(|column| Name::new(column.clone(), written.range)).collect();
+            self.prepare_primary_key(altering, &named, range)?;
+        }
+        let renamed = constraint.name.as_ref().filter(|name| name.text != written.text);
+        let lock = if renamed.is_some() { LockMode::ShareUpdateExclusive } else { LockMode::AccessShare };
+        self.lock(oid, lock, LockCause::Part, range);
+        if let Some(name) = renamed {
+            self.catalog.rename_relation(oid, schema, name.text.clone());
+        }
+        let mut adopted = (*index).clone();
+        adopted.primary = primary;
+        self.catalog.relation_mut(oid).detail = catalog::RelationDetail::Index(Arc::new(adopted));
+        let kind = if primary {
+            catalog::ConstraintKind::PrimaryKey { columns, index: oid }
+        } else {
+            catalog::ConstraintKind::Unique { columns, index: oid }
+        };
+        self.add_index_constraint(altering.table, oid, constraint, kind);
+        Ok(())
+    }
+
+    fn check_usable_for_constraint(
+        &self,
+        table: Oid,
+        oid: Oid,
+        index: &catalog::Index,
+        written: &Name,
+        constraint: &Constraint,
+    ) -> Run {
+        let quoted = &written.text;
+        let taken = self.catalog.relation(table).constraints.iter().any(|other| other.index() == Some(oid));
+        let sorts_otherwise = |element: &crate::ast::IndexElement| {
+            element.descending || element.nulls_first == Some(true) || element.operator_class.is_some()
+        };
+        let (sqlstate, reason) = if taken {
+            ("42704", format!("index \"{quoted}\" is already associated with a constraint"))
+        } else if index.table != table {
+            ("42809", format!("index \"{quoted}\" does not belong to table"))
+        } else if !index.valid {
+            ("55000", format!("index \"{quoted}\" is not valid"))
+        } else if !index.unique {
+            ("42809", format!("\"{quoted}\" is not a unique index"))
+        } else if index.has_expressions() {
+            ("42809", format!("index \"{quoted}\" contains expressions"))
+        } else if index.predicate.is_some() {
+            ("42809", format!("\"{quoted}\" is a partial index"))
+        } else if index.elements.iter().any(sorts_otherwise) {
+            ("42809", format!("index \"{quoted}\" does not have default sorting behavior"))
+        } else if index.nulls_not_distinct && matches!(constraint.kind, ConstraintKind::PrimaryKey(_)) {
+            ("42809", format!("index \"{quoted}\" has NULLS NOT DISTINCT"))
+        } else {
+            return Ok(());
+        };
+        fail(sqlstate, reason, written.range)
+    }
+
+    pub(super) fn validate_constraint(&mut self, altering: &mut Altering, name: &Name, range: TextRange) -> Run {
+        let relation = self.catalog.relation(altering.table);
+        let Some(constraint) = relation.constraint(&name.text).cloned() else {
+            return self.missing_constraint(altering, name, false, range);
+        };
+        let supported = match constraint.kind {
+            catalog::ConstraintKind::Check { .. } | catalog::ConstraintKind::ForeignKey(_) => true,
+            catalog::ConstraintKind::NotNull { .. } => self.target.at_least(18),
+            _ => false,
+        };
+        if !supported {
+            let reason = format!("constraint \"{}\" is not a foreign key or check constraint", name.text);
+            return fail("42809", reason, name.range);
+        }
+        if !constraint.enforced {
+            return fail("42809", "cannot validate NOT ENFORCED constraint", name.range);
+        }
+        if constraint.valid {
+            return Ok(());
+        }
+        let descendants = self.descendants(altering.table);
+        for target in std::iter::once(altering.table).chain(descendants) {
+            let Some(own) = self.catalog.relation(target).constraint(&name.text).cloned() else { continue };
+            if own.valid {
+                continue;
+            }
+            if target != altering.table {
+                self.lock(target, altering.lock, LockCause::Child, range);
+            }
+            let cause = ScanCause::Validate { constraint: name.text.clone() };
+            if let Some(key) = own.foreign_key() {
+                self.lock(key.referenced, LockMode::RowShare, LockCause::ForeignKey, range);
+                altering.work.check_foreign_key(target, cause, range);
+            } else {
+                altering.work.check(target, cause, range);
+            }
+            self.update_constraint(target, &name.text, |constraint| constraint.valid = true);
+        }
+        Ok(())
+    }
+
+    pub(super) fn update_constraint(&mut self, table: Oid, name: &str, change: impl Fn(&mut catalog::Constraint)) {
+        let constraints = &mut self.catalog.relation_mut(table).constraints;
+        if let Some(constraint) = constraints.iter_mut().find(|constraint| constraint.name == name) {
+            change(Arc::make_mut(constraint));
+        }
+    }
+
+    /// A constraint that the table does not have: an error where the table is known, otherwise a gap.
+    fn missing_constraint(&mut self, altering: &mut Altering, name: &Name, if_exists: bool, range: TextRange) -> Run {
+        let relation = self.catalog.relation(altering.table);
+        if if_exists {
+            return Ok(());
+        }
+        if relation.known {
+            let reason = format!("constraint \"{}\" of relation \"{}\" does not exist", name.text, relation.name);
+            return fail("42704", reason, name.range);
+        }
+        self.unknown(format!("constraint \"{}\" was used before any statement created it", name.text));
+        if altering.lock == LockMode::ShareUpdateExclusive {
+            altering.work.check(altering.table, ScanCause::Validate { constraint: name.text.clone() }, range);
+        }
+        Ok(())
+    }
+
+    pub(super) fn drop_constraint(
+        &mut self,
+        altering: &mut Altering,
+        name: &Name,
+        if_exists: bool,
+        behavior: DropBehavior,
+        range: TextRange,
+    ) -> Run {
+        let relation = self.catalog.relation(altering.table);
+        let Some(constraint) = relation.constraint(&name.text).cloned() else {
+            return self.missing_constraint(altering, name, if_exists, range);
+        };
+        if constraint.inherited_from > 0 {
+            let reason =
+                format!("cannot drop inherited constraint \"{}\" of relation \"{}\"", name.text, relation.name);
+            return fail("42P16", reason, name.range);
+        }
+        if let catalog::ConstraintKind::NotNull { column } = &constraint.kind {
+            if !self.target.at_least(18) {
+                return self.missing_constraint(altering, name, if_exists, range);
+            }
+            return self.drop_not_null(altering, &Name::new(column.clone(), name.range));
+        }
+        for target in self.targets(altering) {
+            let Some(own) = self.catalog.relation(target).constraint(&name.text).cloned() else { continue };
+            if target != altering.table {
+                self.lock(target, altering.lock, LockCause::Child, range);
+                if own.is_local || own.inherited_from > 1 {
+                    let remaining = own.inherited_from.saturating_sub(1);
+                    self.update_constraint(target, &name.text, |constraint| constraint.inherited_from = remaining);
+                    continue;
+                }
+            }
+            self.drop_constraint_object(target, &name.text, behavior, range)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn alter_constraint(
+        &mut self,
+        altering: &mut Altering,
+        change: &AlterConstraint,
+        range: TextRange,
+    ) -> Run {
+        if (change.enforced.is_some() || change.no_inherit.is_some()) && !self.target.at_least(18) {
+            return fail("42601", "syntax error", range);
+        }
+        let relation = self.catalog.relation(altering.table);
+        let Some(constraint) = relation.constraint(&change.name.text).cloned() else {
+            return self.missing_constraint(altering, &change.name, false, range);
+        };
+        if let Some(deferrable) = change.deferrable {
+            if constraint.foreign_key().is_none() {
+                let reason = format!("constraint \"{}\" is not a foreign key constraint", change.name.text);
+                return fail("42809", reason, change.name.range);
+            }
+            let deferred = change.initially_deferred;
+            for target in self.constraint_holders(altering, &change.name.text) {
+                self.update_constraint(target, &change.name.text, |constraint| {
+                    constraint.deferrable = deferrable;
+                    constraint.initially_deferred = deferred;
+                });
+            }
+        }
+        if let (Some(enforced), Some(key)) = (change.enforced, constraint.foreign_key()) {
+            self.alter_enforcement(altering, &constraint, key, enforced, range);
+        }
+        if change.no_inherit == Some(false) {
+            if let catalog::ConstraintKind::NotNull { column } = &constraint.kind {
+                for child in self.lock_descendants(altering.table, altering.lock, range) {
+                    self.make_not_null(altering, child, column, None, true, range);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The table and those of its descendants that have the constraint, locked.
+    fn constraint_holders(&mut self, altering: &Altering, name: &str) -> Vec<Oid> {
+        let all = self.targets(altering);
+        all.into_iter().filter(|oid| self.catalog.relation(*oid).constraint(name).is_some()).collect()
+    }
+
+    fn alter_enforcement(
+        &mut self,
+        altering: &mut Altering,
+        constraint: &catalog::Constraint,
+        key: &catalog::ForeignKeyConstraint,
+        enforced: bool,
+        range: TextRange,
+    ) {
+        if constraint.enforced == enforced {
+            return;
+        }
+        // Switching it off drops the triggers on both tables, switching it on makes them and checks all rows.
+        let lock = if enforced { LockMode::ShareRowExclusive } else { LockMode::AccessExclusive };
+        self.lock(key.referenced, lock, LockCause::ForeignKey, range);
+        if enforced {
+            let cause = ScanCause::ForeignKey { constraint: Some(constraint.name.clone()) };
+            altering.work.check_foreign_key(altering.table, cause, range);
+        }
+        self.update_constraint(altering.table, &constraint.name, |constraint| {
+            constraint.enforced = enforced;
+            constraint.valid = enforced;
+        });
+    }
+}
+
+pub(crate) fn names(names: &[Name]) -> Vec<SmolStr> {
+    names.iter().map(|name| name.text.clone()).collect()
+}
+
+impl IndexDefinition {
+    /// The index of a constraint, before its keys are filled in.
+    pub(crate) fn of_constraint(name: Option<&Name>, range: TextRange) -> Self {
+        Self {
+            name: name.map(|name| name.text.clone()),
+            unique: false,
+            primary: false,
+            exclusion: false,
+            constraint: true,
+            nulls_not_distinct: false,
+            method: SmolStr::new_static("btree"),
+            elements: Vec::new(),
+            including: Vec::new(),
+            predicate: None,
+            concurrently: false,
+            only: false,
+            cause: IndexBuildCause::Constraint,
+            range,
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! What ALTER TABLE leaves to its last phase: rewriting tables, or reading them to check constraints.
+//!
+//! Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `ATRewriteTables`.
+
+use crate::catalog::Oid;
+use crate::effect::{RelationKind, RewriteCause, ScanCause};
+use crate::execute::Executor;
+use crate::source::TextRange;
+
+/// The work queue of one ALTER TABLE.
+#[derive(Debug, Default)]
+pub(super) struct Work {
+    tables: Vec<TableWork>,
+    /// Tables whose foreign keys are checked last, when all rewrites are done.
+    foreign_keys: Vec<(Oid, ScanCause, TextRange)>,
+}
+
+#[derive(Debug)]
+struct TableWork {
+    table: Oid,
+    rewrites: Vec<(RewriteCause, TextRange)>,
+    checks: Vec<(ScanCause, TextRange)>,
+}
+
+impl Work {
+    fn of(&mut self, table: Oid) -> &mut TableWork {
+        let at = self.tables.iter().position(|work| work.table == table).unwrap_or_else(|| {
+            self.tables.push(TableWork { table, rewrites: Vec::new(), checks: Vec::new() });
+            self.tables.len() - 1
+        });
+        &mut self.tables[at]
+    }
+
+    /// The table will be rewritten.
+    pub(super) fn rewrite(&mut self, table: Oid, cause: RewriteCause, range: TextRange) {
+        self.of(table).rewrites.push((cause, range));
+    }
+
+    /// All rows must be looked at, unless the table is rewritten anyway.
+    pub(super) fn check(&mut self, table: Oid, cause: ScanCause, range: TextRange) {
+        self.of(table).checks.push((cause, range));
+    }
+
+    /// All rows must be looked up in another table.
+    pub(super) fn check_foreign_key(&mut self, table: Oid, cause: ScanCause, range: TextRange) {
+        self.foreign_keys.push((table, cause, range));
+    }
+
+    pub(super) fn is_rewritten(&self, table: Oid) -> bool {
+        self.tables.iter().any(|work| work.table == table && !work.rewrites.is_empty())
+    }
+}
+
+impl Executor<'_> {
+    /// Does the work. What has no rows of its own is left alone.
+    pub(super) fn finish(&mut self, work: Work) {
+        for TableWork { table, rewrites, checks } in work.tables {
+            let kind = self.catalog.relation(table).kind;
+            if !matches!(kind, RelationKind::Table | RelationKind::MaterializedView) {
+                continue;
+            }
+            let rewritten = !rewrites.is_empty();
+            for (cause, range) in rewrites {
+                self.rewrite(table, cause, range);
+            }
+            if !rewritten {
+                for (cause, range) in checks {
+                    self.scan(table, cause, range);
+                }
+            }
+        }
+        for (table, cause, range) in work.foreign_keys {
+            if self.catalog.relation(table).kind == RelationKind::Table {
+                self.scan(table, cause, range);
+            }
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! Replays migrations in order: one catalog through all of them, a session for each, and every statement judged
+//! against the state before it.
+
+use crate::ast::{Ast, Transaction};
+use crate::catalog::Catalog;
+use crate::check::{Migration, TransactionMode, TransactionState};
+use crate::effect::Effects;
+use crate::execute::{Executor, Knowledge};
+use crate::session::{HeldLock, Place, Session};
+use crate::source::TextRange;
+use crate::statement::{Statement, SyntaxError};
+use crate::version::{PgVersion, Target, VersionRange};
+use smol_str::ToSmolStr;
+
+/// Who looks at what the replay finds.
+pub(crate) trait Visitor {
+    /// A statement was run for one major version, which stands for all up to `until`.
+    fn statement(&mut self, visit: &StatementVisit<'_>);
+    /// A statement could not be read.
+    fn syntax_error(&mut self, file: u32, migration: &Migration<'_>, statement: &Statement, error: &SyntaxError);
+    /// All statements of a migration were run; an open transaction is still open.
+    fn migration_end(
+        &mut self,
+        file: u32,
+        migration: &Migration<'_>,
+        session: &Session,
+        before: &Catalog,
+        after: &Catalog,
+    );
+}
+
+/// A statement with its effects and the state around it.
+pub(crate) struct StatementVisit<'a> {
+    pub(crate) file: u32,
+    pub(crate) migration: &'a Migration<'a>,
+    pub(crate) statement: &'a Statement,
+    pub(crate) ast: &'a Ast,
+    pub(crate) effects: &'a Effects,
+    pub(crate) before: &'a Catalog,
+    pub(crate) after: &'a Catalog,
+    pub(crate) session: &'a Session,
+    pub(crate) transaction: TransactionState,
+    pub(crate) target: &'a Target,
+}
+
+/// The state of a run between statements.
+pub(crate) struct Replay {
+    versions: VersionRange,
+    knowledge: Knowledge,
+    catalog: Catalog,
+    session: Session,
+    /// Number of the last transaction.
+    transaction: u32,
+    /// Did a statement set lock_timeout to a value above zero?
+    pub(crate) sets_lock_timeout: bool,
+}
+
+impl Replay {
+    pub(crate) fn new(versions: VersionRange) -> Self {
+        Self {
+            versions,
+            knowledge: Knowledge::Nothing,
+            catalog: Catalog::new(),
+            session: Session::default(),
+            transaction: 0,
+            sets_lock_timeout: false,
+        }
+    }
+
+    /// Runs all migrations; only those that are to be reported are shown to the visitor.
+    pub(crate) fn run(&mut self, migrations: &[Migration<'_>], visitor: &mut dyn Visitor) {
+        for (file, migration) in migrations.iter().enumerate() {
+            self.migration(file as u32, migration, visitor);
+            let learned = if migration.baseline { Knowledge::Everything } else { Knowledge::History };
+            self.knowledge = self.knowledge.max(learned);
+        }
+    }
+
+    fn migration(&mut self, file: u32, migration: &Migration<'_>, visitor: &mut dyn Visitor) {
+        self.session = Session::default();
+        let statements: Vec<&Statement> = migration
+            .file
+            .statements
+            .iter()
+            .filter(|statement| migration.section.is_none_or(|section| section.contains(statement.range)))
+            .collect();
+        let before = self.catalog.clone();
+        let implicit = match migration.transaction {
+            TransactionMode::Autocommit => false,
+            TransactionMode::Transaction => true,
+            TransactionMode::SingleString => statements.len() > 1,
+        };
+        if implicit && !migration.baseline {
+            let start = statements.first().map_or_else(TextRange::default, |first| TextRange::at(first.range.start));
+            self.begin(false, Place { file, range: start });
+        }
+        for (at, statement) in statements.iter().enumerate() {
+            match &statement.parsed {
+                Ok(ast) => self.statement(file, migration, statement, ast, visitor),
+                Err(error) => {
+                    self.doubt(statement, &migration.file.source.text);
+                    visitor.syntax_error(file, migration, statement, error);
+                }
+            }
+            // In a string of several statements what follows a COMMIT is an implicit transaction again.
+            let more = at + 1 < statements.len();
+            if implicit
+                && more
+                && migration.transaction == TransactionMode::SingleString
+                && !self.session.in_transaction()
+            {
+                self.begin(false, Place { file, range: TextRange::at(statements[at + 1].range.start) });
+            }
+        }
+        visitor.migration_end(file, migration, &self.session, &before, &self.catalog);
+        self.session.commit();
+    }
+
+    fn begin(&mut self, explicit: bool, place: Place) {
+        self.transaction += 1;
+        self.session.begin(explicit, self.transaction, place, &self.catalog);
+    }
+
+    /// Relations that a statement names which could not be read may be anything now.
+    fn doubt(&mut self, statement: &Statement, text: &str) {
+        let path = self.session.settings.search_path();
+        for token in &statement.tokens {
+            use crate::lexer::TokenKind::{QuotedIdentifier, Word};
+            if !matches!(token.kind, Word | QuotedIdentifier) {
+                continue;
+            }
+            let name = crate::lexer::identifier(token.text(text));
+            for schema in &path {
+                if let Some(oid) = self.catalog.relation_named(schema, &name) {
+                    self.catalog.relation_mut(oid).known = false;
+                }
+            }
+        }
+    }
+
+    fn statement(
+        &mut self,
+        file: u32,
+        migration: &Migration<'_>,
+        statement: &Statement,
+        ast: &Ast,
+        visitor: &mut dyn Visitor,
+    ) {
+        if !self.session.in_transaction() {
+            self.transaction += 1;
+        }
+        let transaction = self.transaction_state();
+        let place = Place { file, range: statement.range };
+        let mut version = self.versions.from;
+        loop {
+            let target = Target::new(version);
+            let (catalog, session, effects) = self.execute(migration, place, ast, &target);
+            visitor.statement(&StatementVisit {
+                file,
+                migration,
+                statement,
+                ast,
+                effects: &effects,
+                before: &self.catalog,
+                after: &catalog,
+                session: &self.session,
+                transaction,
+                target: &target,
+            });
+            match target.next_difference(self.versions.to) {
+                Some(next) => version = next,
+                None => {
+                    self.accept(catalog, session, &effects, place);
+                    break;
+                }
+            }
+        }
+        if let Ast::Transaction(control) = ast {
+            self.control(control, place);
+        }
+    }
+
+    /// Runs one statement for one version on copies of the state.
+    fn execute(
+        &self,
+        migration: &Migration<'_>,
+        place: Place,
+        ast: &Ast,
+        target: &Target,
+    ) -> (Catalog, Session, Effects) {
+        let mut executor = Executor {
+            catalog: self.catalog.clone(),
+            session: self.session.clone(),
+            effects: Effects::default(),
+            target,
+            place,
+            migration: if migration.baseline { 0 } else { place.file + 1 },
+            transaction: self.session.block.as_ref().map_or(self.transaction, |block| block.number),
+            in_block: self.session.in_transaction(),
+            knowledge: self.knowledge,
+            created: Vec::new(),
+        };
+        executor.run(ast);
+        (executor.catalog, executor.session, executor.effects)
+    }
+
+    /// Takes over the state after a statement.
+    fn accept(&mut self, catalog: Catalog, session: Session, effects: &Effects, place: Place) {
+        self.catalog = catalog;
+        self.session = session;
+        self.sets_lock_timeout |= self.session.settings.timeout("lock_timeout").is_some();
+        let Some(block) = &mut self.session.block else { return };
+        for lock in &effects.locks {
+            let held = block.locks.iter().any(|held| held.relation == lock.relation.oid && held.mode >= lock.mode);
+            if !held {
+                block.locks.push_back(HeldLock {
+                    relation: lock.relation.oid,
+                    name: lock.relation.to_smolstr(),
+                    mode: lock.mode,
+                    exposed: lock.relation.visibility.is_exposed(),
+                    place,
+                });
+            }
+        }
+    }
+
+    fn transaction_state(&self) -> TransactionState {
+        match &self.session.block {
+            None => TransactionState::None,
+            Some(block) if block.explicit => TransactionState::Explicit,
+            Some(_) => TransactionState::Implicit,
+        }
+    }
+
+    fn control(&mut self, control: &Transaction, place: Place) {
+        match control {
+            Transaction::Begin => match &mut self.session.block {
+                // A warning and nothing else, but from here on the block ends where the file says.
+                Some(block) => block.explicit = true,
+                None => self.begin(true, place),
+            },
+            Transaction::Commit { chain } => self.end(*chain, place, |replay| replay.session.commit()),
+            Transaction::Rollback { chain } => {
+                self.end(*chain, place, |replay| replay.session.rollback(&mut replay.catalog));
+            }
+            Transaction::Savepoint(name) => {
+                self.session.savepoint(name.text.clone(), &self.catalog);
+            }
+            Transaction::Release(name) => {
+                self.session.release(&name.text);
+            }
+            Transaction::RollbackTo(name) => {
+                self.session.rollback_to(&name.text, &mut self.catalog);
+            }
+            Transaction::Prepare => self.session.commit(),
+            Transaction::CommitPrepared | Transaction::RollbackPrepared => {}
+        }
+    }
+
+    fn end(&mut self, chain: bool, place: Place, finish: impl FnOnce(&mut Self)) {
+        finish(self);
+        if chain {
+            self.begin(true, place);
+        }
+    }
+}
+
+/// The majors that a run for one major stands for: up to the one for which something differs.
+pub(crate) fn stands_for(target: &Target, versions: VersionRange) -> impl Iterator<Item = PgVersion> {
+    let until = target.next_difference(versions.to).map_or(versions.to.0 + 1, |next| next.0);
+    (target.version().0..until).map(PgVersion)
+}

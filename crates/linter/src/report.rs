@@ -1,0 +1,148 @@
+//! Collects findings: levels, sizes of tables, and the versions for which a finding holds.
+
+use crate::diagnostic::{Diagnostic, Label, Severity};
+use crate::effect::{Evidence, RelationName};
+use crate::fix::Fix;
+use crate::rule::{Rule, RuleMeta};
+use crate::settings::{Settings, TableSize};
+use crate::source::TextRange;
+use crate::version::PgVersion;
+
+/// Takes the findings of one rule about one statement or migration.
+#[derive(Debug)]
+pub struct Reporter<'a> {
+    settings: &'a Settings,
+    meta: &'static RuleMeta,
+    severity: Severity,
+    file: u32,
+    statement: TextRange,
+    versions: Vec<PgVersion>,
+    found: &'a mut Vec<Diagnostic>,
+}
+
+impl<'a> Reporter<'a> {
+    /// `None` where settings switch the rule off.
+    pub(crate) fn new(
+        settings: &'a Settings,
+        rule: &'static Rule,
+        file: u32,
+        statement: TextRange,
+        version: PgVersion,
+        found: &'a mut Vec<Diagnostic>,
+    ) -> Option<Self> {
+        let severity = settings.severity_of(&rule.meta)?;
+        Some(Self { settings, meta: &rule.meta, severity, file, statement, versions: vec![version], found })
+    }
+
+    /// Reports a finding at a range. `message` is one sentence without period: object, lock, consequence.
+    pub fn report(&mut self, range: TextRange, message: impl Into<String>) -> Finding<'_, 'a> {
+        let diagnostic = Diagnostic {
+            rule: self.meta.name,
+            severity: self.severity,
+            message: message.into(),
+            help: None,
+            file: self.file,
+            range,
+            statement: self.statement,
+            labels: Vec::new(),
+            relations: Vec::new(),
+            pg_versions: self.versions.clone(),
+            fixes: Vec::new(),
+            evidence: Evidence::Predicted,
+        };
+        Finding { reporter: self, diagnostic: Some(diagnostic), sizes: Vec::new() }
+    }
+}
+
+/// A finding that is being described; recorded when it goes out of scope.
+#[derive(Debug)]
+pub struct Finding<'r, 'a> {
+    reporter: &'r mut Reporter<'a>,
+    /// `Some` until it is recorded.
+    diagnostic: Option<Diagnostic>,
+    sizes: Vec<TableSize>,
+}
+
+impl Finding<'_, '_> {
+    fn edit(mut self, change: impl FnOnce(&mut Diagnostic)) -> Self {
+        if let Some(diagnostic) = &mut self.diagnostic {
+            change(diagnostic);
+        }
+        self
+    }
+
+    /// The next step. Lines of SQL are indented by four spaces.
+    #[must_use = "a finding is recorded when it is dropped"]
+    pub fn help(self, help: impl Into<String>) -> Self {
+        self.edit(|diagnostic| diagnostic.help = Some(help.into()))
+    }
+
+    /// Another place that explains it, in the same file.
+    #[must_use = "a finding is recorded when it is dropped"]
+    pub fn label(self, range: TextRange, message: impl Into<String>) -> Self {
+        let file = self.reporter.file;
+        self.label_in(file, range, message)
+    }
+
+    /// Another place that explains it, in any file of the run.
+    #[must_use = "a finding is recorded when it is dropped"]
+    pub fn label_in(self, file: u32, range: TextRange, message: impl Into<String>) -> Self {
+        self.edit(|diagnostic| diagnostic.labels.push(Label { file, range, message: message.into() }))
+    }
+
+    /// A relation that it concerns. Where all are declared small the finding is worth a note only; a large one makes a
+    /// warning an error.
+    #[must_use = "a finding is recorded when it is dropped"]
+    pub fn relation(mut self, relation: &RelationName) -> Self {
+        self.sizes.push(self.reporter.settings.table(&relation.schema, &relation.name).size());
+        self.edit(|diagnostic| diagnostic.relations.push(relation.to_string()))
+    }
+
+    /// Less (or more) severe than the rule is as a whole; configuration of the rule's level wins.
+    #[must_use = "a finding is recorded when it is dropped"]
+    pub fn severity(self, severity: Severity) -> Self {
+        let configured = self.reporter.settings.rule_levels.contains_key(self.reporter.meta.name);
+        self.edit(|diagnostic| {
+            if !configured {
+                diagnostic.severity = severity;
+            }
+        })
+    }
+
+    #[must_use = "a finding is recorded when it is dropped"]
+    pub fn fix(self, fix: Fix) -> Self {
+        self.edit(|diagnostic| diagnostic.fixes.push(fix))
+    }
+}
+
+impl Drop for Finding<'_, '_> {
+    fn drop(&mut self) {
+        let Some(mut diagnostic) = self.diagnostic.take() else { return };
+        if !self.sizes.is_empty() && self.sizes.iter().all(|size| *size == TableSize::Small) {
+            diagnostic.severity = Severity::Info;
+        } else if self.sizes.contains(&TableSize::Large) && diagnostic.severity == Severity::Warning {
+            diagnostic.severity = Severity::Error;
+        }
+        record(self.reporter.found, diagnostic);
+    }
+}
+
+/// Adds a finding, or the version for which it was found to the one that is there.
+fn record(found: &mut Vec<Diagnostic>, diagnostic: Diagnostic) {
+    let same = |other: &&mut Diagnostic| {
+        other.rule == diagnostic.rule
+            && other.range == diagnostic.range
+            && other.file == diagnostic.file
+            && (other.message == diagnostic.message || other.pg_versions != diagnostic.pg_versions)
+    };
+    match found.iter_mut().find(same) {
+        Some(existing) => {
+            for version in diagnostic.pg_versions {
+                if !existing.pg_versions.contains(&version) {
+                    existing.pg_versions.push(version);
+                }
+            }
+        }
+        None => found.push(diagnostic),
+    }
+}

@@ -1,0 +1,35 @@
+//! The statement cannot be read; reported by the run itself, since there is no statement to look at.
+
+use crate::report::Reporter;
+use crate::rule::{RuleContext, declare_rule};
+
+declare_rule! {
+    /// A statement that PostgreSQL's own parser refuses.
+    ///
+    /// ## Why it matters
+    ///
+    /// The migration stops here. In a down migration nobody notices until it is needed.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// ALTER TABLE orders DELETE COLUMN note;
+    /// ```
+    ///
+    /// Use instead:
+    ///
+    /// ```sql,clean
+    /// ALTER TABLE orders DROP COLUMN note;
+    /// ```
+    ///
+    /// ## When it is not reported
+    ///
+    /// Commands of psql, data of `COPY ... FROM stdin` and placeholders of templates are not SQL and no errors.
+    /// The grammar is that of PostgreSQL 18; syntax that an older configured version lacks is `statement-will-fail`.
+    "syntax-error", Engine, Error,
+    {}
+    statement = check,
+}
+
+/// The message comes with the parse error; see `check.rs`.
+fn check(_: &RuleContext<'_>, _: &mut Reporter<'_>) {}
