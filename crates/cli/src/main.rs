@@ -1,1 +1,56 @@
-fn main() {}
+//! The command line of pgvet.
+
+mod args;
+mod commands;
+mod error;
+mod fingerprint;
+mod progress;
+mod report;
+mod rule_names;
+mod style;
+
+use args::{Cli, Command};
+use clap::Parser;
+use error::{ExitStatus, Failure};
+use std::io::{self, BufWriter, Write};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    // Syntax trees are walked recursively, and the main thread's stack is not ours to size.
+    let run = std::thread::Builder::new().stack_size(pgvet_workspace::STACK_SIZE).spawn(move || run(&cli));
+    match run.map(std::thread::JoinHandle::join) {
+        Ok(Ok(status)) => status.into(),
+        // The panic has printed its message.
+        Ok(Err(_)) => ExitStatus::NotChecked.into(),
+        Err(error) => {
+            report_failure(&Failure::new(format!("cannot start a thread: {error}")));
+            ExitStatus::NotChecked.into()
+        }
+    }
+}
+
+fn run(cli: &Cli) -> ExitStatus {
+    let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
+    let result = match &cli.command {
+        Command::Check(args) => commands::check::run(args, &mut out),
+        Command::Effects(args) => commands::effects::run(args, &mut out),
+        Command::Explain(args) => commands::explain::run(args, &mut out),
+        Command::Rules(args) => commands::rules::run(args, &mut out),
+        Command::Completions(args) => commands::completions::run(args, &mut out),
+        Command::Man => commands::man::run(&mut out),
+    };
+    let result = result.and_then(|status| out.flush().map(|()| status).map_err(Failure::from));
+    result.unwrap_or_else(|failure| {
+        // Whoever read the output has seen enough.
+        if !failure.is_broken_pipe() {
+            report_failure(&failure);
+        }
+        ExitStatus::NotChecked
+    })
+}
+
+fn report_failure(failure: &Failure) {
+    // Nobody is left to tell when standard error is closed.
+    let _ = failure.write(&mut io::stderr().lock());
+}

@@ -33,12 +33,22 @@ pub enum TransactionMode {
     SingleString,
 }
 
+/// Which way a migration goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Direction {
+    #[default]
+    Up,
+    /// It takes an earlier migration back. It must parse, so its syntax errors are reported; it is not replayed.
+    Down,
+}
+
 /// What a run does with a file.
 #[derive(Debug, Clone, Copy)]
 pub struct Migration<'a> {
     pub file: &'a ParsedFile,
     /// The part of the file that is run, for tools that keep both directions in one file; `None` for all of it.
     pub section: Option<TextRange>,
+    pub direction: Direction,
     pub transaction: TransactionMode,
     /// Report findings, or only replay it as history?
     pub report: bool,

@@ -2,6 +2,9 @@
 //!
 //! Follows the rules of PostgreSQL 18 `src/backend/parser/scan.l`; a test compares it with PostgreSQL's own scanner.
 //! It never fails: an unterminated string or comment is a token that runs to the end of the text, marked so.
+//! With [`Lexer::templates`] it also knows the placeholders of template engines, which are no SQL.
+
+mod template;
 
 use crate::source::TextRange;
 
@@ -19,7 +22,7 @@ pub enum TokenKind {
     Word,
     /// `"..."` or `U&"..."`.
     QuotedIdentifier,
-    /// `'...'`, `E'...'`, `N'...'`, `U&'...'`.
+    /// `'...'`, `E'...'`, `U&'...'`. (The N of `N'...'` is a word of its own for PostgreSQL.)
     String,
     /// `B'...'` or `X'...'`.
     BitString,
@@ -33,7 +36,9 @@ pub enum TokenKind {
     Punctuation(u8),
     /// `::`, `:=`, `..`, `=>`.
     Compound,
-    /// A string, quoted identifier or dollar quote without end.
+    /// `{{ ... }}`, `{% ... %}`, `${name}` and the like; only with [`Lexer::templates`].
+    Placeholder,
+    /// A string, quoted identifier, dollar quote or block comment without end.
     Unterminated,
     /// A byte that begins no token.
     Invalid,
@@ -62,6 +67,8 @@ pub struct Lexer<'a> {
     end: usize,
     /// Do plain quotes treat a backslash as a character? (`standard_conforming_strings`, on by default.)
     pub standard_conforming_strings: bool,
+    /// Are template placeholders one token each?
+    pub templates: bool,
     comments: Vec<TextRange>,
 }
 
@@ -77,6 +84,7 @@ impl<'a> Lexer<'a> {
             offset: range.start as usize,
             end: range.end as usize,
             standard_conforming_strings: true,
+            templates: false,
             comments: Vec::new(),
         }
     }
@@ -117,12 +125,14 @@ impl<'a> Lexer<'a> {
                     let length = self.rest(self.offset).iter().position(|byte| matches!(byte, b'\n' | b'\r'));
                     self.skip_comment(length.map_or(self.end, |length| self.offset + length));
                 }
-                b'/' if self.byte(self.offset + 1) == b'*' => {
-                    let end = self.block_comment_end(self.offset);
-                    self.skip_comment(end);
-                }
+                b'/' if self.byte(self.offset + 1) == b'*' => match self.block_comment_end(self.offset) {
+                    Some(end) => self.skip_comment(end),
+                    None => return,
+                },
                 // A byte order mark stands only at the start, and is no token.
-                0xef if self.rest(self.offset).starts_with("\u{feff}".as_bytes()) => self.offset += 3,
+                0xef if self.offset == 0 && self.rest(self.offset).starts_with("\u{feff}".as_bytes()) => {
+                    self.offset += 3;
+                }
                 _ => return,
             }
         }
@@ -134,7 +144,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// Block comments nest.
-    fn block_comment_end(&self, start: usize) -> usize {
+    fn block_comment_end(&self, start: usize) -> Option<usize> {
         let mut depth = 0usize;
         let mut at = start;
         while at < self.end {
@@ -147,13 +157,13 @@ impl<'a> Lexer<'a> {
                     depth -= 1;
                     at += 2;
                     if depth == 0 {
-                        return at;
+                        return Some(at);
                     }
                 }
                 _ => at += 1,
             }
         }
-        self.end
+        None
     }
 
     /// The end of a quoted run whose content starts at `at`, and whether it was terminated.
@@ -196,7 +206,7 @@ impl<'a> Lexer<'a> {
             match self.byte(at) {
                 b'\n' | b'\r' => line_break = true,
                 b' ' | b'\t' | 0x0b | 0x0c => {}
-                b'-' if line_break && self.byte(at + 1) == b'-' => {
+                b'-' if self.byte(at + 1) == b'-' => {
                     at += self.rest(at).iter().position(|byte| matches!(byte, b'\n' | b'\r'))?;
                     continue;
                 }
@@ -278,9 +288,6 @@ impl<'a> Lexer<'a> {
         let next = self.byte(start + 1);
         match self.byte(start) {
             b'e' | b'E' if next == b'\'' => return self.string(start, 1, TokenKind::String, true),
-            b'n' | b'N' if next == b'\'' => {
-                return self.string(start, 1, TokenKind::String, !self.standard_conforming_strings);
-            }
             b'b' | b'B' | b'x' | b'X' if next == b'\'' => return self.string(start, 1, TokenKind::BitString, false),
             b'u' | b'U' if next == b'&' && self.byte(start + 2) == b'\'' => {
                 return self.string(start, 2, TokenKind::String, false);
@@ -288,8 +295,29 @@ impl<'a> Lexer<'a> {
             b'u' | b'U' if next == b'&' && self.byte(start + 2) == b'"' => return self.quoted_identifier(start, 3),
             _ => {}
         }
-        let length = self.rest(start).iter().position(|byte| !is_word_byte(*byte));
+        let rest = self.rest(start);
+        let glued = |at: usize| self.templates && rest[at] == b'$' && matches!(rest.get(at + 1), Some(b'{' | b'%'));
+        let length = (0..rest.len()).find(|at| !is_word_byte(rest[*at]) || glued(*at));
         (TokenKind::Word, length.map_or(self.end, |length| start + length))
+    }
+
+    /// A quoted identifier may hold a tag that itself holds quotes: `"{{ index .Options "Namespace" }}"`.
+    fn templated_identifier(&self, start: usize) -> Option<usize> {
+        let rest = self.rest(start + 1);
+        let before = rest.iter().position(|byte| matches!(byte, b'"' | b'\n' | b'{'))?;
+        let tag = rest[before..].starts_with(b"{{").then(|| template::length(&rest[before..]))??;
+        match self.quoted_end(start + 1 + before + tag, b'"', false) {
+            (end, true) => Some(end),
+            (_, false) => None,
+        }
+    }
+
+    fn placeholder(&self, start: usize) -> Option<usize> {
+        match self.byte(start) {
+            b'"' => self.templated_identifier(start),
+            b'{' | b'$' => template::length(self.rest(start)).map(|length| start + length),
+            _ => None,
+        }
     }
 
     fn quoted_identifier(&self, start: usize, prefix: usize) -> (TokenKind, usize) {
@@ -301,7 +329,14 @@ impl<'a> Lexer<'a> {
 
     fn token(&self, start: usize) -> (TokenKind, usize) {
         let (byte, next) = (self.byte(start), self.byte(start + 1));
+        if self.templates
+            && let Some(end) = self.placeholder(start)
+        {
+            return (TokenKind::Placeholder, end);
+        }
         match byte {
+            // White space and closed comments are skipped already.
+            b'/' if next == b'*' => (TokenKind::Unterminated, self.end),
             b'\'' => self.string(start, 0, TokenKind::String, !self.standard_conforming_strings),
             b'"' => self.quoted_identifier(start, 1),
             b'$' => self.dollar(start),
@@ -309,9 +344,11 @@ impl<'a> Lexer<'a> {
             b'.' if next.is_ascii_digit() => (TokenKind::Number, self.number(start)),
             b'.' if next == b'.' => (TokenKind::Compound, start + 2),
             b':' if matches!(next, b':' | b'=') => (TokenKind::Compound, start + 2),
-            b'=' if next == b'>' && !is_operator_byte(self.byte(start + 2)) => (TokenKind::Compound, start + 2),
             b'(' | b')' | b'[' | b']' | b',' | b';' | b':' | b'.' => (TokenKind::Punctuation(byte), start + 1),
-            _ if is_operator_byte(byte) => (TokenKind::Operator, self.operator(start)),
+            _ if is_operator_byte(byte) => match self.operator(start) {
+                end if self.source.as_bytes()[start..end] == *b"=>" => (TokenKind::Compound, end),
+                end => (TokenKind::Operator, end),
+            },
             _ if is_word_start(byte) => self.word(start),
             _ => (TokenKind::Invalid, start + 1),
         }
@@ -423,9 +460,9 @@ mod tests {
 
     #[test]
     fn nothing_is_lost_without_an_end() {
-        for source in ["'abc", "$x$ abc", "\"abc", "E'\\"] {
+        for source in ["'abc", "$x$ abc", "\"abc", "E'\\", "/* b /* c */"] {
             assert_eq!(kinds(source), [(TokenKind::Unterminated, source)]);
         }
-        assert_eq!(kinds("a /* b /* c */"), [(TokenKind::Word, "a")]);
+        assert_eq!(kinds("a /* b /* c */ */"), [(TokenKind::Word, "a")]);
     }
 }

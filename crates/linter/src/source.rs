@@ -66,7 +66,7 @@ pub struct Position {
     pub offset: u32,
 }
 
-/// Where the lines of a text begin.
+/// Where the lines of a text begin. A line ends with `\n`, `\r\n` or `\r`.
 #[derive(Debug, Clone)]
 pub struct LineIndex {
     starts: Vec<u32>,
@@ -74,7 +74,9 @@ pub struct LineIndex {
 
 impl LineIndex {
     pub fn new(text: &str) -> Self {
-        let breaks = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at as u32 + 1);
+        let bytes = text.as_bytes();
+        let ends_line = |at: usize, byte: u8| byte == b'\n' || byte == b'\r' && bytes.get(at + 1) != Some(&b'\n');
+        let breaks = text.bytes().enumerate().filter(|(at, byte)| ends_line(*at, *byte)).map(|(at, _)| at as u32 + 1);
         Self { starts: std::iter::once(0).chain(breaks).collect() }
     }
 
@@ -106,5 +108,13 @@ mod tests {
         assert_eq!(index.position(text, 0), Position { line: 1, column: 1, offset: 0 });
         assert_eq!(index.position(text, 4), Position { line: 2, column: 2, offset: 4 });
         assert_eq!(index.position(text, 6), Position { line: 2, column: 4, offset: 6 });
+    }
+
+    #[test]
+    fn every_kind_of_line_end_counts_once() {
+        let text = "a\r\nb\rc\nd";
+        let index = LineIndex::new(text);
+        let lines: Vec<_> = [0, 3, 5, 7].map(|offset| index.position(text, offset).line).into();
+        assert_eq!(lines, [1, 2, 3, 4]);
     }
 }

@@ -1,1 +1,17 @@
-//! File IO around the engine.
+//! File IO around the engine: which files there are, in which order a migration tool runs them, and how.
+//!
+//! Nothing is printed here, and nothing is judged: see [`Project`].
+
+mod discovery;
+mod layout;
+mod order;
+mod project;
+mod read;
+
+pub use discovery::Problem;
+pub use layout::{Layout, Section, Tool};
+pub use project::{Project, ProjectFile, Request, Role};
+pub use read::EncodingError;
+
+/// Stack of every thread that touches syntax trees: an expression may be nested some ten thousand levels deep.
+pub const STACK_SIZE: usize = 64 << 20;

@@ -290,6 +290,8 @@ pub enum ConstraintKind {
     Generated {
         expression: Expr,
         stored: bool,
+        /// Was STORED or VIRTUAL written? Before 18 the grammar asks for STORED.
+        explicit_kind: bool,
     },
     Check(Expr),
     PrimaryKey(IndexConstraint),

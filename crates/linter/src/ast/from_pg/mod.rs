@@ -1,1 +1,209 @@
-//! From pg_query nodes to our own.
+//! From pg_query's nodes to our own.
+//!
+//! PostgreSQL locates what its own messages point at; everything else is found among the tokens, see [`context`].
+//! A statement is converted together with the span of its tokens.
+
+mod alter_table;
+mod call;
+mod constraint;
+mod context;
+mod control;
+mod drop;
+mod expression;
+mod index;
+mod modify;
+mod name;
+mod object;
+mod other;
+mod query;
+mod routine;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use super::{Ast, CreateTypeKind, DropBehavior, Expr, ExprKind, Query, QueryBody, RoleList, SubqueryKind};
+use crate::lexer::{Token, tokenize};
+use crate::source::TextRange;
+use crate::statement::SyntaxError;
+use context::{Context, Span};
+use pg::node::Node;
+use pgvet_parser::ParseError;
+use pgvet_parser::protobuf as pg;
+
+/// Parses the statement whose tokens are `tokens` (ranges are offsets in `source`, the whole file) and converts it.
+pub fn parse_statement(source: &str, range: TextRange, tokens: &[Token]) -> Result<Ast, SyntaxError> {
+    let parsed = parse(&source[range.as_usize()], i64::from(range.start), range, tokens)?;
+    let context = Context::new(source, range.start.into(), tokens);
+    match parsed.stmts.as_slice() {
+        [only] => Ok(context.raw_statement(only, context.everything())),
+        [] => Err(SyntaxError { message: "no statement".to_owned(), range }),
+        _ => Err(SyntaxError { message: "more than one statement".to_owned(), range }),
+    }
+}
+
+/// Parses SQL text that is no file, such as the body of a function. Ranges are offsets in this text.
+pub fn parse_sql(sql: &str) -> Result<Vec<Ast>, SyntaxError> {
+    let range = TextRange::new(0, sql.len() as u32);
+    let tokens = tokenize(sql, range);
+    let parsed = parse(sql, 0, range, &tokens)?;
+    let context = Context::new(sql, 0, &tokens);
+    let spans = parsed.stmts.iter().map(|statement| context.statement_span(statement));
+    Ok(parsed.stmts.iter().zip(spans).map(|(statement, span)| context.raw_statement(statement, span)).collect())
+}
+
+/// Parses an expression of PL/pgSQL, which is everything that can follow SELECT: `count(*) FROM t` is one.
+pub fn parse_expression_query(source: &str, range: TextRange) -> Result<Query, SyntaxError> {
+    const PREFIX: &str = "SELECT ";
+    let tokens = tokenize(source, range);
+    let text = format!("{PREFIX}{}", &source[range.as_usize()]);
+    let base = i64::from(range.start) - PREFIX.len() as i64;
+    let parsed = parse(&text, base, range, &tokens)?;
+    let context = Context::new(source, base, &tokens);
+    let error = || SyntaxError { message: "more than one expression".to_owned(), range };
+    let [only] = parsed.stmts.as_slice() else { return Err(error()) };
+    match context.raw_statement(only, context.everything()) {
+        Ast::Select(query) => Ok(query),
+        _ => Err(error()),
+    }
+}
+
+/// Parses an expression. One with FROM or other clauses becomes a scalar subquery.
+pub fn parse_expression(source: &str, range: TextRange) -> Result<Expr, SyntaxError> {
+    let query = parse_expression_query(source, range)?;
+    let plain = query.with.is_none() && query.order_by.is_empty() && query.limit.is_none() && query.offset.is_none();
+    match query.body {
+        QueryBody::Select(mut select)
+            if plain
+                && select.targets.len() == 1
+                && select.distinct.is_none()
+                && select.from.is_empty()
+                && select.filter.is_none()
+                && select.group_by.is_empty()
+                && select.having.is_none() =>
+        {
+            Ok(select.targets.remove(0).value)
+        }
+        body => {
+            let query = Box::new(Query { body, ..query });
+            Ok(Expr { kind: ExprKind::Subquery { kind: SubqueryKind::Scalar, test: None, query }, range })
+        }
+    }
+}
+
+/// Calls PostgreSQL's grammar; an error points at the token at its position, or at the end of the text.
+fn parse(text: &str, base: i64, range: TextRange, tokens: &[Token]) -> Result<pg::ParseResult, SyntaxError> {
+    pgvet_parser::parse(text).map_err(|ParseError { message, offset }| {
+        let offset = u32::try_from(base + offset as i64).unwrap_or(range.start);
+        let token = tokens.iter().find(|token| token.range.end > offset);
+        SyntaxError { message, range: token.map_or(TextRange::at(range.end), |token| token.range) }
+    })
+}
+
+impl Context<'_> {
+    /// The tokens of one of several statements.
+    fn statement_span(&self, statement: &pg::RawStmt) -> Span {
+        let all = self.everything();
+        let start = self.index(statement.stmt_location).unwrap_or(all.end);
+        let end = match statement.stmt_len {
+            0 => all.end,
+            length => self.index(statement.stmt_location + length).unwrap_or(all.end),
+        };
+        Span::new(start, end)
+    }
+
+    fn raw_statement(&self, statement: &pg::RawStmt, span: Span) -> Ast {
+        match statement.stmt.as_deref() {
+            Some(node) => self.statement(node, span),
+            None => Ast::Other("RawStmt"),
+        }
+    }
+
+    /// A statement whose tokens are `span`.
+    fn statement(&self, node: &pg::Node, span: Span) -> Ast {
+        let Some(node) = &node.node else { return Ast::Other("Empty") };
+        let converted = self.table_statement(node, span).or_else(|| self.query_or_control(node, span));
+        converted.or_else(|| self.object_statement(node, span)).unwrap_or_else(|| self.other_statement(node, span))
+    }
+
+    fn table_statement(&self, node: &Node, span: Span) -> Option<Ast> {
+        Some(match node {
+            Node::AlterTableStmt(node) => Ast::AlterTable(self.alter_table(node, span)),
+            Node::AlterTableMoveAllStmt(node) => Ast::AlterTableMoveAll(alter_table::alter_table_move_all(node)),
+            Node::CreateStmt(node) => Ast::CreateTable(self.create_table(node, false)),
+            Node::CreateForeignTableStmt(node) => Ast::CreateTable(self.create_table(node.base_stmt.as_ref()?, true)),
+            Node::CreateTableAsStmt(node) => Ast::CreateTableAs(self.create_table_as(node, span)?),
+            Node::IndexStmt(node) => Ast::CreateIndex(self.create_index(node, span)),
+            Node::CreateStatsStmt(node) => Ast::CreateStatistics(self.create_statistics(node, span)),
+            Node::TruncateStmt(node) => Ast::Truncate(self.truncate(node, span)),
+            Node::LockStmt(node) => Ast::LockTable(self.lock_table(node, span)),
+            Node::VacuumStmt(node) => Ast::Vacuum(self.vacuum(node, span)),
+            Node::ClusterStmt(node) => Ast::Cluster(self.cluster(node, span)),
+            Node::ReindexStmt(node) => Ast::Reindex(self.reindex(node, span)),
+            Node::DropStmt(node) => Ast::Drop(self.drop(node, span)),
+            Node::RenameStmt(node) => Ast::Rename(self.rename(node, span)),
+            Node::AlterObjectSchemaStmt(node) => Ast::SetSchema(self.set_schema(node, span)),
+            Node::AlterOwnerStmt(node) => Ast::ChangeOwner(self.change_owner(node, span)),
+            Node::CommentStmt(node) => Ast::Comment(self.comment(node, span)),
+            Node::GrantStmt(node) => Ast::Grant(self.grant(node, span)),
+            Node::AlterDefaultPrivilegesStmt(_) => Ast::AlterDefaultPrivileges,
+            Node::DropOwnedStmt(node) => {
+                Ast::DropOwned(RoleList { roles: name::roles(&node.roles), behavior: name::behavior(node.behavior()) })
+            }
+            Node::ReassignOwnedStmt(node) => {
+                Ast::ReassignOwned(RoleList { roles: name::roles(&node.roles), behavior: DropBehavior::Restrict })
+            }
+            _ => return None,
+        })
+    }
+
+    fn query_or_control(&self, node: &Node, span: Span) -> Option<Ast> {
+        Some(match node {
+            Node::SelectStmt(node) => Ast::Select(self.query(node, span)),
+            Node::InsertStmt(node) => Ast::Insert(self.insert(node, span)),
+            Node::UpdateStmt(node) => Ast::Update(self.update(node, span)),
+            Node::DeleteStmt(node) => Ast::Delete(self.delete(node, span)),
+            Node::MergeStmt(node) => Ast::Merge(self.merge(node, span)),
+            Node::ReturnStmt(node) => self.return_statement(node, span),
+            Node::CopyStmt(node) => Ast::Copy(self.copy(node, span)),
+            Node::ExplainStmt(node) => Ast::Explain(self.explain(node, span)?),
+            Node::PrepareStmt(node) => Ast::Prepare(self.prepare(node, span)?),
+            Node::ExecuteStmt(node) => Ast::Execute(self.name(span.from(span.start + 1), &node.name)),
+            Node::DeclareCursorStmt(node) => self.declare_cursor(node, span)?,
+            Node::TransactionStmt(node) => Ast::Transaction(self.transaction(node, span)),
+            Node::VariableSetStmt(node) => Ast::Set(self.set(node, span)),
+            Node::DiscardStmt(node) => Ast::Discard(control::discard(node)),
+            Node::DoStmt(node) => Ast::Do(self.do_block(node, span)),
+            Node::CallStmt(node) => Ast::Call(self.call(node)?),
+            _ => return None,
+        })
+    }
+
+    fn object_statement(&self, node: &Node, span: Span) -> Option<Ast> {
+        Some(match node {
+            Node::ViewStmt(node) => Ast::CreateView(self.create_view(node, span)?),
+            Node::RefreshMatViewStmt(node) => Ast::RefreshMaterializedView(self.refresh(node, span)),
+            Node::CreateSeqStmt(node) => Ast::CreateSequence(self.create_sequence(node)),
+            Node::AlterSeqStmt(node) => Ast::AlterSequence(self.alter_sequence(node)),
+            Node::CompositeTypeStmt(node) => Ast::CreateType(self.composite_type(node)),
+            Node::CreateEnumStmt(node) => Ast::CreateType(self.create_enum(node, span)),
+            Node::CreateRangeStmt(node) => {
+                let kind = CreateTypeKind::Range(self.options(&node.params));
+                Ast::CreateType(self.create_type(&node.type_name, kind, span))
+            }
+            Node::CreateDomainStmt(node) => Ast::CreateDomain(self.create_domain(node, span)),
+            Node::AlterDomainStmt(node) => Ast::AlterDomain(self.alter_domain(node, span)?),
+            Node::AlterEnumStmt(node) => Ast::AlterEnum(self.alter_enum(node, span)),
+            Node::CreateFunctionStmt(node) => Ast::CreateFunction(self.create_function(node, span)),
+            Node::AlterFunctionStmt(node) => Ast::AlterFunction(self.alter_function(node, span)?),
+            Node::CreateTrigStmt(node) => Ast::CreateTrigger(self.create_trigger(node, span)),
+            Node::RuleStmt(node) => Ast::CreateRule(self.create_rule(node, span)),
+            Node::CreatePolicyStmt(node) => Ast::CreatePolicy(self.create_policy(node, span)),
+            Node::AlterPolicyStmt(node) => Ast::AlterPolicy(self.alter_policy(node, span)),
+            Node::CreatePublicationStmt(node) => Ast::CreatePublication(self.create_publication(node, span)),
+            Node::AlterPublicationStmt(node) => Ast::AlterPublication(self.alter_publication(node, span)),
+            Node::CreateSchemaStmt(node) => Ast::CreateSchema(self.create_schema(node, span)),
+            Node::CreateExtensionStmt(node) => Ast::CreateExtension(self.create_extension(node, span)),
+            _ => return None,
+        })
+    }
+}

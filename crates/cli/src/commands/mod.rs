@@ -1,0 +1,26 @@
+//! One file per command.
+
+pub(crate) mod check;
+pub(crate) mod completions;
+pub(crate) mod effects;
+pub(crate) mod explain;
+pub(crate) mod man;
+pub(crate) mod rules;
+
+use crate::args::InputArgs;
+use crate::error::Failure;
+use crate::progress::Progress;
+use pgvet_workspace::Project;
+use std::io;
+
+/// Loads what the arguments name, and tells on standard error what could not be loaded.
+fn load(args: &InputArgs) -> Result<Project, Failure> {
+    let progress = Progress::new();
+    let project = Project::load(&args.request(), &|done, all| progress.update(done, all));
+    drop(progress);
+    let mut stderr = io::stderr().lock();
+    for problem in &project.problems {
+        Failure::from(problem).write(&mut stderr)?;
+    }
+    Ok(project)
+}

@@ -1,0 +1,119 @@
+//! What statements do, put together for the formats of `pgvet effects`.
+
+use pgvet_linter::check::{ParsedFile, StatementEffects};
+use pgvet_linter::effect::{Effects, LockMode, RelationKind, RelationName};
+use pgvet_linter::version::PgVersion;
+use pgvet_workspace::{Project, Role};
+use std::collections::BTreeMap;
+
+/// The effects of every reported file.
+#[derive(Debug)]
+pub(crate) struct EffectsReport<'a> {
+    pub(crate) version: PgVersion,
+    pub(crate) files: Vec<FileEffects<'a>>,
+}
+
+/// The effects of the statements of one file, over all its sections.
+#[derive(Debug)]
+pub(crate) struct FileEffects<'a> {
+    pub(crate) file: &'a ParsedFile,
+    pub(crate) statements: Vec<&'a StatementEffects>,
+}
+
+impl<'a> EffectsReport<'a> {
+    /// `effects` runs parallel to [`Project::migrations`].
+    pub(crate) fn new(project: &'a Project, effects: &'a [Vec<StatementEffects>], version: PgVersion) -> Self {
+        let mut rest = effects.iter();
+        let mut files = Vec::new();
+        for file in &project.files {
+            let statements = rest.by_ref().take(file.layout.sections.len()).flatten().collect();
+            if file.role == Role::Reported {
+                files.push(FileEffects { file: &file.parsed, statements });
+            }
+        }
+        Self { version, files }
+    }
+}
+
+/// The strongest lock on each relation that was there before the statement, strongest first.
+pub(crate) fn strongest_locks(effects: &Effects) -> Vec<(&RelationName, LockMode)> {
+    let mut strongest: BTreeMap<String, (&RelationName, LockMode)> = BTreeMap::new();
+    for lock in &effects.locks {
+        if effects.creates.iter().any(|created| is_same(created, &lock.relation)) {
+            continue;
+        }
+        let entry = strongest.entry(lock.relation.to_string()).or_insert((&lock.relation, lock.mode));
+        entry.1 = entry.1.max(lock.mode);
+    }
+    let mut locks: Vec<_> = strongest.into_values().collect();
+    locks.sort_by_key(|(_, mode)| std::cmp::Reverse(*mode));
+    locks
+}
+
+fn is_same(left: &RelationName, right: &RelationName) -> bool {
+    if left.oid.is_valid() && right.oid.is_valid() {
+        left.oid == right.oid
+    } else {
+        left.schema == right.schema && left.name == right.name
+    }
+}
+
+/// Each name once, in the order of appearance.
+pub(crate) fn names<'a>(relations: impl Iterator<Item = &'a RelationName>) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for name in relations.map(ToString::to_string) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+pub(crate) fn kind(kind: RelationKind) -> &'static str {
+    match kind {
+        RelationKind::Table => "table",
+        RelationKind::PartitionedTable => "partitioned table",
+        RelationKind::Index => "index",
+        RelationKind::PartitionedIndex => "partitioned index",
+        RelationKind::Sequence => "sequence",
+        RelationKind::View => "view",
+        RelationKind::MaterializedView => "materialized view",
+        RelationKind::CompositeType => "composite type",
+        RelationKind::ForeignTable => "foreign table",
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use pgvet_linter::catalog::Oid;
+    use pgvet_linter::effect::{Lock, LockCause, Visibility};
+    use pgvet_linter::source::TextRange;
+
+    pub(crate) fn relation(oid: u32, name: &str) -> RelationName {
+        RelationName {
+            oid: Oid(oid),
+            schema: "public".into(),
+            name: name.into(),
+            kind: RelationKind::Table,
+            visibility: Visibility::Existing,
+        }
+    }
+
+    pub(crate) fn lock(relation: RelationName, mode: LockMode) -> Lock {
+        Lock { relation, mode, cause: LockCause::Target, range: TextRange::default() }
+    }
+
+    #[test]
+    fn only_the_strongest_lock_on_what_existed_counts() {
+        let locks = vec![
+            lock(relation(1, "a"), LockMode::AccessShare),
+            lock(relation(2, "new"), LockMode::AccessExclusive),
+            lock(relation(3, "b"), LockMode::ShareRowExclusive),
+            lock(relation(1, "a"), LockMode::Share),
+        ];
+        let effects = Effects { locks, creates: vec![relation(2, "new")], ..Effects::default() };
+        let shown: Vec<_> = strongest_locks(&effects).iter().map(|(name, mode)| (name.name.as_str(), *mode)).collect();
+        assert_eq!(shown, [("b", LockMode::ShareRowExclusive), ("a", LockMode::Share)]);
+    }
+}

@@ -1,0 +1,123 @@
+//! Effects for programs. The names of fields are stable within a `schema_version`.
+
+use super::JsonRange;
+use super::effects::{EffectsReport, kind, names, strongest_locks};
+use pgvet_linter::check::{ParsedFile, StatementEffects, TransactionState};
+use pgvet_linter::effect::{Effects, LockMode};
+use pgvet_linter::version::PgVersion;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+#[derive(Debug, Serialize)]
+struct Document<'a> {
+    schema_version: u32,
+    pg_version: PgVersion,
+    files: Vec<JsonFile<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct JsonFile<'a> {
+    path: &'a str,
+    statements: Vec<JsonStatement<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct JsonStatement<'a> {
+    range: JsonRange,
+    transaction: &'static str,
+    effects: JsonEffects<'a>,
+}
+
+#[derive(Debug, Serialize)]
+struct JsonEffects<'a> {
+    locks: Vec<JsonLock>,
+    rewrites: Vec<String>,
+    scans: Vec<String>,
+    index_builds: Vec<String>,
+    creates: Vec<String>,
+    drops: Vec<String>,
+    fails: Option<JsonFailure<'a>>,
+    unknown: &'a [String],
+    catalog_rows: BTreeMap<&'static str, u32>,
+    subtransactions: u32,
+}
+
+#[derive(Debug, Serialize)]
+struct JsonLock {
+    relation: String,
+    kind: &'static str,
+    mode: LockMode,
+}
+
+#[derive(Debug, Serialize)]
+struct JsonFailure<'a> {
+    sqlstate: &'static str,
+    reason: &'a str,
+}
+
+pub(crate) fn write(report: &EffectsReport<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let files = report.files.iter().map(|file| JsonFile {
+        path: &file.file.source.path,
+        statements: file.statements.iter().map(|effects| statement(file.file, effects)).collect(),
+    });
+    let document = Document { schema_version: 1, pg_version: report.version, files: files.collect() };
+    serde_json::to_writer(&mut *out, &document)?;
+    writeln!(out)
+}
+
+fn statement<'a>(file: &ParsedFile, statement: &'a StatementEffects) -> JsonStatement<'a> {
+    JsonStatement {
+        range: JsonRange::new(file, statement.statement),
+        transaction: match statement.transaction {
+            TransactionState::None => "none",
+            TransactionState::Explicit => "explicit",
+            TransactionState::Implicit => "implicit",
+        },
+        effects: effects(&statement.effects),
+    }
+}
+
+fn effects(effects: &Effects) -> JsonEffects<'_> {
+    let lock = |(relation, mode): (&pgvet_linter::effect::RelationName, LockMode)| JsonLock {
+        relation: relation.to_string(),
+        kind: kind(relation.kind),
+        mode,
+    };
+    JsonEffects {
+        locks: strongest_locks(effects).into_iter().map(lock).collect(),
+        rewrites: names(effects.rewrites.iter().map(|rewrite| &rewrite.relation)),
+        scans: names(effects.scans.iter().map(|scan| &scan.relation)),
+        index_builds: names(effects.index_builds.iter().map(|build| &build.index)),
+        creates: names(effects.creates.iter()),
+        drops: names(effects.drops.iter()),
+        fails: effects
+            .fails
+            .as_ref()
+            .map(|failure| JsonFailure { sqlstate: failure.sqlstate, reason: &failure.reason }),
+        unknown: &effects.unknown,
+        catalog_rows: BTreeMap::new(),
+        subtransactions: 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::effects::tests::{lock, relation};
+    use super::*;
+
+    #[test]
+    fn the_shape_is_the_documented_one() {
+        let effects_of_one = Effects {
+            locks: vec![lock(relation(1, "t"), LockMode::AccessExclusive)],
+            drops: vec![relation(1, "t")],
+            ..Effects::default()
+        };
+        let expected = serde_json::json!({
+            "locks": [{ "relation": "public.t", "kind": "table", "mode": "AccessExclusive" }],
+            "rewrites": [], "scans": [], "index_builds": [], "creates": [], "drops": ["public.t"],
+            "fails": null, "unknown": [], "catalog_rows": {}, "subtransactions": 0
+        });
+        assert_eq!(serde_json::to_value(effects(&effects_of_one)).unwrap(), expected);
+    }
+}

@@ -1,0 +1,110 @@
+//! Effects for reading: each statement with its locks and work.
+
+use super::effects::{EffectsReport, FileEffects, names, strongest_locks};
+use super::position;
+use crate::style::Style;
+use pgvet_linter::check::{StatementEffects, TransactionState};
+use pgvet_linter::effect::{Effects, LockMode};
+use std::io::{self, Write};
+
+pub(crate) fn write(report: &EffectsReport<'_>, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "Effects on PostgreSQL {}", report.version)?;
+    for file in &report.files {
+        writeln!(out, "\n{}", style.bold(&file.file.source.path))?;
+        if file.statements.is_empty() {
+            writeln!(out, "  no statements")?;
+        }
+        for statement in &file.statements {
+            write_statement(file, statement, style, out)?;
+        }
+    }
+    Ok(())
+}
+
+fn write_statement(
+    file: &FileEffects<'_>,
+    statement: &StatementEffects,
+    style: Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let line = position(file.file, statement.statement.start).line;
+    let transaction = match statement.transaction {
+        TransactionState::None => String::new(),
+        TransactionState::Explicit => style.dim("  (in the transaction of the file)"),
+        TransactionState::Implicit => style.dim("  (in an implicit transaction)"),
+    };
+    writeln!(out, "  {line:>4}  {}{transaction}", excerpt(file, statement))?;
+    let effects = &statement.effects;
+    let locks = strongest_locks(effects);
+    let width = locks.iter().map(|(relation, _)| relation.to_string().chars().count()).max().unwrap_or(0);
+    for (relation, mode) in locks {
+        let relation = relation.to_string();
+        writeln!(out, "        lock    {relation:width$}  {:22}{}", mode.sql(), blocked(mode, style))?;
+    }
+    for (verb, names) in work(effects) {
+        writeln!(out, "        {verb:7} {}", names.join(", "))?;
+    }
+    if let Some(failure) = &effects.fails {
+        writeln!(out, "        {}   {} ({})", style.red("fails"), failure.reason, failure.sqlstate)?;
+    }
+    for reason in &effects.unknown {
+        writeln!(out, "        {} {reason}", style.yellow("unknown"))?;
+    }
+    Ok(())
+}
+
+fn blocked(mode: LockMode, style: Style) -> String {
+    match (mode.blocks_reads(), mode.blocks_writes()) {
+        (true, _) => format!("  {}", style.red("blocks reads and writes")),
+        (false, true) => format!("  {}", style.yellow("blocks writes")),
+        (false, false) => String::new(),
+    }
+}
+
+/// What is done besides locking, with the relations that it is done to.
+fn work(effects: &Effects) -> impl Iterator<Item = (&'static str, Vec<String>)> {
+    let lists = [
+        ("rewrite", names(effects.rewrites.iter().map(|rewrite| &rewrite.relation))),
+        ("scan", names(effects.scans.iter().map(|scan| &scan.relation))),
+        ("build", names(effects.index_builds.iter().map(|build| &build.index))),
+        ("create", names(effects.creates.iter())),
+        ("drop", names(effects.drops.iter())),
+    ];
+    lists.into_iter().filter(|(_, names)| !names.is_empty())
+}
+
+/// The statement on one line, cut.
+fn excerpt(file: &FileEffects<'_>, statement: &StatementEffects) -> String {
+    const LENGTH: usize = 72;
+    let text = file.file.source.text.get(statement.statement.as_usize()).unwrap_or_default();
+    let mut line = String::new();
+    for word in text.split_whitespace() {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+        if line.chars().count() > LENGTH {
+            return line.chars().take(LENGTH).chain(['…']).collect();
+        }
+    }
+    line
+}
+
+/// One line per statement: `path:line:col: what it does`.
+pub(crate) fn write_concise(report: &EffectsReport<'_>, out: &mut dyn Write) -> io::Result<()> {
+    for file in &report.files {
+        for statement in &file.statements {
+            let start = position(file.file, statement.statement.start);
+            let effects = &statement.effects;
+            let locks = strongest_locks(effects);
+            let mut parts: Vec<String> =
+                locks.iter().map(|(relation, mode)| format!("lock {relation} {}", mode.sql())).collect();
+            parts.extend(work(effects).map(|(verb, names)| format!("{verb} {}", names.join(", "))));
+            parts.extend(effects.fails.as_ref().map(|failure| format!("fails {}", failure.sqlstate)));
+            parts.extend((!effects.unknown.is_empty()).then(|| "unknown".to_owned()));
+            let parts = if parts.is_empty() { "nothing".to_owned() } else { parts.join("; ") };
+            writeln!(out, "{}:{}:{}: {parts}", file.file.source.path, start.line, start.column)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,167 @@
+//! Findings for reading: the source with the place underlined, and the next step. miette is known only here.
+
+use super::Report;
+use crate::style::Style;
+use miette::{
+    GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteError, MietteSpanContents, SourceCode, SourceSpan,
+    SpanContents,
+};
+use pgvet_linter::check::ParsedFile;
+use pgvet_linter::diagnostic::{Diagnostic, Severity};
+use pgvet_linter::source::TextRange;
+use std::fmt;
+use std::io::{self, Write};
+
+/// Where prose is broken. SQL is not, so that it can be copied.
+const WIDTH: usize = 100;
+
+pub(crate) fn write(report: &Report<'_>, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let theme = if style.color { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
+    let handler = GraphicalReportHandler::new_themed(theme)
+        .with_links(false)
+        .with_urls(false)
+        .with_width(WIDTH)
+        .with_context_lines(1)
+        .with_wrap_lines(false);
+    let mut text = String::new();
+    for found in report.diagnostics {
+        text.clear();
+        let shown = Shown::new(report, found);
+        // Rendering fails only when a place lies outside of its text; the finding counts more than its picture.
+        if handler.render_report(&mut text, &shown).is_err() {
+            text = format!("{}: {}\n", report.place(found.file, found.range), found.message);
+        }
+        writeln!(out, "{}\n", text.trim_end())?;
+    }
+    writeln!(out, "{}", style.bold(&report.summary.to_string()))
+}
+
+/// A finding in miette's terms.
+#[derive(Debug)]
+struct Shown<'a> {
+    found: &'a Diagnostic,
+    source: Source<'a>,
+    labels: Vec<LabeledSpan>,
+    help: Option<String>,
+}
+
+impl<'a> Shown<'a> {
+    fn new(report: &Report<'a>, found: &'a Diagnostic) -> Self {
+        let source = Source(report.file(found.file));
+        let mut labels = vec![LabeledSpan::new_primary_with_span(None, span(found.range))];
+        let mut help: Vec<String> = found.help.iter().map(|help| wrap(help)).collect();
+        for label in &found.labels {
+            let text = &label.message;
+            if report.path(label.file) == report.path(found.file) {
+                labels.push(LabeledSpan::new_with_span(Some(text.clone()), span(label.range)));
+            } else {
+                help.push(format!("{}: {text}", report.place(label.file, label.range)));
+            }
+        }
+        Self { found, source, labels, help: (!help.is_empty()).then(|| help.join("\n")) }
+    }
+}
+
+fn span(range: TextRange) -> SourceSpan {
+    (range.start as usize, range.end.saturating_sub(range.start) as usize).into()
+}
+
+/// Breaks prose into lines; lines that begin with a blank are SQL.
+fn wrap(text: &str) -> String {
+    let mut wrapped = String::with_capacity(text.len());
+    for (number, line) in text.lines().enumerate() {
+        if number > 0 {
+            wrapped.push('\n');
+        }
+        if line.starts_with(' ') || line.chars().count() <= WIDTH {
+            wrapped.push_str(line);
+            continue;
+        }
+        let mut column = 0;
+        for word in line.split(' ') {
+            let length = word.chars().count();
+            if column > 0 && column + 1 + length > WIDTH {
+                wrapped.push('\n');
+                column = 0;
+            } else if column > 0 {
+                wrapped.push(' ');
+                column += 1;
+            }
+            wrapped.push_str(word);
+            column += length;
+        }
+    }
+    wrapped
+}
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.found.message)
+    }
+}
+
+impl std::error::Error for Shown<'_> {}
+
+impl miette::Diagnostic for Shown<'_> {
+    fn code<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        Some(Box::new(format!("{}[{}]", self.found.severity.as_str(), self.found.rule)))
+    }
+
+    fn severity(&self) -> Option<miette::Severity> {
+        Some(match self.found.severity {
+            Severity::Error => miette::Severity::Error,
+            Severity::Warning => miette::Severity::Warning,
+            Severity::Info => miette::Severity::Advice,
+        })
+    }
+
+    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        self.help.as_ref().map(|help| Box::new(help) as Box<dyn fmt::Display>)
+    }
+
+    fn source_code(&self) -> Option<&dyn SourceCode> {
+        Some(&self.source)
+    }
+
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
+        Some(Box::new(self.labels.iter().cloned()))
+    }
+}
+
+/// A file with its name, borrowed.
+#[derive(Debug)]
+struct Source<'a>(&'a ParsedFile);
+
+impl SourceCode for Source<'_> {
+    fn read_span<'a>(
+        &'a self,
+        span: &SourceSpan,
+        before: usize,
+        after: usize,
+    ) -> Result<Box<dyn SpanContents<'a> + 'a>, MietteError> {
+        let contents = self.0.source.text.as_str().read_span(span, before, after)?;
+        Ok(Box::new(MietteSpanContents::new_named(
+            self.0.source.path.clone(),
+            contents.data(),
+            *contents.span(),
+            contents.line(),
+            contents.column(),
+            contents.line_count(),
+        )))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prose_is_wrapped_and_sql_is_not() {
+        let prose = "word ".repeat(30);
+        let sql = format!("    {}", "x ".repeat(80));
+        let wrapped = wrap(&format!("{}\n{sql}", prose.trim_end()));
+        assert_eq!(wrapped.lines().count(), 3);
+        assert!(wrapped.ends_with(&sql));
+        assert!(wrapped.lines().take(2).all(|line| line.len() <= WIDTH));
+    }
+}

@@ -1,0 +1,105 @@
+//! Findings for programs. The names of fields are stable within a `schema_version`.
+
+use super::{JsonRange, Report, Summary, rule_url};
+use crate::fingerprint::Fingerprints;
+use pgvet_linter::diagnostic::{Diagnostic, Severity};
+use pgvet_linter::fix::{Applicability, Fix};
+use pgvet_linter::version::PgVersion;
+use serde::Serialize;
+use std::io::{self, Write};
+
+#[derive(Debug, Serialize)]
+struct Document<'a> {
+    schema_version: u32,
+    diagnostics: Vec<JsonDiagnostic<'a>>,
+    problems: Vec<JsonProblem<'a>>,
+    summary: Summary,
+}
+
+#[derive(Debug, Serialize)]
+struct JsonDiagnostic<'a> {
+    rule: &'a str,
+    severity: Severity,
+    message: &'a str,
+    help: Option<&'a str>,
+    path: &'a str,
+    range: JsonRange,
+    labels: Vec<JsonLabel<'a>>,
+    relations: &'a [String],
+    pg_versions: &'a [PgVersion],
+    fixes: Vec<JsonFix<'a>>,
+    fingerprint: String,
+    url: String,
+}
+
+#[derive(Debug, Serialize)]
+struct JsonLabel<'a> {
+    path: &'a str,
+    range: JsonRange,
+    message: &'a str,
+}
+
+#[derive(Debug, Serialize)]
+struct JsonFix<'a> {
+    title: &'a str,
+    applicability: Applicability,
+    edits: Vec<JsonEdit<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct JsonEdit<'a> {
+    range: JsonRange,
+    text: &'a str,
+}
+
+/// Something that was asked for and could not be checked.
+#[derive(Debug, Serialize)]
+struct JsonProblem<'a> {
+    path: &'a str,
+    message: &'a str,
+}
+
+pub(crate) fn write(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let mut fingerprints = Fingerprints::default();
+    let problems = report.project.problems.iter();
+    let document = Document {
+        schema_version: 1,
+        diagnostics: report.diagnostics.iter().map(|found| diagnostic(report, found, &mut fingerprints)).collect(),
+        problems: problems.map(|problem| JsonProblem { path: &problem.path, message: &problem.message }).collect(),
+        summary: report.summary,
+    };
+    serde_json::to_writer(&mut *out, &document)?;
+    writeln!(out)
+}
+
+fn diagnostic<'a>(report: &Report<'a>, found: &'a Diagnostic, fingerprints: &mut Fingerprints) -> JsonDiagnostic<'a> {
+    let file = report.file(found.file);
+    let path = report.path(found.file);
+    let labels = found.labels.iter().map(|label| JsonLabel {
+        path: report.path(label.file),
+        range: JsonRange::new(report.file(label.file), label.range),
+        message: &label.message,
+    });
+    let edits = |fix: &'a Fix| {
+        fix.edits.iter().map(|edit| JsonEdit { range: JsonRange::new(file, edit.range), text: &edit.text }).collect()
+    };
+    let fixes = found.fixes.iter().map(|fix| JsonFix {
+        title: &fix.title,
+        applicability: fix.applicability,
+        edits: edits(fix),
+    });
+    JsonDiagnostic {
+        rule: found.rule,
+        severity: found.severity,
+        message: &found.message,
+        help: found.help.as_deref(),
+        path,
+        range: JsonRange::new(file, found.range),
+        labels: labels.collect(),
+        relations: &found.relations,
+        pg_versions: &found.pg_versions,
+        fixes: fixes.collect(),
+        fingerprint: fingerprints.next(path, found),
+        url: rule_url(found.rule),
+    }
+}

@@ -1,0 +1,224 @@
+//! The program as its users meet it: arguments, exit status, and what is printed where.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+/// A folder with files of its own, in which the program is run.
+struct Folder(tempfile::TempDir);
+
+/// What a run printed, with its exit status before it.
+type Transcript = String;
+
+impl Folder {
+    fn new(files: &[(&str, &[u8])]) -> Self {
+        let root = tempfile::tempdir().unwrap();
+        for (path, bytes) in files {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, bytes).unwrap();
+        }
+        Self(root)
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    fn output(&self, args: &[&str], stdin: &[u8], env: &[(&str, &str)]) -> Output {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_pgvet"))
+            .args(args)
+            .current_dir(self.path())
+            .env_remove("NO_COLOR")
+            .envs(env.iter().copied())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // A program that ends before it reads its input closes the pipe.
+        let _ = child.stdin.take().unwrap().write_all(stdin);
+        child.wait_with_output().unwrap()
+    }
+
+    fn run(&self, args: &[&str]) -> Transcript {
+        transcript(&self.output(args, b"", &[]))
+    }
+}
+
+fn transcript(output: &Output) -> Transcript {
+    let mut text = format!("exit {}\n", output.status.code().unwrap());
+    for (name, bytes) in [("stdout", &output.stdout), ("stderr", &output.stderr)] {
+        if !bytes.is_empty() {
+            text += &format!("--- {name}\n{}", String::from_utf8_lossy(bytes));
+        }
+    }
+    text
+}
+
+/// A file with a byte that is no UTF-8, the one finding that needs no rule.
+const LATIN1: &[u8] = b"-- 1\n-- caf\xe9\n";
+
+#[test]
+fn a_clean_file_is_clean() {
+    let folder = Folder::new(&[("1_a.sql", b"-- nothing\n")]);
+    insta::assert_snapshot!(folder.run(&["check", "1_a.sql"]), @r"
+    exit 0
+    --- stdout
+    No problems found in 1 file
+    ");
+}
+
+#[test]
+fn a_finding_is_shown_with_its_source() {
+    let folder = Folder::new(&[("db/1_a.sql", LATIN1), ("db/2_b.sql", b"-- nothing\n")]);
+    insta::assert_snapshot!(folder.run(&["check"]), @"");
+}
+
+#[test]
+fn concise_findings_are_one_line_each() {
+    let folder = Folder::new(&[("db/1_a.sql", LATIN1), ("db/2_b.sql", b"\0")]);
+    insta::assert_snapshot!(folder.run(&["check", "db", "--format", "concise"]), @"");
+}
+
+#[test]
+fn json_findings_have_the_documented_shape() {
+    let folder = Folder::new(&[("db/1_a.sql", LATIN1)]);
+    let output = folder.output(&["check", "db", "missing", "--format", "json", "--pg-version", "16"], b"", &[]);
+    assert_eq!(output.status.code(), Some(2));
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    insta::assert_json_snapshot!(document, @"");
+}
+
+#[test]
+fn fingerprints_outlive_lines_added_above() {
+    let fingerprint = |text: &[u8]| {
+        let folder = Folder::new(&[("1_a.sql", text)]);
+        let output = folder.output(&["check", "1_a.sql", "--format", "json"], b"", &[]);
+        let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        document["diagnostics"][0]["fingerprint"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(fingerprint(LATIN1), fingerprint(&[b"-- more\n\n", LATIN1].concat()));
+}
+
+#[test]
+fn the_severity_that_fails_is_chosen() {
+    let folder = Folder::new(&[("1_a.sql", LATIN1)]);
+    for (fail_on, status) in [("error", 1), ("info", 1), ("never", 0)] {
+        let output = folder.output(&["check", "1_a.sql", "--fail-on", fail_on], b"", &[]);
+        assert_eq!(output.status.code(), Some(status), "{fail_on}");
+    }
+}
+
+#[test]
+fn a_missing_path_is_named_and_the_others_are_checked() {
+    let folder = Folder::new(&[("1_a.sql", LATIN1)]);
+    insta::assert_snapshot!(folder.run(&["check", "nowhere.sql", "1_a.sql", "--format", "concise"]), @"");
+}
+
+#[test]
+fn a_folder_without_sql_is_an_error() {
+    let folder = Folder::new(&[("readme.txt", b"")]);
+    insta::assert_snapshot!(folder.run(&["check"]), @"");
+}
+
+#[test]
+fn a_folder_named_like_a_file_is_a_folder() {
+    let folder = Folder::new(&[("x.sql/readme.txt", b"")]);
+    insta::assert_snapshot!(folder.run(&["check", "x.sql"]), @"");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_that_cannot_be_read_is_an_error() {
+    let folder = Folder::new(&[("1_a.sql", b"")]);
+    std::os::unix::fs::symlink("nowhere", folder.path().join("2_b.sql")).unwrap();
+    insta::assert_snapshot!(folder.run(&["check", "--format", "concise"]), @"");
+}
+
+#[test]
+fn a_missing_history_or_schema_is_an_error() {
+    let folder = Folder::new(&[("1_a.sql", b"")]);
+    insta::assert_snapshot!(folder.run(&["check", "1_a.sql", "--history", "old", "--schema", "dump.sql"]), @"");
+}
+
+#[test]
+fn an_unknown_rule_is_an_error() {
+    let folder = Folder::new(&[("1_a.sql", b"")]);
+    for args in [&["check", "--only", "not-a-rule-of-pgvet"][..], &["explain", "not-a-rule-of-pgvet"]] {
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(folder.run(args), @"");
+        }
+    }
+}
+
+#[test]
+fn an_unknown_version_or_format_is_an_error() {
+    let folder = Folder::new(&[("1_a.sql", b"")]);
+    insta::assert_snapshot!(folder.run(&["check", "--pg-version", "9.6"]), @"");
+    insta::assert_snapshot!(folder.run(&["check", "--format", "jsn"]), @"");
+}
+
+#[test]
+fn colour_is_used_only_where_it_is_wanted() {
+    let folder = Folder::new(&[("1_a.sql", LATIN1)]);
+    let has_color = |args: &[&str], env: &[(&str, &str)]| folder.output(args, b"", env).stdout.contains(&0x1b);
+    assert!(!has_color(&["check"], &[]), "standard output is no terminal");
+    assert!(has_color(&["check", "--color", "always"], &[]));
+    assert!(has_color(&["check", "--color", "always", "--format", "concise"], &[("NO_COLOR", "1")]));
+    assert!(!has_color(&["check", "--color", "never"], &[]));
+}
+
+#[test]
+fn standard_input_goes_by_the_given_name() {
+    let folder = Folder::new(&[]);
+    let args = ["check", "-", "--stdin-filename", "db/9_z.sql", "--format", "concise"];
+    insta::assert_snapshot!(transcript(&folder.output(&args, LATIN1, &[])), @"");
+}
+
+#[test]
+fn effects_name_version_and_files() {
+    let folder = Folder::new(&[("1_a.sql", b"-- nothing\n")]);
+    let output = folder.output(&["effects", "1_a.sql", "--format", "json", "--pg-version", "14-17"], b"", &[]);
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let expected = serde_json::json!({
+        "schema_version": 1, "pg_version": 17, "files": [{ "path": "1_a.sql", "statements": [] }]
+    });
+    assert_eq!(document, expected);
+    insta::assert_snapshot!(folder.run(&["effects", "1_a.sql"]), @"");
+}
+
+#[test]
+fn rules_are_listed_for_programs() {
+    let output = Folder::new(&[]).output(&["rules", "--format", "json"], b"", &[]);
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(document["schema_version"], 1);
+    assert!(document["rules"].is_array());
+}
+
+#[test]
+fn completions_and_manual_are_generated() {
+    let folder = Folder::new(&[]);
+    for (args, part) in [(&["completions", "bash"][..], "_pgvet()"), (&["man"], ".TH pgvet")] {
+        let output = folder.output(args, b"", &[]);
+        assert!(String::from_utf8(output.stdout).unwrap().contains(part), "{args:?}");
+        assert!(output.status.success());
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_closed_pipe_is_no_error_message() {
+    let folder = Folder::new(&[("1_a.sql", LATIN1)]);
+    let mut child = Command::new(env!("CARGO_BIN_EXE_pgvet"))
+        .args(["completions", "bash"])
+        .current_dir(folder.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}

@@ -1,0 +1,372 @@
+//! Scalar expressions.
+//!
+//! One function per node keeps the stack frames of the recursion small.
+
+use super::context::{Context, Span, strings};
+use super::name::constant_literal;
+use crate::ast::{BooleanTest, Expr, ExprKind, IndirectionStep, OperatorForm, Query, SubqueryKind};
+use crate::lexer::TokenKind;
+use crate::source::TextRange;
+use pg::node::Node;
+use pgvet_parser::protobuf as pg;
+use smol_str::SmolStr;
+
+impl Context<'_> {
+    pub(super) fn expression(&self, node: &pg::Node) -> Expr {
+        match &node.node {
+            Some(node) => self.expression_of(node),
+            None => expr(ExprKind::Other("Empty", Vec::new()), TextRange::default()),
+        }
+    }
+
+    pub(super) fn expressions(&self, nodes: &[pg::Node]) -> Vec<Expr> {
+        nodes.iter().map(|node| self.expression(node)).collect()
+    }
+
+    pub(super) fn optional(&self, node: Option<&pg::Node>) -> Option<Expr> {
+        node.map(|node| self.expression(node))
+    }
+
+    /// An operand that the grammar always gives.
+    pub(super) fn operand(&self, node: Option<&pg::Node>) -> Expr {
+        node.map_or_else(
+            || expr(ExprKind::Other("Empty", Vec::new()), TextRange::default()),
+            |node| self.expression(node),
+        )
+    }
+
+    fn expression_of(&self, node: &Node) -> Expr {
+        match node {
+            Node::ColumnRef(column) => self.column(column),
+            Node::AConst(constant) => self.constant(constant),
+            Node::ParamRef(parameter) => self.parameter(parameter),
+            Node::FuncCall(call) => self.function_call_expr(call),
+            Node::AExpr(operator) => self.operator_chain(operator),
+            Node::TypeCast(cast) => self.cast(cast),
+            Node::BoolExpr(node) => self.boolean(node),
+            Node::NullTest(test) => self.null_test(test),
+            Node::BooleanTest(test) => self.boolean_test(test),
+            Node::CaseExpr(case) => self.case(case),
+            Node::CoalesceExpr(node) => self.bracketed(ExprKind::Coalesce, &node.args, node.location),
+            Node::MinMaxExpr(node) => self.bracketed(ExprKind::MinMax, &node.args, node.location),
+            Node::AArrayExpr(node) => self.array(node),
+            Node::RowExpr(node) => self.bracketed(ExprKind::Row, &node.args, node.location),
+            Node::SubLink(link) => self.sublink(link),
+            Node::CollateClause(collate) => self.collate(collate),
+            Node::SqlvalueFunction(value) => self.sql_value(value),
+            Node::AIndirection(node) => self.indirection(node),
+            Node::SetToDefault(node) => expr(ExprKind::Default, self.range_at(node.location)),
+            Node::NamedArgExpr(argument) => self.operand(argument.arg.as_deref()),
+            Node::SortBy(sort) => self.operand(sort.node.as_deref()),
+            Node::ResTarget(target) => self.operand(target.val.as_deref()),
+            Node::MultiAssignRef(assignment) => self.operand(assignment.source.as_deref()),
+            Node::List(list) => self.list_expression(&list.items),
+            _ => self.other_expression(node),
+        }
+    }
+
+    /// Several expressions where one is expected, as on the right of BETWEEN.
+    fn list_expression(&self, items: &[pg::Node]) -> Expr {
+        let items = self.expressions(items);
+        let range = cover(&items);
+        expr(ExprKind::Row(items), range)
+    }
+
+    /// A node without a kind of its own, with whatever it operates on.
+    pub(super) fn other(&self, name: &'static str, operands: Vec<Expr>, location: i32) -> Expr {
+        let range = self.call_range(location).cover(cover(&operands));
+        expr(ExprKind::Other(name, operands), range)
+    }
+
+    /// From the token at `location` through the brackets behind it, where there are any.
+    pub(super) fn call_range(&self, location: i32) -> TextRange {
+        self.index(location).map_or(TextRange::default(), |start| self.bracketed_range(start))
+    }
+
+    fn bracketed_range(&self, start: usize) -> TextRange {
+        let end = if self.is_mark(start, b'(') || self.is_mark(start, b'[') {
+            self.next(start)
+        } else if self.is_mark(start + 1, b'(') {
+            self.next(start + 1)
+        } else {
+            start + 1
+        };
+        self.range(Span::new(start, end))
+    }
+
+    fn bracketed(&self, kind: fn(Vec<Expr>) -> ExprKind, items: &[pg::Node], location: i32) -> Expr {
+        let items = self.expressions(items);
+        let range = self.call_range(location).cover(cover(&items));
+        expr(kind(items), range)
+    }
+
+    fn column(&self, column: &pg::ColumnRef) -> Expr {
+        let parts = strings(&column.fields);
+        let star = column.fields.last().is_some_and(|field| matches!(field.node, Some(Node::AStar(_))));
+        let kind = if star { ExprKind::Star(parts) } else { ExprKind::Column(parts) };
+        let range = self.index(column.location).map_or(TextRange::default(), |start| {
+            let end = start + 2 * column.fields.len().max(1) - 1;
+            self.range(Span::new(start, end.min(self.dotted_end(start))))
+        });
+        expr(kind, range)
+    }
+
+    fn constant(&self, constant: &pg::AConst) -> Expr {
+        let range = self.index(constant.location).map_or(TextRange::default(), |start| {
+            // The grammar folds a sign into the number.
+            let sign = self.kind(start) == Some(TokenKind::Operator);
+            let number = start + usize::from(sign);
+            let end = if sign { self.next(number) } else { number + 1 };
+            self.range(Span::new(start, end))
+        });
+        expr(ExprKind::Literal(constant_literal(constant)), range)
+    }
+
+    fn parameter(&self, parameter: &pg::ParamRef) -> Expr {
+        let number = u32::try_from(parameter.number).unwrap_or(0);
+        expr(ExprKind::Parameter(number), self.range_at(parameter.location))
+    }
+
+    /// `a || b || c || ...` nests to the left, thousands deep in generated SQL: a loop instead of recursion.
+    fn operator_chain(&self, operator: &pg::AExpr) -> Expr {
+        let mut chain = vec![operator];
+        let mut left = operator.lexpr.as_deref();
+        while let Some(Node::AExpr(next)) = left.and_then(|node| node.node.as_ref()) {
+            chain.push(next);
+            left = next.lexpr.as_deref();
+        }
+        let mut result = self.optional(left);
+        while let Some(operator) = chain.pop() {
+            result = Some(self.operator(operator, result));
+        }
+        result.unwrap_or_else(|| self.operand(None))
+    }
+
+    fn operator(&self, operator: &pg::AExpr, left: Option<Expr>) -> Expr {
+        let mut operands: Vec<Expr> = left.into_iter().collect();
+        match operator.rexpr.as_deref().and_then(|node| node.node.as_ref()) {
+            Some(Node::List(list)) => operands.extend(list.items.iter().map(|item| self.expression(item))),
+            Some(node) => operands.push(self.expression_of(node)),
+            None => {}
+        }
+        let form = operator_form(operator.kind());
+        let range = self.range_at(operator.location).cover(cover(&operands)).cover(self.operator_tail(operator, form));
+        let mut names = strings(&operator.name);
+        let name = names.pop().unwrap_or_default();
+        let schema = names.pop();
+        expr(ExprKind::Operator { schema, operator: name, form, operands }, range)
+    }
+
+    /// The closing bracket of the forms that have one.
+    fn operator_tail(&self, operator: &pg::AExpr, form: OperatorForm) -> TextRange {
+        use OperatorForm::{AllArray, AnyArray, In, NullIf};
+        if !matches!(form, AnyArray | AllArray | In | NullIf) {
+            return TextRange::default();
+        }
+        self.index(operator.location)
+            .and_then(|start| self.bracket_after_operator(start))
+            .map_or(TextRange::default(), |open| self.token_range(self.partner(open)))
+    }
+
+    /// The opening bracket behind an operator and ANY, ALL or SOME, or behind IN.
+    fn bracket_after_operator(&self, start: usize) -> Option<usize> {
+        let mut at = start;
+        if self.is(at, "OPERATOR") {
+            at = self.next(at + 1);
+        }
+        (at..at + 4).find(|index| self.is_mark(*index, b'('))
+    }
+
+    fn cast(&self, cast: &pg::TypeCast) -> Expr {
+        let operand = self.operand(cast.arg.as_deref());
+        let target = self.required_type(cast.type_name.as_ref());
+        let start = self.index(cast.location).filter(|index| self.is(*index, "CAST"));
+        let own = start.map_or_else(|| self.range_at(cast.location), |start| self.bracketed_range(start));
+        let range = own.cover(operand.range).cover(target.range);
+        expr(ExprKind::Cast { operand: Box::new(operand), target }, range)
+    }
+
+    fn boolean(&self, node: &pg::BoolExpr) -> Expr {
+        let mut operands = self.expressions(&node.args);
+        let range = self.range_at(node.location).cover(cover(&operands));
+        let kind = match node.boolop() {
+            pg::BoolExprType::OrExpr => ExprKind::Or(operands),
+            pg::BoolExprType::NotExpr => match operands.pop() {
+                Some(operand) => ExprKind::Not(Box::new(operand)),
+                None => ExprKind::Other("BoolExpr", Vec::new()),
+            },
+            pg::BoolExprType::AndExpr | pg::BoolExprType::Undefined => ExprKind::And(operands),
+        };
+        expr(kind, range)
+    }
+
+    /// `IS [NOT] word`, or one word such as ISNULL.
+    fn is_test_range(&self, location: i32) -> TextRange {
+        self.index(location).map_or(TextRange::default(), |start| {
+            let end = if self.is(start, "IS") { self.skip(start + 1, &["NOT"]) + 1 } else { start + 1 };
+            self.range(Span::new(start, end))
+        })
+    }
+
+    fn null_test(&self, test: &pg::NullTest) -> Expr {
+        let operand = self.operand(test.arg.as_deref());
+        let range = operand.range.cover(self.is_test_range(test.location));
+        let negated = test.nulltesttype() == pg::NullTestType::IsNotNull;
+        expr(ExprKind::IsNull { operand: Box::new(operand), negated }, range)
+    }
+
+    fn boolean_test(&self, test: &pg::BooleanTest) -> Expr {
+        use pg::BoolTestType as Test;
+        let operand = self.operand(test.arg.as_deref());
+        let range = operand.range.cover(self.is_test_range(test.location));
+        let test = match test.booltesttype() {
+            Test::IsTrue | Test::Undefined => BooleanTest::True,
+            Test::IsNotTrue => BooleanTest::NotTrue,
+            Test::IsFalse => BooleanTest::False,
+            Test::IsNotFalse => BooleanTest::NotFalse,
+            Test::IsUnknown => BooleanTest::Unknown,
+            Test::IsNotUnknown => BooleanTest::NotUnknown,
+        };
+        expr(ExprKind::BooleanTest { operand: Box::new(operand), test }, range)
+    }
+
+    fn case(&self, case: &pg::CaseExpr) -> Expr {
+        let operand = self.optional(case.arg.as_deref()).map(Box::new);
+        let branches: Vec<(Expr, Expr)> = case
+            .args
+            .iter()
+            .filter_map(|node| match &node.node {
+                Some(Node::CaseWhen(when)) => {
+                    Some((self.operand(when.expr.as_deref()), self.operand(when.result.as_deref())))
+                }
+                _ => None,
+            })
+            .collect();
+        let otherwise = self.optional(case.defresult.as_deref()).map(Box::new);
+        let last = otherwise.as_deref().or(branches.last().map(|(_, result)| result));
+        let after = last.map_or(0, |last| self.index_after(last.range));
+        let end = (after..self.everything().end).find(|index| self.is(*index, "END"));
+        let end = end.map_or(TextRange::default(), |index| self.token_range(index));
+        let range = self.range_at(case.location).cover(last.map_or(TextRange::default(), |last| last.range)).cover(end);
+        expr(ExprKind::Case { operand, branches, otherwise }, range)
+    }
+
+    fn array(&self, array: &pg::AArrayExpr) -> Expr {
+        let items = self.expressions(&array.elements);
+        let range = self.index(array.location).map_or(TextRange::default(), |start| {
+            let open = self.skip(start, &["ARRAY"]);
+            self.range(Span::new(start, self.next(open)))
+        });
+        let range = range.cover(cover(&items));
+        expr(ExprKind::Array(items), range)
+    }
+
+    fn sublink(&self, link: &pg::SubLink) -> Expr {
+        use pg::SubLinkType as Link;
+        let test = self.optional(link.testexpr.as_deref()).map(Box::new);
+        let kind = match link.sub_link_type() {
+            Link::ExistsSublink => SubqueryKind::Exists,
+            Link::AllSublink => SubqueryKind::All,
+            Link::AnySublink => SubqueryKind::Any,
+            Link::ArraySublink => SubqueryKind::Array,
+            _ => SubqueryKind::Scalar,
+        };
+        let open = self.index(link.location).and_then(|start| self.bracket_after_operator(start));
+        let own = self.range_at(link.location);
+        let brackets = open.map_or(own, |open| self.range(Span::new(open, self.next(open))));
+        let test_range = test.as_ref().map_or(TextRange::default(), |test| test.range);
+        let query = self.subquery(link.subselect.as_deref(), open.map_or(self.everything(), |open| self.inside(open)));
+        expr(ExprKind::Subquery { kind, test, query }, own.cover(brackets).cover(test_range))
+    }
+
+    /// A query in an expression; the grammar allows nothing else there.
+    fn subquery(&self, node: Option<&pg::Node>, span: Span) -> Box<Query> {
+        let empty = pg::SelectStmt::default();
+        let select = match node.and_then(|node| node.node.as_ref()) {
+            Some(Node::SelectStmt(select)) => select,
+            _ => &empty,
+        };
+        Box::new(self.query(select, span))
+    }
+
+    fn collate(&self, collate: &pg::CollateClause) -> Expr {
+        let operand = self.operand(collate.arg.as_deref());
+        let clause = self
+            .index(collate.location)
+            .map_or(TextRange::default(), |start| self.range(Span::new(start, self.dotted_end(start + 1))));
+        let range = operand.range.cover(clause);
+        let collation = strings(&collate.collname).pop().unwrap_or_default();
+        expr(ExprKind::Collate { operand: Box::new(operand), collation }, range)
+    }
+
+    /// The keyword as written tells them apart, and PostgreSQL's `op` is only that.
+    fn sql_value(&self, value: &pg::SqlValueFunction) -> Expr {
+        let word = self.index(value.location).map_or("", |index| self.text(index));
+        expr(ExprKind::SqlValue(word.to_ascii_lowercase().into()), self.call_range(value.location))
+    }
+
+    fn indirection(&self, node: &pg::AIndirection) -> Expr {
+        let operand = self.operand(node.arg.as_deref());
+        let steps: Vec<IndirectionStep> = node.indirection.iter().filter_map(|step| self.step(step)).collect();
+        // Behind the operand stand its closing brackets, then one `.name` or `[...]` for each step.
+        let mut at = self.index_after(operand.range);
+        while self.is_mark(at, b')') {
+            at += 1;
+        }
+        for _ in &steps {
+            at = if self.is_mark(at, b'[') { self.next(at) } else { at + 2 };
+        }
+        let end = self.token_range(at.saturating_sub(1));
+        let start = operand.range;
+        expr(ExprKind::Indirection { operand: Box::new(operand), steps }, start.cover(end))
+    }
+
+    fn step(&self, node: &pg::Node) -> Option<IndirectionStep> {
+        match node.node.as_ref()? {
+            Node::String(field) => Some(IndirectionStep::Field(SmolStr::new(&field.sval))),
+            Node::AStar(_) => Some(IndirectionStep::AllFields),
+            Node::AIndices(indices) if indices.is_slice => Some(IndirectionStep::Slice(
+                self.optional(indices.lidx.as_deref()),
+                self.optional(indices.uidx.as_deref()),
+            )),
+            Node::AIndices(indices) => Some(IndirectionStep::Subscript(self.optional(indices.uidx.as_deref()))),
+            _ => None,
+        }
+    }
+
+    /// A column of an index or a partition key: by name or an expression.
+    pub(super) fn key(&self, name: &str, node: Option<&pg::Node>, span: Span) -> Expr {
+        match node {
+            Some(node) => self.expression(node),
+            None => {
+                let name = self.name(span, name);
+                expr(ExprKind::Column(vec![name.text]), name.range)
+            }
+        }
+    }
+}
+
+pub(super) fn expr(kind: ExprKind, range: TextRange) -> Expr {
+    Expr { kind, range }
+}
+
+/// From the first to the last of the expressions.
+pub(super) fn cover(expressions: &[Expr]) -> TextRange {
+    expressions.iter().fold(TextRange::default(), |range, expression| range.cover(expression.range))
+}
+
+fn operator_form(kind: pg::AExprKind) -> OperatorForm {
+    use pg::AExprKind as Kind;
+    match kind {
+        Kind::AexprOp | Kind::Undefined => OperatorForm::Plain,
+        Kind::AexprOpAny => OperatorForm::AnyArray,
+        Kind::AexprOpAll => OperatorForm::AllArray,
+        Kind::AexprDistinct => OperatorForm::Distinct,
+        Kind::AexprNotDistinct => OperatorForm::NotDistinct,
+        Kind::AexprNullif => OperatorForm::NullIf,
+        Kind::AexprIn => OperatorForm::In,
+        Kind::AexprLike | Kind::AexprIlike | Kind::AexprSimilar => OperatorForm::Like,
+        Kind::AexprBetween | Kind::AexprBetweenSym => OperatorForm::Between,
+        Kind::AexprNotBetween | Kind::AexprNotBetweenSym => OperatorForm::NotBetween,
+    }
+}

@@ -1,0 +1,175 @@
+//! INSERT, UPDATE, DELETE and MERGE.
+
+use super::context::{Context, Span};
+use crate::ast::{
+    Assignment, ConflictTarget, Delete, FromItem, Insert, InsertSource, Merge, MergeAction, MergeBranch, MergeMatch,
+    Name, OnConflict, Target, Update,
+};
+use crate::source::TextRange;
+use pg::node::Node;
+use pgvet_parser::protobuf as pg;
+
+impl Context<'_> {
+    pub(super) fn insert(&self, insert: &pg::InsertStmt, span: Span) -> Insert {
+        let table = self.required_relation_ref(insert.relation.as_ref());
+        let after_table = span.from(self.index_after(table.name.range()));
+        let columns: Vec<Name> = insert.cols.iter().filter_map(|node| self.target_name(node)).collect();
+        let on_conflict = self.find(after_table, |at| self.is(at, "ON") && self.is(at + 1, "CONFLICT"));
+        let returning = self.find_word(after_table, &["RETURNING"]);
+        let source_end = on_conflict.or(returning).unwrap_or(span.end);
+        let source = match insert.select_stmt.as_deref().and_then(|node| node.node.as_ref()) {
+            Some(Node::SelectStmt(select)) => {
+                let source = self.insert_source(after_table.to(source_end), !columns.is_empty());
+                InsertSource::Query(Box::new(self.query(select, source)))
+            }
+            _ => InsertSource::DefaultValues,
+        };
+        Insert {
+            with: insert.with_clause.as_ref().map(|with| self.with(with)),
+            table,
+            columns,
+            source,
+            on_conflict: insert.on_conflict_clause.as_deref().map(|clause| self.on_conflict(clause, span)),
+            returning: self.returning(insert.returning_clause.as_ref()),
+            range: self.range(span),
+        }
+    }
+
+    /// Behind the alias, the columns and OVERRIDING.
+    fn insert_source(&self, span: Span, has_columns: bool) -> Span {
+        let mut at = span.start;
+        if self.is(at, "AS") {
+            at += 2;
+        }
+        if has_columns {
+            let open = self.find(span.from(at), |index| self.is_mark(index, b'(')).unwrap_or(at);
+            at = self.next(open);
+        }
+        if self.is(at, "OVERRIDING") {
+            at += 3;
+        }
+        span.from(at)
+    }
+
+    fn target_name(&self, node: &pg::Node) -> Option<Name> {
+        match &node.node {
+            Some(Node::ResTarget(target)) => Some(Name::new(target.name.as_str(), self.range_at(target.location))),
+            _ => None,
+        }
+    }
+
+    fn on_conflict(&self, clause: &pg::OnConflictClause, span: Span) -> OnConflict {
+        let update = clause.action() == pg::OnConflictAction::OnconflictUpdate;
+        let start = self.index(clause.location).unwrap_or(span.start);
+        let end = self.find_word(span.from(start), &["RETURNING"]).unwrap_or(span.end);
+        OnConflict {
+            target: clause.infer.as_deref().map(|infer| self.conflict_target(infer, Span::new(start, end))),
+            update: update.then(|| self.assignments(&clause.target_list)),
+            update_filter: self.optional(clause.where_clause.as_deref()),
+            range: self.range(Span::new(start, end)),
+        }
+    }
+
+    fn conflict_target(&self, infer: &pg::InferClause, span: Span) -> ConflictTarget {
+        if !infer.conname.is_empty() {
+            let after = self.find_word(span, &["CONSTRAINT"]).map_or(span.start, |at| at + 1);
+            return ConflictTarget::Constraint(self.name(span.from(after), &infer.conname));
+        }
+        let elements = infer.index_elems.iter().filter_map(|node| match &node.node {
+            Some(Node::IndexElem(element)) => Some(self.key(&element.name, element.expr.as_deref(), span)),
+            _ => None,
+        });
+        ConflictTarget::Inference {
+            elements: elements.collect(),
+            predicate: self.optional(infer.where_clause.as_deref()),
+        }
+    }
+
+    /// SET: every column with its value.
+    fn assignments(&self, nodes: &[pg::Node]) -> Vec<Assignment> {
+        let assignment = |node: &pg::Node| match &node.node {
+            Some(Node::ResTarget(target)) => Some(Assignment {
+                column: Name::new(target.name.as_str(), self.range_at(target.location)),
+                value: self.operand(target.val.as_deref()),
+            }),
+            _ => None,
+        };
+        nodes.iter().filter_map(assignment).collect()
+    }
+
+    fn returning(&self, clause: Option<&pg::ReturningClause>) -> Vec<Target> {
+        clause.map_or_else(Vec::new, |clause| self.targets(&clause.exprs))
+    }
+
+    pub(super) fn update(&self, update: &pg::UpdateStmt, span: Span) -> Update {
+        let with = update.with_clause.as_ref().map(|with| self.with(with));
+        let keyword = self.token_range(self.after_with(span.start, with.as_ref()));
+        let assignments = self.assignments(&update.target_list);
+        let values = assignments.iter().fold(TextRange::default(), |range, assignment| {
+            range.cover(assignment.column.range).cover(assignment.value.range)
+        });
+        Update {
+            with,
+            table: self.required_relation_ref(update.relation.as_ref()),
+            assignments,
+            from: self.from_items(&update.from_clause, &mut self.index_after(values)),
+            filter: self.optional(update.where_clause.as_deref()),
+            returning: self.returning(update.returning_clause.as_ref()),
+            range: self.range(span),
+            keyword,
+        }
+    }
+
+    pub(super) fn delete(&self, delete: &pg::DeleteStmt, span: Span) -> Delete {
+        let with = delete.with_clause.as_ref().map(|with| self.with(with));
+        let keyword = self.token_range(self.after_with(span.start, with.as_ref()));
+        let table = self.required_relation_ref(delete.relation.as_ref());
+        let mut cursor = self.index_after(table.name.range());
+        Delete {
+            with,
+            table,
+            using: self.from_items(&delete.using_clause, &mut cursor),
+            filter: self.optional(delete.where_clause.as_deref()),
+            returning: self.returning(delete.returning_clause.as_ref()),
+            range: self.range(span),
+            keyword,
+        }
+    }
+
+    pub(super) fn merge(&self, merge: &pg::MergeStmt, span: Span) -> Merge {
+        let with = merge.with_clause.as_ref().map(|with| self.with(with));
+        let keyword = self.token_range(self.after_with(span.start, with.as_ref()));
+        let table = self.required_relation_ref(merge.relation.as_ref());
+        let mut cursor = self.index_after(table.name.range());
+        let source = merge.source_relation.as_deref().and_then(|node| self.from_item(node, &mut cursor));
+        Merge {
+            with,
+            source: source.unwrap_or_else(|| FromItem::Relation(table.clone())),
+            table,
+            on: self.operand(merge.join_condition.as_deref()),
+            branches: merge.merge_when_clauses.iter().filter_map(|node| self.merge_branch(node)).collect(),
+            returning: self.returning(merge.returning_clause.as_ref()),
+            range: self.range(span),
+            keyword,
+        }
+    }
+
+    fn merge_branch(&self, node: &pg::Node) -> Option<MergeBranch> {
+        let Some(Node::MergeWhenClause(clause)) = &node.node else { return None };
+        let matched = match clause.match_kind() {
+            pg::MergeMatchKind::MergeWhenNotMatchedBySource => MergeMatch::NotMatchedBySource,
+            pg::MergeMatchKind::MergeWhenNotMatchedByTarget => MergeMatch::NotMatchedByTarget,
+            pg::MergeMatchKind::MergeWhenMatched | pg::MergeMatchKind::Undefined => MergeMatch::Matched,
+        };
+        let action = match clause.command_type() {
+            pg::CmdType::CmdInsert => MergeAction::Insert {
+                columns: clause.target_list.iter().filter_map(|node| self.target_name(node)).collect(),
+                values: self.expressions(&clause.values),
+            },
+            pg::CmdType::CmdUpdate => MergeAction::Update(self.assignments(&clause.target_list)),
+            pg::CmdType::CmdDelete => MergeAction::Delete,
+            _ => MergeAction::DoNothing,
+        };
+        Some(MergeBranch { matched, condition: self.optional(clause.condition.as_deref()), action })
+    }
+}

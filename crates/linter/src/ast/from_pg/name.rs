@@ -1,0 +1,262 @@
+//! Names, types, constants and options.
+
+use super::context::{Context, Span, string, strings, written};
+use crate::ast::{DefElem, DefValue, DropBehavior, Literal, Name, ObjectName, Persistence, RelationRef, TypeName};
+use crate::source::TextRange;
+use pg::node::Node;
+use pgvet_parser::protobuf as pg;
+use smol_str::{SmolStr, ToSmolStr};
+
+impl Context<'_> {
+    /// A relation, which PostgreSQL locates.
+    pub(super) fn relation(&self, relation: &pg::RangeVar) -> ObjectName {
+        let parts = [relation.catalogname.as_str(), &relation.schemaname, &relation.relname];
+        let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        self.object_name(&parts, self.index(relation.location).unwrap_or(self.everything().end))
+    }
+
+    /// A relation that the grammar always gives.
+    pub(super) fn required_relation(&self, relation: Option<&pg::RangeVar>) -> ObjectName {
+        relation.map_or_else(|| self.nameless(0), |relation| self.relation(relation))
+    }
+
+    /// A relation of a query.
+    pub(super) fn relation_ref(&self, relation: &pg::RangeVar) -> RelationRef {
+        RelationRef {
+            name: self.relation(relation),
+            only: !relation.inh,
+            alias: relation.alias.as_ref().map(super::query::alias),
+        }
+    }
+
+    pub(super) fn required_relation_ref(&self, relation: Option<&pg::RangeVar>) -> RelationRef {
+        match relation {
+            Some(relation) => self.relation_ref(relation),
+            None => RelationRef { name: self.nameless(0), only: false, alias: None },
+        }
+    }
+
+    /// A possibly qualified name whose first part is the token at `index`.
+    pub(super) fn object_name(&self, parts: &[impl AsRef<str>], index: usize) -> ObjectName {
+        let written = (self.dotted_end(index.min(self.everything().end)).saturating_sub(index) + 1) / 2;
+        let range = |part: usize| {
+            let missing = parts.len().saturating_sub(written);
+            self.token_range(index + 2 * part.saturating_sub(missing))
+        };
+        let name_at = |part: usize| Name::new(parts[part].as_ref(), range(part));
+        match parts.len() {
+            0 => self.nameless(index),
+            1 => ObjectName { schema: None, name: name_at(0) },
+            count => ObjectName { schema: Some(name_at(count - 2)), name: name_at(count - 1) },
+        }
+    }
+
+    /// Stands for a name that the tree does not have.
+    pub(super) fn nameless(&self, index: usize) -> ObjectName {
+        ObjectName { schema: None, name: Name::new("", self.token_range(index)) }
+    }
+
+    /// A possibly qualified name from String nodes.
+    pub(super) fn object_name_of(&self, nodes: &[pg::Node], index: usize) -> ObjectName {
+        self.object_name(&strings(nodes), index)
+    }
+
+    pub(super) fn type_name(&self, node: &pg::TypeName) -> TypeName {
+        let mut path = strings(&node.names);
+        let percent_type = if node.pct_type { path.pop() } else { None };
+        let name = path.pop().unwrap_or_default();
+        let schema = path.pop().filter(|schema| schema != "pg_catalog");
+        let range = self
+            .index(node.location)
+            .map_or(TextRange::default(), |start| self.range(Span::new(start, self.type_end(start))));
+        TypeName {
+            schema,
+            name,
+            modifiers: node.typmods.iter().filter_map(modifier).collect(),
+            is_array: !node.array_bounds.is_empty(),
+            setof: node.setof,
+            percent_type,
+            range,
+        }
+    }
+
+    /// A type that the grammar always gives.
+    pub(super) fn required_type(&self, node: Option<&pg::TypeName>) -> TypeName {
+        self.type_name(node.unwrap_or(&pg::TypeName { location: -1, ..Default::default() }))
+    }
+
+    /// Behind the type that starts at `start`.
+    pub(super) fn type_end(&self, start: usize) -> usize {
+        let mut at = self.dotted_end(start);
+        let plain = at == start + 1;
+        if plain && self.is(start, "DOUBLE") {
+            at = self.skip(at, &["PRECISION"]);
+        } else if plain && self.is_any(start, &["CHARACTER", "CHAR", "NCHAR", "BIT", "NATIONAL"]) {
+            at = self.skip_any(at, &["CHARACTER", "CHAR"]);
+            at = self.skip(at, &["VARYING"]);
+        }
+        if self.is_mark(at, b'(') {
+            at = self.next(at);
+        }
+        if plain && self.is_any(start, &["TIME", "TIMESTAMP"]) {
+            at = self.skip(at, &["WITH", "TIME", "ZONE"]);
+            at = self.skip(at, &["WITHOUT", "TIME", "ZONE"]);
+        } else if plain && self.is(start, "INTERVAL") {
+            at = self.interval_fields_end(at);
+        }
+        if self.text(at) == "%" && self.is(at + 1, "TYPE") {
+            at += 2;
+        }
+        at = self.skip(at, &["ARRAY"]);
+        while self.is_mark(at, b'[') {
+            at = self.next(at);
+        }
+        at.min(self.everything().end)
+    }
+
+    fn interval_fields_end(&self, mut at: usize) -> usize {
+        const FIELDS: &[&str] = &["YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND"];
+        at = self.skip_any(at, FIELDS);
+        if self.is(at, "TO") {
+            at = self.skip_any(at + 1, FIELDS);
+        }
+        if self.is(at.saturating_sub(1), "SECOND") && self.is_mark(at, b'(') { self.next(at) } else { at }
+    }
+
+    pub(super) fn options(&self, nodes: &[pg::Node]) -> Vec<DefElem> {
+        nodes.iter().filter_map(def_elem).map(|element| self.option(element)).collect()
+    }
+
+    pub(super) fn option(&self, element: &pg::DefElem) -> DefElem {
+        let value = match element.arg.as_deref().and_then(|node| node.node.as_ref()) {
+            None => DefValue::None,
+            Some(Node::TypeName(name)) => self.type_or_word(element, name),
+            Some(Node::List(list)) => list_value(&list.items),
+            Some(Node::VariableSetStmt(set)) => DefValue::Names(set_words(set)),
+            Some(Node::AStar(_)) => DefValue::Names(vec!["*".into()]),
+            Some(node) => literal_of(node).map_or(DefValue::Other, DefValue::Literal),
+        };
+        DefElem {
+            namespace: written(&element.defnamespace),
+            name: element.defname.as_str().into(),
+            value,
+            range: self.range_at(element.location),
+        }
+    }
+
+    /// The grammar reads a bare word after `=` as a type.
+    fn type_or_word(&self, element: &pg::DefElem, node: &pg::TypeName) -> DefValue {
+        let name = self.type_name(node);
+        let is_word = name.modifiers.is_empty() && !name.is_array && !name.setof && name.percent_type.is_none();
+        if element.defname == "as" || !is_word {
+            return DefValue::Type(name);
+        }
+        DefValue::Names(name.schema.into_iter().chain([name.name]).collect())
+    }
+}
+
+/// The DefElem in a node.
+pub(super) fn def_elem(node: &pg::Node) -> Option<&pg::DefElem> {
+    match &node.node {
+        Some(Node::DefElem(element)) => Some(element),
+        _ => None,
+    }
+}
+
+/// The setting and the values of a function's SET.
+fn set_words(set: &pg::VariableSetStmt) -> Vec<SmolStr> {
+    let values = set.args.iter().filter_map(literal).map(|literal| match literal {
+        Literal::Integer(number) => number.to_smolstr(),
+        Literal::Numeric(text) | Literal::String(text) | Literal::BitString(text) => text,
+        Literal::Boolean(value) => value.to_smolstr(),
+        Literal::Null => "null".into(),
+    });
+    std::iter::once(set.name.to_ascii_lowercase().into()).chain(values).collect()
+}
+
+fn list_value(items: &[pg::Node]) -> DefValue {
+    if items.iter().all(|item| string(item).is_some()) {
+        return DefValue::Names(strings(items));
+    }
+    let literals: Vec<Literal> = items.iter().filter_map(literal).collect();
+    if literals.len() == items.len() { DefValue::List(literals) } else { DefValue::Other }
+}
+
+/// The constant in a node, also behind a cast (`interval '1 day'`).
+pub(super) fn literal(node: &pg::Node) -> Option<Literal> {
+    node.node.as_ref().and_then(literal_of)
+}
+
+fn literal_of(node: &Node) -> Option<Literal> {
+    match node {
+        Node::AConst(constant) => Some(constant_literal(constant)),
+        Node::Integer(integer) => Some(Literal::Integer(integer.ival.into())),
+        Node::Float(float) => Some(number(&float.fval)),
+        Node::Boolean(boolean) => Some(Literal::Boolean(boolean.boolval)),
+        Node::String(text) => Some(Literal::String(text.sval.as_str().into())),
+        Node::BitString(bits) => Some(Literal::BitString(bits.bsval.as_str().into())),
+        Node::TypeCast(cast) => cast.arg.as_deref().and_then(literal),
+        _ => None,
+    }
+}
+
+pub(super) fn constant_literal(constant: &pg::AConst) -> Literal {
+    use pg::a_const::Val;
+    match &constant.val {
+        Some(Val::Ival(integer)) => Literal::Integer(integer.ival.into()),
+        Some(Val::Fval(float)) => number(&float.fval),
+        Some(Val::Boolval(boolean)) => Literal::Boolean(boolean.boolval),
+        Some(Val::Sval(text)) => Literal::String(text.sval.as_str().into()),
+        Some(Val::Bsval(bits)) => Literal::BitString(bits.bsval.as_str().into()),
+        None => Literal::Null,
+    }
+}
+
+fn number(digits: &str) -> Literal {
+    digits.parse().map_or_else(|_| Literal::Numeric(digits.into()), Literal::Integer)
+}
+
+/// A type modifier: a constant, or a word as in `geometry(Point)`.
+fn modifier(node: &pg::Node) -> Option<Literal> {
+    match &node.node {
+        Some(Node::ColumnRef(column)) => strings(&column.fields).pop().map(Literal::String),
+        _ => literal(node),
+    }
+}
+
+pub(super) fn behavior(behavior: pg::DropBehavior) -> DropBehavior {
+    match behavior {
+        pg::DropBehavior::DropCascade => DropBehavior::Cascade,
+        _ => DropBehavior::Restrict,
+    }
+}
+
+/// `relpersistence` of pg_class.
+pub(super) fn persistence(letter: &str) -> Persistence {
+    match letter {
+        "t" => Persistence::Temporary,
+        "u" => Persistence::Unlogged,
+        _ => Persistence::Permanent,
+    }
+}
+
+/// A role; the special ones by their keyword in lower case.
+pub(super) fn role(role: &pg::RoleSpec) -> SmolStr {
+    match role.roletype() {
+        pg::RoleSpecType::RolespecCurrentRole => "current_role".into(),
+        pg::RoleSpecType::RolespecCurrentUser => "current_user".into(),
+        pg::RoleSpecType::RolespecSessionUser => "session_user".into(),
+        pg::RoleSpecType::RolespecPublic => "public".into(),
+        pg::RoleSpecType::RolespecCstring | pg::RoleSpecType::Undefined => role.rolename.as_str().into(),
+    }
+}
+
+pub(super) fn roles(nodes: &[pg::Node]) -> Vec<SmolStr> {
+    nodes
+        .iter()
+        .filter_map(|node| match &node.node {
+            Some(Node::RoleSpec(spec)) => Some(role(spec)),
+            _ => None,
+        })
+        .collect()
+}

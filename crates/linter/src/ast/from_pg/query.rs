@@ -1,0 +1,339 @@
+//! SELECT and what can stand in FROM.
+//!
+//! PostgreSQL gives no location to a query or to a subquery in FROM. A query is therefore converted with the span of
+//! its tokens, and FROM is read with a cursor that moves through the tokens as the items come.
+
+use super::context::{Context, Span, strings, written};
+use super::name::persistence;
+use crate::ast::{
+    Alias, Cte, Expr, FromItem, IntoClause, JoinKind, Query, QueryBody, QueryStatement, RowLockStrength, RowLocking,
+    Select, SetOperator, Target, With,
+};
+use crate::source::TextRange;
+use pg::node::Node;
+use pgvet_parser::protobuf as pg;
+
+const QUERY_STARTS: &[&str] = &["SELECT", "VALUES", "WITH", "TABLE"];
+const SET_OPERATORS: &[&str] = &["UNION", "INTERSECT", "EXCEPT"];
+/// What follows the body of a query.
+const QUERY_TAILS: &[&str] = &["ORDER", "LIMIT", "OFFSET", "FETCH", "FOR"];
+
+impl Context<'_> {
+    pub(super) fn query(&self, select: &pg::SelectStmt, span: Span) -> Query {
+        let span = self.unwrapped(span);
+        let with = select.with_clause.as_ref().map(|with| self.with(with));
+        let body_span = span.from(self.after_with(span.start, with.as_ref()));
+        let body = self.query_body(select, body_span);
+        Query {
+            with,
+            body,
+            order_by: self.expressions(&select.sort_clause),
+            limit: self.optional(select.limit_count.as_deref()),
+            offset: self.optional(select.limit_offset.as_deref()),
+            locking: select.locking_clause.iter().filter_map(|node| self.row_locking(node)).collect(),
+            range: self.range(span),
+        }
+    }
+
+    /// Without brackets around the whole.
+    fn unwrapped(&self, mut span: Span) -> Span {
+        while self.is_mark(span.start, b'(') && span.end > 0 && self.partner(span.start) == span.end - 1 {
+            span = Span::new(span.start + 1, span.end - 1);
+        }
+        span
+    }
+
+    /// Behind the WITH clause that may stand at `start`.
+    pub(super) fn after_with(&self, start: usize, with: Option<&With>) -> usize {
+        let last = with.and_then(|with| with.ctes.last());
+        let Some(last) = last else { return start };
+        let mut at = self.cte_body(self.index_after(last.name.range));
+        at = self.next(at);
+        // SEARCH and CYCLE.
+        while at < self.everything().end && !self.is_any(at, QUERY_STARTS) && !self.is_mark(at, b'(') {
+            if self.is_any(at, &["INSERT", "UPDATE", "DELETE", "MERGE"]) {
+                break;
+            }
+            at = self.next(at);
+        }
+        at
+    }
+
+    /// The bracket that opens the query of a CTE whose name ends before `at`.
+    fn cte_body(&self, mut at: usize) -> usize {
+        if self.is_mark(at, b'(') {
+            at = self.next(at);
+        }
+        at = self.skip(at, &["AS"]);
+        at = self.skip(at, &["NOT"]);
+        self.skip(at, &["MATERIALIZED"])
+    }
+
+    pub(super) fn with(&self, with: &pg::WithClause) -> With {
+        let ctes = with.ctes.iter().filter_map(|node| match &node.node {
+            Some(Node::CommonTableExpr(cte)) => self.cte(cte),
+            _ => None,
+        });
+        With { recursive: with.recursive, ctes: ctes.collect() }
+    }
+
+    fn cte(&self, cte: &pg::CommonTableExpr) -> Option<Cte> {
+        let index = self.index(cte.location).unwrap_or(0);
+        let open = self.cte_body(index + 1);
+        Some(Cte {
+            name: self.name_at(index, &cte.ctename),
+            columns: strings(&cte.aliascolnames),
+            statement: self.query_statement(cte.ctequery.as_deref()?, self.inside(open))?,
+        })
+    }
+
+    /// SELECT, INSERT, UPDATE, DELETE or MERGE.
+    pub(super) fn query_statement(&self, node: &pg::Node, span: Span) -> Option<QueryStatement> {
+        Some(match node.node.as_ref()? {
+            Node::SelectStmt(select) => QueryStatement::Select(Box::new(self.query(select, span))),
+            Node::InsertStmt(insert) => QueryStatement::Insert(Box::new(self.insert(insert, span))),
+            Node::UpdateStmt(update) => QueryStatement::Update(Box::new(self.update(update, span))),
+            Node::DeleteStmt(delete) => QueryStatement::Delete(Box::new(self.delete(delete, span))),
+            Node::MergeStmt(merge) => QueryStatement::Merge(Box::new(self.merge(merge, span))),
+            _ => return None,
+        })
+    }
+
+    fn query_body(&self, select: &pg::SelectStmt, span: Span) -> QueryBody {
+        let operator = match select.op() {
+            pg::SetOperation::SetopUnion => SetOperator::Union,
+            pg::SetOperation::SetopIntersect => SetOperator::Intersect,
+            pg::SetOperation::SetopExcept => SetOperator::Except,
+            pg::SetOperation::SetopNone | pg::SetOperation::Undefined => return self.simple_body(select, span),
+        };
+        let empty = pg::SelectStmt::default();
+        let (left, right) = self.set_operands(span);
+        QueryBody::SetOperation {
+            operator,
+            all: select.all,
+            left: Box::new(self.query(select.larg.as_deref().unwrap_or(&empty), left)),
+            right: Box::new(self.query(select.rarg.as_deref().unwrap_or(&empty), right)),
+        }
+    }
+
+    /// The spans around the operator that binds least: the last UNION or EXCEPT, else the last INTERSECT.
+    fn set_operands(&self, span: Span) -> (Span, Span) {
+        let weakest = self
+            .find_last(span, |at| self.is_any(at, &["UNION", "EXCEPT"]))
+            .or_else(|| self.find_last(span, |at| self.is(at, "INTERSECT")));
+        let Some(at) = weakest else { return (span, span) };
+        let right = span.from(self.skip_any(at + 1, &["ALL", "DISTINCT"]));
+        let tail = self.find_word(right, QUERY_TAILS).unwrap_or(right.end);
+        (span.to(at), right.to(tail))
+    }
+
+    fn simple_body(&self, select: &pg::SelectStmt, span: Span) -> QueryBody {
+        if !select.values_lists.is_empty() {
+            let row = |node: &pg::Node| match &node.node {
+                Some(Node::List(list)) => self.expressions(&list.items),
+                _ => Vec::new(),
+            };
+            return QueryBody::Values(select.values_lists.iter().map(row).collect());
+        }
+        let targets = self.targets(&select.target_list);
+        let mut cursor = targets.last().map_or(span.start, |last| self.index_after(last.value.range));
+        let into = select.into_clause.as_deref().map(|into| self.into_clause(into));
+        let from = self.from_items(&select.from_clause, &mut cursor);
+        QueryBody::Select(Box::new(Select {
+            distinct: distinct(select).then(|| {
+                select
+                    .distinct_clause
+                    .iter()
+                    .filter(|node| node.node.is_some())
+                    .map(|node| self.expression(node))
+                    .collect()
+            }),
+            targets,
+            into,
+            from,
+            filter: self.optional(select.where_clause.as_deref()),
+            group_by: self.expressions(&select.group_clause),
+            having: self.optional(select.having_clause.as_deref()),
+            windows: select
+                .window_clause
+                .iter()
+                .filter_map(|node| match &node.node {
+                    Some(Node::WindowDef(window)) => Some(self.window(window)),
+                    _ => None,
+                })
+                .flatten()
+                .collect(),
+        }))
+    }
+
+    pub(super) fn targets(&self, nodes: &[pg::Node]) -> Vec<Target> {
+        let target = |node: &pg::Node| match &node.node {
+            Some(Node::ResTarget(target)) => {
+                Target { value: self.operand(target.val.as_deref()), alias: written(&target.name) }
+            }
+            _ => Target { value: self.expression(node), alias: None },
+        };
+        nodes.iter().map(target).collect()
+    }
+
+    pub(super) fn into_clause(&self, into: &pg::IntoClause) -> IntoClause {
+        let relation = into.rel.as_ref();
+        let name = self.required_relation(relation);
+        let columns = self.everything().from(self.index_after(name.range()));
+        IntoClause {
+            name,
+            persistence: persistence(relation.map_or("", |relation| &relation.relpersistence)),
+            columns: self.names(columns, &into.col_names),
+            with_data: !into.skip_data,
+            on_commit_drop: into.on_commit() == pg::OnCommitAction::OncommitDrop,
+        }
+    }
+
+    /// FROM items, in the order of their tokens from `cursor` on.
+    pub(super) fn from_items(&self, nodes: &[pg::Node], cursor: &mut usize) -> Vec<FromItem> {
+        nodes.iter().filter_map(|node| self.from_item(node, cursor)).collect()
+    }
+
+    pub(super) fn from_item(&self, node: &pg::Node, cursor: &mut usize) -> Option<FromItem> {
+        Some(match node.node.as_ref()? {
+            Node::RangeVar(relation) => {
+                let relation = self.relation_ref(relation);
+                self.advance(cursor, relation.name.range());
+                FromItem::Relation(relation)
+            }
+            Node::RangeSubselect(subselect) => self.from_subquery(subselect, cursor),
+            Node::RangeFunction(function) => {
+                let calls = function.functions.iter().filter_map(|node| self.from_function(node)).collect();
+                self.from_calls(calls, function.alias.as_ref(), function.lateral, cursor)
+            }
+            Node::RangeTableSample(sample) => self.from_item(sample.relation.as_deref()?, cursor)?,
+            Node::RangeTableFunc(table) => {
+                let call = self.xml_table(table);
+                self.from_calls(vec![call], table.alias.as_ref(), table.lateral, cursor)
+            }
+            Node::JsonTable(table) => {
+                let call = self.json_table(table);
+                self.from_calls(vec![call], table.alias.as_ref(), table.lateral, cursor)
+            }
+            Node::JoinExpr(join) => self.join(join, cursor)?,
+            _ => return None,
+        })
+    }
+
+    fn advance(&self, cursor: &mut usize, range: TextRange) {
+        if !range.is_empty() {
+            *cursor = (*cursor).max(self.index_after(range));
+        }
+    }
+
+    fn from_subquery(&self, subselect: &pg::RangeSubselect, cursor: &mut usize) -> FromItem {
+        let span = self.next_subquery(*cursor);
+        *cursor = span.end + 1;
+        let empty = pg::SelectStmt::default();
+        let select = match subselect.subquery.as_deref().and_then(|node| node.node.as_ref()) {
+            Some(Node::SelectStmt(select)) => select,
+            _ => &empty,
+        };
+        FromItem::Subquery {
+            query: Box::new(self.query(select, span)),
+            alias: subselect.alias.as_ref().map(alias),
+            lateral: subselect.lateral,
+        }
+    }
+
+    /// What stands in the next brackets that hold a query. `((SELECT 1) UNION SELECT 2)` begins with the outer ones,
+    /// `((SELECT 1) x JOIN y ON ...)` with the inner ones.
+    fn next_subquery(&self, cursor: usize) -> Span {
+        let all = self.everything();
+        let starts = |index: usize| self.is_mark(index, b'(') && self.is_any(index + 1, QUERY_STARTS);
+        let Some(mut open) = (cursor..all.end).find(|index| starts(*index)) else { return all.from(cursor) };
+        while open > cursor && self.is_mark(open - 1, b'(') {
+            let after = self.next(open);
+            let continues = self.is_any(after, SET_OPERATORS) || self.is_any(after, QUERY_TAILS);
+            if !continues && self.partner(open - 1) != after {
+                break;
+            }
+            open -= 1;
+        }
+        self.inside(open)
+    }
+
+    fn from_calls(&self, calls: Vec<Expr>, name: Option<&pg::Alias>, lateral: bool, cursor: &mut usize) -> FromItem {
+        let range = super::expression::cover(&calls);
+        self.advance(cursor, range);
+        FromItem::Function { calls, alias: name.map(alias), lateral, range }
+    }
+
+    /// A list of the call and its column definitions.
+    fn from_function(&self, node: &pg::Node) -> Option<Expr> {
+        match &node.node {
+            Some(Node::List(list)) => list.items.first().map(|call| self.expression(call)),
+            _ => None,
+        }
+    }
+
+    fn join(&self, join: &pg::JoinExpr, cursor: &mut usize) -> Option<FromItem> {
+        let left = Box::new(self.from_item(join.larg.as_deref()?, cursor)?);
+        let right = Box::new(self.from_item(join.rarg.as_deref()?, cursor)?);
+        let on = self.optional(join.quals.as_deref());
+        if let Some(on) = &on {
+            self.advance(cursor, on.range);
+        }
+        let kind = match join.jointype() {
+            _ if join.is_natural => JoinKind::Natural,
+            pg::JoinType::JoinLeft => JoinKind::Left,
+            pg::JoinType::JoinRight => JoinKind::Right,
+            pg::JoinType::JoinFull => JoinKind::Full,
+            _ => JoinKind::Inner,
+        };
+        Some(FromItem::Join { kind, left, right, on, using: strings(&join.using_clause) })
+    }
+
+    fn xml_table(&self, table: &pg::RangeTableFunc) -> Expr {
+        let documents = [table.docexpr.as_deref(), table.rowexpr.as_deref()];
+        let mut operands: Vec<Expr> = documents.into_iter().flatten().map(|node| self.expression(node)).collect();
+        for column in &table.columns {
+            if let Some(Node::RangeTableFuncCol(column)) = &column.node {
+                let parts = [column.colexpr.as_deref(), column.coldefexpr.as_deref()];
+                operands.extend(parts.into_iter().flatten().map(|node| self.expression(node)));
+            }
+        }
+        self.other("XmlTable", operands, table.location)
+    }
+
+    fn json_table(&self, table: &pg::JsonTable) -> Expr {
+        let mut operands: Vec<Expr> =
+            table.context_item.as_deref().map(|item| self.json_value(item)).into_iter().collect();
+        operands.extend(self.expressions(&table.passing));
+        self.other("JsonTable", operands, table.location)
+    }
+
+    fn row_locking(&self, node: &pg::Node) -> Option<RowLocking> {
+        let Some(Node::LockingClause(clause)) = &node.node else { return None };
+        let strength = match clause.strength() {
+            pg::LockClauseStrength::LcsForkeyshare => RowLockStrength::KeyShare,
+            pg::LockClauseStrength::LcsForshare => RowLockStrength::Share,
+            pg::LockClauseStrength::LcsFornokeyupdate => RowLockStrength::NoKeyUpdate,
+            _ => RowLockStrength::Update,
+        };
+        let of = clause.locked_rels.iter().filter_map(|node| match &node.node {
+            Some(Node::RangeVar(relation)) => Some(self.relation(relation)),
+            _ => None,
+        });
+        Some(RowLocking {
+            strength,
+            of: of.collect(),
+            nowait: clause.wait_policy() == pg::LockWaitPolicy::LockWaitError,
+            skip_locked: clause.wait_policy() == pg::LockWaitPolicy::LockWaitSkip,
+        })
+    }
+}
+
+/// Plain DISTINCT is a list of one empty node.
+fn distinct(select: &pg::SelectStmt) -> bool {
+    !select.distinct_clause.is_empty()
+}
+
+pub(super) fn alias(alias: &pg::Alias) -> Alias {
+    Alias { name: alias.aliasname.as_str().into(), columns: strings(&alias.colnames) }
+}

@@ -1,0 +1,213 @@
+//! Functions, triggers and rules.
+
+use super::context::{Context, Span, string};
+use super::name::def_elem;
+use crate::ast::{
+    AlterFunction, Ast, CreateFunction, CreateRule, CreateTrigger, FunctionBody, FunctionParameter, ParameterMode,
+    Query, QueryBody, Select, Signature, Target, TriggerEvents, TriggerTiming,
+};
+use crate::lexer::TokenKind;
+use crate::source::TextRange;
+use pg::node::Node;
+use pgvet_parser::protobuf as pg;
+use smol_str::SmolStr;
+
+impl Context<'_> {
+    pub(super) fn create_function(&self, create: &pg::CreateFunctionStmt, span: Span) -> CreateFunction {
+        let word = self.find_word(span, &["FUNCTION", "PROCEDURE"]).unwrap_or(span.start);
+        let mut language: SmolStr = "sql".into();
+        let mut body = FunctionBody::Missing;
+        let mut options = Vec::new();
+        for element in create.options.iter().filter_map(def_elem) {
+            let arg = element.arg.as_deref();
+            match element.defname.as_str() {
+                "language" => language = arg.and_then(string).unwrap_or_default().to_ascii_lowercase().into(),
+                "as" => body = self.function_source(element),
+                _ => options.push(self.option(element)),
+            }
+        }
+        if let Some(sql_body) = create.sql_body.as_deref() {
+            body = FunctionBody::Atomic(self.atomic_body(sql_body, span));
+        }
+        CreateFunction {
+            name: self.object_name_of(&create.funcname, word + 1),
+            or_replace: create.replace,
+            procedure: create.is_procedure,
+            parameters: create.parameters.iter().filter_map(|node| self.parameter_def(node)).collect(),
+            returns: create.return_type.as_ref().map(|name| self.type_name(name)),
+            language,
+            body,
+            options,
+        }
+    }
+
+    fn function_source(&self, element: &pg::DefElem) -> FunctionBody {
+        match element.arg.as_deref().and_then(|node| node.node.as_ref()) {
+            Some(Node::List(list)) if list.items.len() > 1 => FunctionBody::Library,
+            Some(Node::List(list)) => {
+                list.items.first().and_then(string).map_or(FunctionBody::Missing, |text| self.body(element, text))
+            }
+            Some(Node::String(text)) => self.body(element, &text.sval),
+            _ => FunctionBody::Missing,
+        }
+    }
+
+    /// A body in quotes, behind AS or (in DO) at the element's location.
+    pub(super) fn body(&self, element: &pg::DefElem, text: &str) -> FunctionBody {
+        let range =
+            self.index(element.location).map_or(TextRange::default(), |start| self.unquoted(self.skip(start, &["AS"])));
+        FunctionBody::Source { text: text.into(), range }
+    }
+
+    /// What stands between the quotes of a string.
+    fn unquoted(&self, index: usize) -> TextRange {
+        let range = self.token_range(index);
+        let text = self.text(index);
+        let (open, close) = match self.kind(index) {
+            Some(TokenKind::DollarString) => {
+                let tag = text[1..].find('$').map_or(0, |at| at + 2);
+                (tag, tag)
+            }
+            Some(TokenKind::String) => (text.find('\'').map_or(0, |at| at + 1), 1),
+            _ => (0, 0),
+        };
+        TextRange::new(range.start + open as u32, (range.end - close as u32).max(range.start + open as u32))
+    }
+
+    /// `RETURN expression`, or the list of statements of BEGIN ATOMIC.
+    fn atomic_body(&self, body: &pg::Node, span: Span) -> Vec<Ast> {
+        match &body.node {
+            Some(Node::List(list)) => {
+                let statements: Vec<&pg::Node> = list.items.iter().flat_map(flattened).collect();
+                let start = self.find_word(span, &["ATOMIC"]).map_or(span.start, |at| at + 1);
+                self.statement_list(&statements, span.from(start))
+            }
+            Some(_) => {
+                let start = self.find_last(span, |at| self.is(at, "RETURN")).unwrap_or(span.start);
+                vec![self.statement(body, span.from(start))]
+            }
+            None => Vec::new(),
+        }
+    }
+
+    /// Statements with semicolons between them.
+    fn statement_list(&self, nodes: &[&pg::Node], span: Span) -> Vec<Ast> {
+        let parts: Vec<Span> = self.split(span, b';').into_iter().filter(|part| !part.is_empty()).collect();
+        let span_of = |at: usize| parts.get(at).copied().unwrap_or(span);
+        nodes.iter().enumerate().map(|(at, node)| self.statement(node, span_of(at))).collect()
+    }
+
+    /// RETURN of a function body, as the SELECT that it is.
+    pub(super) fn return_statement(&self, statement: &pg::ReturnStmt, span: Span) -> Ast {
+        let target = Target { value: self.operand(statement.returnval.as_deref()), alias: None };
+        let select = Select {
+            distinct: None,
+            targets: vec![target],
+            into: None,
+            from: Vec::new(),
+            filter: None,
+            group_by: Vec::new(),
+            having: None,
+            windows: Vec::new(),
+        };
+        Ast::Select(Query {
+            with: None,
+            body: QueryBody::Select(Box::new(select)),
+            order_by: Vec::new(),
+            limit: None,
+            offset: None,
+            locking: Vec::new(),
+            range: self.range(span),
+        })
+    }
+
+    fn parameter_def(&self, node: &pg::Node) -> Option<FunctionParameter> {
+        use pg::FunctionParameterMode as Mode;
+        let Some(Node::FunctionParameter(parameter)) = &node.node else { return None };
+        let start = self.index(parameter.location).unwrap_or(0);
+        let place = Span::new(start, (start + 3).min(self.everything().end));
+        Some(FunctionParameter {
+            name: super::context::written(&parameter.name).map(|name| self.name(place, &name)),
+            mode: match parameter.mode() {
+                Mode::FuncParamOut => ParameterMode::Out,
+                Mode::FuncParamInout => ParameterMode::InOut,
+                Mode::FuncParamVariadic => ParameterMode::Variadic,
+                Mode::FuncParamTable => ParameterMode::Table,
+                Mode::FuncParamIn | Mode::FuncParamDefault | Mode::Undefined => ParameterMode::In,
+            },
+            type_name: self.required_type(parameter.arg_type.as_ref()),
+            default: self.optional(parameter.defexpr.as_deref()),
+        })
+    }
+
+    pub(super) fn alter_function(&self, alter: &pg::AlterFunctionStmt, span: Span) -> Option<AlterFunction> {
+        Some(AlterFunction {
+            signature: self.signature(alter.func.as_ref()?, span.start + 2),
+            options: self.options(&alter.actions),
+        })
+    }
+
+    fn signature(&self, object: &pg::ObjectWithArgs, index: usize) -> Signature {
+        Signature { name: self.object_name_of(&object.objname, index), arguments: self.argument_types(object) }
+    }
+
+    pub(super) fn create_trigger(&self, create: &pg::CreateTrigStmt, span: Span) -> CreateTrigger {
+        let word = self.find_word(span, &["TRIGGER"]).unwrap_or(span.start);
+        let after_name = span.from(word + 2);
+        let of = self.find_word(after_name, &["OF"]).filter(|_| !create.columns.is_empty());
+        let function = self
+            .find_last(span, |at| self.is_any(at, &["FUNCTION", "PROCEDURE"]) && self.is(at.wrapping_sub(1), "EXECUTE"))
+            .unwrap_or(span.start);
+        CreateTrigger {
+            name: self.name_at(word + 1, &create.trigname),
+            table: self.required_relation(create.relation.as_ref()),
+            or_replace: create.replace,
+            constraint: create.isconstraint,
+            constraint_from: create.constrrel.as_ref().map(|relation| self.relation(relation)),
+            function: self.object_name_of(&create.funcname, function + 1),
+            timing: trigger_timing(create.timing),
+            for_each_row: create.row,
+            events: trigger_events(create.events),
+            columns: self.names(after_name.from(of.map_or(after_name.start, |of| of + 1)), &create.columns),
+            condition: self.optional(create.when_clause.as_deref()),
+            keyword: self.range(span.to(word + 1)),
+        }
+    }
+
+    pub(super) fn create_rule(&self, create: &pg::RuleStmt, span: Span) -> CreateRule {
+        let word = self.find_word(span, &["RULE"]).unwrap_or(span.start);
+        let start = self.find_word(span.from(word + 2), &["DO"]).map_or(span.start, |at| at + 1);
+        let start = self.skip_any(start, &["ALSO", "INSTEAD"]);
+        let body = span.from(start);
+        let wrapped = self.is_mark(start, b'(') && self.partner(start) + 1 == span.end;
+        let actions: Vec<&pg::Node> = create.actions.iter().collect();
+        CreateRule {
+            name: self.name_at(word + 1, &create.rulename),
+            table: self.required_relation(create.relation.as_ref()),
+            or_replace: create.replace,
+            condition: self.optional(create.where_clause.as_deref()),
+            actions: self.statement_list(&actions, if wrapped { self.inside(start) } else { body }),
+        }
+    }
+}
+
+/// The grammar wraps the statements of BEGIN ATOMIC in a list of one list.
+fn flattened(node: &pg::Node) -> Vec<&pg::Node> {
+    match &node.node {
+        Some(Node::List(list)) => list.items.iter().collect(),
+        _ => vec![node],
+    }
+}
+
+/// TRIGGER_TYPE_* of PostgreSQL 18 `src/include/catalog/pg_trigger.h`.
+fn trigger_timing(bits: i32) -> TriggerTiming {
+    match bits {
+        2 => TriggerTiming::Before,
+        64 => TriggerTiming::InsteadOf,
+        _ => TriggerTiming::After,
+    }
+}
+
+fn trigger_events(bits: i32) -> TriggerEvents {
+    TriggerEvents { insert: bits & 4 != 0, delete: bits & 8 != 0, update: bits & 16 != 0, truncate: bits & 32 != 0 }
+}

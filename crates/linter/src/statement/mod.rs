@@ -1,0 +1,138 @@
+//! Statements: pieces of a file that PostgreSQL would run one after the other.
+//!
+//! [`split`] cuts a text into [`Piece`]s without parsing; [`SplitResult::parse`] parses them. Neither ever fails: what
+//! PostgreSQL would refuse is a [`SyntaxError`] of its statement, and the next statement is still found.
+
+mod depth;
+mod parse;
+mod placeholder;
+mod plpgsql_block;
+mod psql;
+mod recover;
+mod split;
+mod start;
+
+#[cfg(test)]
+mod tests;
+
+pub use placeholder::{Placeholder, PlaceholderKind, fill_text};
+
+use crate::ast::Ast;
+use crate::lexer::Token;
+use crate::source::TextRange;
+
+/// Parsing needs a thread with a stack of this many bytes; statements that would need more are refused with
+/// PostgreSQL's own `stack depth limit exceeded`.
+pub const PARSE_STACK_BYTES: usize = 64 * 1024 * 1024;
+
+/// One statement of a file.
+#[derive(Debug, Clone)]
+pub struct Statement {
+    /// From the first to the last token, without comments before it and without the semicolon.
+    pub range: TextRange,
+    /// Its tokens; ranges are offsets in the file. A placeholder that was replaced for parsing is a word or a string
+    /// here, or absent where it was left out.
+    pub tokens: Vec<Token>,
+    /// Comments directly before it, inside it, and after it on the line where it ends.
+    pub comments: Vec<TextRange>,
+    pub parsed: Result<Ast, SyntaxError>,
+    /// What was replaced so that the statement could be parsed; empty when the text is SQL as it stands.
+    pub placeholders: Vec<Placeholder>,
+    /// Does a semicolon (or a psql command such as `\gset`) end it?
+    pub terminated: bool,
+}
+
+/// Why a statement could not be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SyntaxError {
+    /// PostgreSQL's message.
+    pub message: String,
+    pub range: TextRange,
+}
+
+/// A text cut into pieces.
+#[derive(Debug, Clone, Default)]
+pub struct SplitResult {
+    /// In the order of the text; together they hold every token but separating semicolons.
+    pub pieces: Vec<Piece>,
+    /// Every comment of the text outside of COPY data and psql commands, in order.
+    pub comments: Vec<TextRange>,
+    /// What is wrong with pieces that are not SQL.
+    pub problems: Vec<SyntaxError>,
+}
+
+/// A statement, or something between statements that PostgreSQL never sees.
+#[derive(Debug, Clone)]
+pub struct Piece {
+    pub kind: PieceKind,
+    pub range: TextRange,
+    /// Empty unless it is a statement.
+    pub tokens: Vec<Token>,
+    pub comments: Vec<TextRange>,
+    pub terminated: bool,
+    /// The setting in effect where it stands, as far as the file shows.
+    pub standard_conforming_strings: bool,
+    /// psql commands in the middle of the statement.
+    pub holes: Vec<TextRange>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PieceKind {
+    Sql,
+    /// A bare `begin ... end` that the program wraps in DO.
+    PlpgsqlBlock,
+    /// A backslash command of psql up to the end of its line, for example `\i file`.
+    MetaCommand,
+    /// The lines after `COPY ... FROM stdin;`, with the line `\.`.
+    CopyData,
+    /// A tag of a template engine that is no value: `{{ if ... }}`, `{% endif %}`.
+    TemplateTag,
+    /// MySQL's `DELIMITER //`.
+    Delimiter,
+}
+
+impl PieceKind {
+    pub fn is_statement(self) -> bool {
+        matches!(self, Self::Sql | Self::PlpgsqlBlock)
+    }
+}
+
+/// Splits `text` into statements; never fails, loses nothing. Offsets are `u32`: of a text of 4 GiB or more nothing is
+/// read, and that is its one problem.
+pub fn split(text: &str) -> SplitResult {
+    if u32::try_from(text.len()).is_err() {
+        let message = "file is larger than 4 GiB".to_owned();
+        let problems = vec![SyntaxError { message, range: TextRange::default() }];
+        return SplitResult { problems, ..SplitResult::default() };
+    }
+    split::Splitter::new(text).run()
+}
+
+/// Splits `text` and parses each statement. The thread must have a stack of [`PARSE_STACK_BYTES`].
+pub fn parse(text: &str) -> Vec<Statement> {
+    split(text).parse(text)
+}
+
+impl SplitResult {
+    /// Parses the statements of the `text` that this was split from.
+    pub fn parse(self, text: &str) -> Vec<Statement> {
+        let mut parser = parse::Parser::new(text);
+        let statements = self.pieces.into_iter().filter(|piece| piece.kind.is_statement());
+        statements.flat_map(|piece| parser.parse(piece)).collect()
+    }
+
+    /// The backslash commands of psql in order; later layers read `\i` and `\set`.
+    pub fn meta_commands(&self) -> impl Iterator<Item = TextRange> {
+        self.pieces.iter().filter(|piece| piece.kind == PieceKind::MetaCommand).map(|piece| piece.range)
+    }
+}
+
+impl Piece {
+    /// Its range, from the first to the last token.
+    fn token_range(tokens: &[Token]) -> TextRange {
+        match (tokens.first(), tokens.last()) {
+            (Some(first), Some(last)) => TextRange::new(first.range.start, last.range.end),
+            _ => TextRange::default(),
+        }
+    }
+}

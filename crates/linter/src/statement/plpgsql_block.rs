@@ -1,0 +1,100 @@
+//! Files that are one bare PL/pgSQL block, `begin ... end`, which the program that runs them wraps in DO.
+
+use crate::lexer::{Lexer, Token, TokenKind};
+
+/// Words after BEGIN that make it the start of a transaction.
+const TRANSACTION_WORDS: &[&str] = &["WORK", "TRANSACTION", "ISOLATION", "READ", "NOT", "DEFERRABLE"];
+
+/// The tokens of the block that begins with `first`, and `lexer` behind them; `None` when there is no block here.
+/// `lexer` stands after `first`. `exhausted` is set when the whole rest was read without finding an end.
+pub(super) fn read<'a>(
+    source: &str,
+    first: Token,
+    mut lexer: Lexer<'a>,
+    exhausted: &mut bool,
+) -> Option<(Vec<Token>, Lexer<'a>)> {
+    let mut tokens = vec![first];
+    if first.is_keyword(source, "DECLARE") {
+        read_declarations(source, &mut lexer, &mut tokens, exhausted)?;
+    }
+    let mut token = lexer.next()?;
+    let of_transaction = TRANSACTION_WORDS.iter().any(|word| token.is_keyword(source, word));
+    if of_transaction || !matches!(token.kind, TokenKind::Word | TokenKind::Placeholder | TokenKind::QuotedIdentifier) {
+        return None;
+    }
+    let mut nesting = Nesting { open: 1, closing: false };
+    while !nesting.closes(source, token) {
+        tokens.push(token);
+        match lexer.next() {
+            Some(next) => token = next,
+            None if nesting.closes_at_end() => return Some((tokens, lexer)),
+            None => {
+                *exhausted = true;
+                return None;
+            }
+        }
+    }
+    if token.kind == TokenKind::Word {
+        tokens.push(token);
+        match lexer.next() {
+            Some(next) => token = next,
+            None => return Some((tokens, lexer)),
+        }
+    }
+    lexer.seek(token.range.start as usize);
+    token.is_punctuation(b';').then_some((tokens, lexer))
+}
+
+/// Up to BEGIN. `DECLARE name CURSOR FOR ...;` is a statement of its own.
+fn read_declarations(source: &str, lexer: &mut Lexer<'_>, tokens: &mut Vec<Token>, exhausted: &mut bool) -> Option<()> {
+    let mut declarations = 0;
+    loop {
+        let Some(token) = lexer.next() else {
+            *exhausted = true;
+            return None;
+        };
+        if declarations == 0 && (token.is_keyword(source, "CURSOR") || token.is_keyword(source, "BEGIN")) {
+            return None;
+        }
+        declarations += u32::from(token.is_punctuation(b';'));
+        tokens.push(token);
+        if token.is_keyword(source, "BEGIN") {
+            return Some(());
+        }
+    }
+}
+
+struct Nesting {
+    open: u32,
+    /// Was the last token END, so that this one says of what?
+    closing: bool,
+}
+
+impl Nesting {
+    /// Reads one token; true when the token before it was the END of the block.
+    fn closes(&mut self, source: &str, token: Token) -> bool {
+        let is = |keyword: &str| token.is_keyword(source, keyword);
+        if std::mem::take(&mut self.closing) {
+            if is("IF") || is("LOOP") {
+                return false;
+            }
+            self.open -= 1;
+            if self.open == 0 {
+                return true;
+            }
+            if is("CASE") {
+                return false;
+            }
+        }
+        if is("BEGIN") || is("CASE") {
+            self.open += 1;
+        }
+        self.closing = is("END");
+        false
+    }
+
+    /// Was the last token of the text the END of the block?
+    fn closes_at_end(&self) -> bool {
+        self.closing && self.open == 1
+    }
+}

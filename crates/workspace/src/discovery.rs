@@ -1,0 +1,142 @@
+//! From the paths on the command line to the SQL files behind them.
+
+use crate::order;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why something that was asked for could not be checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    pub path: String,
+    /// What is wrong, as the end of the sentence "`path` ...".
+    pub message: String,
+    /// The next step, where there is one.
+    pub help: Option<String>,
+}
+
+impl Problem {
+    pub(crate) fn new(path: &Path, message: impl Into<String>, help: Option<&str>) -> Self {
+        Self { path: display(path), message: message.into(), help: help.map(str::to_owned) }
+    }
+
+    pub(crate) fn io(path: &Path, error: &io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::NotFound => Self::new(
+                path,
+                "does not exist",
+                Some("check the spelling; the path is relative to the current folder"),
+            ),
+            _ => Self::new(path, format!("cannot be read: {error}"), None),
+        }
+    }
+}
+
+/// Folders that hold no migrations of the project itself.
+const SKIPPED_FOLDERS: [&str; 2] = ["node_modules", "target"];
+
+/// Dialects that a file name may end in (`1_x.mysql.up.sql`) and that are not PostgreSQL's.
+const OTHER_DIALECTS: [&str; 6] = ["mysql", "mariadb", "sqlite", "sqlite3", "cockroach", "mssql"];
+
+/// The SQL files that `path` stands for: itself, or all below it in the order of its migration tool.
+pub(crate) fn files_at(path: &Path, problems: &mut Vec<Problem>) -> Vec<PathBuf> {
+    match fs::metadata(path) {
+        Ok(metadata) if metadata.is_dir() => {}
+        Ok(_) => return vec![path.to_owned()],
+        Err(error) => {
+            problems.push(Problem::io(path, &error));
+            return Vec::new();
+        }
+    }
+    let known = problems.len();
+    let mut files = Vec::new();
+    walk(path, &mut files, problems);
+    if files.is_empty() && problems.len() == known {
+        problems.push(Problem::new(path, "holds no SQL files", Some("name a folder or file with `.sql` migrations")));
+    }
+    order::sort(files)
+}
+
+fn walk(folder: &Path, files: &mut Vec<PathBuf>, problems: &mut Vec<Problem>) {
+    let entries = match fs::read_dir(folder).and_then(Iterator::collect::<io::Result<Vec<_>>>) {
+        Ok(entries) => entries,
+        Err(error) => return problems.push(Problem::io(folder, &error)),
+    };
+    for entry in entries {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if name.starts_with('.') {
+            continue;
+        }
+        // A symbolic link to a folder is not followed: it may lead back here.
+        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        let is_link_to_folder = !is_folder && entry.path().is_dir();
+        if is_folder && !SKIPPED_FOLDERS.contains(&&*name) {
+            walk(&entry.path(), files, problems);
+        } else if !is_folder && !is_link_to_folder && is_sql(&name) {
+            files.push(entry.path());
+        }
+    }
+}
+
+fn is_sql(name: &str) -> bool {
+    let Some(stem) = name.len().checked_sub(4).filter(|at| name.is_char_boundary(*at)).map(|at| name.split_at(at))
+    else {
+        return false;
+    };
+    stem.1.eq_ignore_ascii_case(".sql") && !stem.0.split('.').skip(1).any(|part| OTHER_DIALECTS.contains(&part))
+}
+
+/// A path as it is shown: the way the user named it, with slashes, and without `./` before it.
+pub(crate) fn display(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    let text = if std::path::MAIN_SEPARATOR == '\\' { text.replace('\\', "/") } else { text.into_owned() };
+    match text.strip_prefix("./") {
+        Some(rest) if !rest.is_empty() => rest.to_owned(),
+        _ => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_sql_for_postgresql_counts() {
+        for name in ["a.sql", "B.SQL", "1_x.up.sql", "1_x.postgres.up.sql"] {
+            assert!(is_sql(name), "{name}");
+        }
+        for name in ["a.sql.conf", "sql", "1_x.mysql.up.sql", "1_x.cockroach.autocommit.up.sql", "é.rs"] {
+            assert!(!is_sql(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn hidden_and_foreign_folders_are_skipped() {
+        let root = tempfile::tempdir().unwrap();
+        for folder in [".git", "node_modules", "target", "db"] {
+            fs::create_dir(root.path().join(folder)).unwrap();
+            fs::write(root.path().join(folder).join("1.sql"), "").unwrap();
+        }
+        let mut problems = Vec::new();
+        assert_eq!(files_at(root.path(), &mut problems), [root.path().join("db/1.sql")]);
+        assert_eq!(problems, []);
+    }
+
+    #[test]
+    fn a_folder_without_sql_and_a_missing_path_are_problems() {
+        let root = tempfile::tempdir().unwrap();
+        let mut problems = Vec::new();
+        assert!(files_at(root.path(), &mut problems).is_empty());
+        assert!(files_at(&root.path().join("no"), &mut problems).is_empty());
+        let messages: Vec<_> = problems.iter().map(|problem| problem.message.as_str()).collect();
+        assert_eq!(messages, ["holds no SQL files", "does not exist"]);
+    }
+
+    #[test]
+    fn paths_are_shown_as_they_were_named() {
+        assert_eq!(display(Path::new("./a/b.sql")), "a/b.sql");
+        assert_eq!(display(Path::new("/a/b.sql")), "/a/b.sql");
+        assert_eq!(display(Path::new(".")), ".");
+    }
+}

@@ -1,0 +1,211 @@
+//! Comments by which migration tools steer: directions in one file, and opt-outs from transactions.
+
+use super::{Layout, Section, Tool};
+use pgvet_linter::check::{Direction, TransactionMode};
+use pgvet_linter::source::TextRange;
+
+/// A line that begins a section of a file.
+struct Marker {
+    /// `None` for a section that is not for PostgreSQL.
+    direction: Option<Direction>,
+    transaction: TransactionMode,
+}
+
+/// Reads a comment; `None` if it begins no section.
+type ReadMarker = fn(&str) -> Option<Marker>;
+
+/// The sections of a file for tools that keep several in one.
+pub(super) fn sections(text: &str) -> Option<Layout> {
+    let (tool, marker) = multi_section_tool(text)?;
+    let mut sections: Vec<Section> = Vec::new();
+    let mut open: Option<(u32, Marker)> = None;
+    let mut close = |open: Option<(u32, Marker)>, end: u32| {
+        if let Some((start, Marker { direction: Some(direction), transaction })) = open {
+            sections.push(Section { range: Some(TextRange::new(start, end)), direction, transaction });
+        }
+    };
+    for (start, line) in lines(text) {
+        if let Some(marker) = comment(line).and_then(marker) {
+            close(open.replace((start + line.len() as u32, marker)), start);
+        }
+    }
+    close(open, text.len() as u32);
+    if tool == Tool::Goose && comments(text).any(|comment| is_words(comment, &["+goose", "NO", "TRANSACTION"])) {
+        for section in &mut sections {
+            section.transaction = TransactionMode::Autocommit;
+        }
+    }
+    Some(Layout { tool, sections })
+}
+
+/// Lines with the offsets of their starts; the line break belongs to the line.
+fn lines(text: &str) -> impl Iterator<Item = (u32, &str)> {
+    text.split_inclusive('\n').scan(0, |offset, line| {
+        let start = *offset;
+        *offset += line.len() as u32;
+        Some((start, line))
+    })
+}
+
+/// The text of a line that is nothing but a `--` comment.
+fn comment(line: &str) -> Option<&str> {
+    Some(line.trim_start_matches('\u{feff}').trim().strip_prefix("--")?.trim_start())
+}
+
+fn comments(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().filter_map(comment)
+}
+
+/// Does the comment begin with these words, in any case?
+fn is_words(comment: &str, words: &[&str]) -> bool {
+    let mut actual = comment.split_whitespace();
+    words.iter().all(|word| actual.next().is_some_and(|actual| actual.eq_ignore_ascii_case(word)))
+}
+
+fn multi_section_tool(text: &str) -> Option<(Tool, ReadMarker)> {
+    comments(text).find_map(|comment| {
+        let tool: (Tool, ReadMarker) = match comment {
+            _ if goose(comment).is_some() => (Tool::Goose, goose),
+            _ if sql_migrate(comment).is_some() => (Tool::SqlMigrate, sql_migrate),
+            _ if dbmate(comment).is_some() => (Tool::Dbmate, dbmate),
+            _ if node_pg_migrate(comment).is_some() => (Tool::NodePgMigrate, node_pg_migrate),
+            _ if is_words(comment, &["liquibase", "formatted", "sql"]) => (Tool::Liquibase, liquibase),
+            _ => return None,
+        };
+        Some(tool)
+    })
+}
+
+fn up_or_down(comment: &str, up: &[&str], down: &[&str]) -> Option<Direction> {
+    if is_words(comment, up) { Some(Direction::Up) } else { is_words(comment, down).then_some(Direction::Down) }
+}
+
+/// Source: goose, `internal/sqlparser/parser.go`.
+fn goose(comment: &str) -> Option<Marker> {
+    let direction = up_or_down(comment, &["+goose", "Up"], &["+goose", "Down"])?;
+    Some(Marker { direction: Some(direction), transaction: TransactionMode::Transaction })
+}
+
+/// Source: sql-migrate, `sqlparse/sqlparse.go`.
+fn sql_migrate(comment: &str) -> Option<Marker> {
+    let direction = up_or_down(comment, &["+migrate", "Up"], &["+migrate", "Down"])?;
+    let without = comment.split_whitespace().any(|word| word.eq_ignore_ascii_case("notransaction"));
+    let transaction = if without { TransactionMode::Autocommit } else { TransactionMode::Transaction };
+    Some(Marker { direction: Some(direction), transaction })
+}
+
+/// dbmate sends a section as one string. Source: dbmate, `pkg/dbmate/migration.go` and issue 126.
+fn dbmate(comment: &str) -> Option<Marker> {
+    let direction = up_or_down(comment, &["migrate:up"], &["migrate:down"])?;
+    let without = comment.split_whitespace().any(|word| word == "transaction:false");
+    let transaction = if without { TransactionMode::SingleString } else { TransactionMode::Transaction };
+    Some(Marker { direction: Some(direction), transaction })
+}
+
+/// Source: node-pg-migrate, `src/sqlMigration.ts`.
+fn node_pg_migrate(comment: &str) -> Option<Marker> {
+    let direction = up_or_down(comment, &["Up", "Migration"], &["Down", "Migration"])?;
+    Some(Marker { direction: Some(direction), transaction: TransactionMode::Transaction })
+}
+
+/// Source: Liquibase documentation, "Formatted SQL changelog". Rollbacks are comments there.
+fn liquibase(comment: &str) -> Option<Marker> {
+    let mut words = comment.split_whitespace();
+    words.next().filter(|word| word.eq_ignore_ascii_case("changeset"))?;
+    let mut direction = Some(Direction::Up);
+    let mut transaction = TransactionMode::Transaction;
+    for (name, value) in words.filter_map(|word| word.split_once(':')) {
+        if name.eq_ignore_ascii_case("runInTransaction") && value.eq_ignore_ascii_case("false") {
+            transaction = TransactionMode::Autocommit;
+        } else if name.eq_ignore_ascii_case("dbms") && !is_postgresql(value) {
+            direction = None;
+        }
+    }
+    Some(Marker { direction, transaction })
+}
+
+fn is_postgresql(dbms: &str) -> bool {
+    let mut names = dbms.trim_matches('"').split(',').map(str::trim);
+    names.any(|name| matches!(name, "postgresql" | "all") || (name.starts_with('!') && name != "!postgresql"))
+}
+
+/// The tool that a comment of a file with one section gives away.
+pub(super) fn tool(text: &str) -> Option<Tool> {
+    let header = header(text);
+    for comment in header.clone() {
+        if comment.starts_with("! ") || comment.starts_with("!\t") {
+            return Some(Tool::GraphileMigrate);
+        }
+        if comment.starts_with("atlas:txmode") {
+            return Some(Tool::Atlas);
+        }
+    }
+    if text.starts_with(SQLX_NO_TRANSACTION) {
+        return Some(Tool::Sqlx);
+    }
+    let sqitch = |comment: &str| {
+        let mut words = comment.split_whitespace();
+        matches!(words.next(), Some("Deploy" | "Revert" | "Verify")) && comment.ends_with(" pg")
+    };
+    header.clone().any(sqitch).then_some(Tool::Sqitch)
+}
+
+/// Source: sqlx, `sqlx-core/src/migrate/source.rs`: the text must start with it.
+pub(super) const SQLX_NO_TRANSACTION: &str = "-- no-transaction";
+
+/// The comments before the first statement.
+pub(super) fn header(text: &str) -> impl Iterator<Item = &str> + Clone {
+    text.lines().map(str::trim).take_while(|line| line.is_empty() || comment(line).is_some()).filter_map(comment)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(text: &str) -> (Tool, Vec<(&str, Direction, TransactionMode)>) {
+        let layout = sections(text).unwrap();
+        let part = |section: &Section| {
+            (text[section.range.unwrap().as_usize()].trim(), section.direction, section.transaction)
+        };
+        (layout.tool, layout.sections.iter().map(part).collect())
+    }
+
+    #[test]
+    fn up_and_down_in_one_file_are_two_sections() {
+        use Direction::{Down, Up};
+        use TransactionMode::{Autocommit, SingleString, Transaction};
+        for (text, tool, up, down) in [
+            ("-- +goose Up\na;\n-- +goose Down\nb;\n", Tool::Goose, Transaction, Transaction),
+            ("-- +goose NO TRANSACTION\n-- +goose up\na;\n--+goose Down\nb;", Tool::Goose, Autocommit, Autocommit),
+            ("-- +migrate Up notransaction\na;\n-- +migrate Down\nb;", Tool::SqlMigrate, Autocommit, Transaction),
+            ("-- migrate:up transaction:false\na;\n-- migrate:down\nb;", Tool::Dbmate, SingleString, Transaction),
+            ("-- Up Migration\na;\n-- Down Migration\r\nb;\r\n", Tool::NodePgMigrate, Transaction, Transaction),
+        ] {
+            assert_eq!(parts(text), (tool, vec![("a;", Up, up), ("b;", Down, down)]), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_changeset_is_a_section_unless_it_is_for_another_database() {
+        let text = "--liquibase formatted sql\n--changeset a:1\nx;\n--changeset a:2 dbms:mysql\ny;\n\
+                    --changeset a:3 runInTransaction:false\nz;\n--rollback drop z;\n";
+        let (tool, parts) = parts(text);
+        assert_eq!(tool, Tool::Liquibase);
+        assert_eq!(parts[0], ("x;", Direction::Up, TransactionMode::Transaction));
+        assert_eq!(parts[1].2, TransactionMode::Autocommit);
+        assert_eq!(parts.len(), 2);
+    }
+
+    #[test]
+    fn plain_files_have_no_sections() {
+        assert_eq!(sections("-- up\nSELECT 1;\nSELECT '-- +goose Up';"), None);
+    }
+
+    #[test]
+    fn header_comments_give_the_tool_away() {
+        assert_eq!(tool("-- Deploy app:users to pg\nBEGIN;"), Some(Tool::Sqitch));
+        assert_eq!(tool("--! Previous: -\n"), Some(Tool::GraphileMigrate));
+        assert_eq!(tool("-- no-transaction\nSELECT 1"), Some(Tool::Sqlx));
+        assert_eq!(tool("SELECT 1;\n-- atlas:txmode none\n"), None);
+    }
+}

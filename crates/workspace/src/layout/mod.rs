@@ -1,0 +1,184 @@
+//! What is known about the program that runs a file: which parts, in which direction, in which transaction.
+//!
+//! | Tool | Transaction | Without |
+//! |---|---|---|
+//! | Flyway | one per file | chosen by itself, `executeInTransaction=false` in `<file>.conf` |
+//! | Liquibase | one per changeset | `runInTransaction:false` |
+//! | Sqitch | none (psql) | |
+//! | goose | one per file | `-- +goose NO TRANSACTION`, then statement by statement |
+//! | sql-migrate | one per file | `-- +migrate Up notransaction`, then statement by statement |
+//! | dbmate | one per file | `transaction:false`, then one string |
+//! | golang-migrate | none, but one string | |
+//! | pop | one per file | `.autocommit.` in the name, then one string |
+//! | sqlx | one per file | `-- no-transaction` at the start, then one string |
+//! | refinery | one per file | |
+//! | Diesel | one per file | `run_in_transaction = false` in `metadata.toml`, then one string |
+//! | Prisma | none, but one string | |
+//! | Drizzle | one for all files | |
+//! | Atlas | one per file | `-- atlas:txmode none` |
+//! | Supabase | one pipeline per file | chosen by itself (CLI 2.109) |
+//! | node-pg-migrate | one for all files | |
+//! | graphile-migrate | one per file | `--! no-transaction`, then one string |
+//!
+//! Several statements in one string are one implicit transaction (PostgreSQL 18 documentation, 54.2.2.1).
+
+mod annotations;
+pub(crate) mod folder;
+mod transaction;
+
+use crate::order::FlywayName;
+use pgvet_linter::check::{Direction, TransactionMode};
+use pgvet_linter::source::TextRange;
+use std::path::Path;
+
+/// A program that runs migrations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tool {
+    /// None that is known: each file is taken to go through psql.
+    Plain,
+    Flyway,
+    Liquibase,
+    Sqitch,
+    Goose,
+    SqlMigrate,
+    Dbmate,
+    GolangMigrate,
+    Pop,
+    Sqlx,
+    Refinery,
+    Diesel,
+    Prisma,
+    Drizzle,
+    Atlas,
+    Supabase,
+    NodePgMigrate,
+    GraphileMigrate,
+}
+
+/// A part of a file that is run at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Section {
+    /// `None` for the whole file.
+    pub range: Option<TextRange>,
+    pub direction: Direction,
+    pub transaction: TransactionMode,
+}
+
+/// How a file is run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layout {
+    pub tool: Tool,
+    /// Empty when nothing of the file is for PostgreSQL.
+    pub sections: Vec<Section>,
+}
+
+/// Finds out how the file at `path` is run. Looks at its text, its name, and then its folder.
+pub(crate) fn detect(path: &Path, text: &str) -> Layout {
+    if let Some(layout) = annotations::sections(text) {
+        return layout;
+    }
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let tool = annotations::tool(text).or_else(|| tool_by_name(path, &name)).or_else(|| folder::tool(path));
+    let tool = tool.unwrap_or(Tool::Plain);
+    let transaction = transaction::mode(tool, path, text);
+    Layout { tool, sections: vec![Section { range: None, direction: direction(path, &name), transaction }] }
+}
+
+fn tool_by_name(path: &Path, name: &str) -> Option<Tool> {
+    if FlywayName::parse(name).is_some() {
+        return Some(folder::rust_runner(path).filter(|tool| *tool == Tool::Refinery).unwrap_or(Tool::Flyway));
+    }
+    match name {
+        "up.sql" | "down.sql" => return Some(Tool::Diesel),
+        "migration.sql" if path.with_file_name("snapshot.json").exists() => return Some(Tool::Drizzle),
+        "migration.sql" => return Some(Tool::Prisma),
+        _ => {}
+    }
+    let stem = name.strip_suffix(".up.sql").or_else(|| name.strip_suffix(".down.sql"))?;
+    if stem.split('.').skip(1).any(|part| matches!(part, "postgres" | "postgresql" | "autocommit")) {
+        return Some(Tool::Pop);
+    }
+    Some(folder::rust_runner(path).filter(|tool| *tool == Tool::Sqlx).unwrap_or(Tool::GolangMigrate))
+}
+
+/// Down by name: `x.down.sql`, `down.sql`, Flyway's `U1__x.sql`, Sqitch's `revert/` and `verify/`.
+fn direction(path: &Path, name: &str) -> Direction {
+    let undo = FlywayName::parse(name).is_some_and(|flyway| flyway.kind == 'U');
+    if undo || name == "down.sql" || name.ends_with(".down.sql") || folder::is_sqitch_aside(path) {
+        Direction::Down
+    } else {
+        Direction::Up
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn one(path: &str, text: &str) -> (Tool, Direction, TransactionMode) {
+        let layout = detect(Path::new(path), text);
+        let [section] = layout.sections[..] else { panic!("{layout:?}") };
+        (layout.tool, section.direction, section.transaction)
+    }
+
+    #[test]
+    fn names_tell_the_tool() {
+        use Direction::{Down, Up};
+        use TransactionMode::{Autocommit, SingleString, Transaction};
+        for (path, expected) in [
+            ("nowhere/1_a.up.sql", (Tool::GolangMigrate, Up, SingleString)),
+            ("nowhere/1_a.down.sql", (Tool::GolangMigrate, Down, SingleString)),
+            ("nowhere/1_a.postgres.up.sql", (Tool::Pop, Up, Transaction)),
+            ("nowhere/1_a.postgres.autocommit.up.sql", (Tool::Pop, Up, SingleString)),
+            ("nowhere/1_a/up.sql", (Tool::Diesel, Up, Transaction)),
+            ("nowhere/1_a/down.sql", (Tool::Diesel, Down, Transaction)),
+            ("nowhere/1_a/migration.sql", (Tool::Prisma, Up, SingleString)),
+            ("nowhere/V1__a.sql", (Tool::Flyway, Up, Transaction)),
+            ("nowhere/U1__a.sql", (Tool::Flyway, Down, Transaction)),
+            ("supabase/migrations/1_a.sql", (Tool::Supabase, Up, SingleString)),
+            ("nowhere/1_a.sql", (Tool::Plain, Up, Autocommit)),
+        ] {
+            assert_eq!(one(path, "SELECT 1;"), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn flyway_leaves_the_transaction_out_where_postgresql_refuses_it() {
+        let text = "SET lock_timeout = '1s';\ncreate unique index concurrently i on t (a);";
+        assert_eq!(one("V1__a.sql", text).2, TransactionMode::Autocommit);
+        assert_eq!(one("V1__a.sql", "-- CREATE INDEX CONCURRENTLY\nSELECT 1").2, TransactionMode::Transaction);
+    }
+
+    #[test]
+    fn files_beside_a_migration_tell_how_it_is_run() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |path: &str| root.path().join(path);
+        for (path, text) in [
+            ("diesel/1_a/metadata.toml", "run_in_transaction = false\n"),
+            ("flyway/V1__a.sql.conf", "executeInTransaction=false\n"),
+            ("atlas/atlas.sum", "h1:x\n"),
+            ("drizzle/meta/_journal.json", r#"{"entries":[{"idx":0,"tag":"0000_b"}]}"#),
+            ("rust/Cargo.toml", "[dependencies]\nsqlx = \"0.8\"\n"),
+            ("sqitch/sqitch.plan", "%project=x\n"),
+        ] {
+            fs::create_dir_all(at(path).parent().unwrap()).unwrap();
+            fs::write(at(path), text).unwrap();
+        }
+        use TransactionMode::{Autocommit, SingleString, Transaction};
+        for (path, text, tool, transaction) in [
+            ("diesel/1_a/up.sql", "", Tool::Diesel, SingleString),
+            ("flyway/V1__a.sql", "", Tool::Flyway, Autocommit),
+            ("atlas/1.sql", "", Tool::Atlas, Transaction),
+            ("atlas/1.sql", "-- atlas:txmode none\n\nSELECT 1;", Tool::Atlas, Autocommit),
+            ("drizzle/0000_b.sql", "", Tool::Drizzle, Transaction),
+            ("rust/migrations/1_a.sql", "", Tool::Sqlx, Transaction),
+            ("rust/migrations/1_a.sql", "-- no-transaction\nSELECT 1", Tool::Sqlx, SingleString),
+            ("sqitch/deploy/a.sql", "", Tool::Sqitch, Autocommit),
+        ] {
+            let layout = detect(&at(path), text);
+            assert_eq!((layout.tool, layout.sections[0].transaction), (tool, transaction), "{path}");
+        }
+        assert_eq!(detect(&at("sqitch/revert/a.sql"), "").sections[0].direction, Direction::Down);
+    }
+}

@@ -1,0 +1,104 @@
+//! The transaction that a tool opens around a file with one section.
+
+use super::Tool;
+use super::annotations::{SQLX_NO_TRANSACTION, header};
+use pgvet_linter::check::TransactionMode::{self, Autocommit, SingleString, Transaction};
+use pgvet_linter::lexer::{Token, tokenize};
+use pgvet_linter::source::TextRange;
+use std::fs;
+use std::path::Path;
+
+pub(super) fn mode(tool: Tool, path: &Path, text: &str) -> TransactionMode {
+    let unless = |without: bool, otherwise| if without { otherwise } else { Transaction };
+    match tool {
+        // psql -f.
+        Tool::Plain | Tool::Sqitch => Autocommit,
+        // Prisma, `schema-engine`: `raw_cmd`; golang-migrate, `database/postgres`: one Exec without arguments.
+        Tool::Prisma | Tool::GolangMigrate => SingleString,
+        Tool::Refinery | Tool::Drizzle | Tool::NodePgMigrate => Transaction,
+        Tool::Goose | Tool::SqlMigrate | Tool::Dbmate | Tool::Liquibase => Transaction,
+        // Flyway, `PostgreSQLParser.detectCanExecuteInTransaction`.
+        Tool::Flyway => unless(needs_no_transaction(text) || flyway_opt_out(path), Autocommit),
+        // Supabase CLI, `pkg/migration/file.go`: a pipeline with one Sync, except for such statements (issue 5139).
+        Tool::Supabase if needs_no_transaction(text) => Autocommit,
+        Tool::Supabase => SingleString,
+        // ory/x `popx`, `.autocommit.`.
+        Tool::Pop => unless(name_has_part(path, "autocommit"), SingleString),
+        // sqlx-postgres, `migrate.rs`: the text is executed as one string.
+        Tool::Sqlx => unless(text.starts_with(SQLX_NO_TRANSACTION), SingleString),
+        // diesel_migrations, `file_based_migrations.rs`: `batch_execute`.
+        Tool::Diesel => {
+            unless(setting_is_false(&path.with_file_name("metadata.toml"), "run_in_transaction"), SingleString)
+        }
+        Tool::Atlas => unless(header(text).any(|comment| comment.trim_end() == "atlas:txmode none"), Autocommit),
+        Tool::GraphileMigrate => {
+            unless(header(text).any(|comment| comment.trim_end() == "! no-transaction"), SingleString)
+        }
+    }
+}
+
+fn name_has_part(path: &Path, part: &str) -> bool {
+    path.file_name().is_some_and(|name| name.to_string_lossy().split('.').any(|actual| actual == part))
+}
+
+fn flyway_opt_out(path: &Path) -> bool {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".conf");
+    setting_is_false(&path.with_file_name(name), "executeInTransaction")
+}
+
+/// Does the file hold the line `name = false`?
+fn setting_is_false(path: &Path, name: &str) -> bool {
+    let Ok(text) = fs::read_to_string(path) else { return false };
+    let is_false = |line: &str| line.split_once('=').is_some_and(|(key, value)| key.trim() == name && is_no(value));
+    text.lines().any(is_false)
+}
+
+fn is_no(value: &str) -> bool {
+    value.split('#').next().unwrap_or_default().trim() == "false"
+}
+
+/// Does the text hold a statement that PostgreSQL refuses in a transaction block, as Flyway and Supabase recognise it?
+fn needs_no_transaction(text: &str) -> bool {
+    let tokens = tokenize(text, TextRange::new(0, text.len() as u32));
+    tokens.split(|token| token.is_punctuation(b';')).any(|statement| refuses_transaction(text, statement))
+}
+
+fn refuses_transaction(text: &str, statement: &[Token]) -> bool {
+    let mut words = statement.iter().map(|token| token.text(text).to_ascii_uppercase());
+    let mut next = || words.next().unwrap_or_default();
+    let (first, second) = (next(), next());
+    match (first.as_str(), second.as_str()) {
+        ("CREATE" | "DROP", "DATABASE" | "TABLESPACE" | "SUBSCRIPTION") | ("ALTER", "SYSTEM") | ("DISCARD", "ALL") => {
+            true
+        }
+        ("CREATE" | "DROP", "INDEX") => next() == "CONCURRENTLY",
+        ("CREATE", "UNIQUE") => next() == "INDEX" && next() == "CONCURRENTLY",
+        ("VACUUM", _) => true,
+        ("REINDEX", "SCHEMA" | "DATABASE" | "SYSTEM") => true,
+        ("REINDEX", _) => words.take(4).any(|word| word == "CONCURRENTLY"),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statements_that_refuse_a_transaction_are_recognised() {
+        for sql in [
+            "create index concurrently i on t (a)",
+            "SELECT 1; DROP INDEX CONCURRENTLY i;",
+            "CREATE UNIQUE INDEX CONCURRENTLY i ON t (a)",
+            "VACUUM (ANALYZE) t",
+            "REINDEX INDEX CONCURRENTLY i",
+            "ALTER SYSTEM SET x = 1",
+        ] {
+            assert!(needs_no_transaction(sql), "{sql}");
+        }
+        for sql in ["CREATE INDEX i ON t (a)", "SELECT 'VACUUM'", "/* ; VACUUM */ SELECT 1", "REINDEX TABLE t"] {
+            assert!(!needs_no_transaction(sql), "{sql}");
+        }
+    }
+}

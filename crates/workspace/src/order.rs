@@ -1,0 +1,191 @@
+//! The order in which migration tools run files.
+
+use crate::layout::folder;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// A number of any length, such that comparing compares numbers.
+type Number = (usize, String);
+
+/// What files are sorted by, most significant first.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    /// The folder whose files are run as one sequence.
+    sequence: PathBuf,
+    class: Class,
+    version: Vec<Number>,
+    /// An undo migration comes after what it undoes.
+    undo: bool,
+    name: String,
+    path: PathBuf,
+}
+
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Class {
+    Versioned,
+    Unversioned,
+    /// Flyway runs `R__` files after all others, by description.
+    Repeatable,
+}
+
+/// Sorts the files below one folder.
+pub(crate) fn sort(mut files: Vec<PathBuf>) -> Vec<PathBuf> {
+    let mut orders = BTreeMap::new();
+    files.sort_by_cached_key(|path| {
+        let parent = path.parent().unwrap_or(Path::new(""));
+        let order = orders.entry(parent.to_owned()).or_insert_with(|| folder::explicit_order(parent));
+        key(path, order.as_deref())
+    });
+    files
+}
+
+fn key(path: &Path, explicit: Option<&[String]>) -> Key {
+    let parent = path.parent().unwrap_or(Path::new(""));
+    let file_name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let stem = file_name.strip_suffix(".sql").unwrap_or(&file_name);
+    let plain = |sequence: &Path, class, version, name: &str| Key {
+        sequence: sequence.to_owned(),
+        class,
+        version,
+        undo: false,
+        name: name.to_owned(),
+        path: path.to_owned(),
+    };
+    if let Some(order) = explicit {
+        return match order.iter().position(|name| name == stem) {
+            Some(at) => plain(parent, Class::Versioned, vec![number(&at.to_string())], ""),
+            None => plain(parent, Class::Unversioned, Vec::new(), stem),
+        };
+    }
+    if let Some(flyway) = FlywayName::parse(&file_name) {
+        let class = if flyway.kind == 'R' { Class::Repeatable } else { Class::Versioned };
+        let version = trim_zeros(flyway.version.split(['.', '_']).map(number).collect());
+        let mut key = plain(&flyway_location(parent), class, version, flyway.description);
+        key.undo = flyway.kind == 'U';
+        return key;
+    }
+    // Diesel, Prisma and others: the folder is the migration.
+    let folder_is_migration = matches!(file_name.as_str(), "up.sql" | "down.sql" | "migration.sql");
+    let (sequence, name) = match (folder_is_migration, parent.file_name()) {
+        (true, Some(folder)) => (parent.parent().unwrap_or(parent), folder.to_string_lossy().into_owned()),
+        _ => (parent, file_name.clone()),
+    };
+    match leading_version(&name) {
+        Some((version, rest)) => plain(sequence, Class::Versioned, version, rest),
+        None => plain(sequence, Class::Unversioned, Vec::new(), &name),
+    }
+}
+
+/// `1`, `0001`, `20240131120000` or `1.10.2` at the start of a name, perhaps after a `v`.
+fn leading_version(name: &str) -> Option<(Vec<Number>, &str)> {
+    let digits = name.strip_prefix(['v', 'V']).unwrap_or(name);
+    let mut parts = Vec::new();
+    let mut rest = digits;
+    loop {
+        let length = rest.bytes().take_while(u8::is_ascii_digit).count();
+        if length == 0 {
+            break;
+        }
+        parts.push(number(&rest[..length]));
+        rest = &rest[length..];
+        match rest.strip_prefix('.') {
+            Some(next) if next.starts_with(|first: char| first.is_ascii_digit()) => rest = next,
+            _ => break,
+        }
+    }
+    (!parts.is_empty()).then_some((parts, rest))
+}
+
+fn number(digits: &str) -> Number {
+    let digits = digits.trim_start_matches('0');
+    (digits.len(), digits.to_owned())
+}
+
+/// Version 1.0 is version 1.
+fn trim_zeros(mut version: Vec<Number>) -> Vec<Number> {
+    while version.len() > 1 && version.last().is_some_and(|last| last.0 == 0) {
+        version.pop();
+    }
+    version
+}
+
+/// Flyway looks for migrations in all folders below its location, usually `db/migration`.
+fn flyway_location(parent: &Path) -> PathBuf {
+    let is_location =
+        |folder: &&Path| folder.file_name().is_some_and(|name| name == "migration" || name == "migrations");
+    parent.ancestors().find(is_location).unwrap_or(parent).to_owned()
+}
+
+/// A file name by Flyway's convention: `V1_2__Add_users.sql`.
+pub(crate) struct FlywayName<'a> {
+    /// `V`, `U`, `B` or `R`.
+    pub(crate) kind: char,
+    /// Empty for `R`.
+    version: &'a str,
+    description: &'a str,
+}
+
+impl<'a> FlywayName<'a> {
+    pub(crate) fn parse(file_name: &'a str) -> Option<Self> {
+        let stem = file_name.strip_suffix(".sql")?;
+        let kind = stem.chars().next().filter(|kind| matches!(kind, 'V' | 'U' | 'B' | 'R'))?;
+        let (version, description) = stem[1..].split_once("__")?;
+        let well_formed = match kind {
+            'R' => version.is_empty(),
+            _ => {
+                version.starts_with(|first: char| first.is_ascii_digit())
+                    && version.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'_'))
+            }
+        };
+        well_formed.then_some(Self { kind, version, description })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sorted(names: &[&str]) -> Vec<String> {
+        let files = names.iter().map(PathBuf::from).collect();
+        sort(files).into_iter().map(|path| path.display().to_string()).collect()
+    }
+
+    #[test]
+    fn numbers_are_compared_as_numbers() {
+        assert_eq!(sorted(&["10_c.sql", "2_b.sql", "1_a.sql"]), ["1_a.sql", "2_b.sql", "10_c.sql"]);
+        assert_eq!(sorted(&["v1.10.sql", "v1.9.sql", "seed.sql"]), ["v1.9.sql", "v1.10.sql", "seed.sql"]);
+        assert_eq!(
+            sorted(&["20240201000000_b.sql", "20231201000000_a.sql"]),
+            ["20231201000000_a.sql", "20240201000000_b.sql"]
+        );
+    }
+
+    #[test]
+    fn flyway_compares_parts_and_runs_repeatable_files_last() {
+        assert_eq!(
+            sorted(&["m/R__view.sql", "m/V1.10__c.sql", "m/V1.9__b.sql", "m/U1.9__b.sql", "m/V1_0__a.sql"]),
+            ["m/V1_0__a.sql", "m/V1.9__b.sql", "m/U1.9__b.sql", "m/V1.10__c.sql", "m/R__view.sql"]
+        );
+    }
+
+    #[test]
+    fn flyway_orders_across_folders_of_one_location() {
+        assert_eq!(
+            sorted(&["db/migration/2/V2__b.sql", "db/migration/1/V3__c.sql", "db/migration/V1__a.sql"]),
+            ["db/migration/V1__a.sql", "db/migration/2/V2__b.sql", "db/migration/1/V3__c.sql"]
+        );
+    }
+
+    #[test]
+    fn the_folder_of_a_migration_gives_its_place() {
+        assert_eq!(
+            sorted(&["m/10_b/migration.sql", "m/9_a/migration.sql"]),
+            ["m/9_a/migration.sql", "m/10_b/migration.sql"]
+        );
+    }
+
+    #[test]
+    fn each_folder_is_a_sequence_of_its_own() {
+        assert_eq!(sorted(&["b/1.sql", "a/2.sql", "a/1.sql"]), ["a/1.sql", "a/2.sql", "b/1.sql"]);
+    }
+}

@@ -1,0 +1,286 @@
+//! The files of a run, read, split into statements and in the order in which they are replayed.
+
+use crate::STACK_SIZE;
+use crate::discovery::{Problem, files_at};
+use crate::layout::{self, Layout};
+use crate::read::{self, EncodingError};
+use pgvet_linter::check::{self, Migration, ParsedFile};
+use pgvet_linter::diagnostic::{Diagnostic, Severity};
+use pgvet_linter::effect::Evidence;
+use pgvet_linter::settings::Settings;
+use pgvet_linter::source::{LineIndex, TextRange};
+use rayon::prelude::*;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// What to load.
+#[derive(Debug, Clone, Default)]
+pub struct Request {
+    /// Files and folders whose findings are reported; `-` is standard input.
+    pub paths: Vec<PathBuf>,
+    /// Files and folders that are replayed first.
+    pub history: Vec<PathBuf>,
+    /// A dump of the schema that was there before all of them.
+    pub schema: Option<PathBuf>,
+    /// The name that standard input goes by; its layout is detected from it.
+    pub stdin_name: Option<String>,
+}
+
+/// Why a file is part of the run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    Baseline,
+    History,
+    Reported,
+}
+
+/// One file of a run.
+#[derive(Debug)]
+pub struct ProjectFile {
+    pub parsed: ParsedFile,
+    pub layout: Layout,
+    pub role: Role,
+    pub encoding: Option<EncodingError>,
+}
+
+/// The files of a run in the order in which they are replayed.
+#[derive(Debug, Default)]
+pub struct Project {
+    pub files: Vec<ProjectFile>,
+    /// What could not be loaded.
+    pub problems: Vec<Problem>,
+}
+
+/// A file that is to be read.
+struct Source {
+    /// `None` for standard input.
+    path: Option<PathBuf>,
+    role: Role,
+}
+
+/// Below so many files, threads cost more than they save.
+const PARALLEL_FROM: usize = 8;
+
+impl Project {
+    /// Reads and parses everything that the request names. Calls `progress` with the number of files done and of all.
+    pub fn load(request: &Request, progress: &(dyn Fn(usize, usize) + Sync)) -> Self {
+        let mut problems = Vec::new();
+        let sources = sources(request, &mut problems);
+        let stdin_name = request.stdin_name.as_deref().unwrap_or("<stdin>");
+        let done = AtomicUsize::new(0);
+        let load = |source: &Source| {
+            let file = load_file(source, stdin_name);
+            progress(done.fetch_add(1, Ordering::Relaxed) + 1, sources.len());
+            file
+        };
+        let pool = (sources.len() >= PARALLEL_FROM)
+            .then(|| rayon::ThreadPoolBuilder::new().stack_size(STACK_SIZE).build().ok())
+            .flatten();
+        let loaded: Vec<_> = match pool {
+            Some(pool) => pool.install(|| sources.par_iter().map(load).collect()),
+            None => sources.iter().map(load).collect(),
+        };
+        let mut files = Vec::with_capacity(loaded.len());
+        for file in loaded {
+            match file {
+                Ok(file) => files.push(file),
+                Err(problem) => problems.push(problem),
+            }
+        }
+        Self { files, problems }
+    }
+
+    /// What the engine is given: each section of each file.
+    pub fn migrations(&self) -> Vec<Migration<'_>> {
+        self.files.iter().flat_map(ProjectFile::migrations).collect()
+    }
+
+    /// How many files are reported on.
+    pub fn reported_files(&self) -> usize {
+        self.files.iter().filter(|file| file.role == Role::Reported).count()
+    }
+
+    /// Findings about the files themselves. [`Diagnostic::file`] is an index into [`Project::migrations`].
+    pub fn encoding_diagnostics(&self, settings: &Settings) -> Vec<Diagnostic> {
+        let mut diagnostics = Vec::new();
+        let mut index = 0;
+        for file in &self.files {
+            let sections = file.layout.sections.len();
+            if let Some(error) = file.encoding.filter(|_| file.role == Role::Reported && sections > 0) {
+                diagnostics.push(encoding_diagnostic(index, error, settings));
+            }
+            index += sections as u32;
+        }
+        diagnostics
+    }
+}
+
+impl ProjectFile {
+    fn migrations(&self) -> impl Iterator<Item = Migration<'_>> {
+        self.layout.sections.iter().map(|section| Migration {
+            file: &self.parsed,
+            section: section.range,
+            direction: section.direction,
+            transaction: section.transaction,
+            report: self.role == Role::Reported,
+            baseline: self.role == Role::Baseline,
+        })
+    }
+}
+
+fn sources(request: &Request, problems: &mut Vec<Problem>) -> Vec<Source> {
+    let mut reported = Vec::new();
+    let mut seen = BTreeSet::new();
+    for path in &request.paths {
+        if path == Path::new("-") {
+            reported.push(Source { path: None, role: Role::Reported });
+            continue;
+        }
+        let files = files_at(path, problems).into_iter().filter(|file| seen.insert(file.clone()));
+        reported.extend(files.map(|file| Source { path: Some(file), role: Role::Reported }));
+    }
+    let mut all: Vec<Source> =
+        request.schema.iter().map(|path| Source { path: Some(path.clone()), role: Role::Baseline }).collect();
+    all.extend(history(request, &reported, problems));
+    all.extend(reported);
+    all
+}
+
+/// The files of the history. A folder that holds reported files too is history only up to the first of them.
+fn history(request: &Request, reported: &[Source], problems: &mut Vec<Problem>) -> Vec<Source> {
+    if request.history.is_empty() {
+        return Vec::new();
+    }
+    let identity = |path: &Path| fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let mut seen: BTreeSet<PathBuf> = BTreeSet::new();
+    let reported: BTreeSet<PathBuf> =
+        reported.iter().filter_map(|source| source.path.as_deref()).map(identity).collect();
+    let mut files = Vec::new();
+    for path in &request.history {
+        let before = files_at(path, problems).into_iter().take_while(|file| !reported.contains(&identity(file)));
+        let new = before.filter(|file| seen.insert(identity(file)));
+        files.extend(new.map(|file| Source { path: Some(file), role: Role::History }));
+    }
+    files
+}
+
+fn load_file(source: &Source, stdin_name: &str) -> Result<ProjectFile, Problem> {
+    let (path, (text, encoding)) = match &source.path {
+        Some(path) => (path.as_path(), read::read(path)?),
+        None => (Path::new(stdin_name), read::read_stdin(stdin_name)?),
+    };
+    let layout = layout::detect(path, &text.text);
+    let binary = encoding.is_some_and(|error| error.binary);
+    let parsed = if binary {
+        ParsedFile { lines: LineIndex::new(&text.text), statements: Vec::new(), source: text }
+    } else {
+        check::parse_file(text)
+    };
+    Ok(ProjectFile { parsed, layout, role: source.role, encoding })
+}
+
+fn encoding_diagnostic(file: u32, error: EncodingError, settings: &Settings) -> Diagnostic {
+    let at = error.range.start;
+    let (message, help, range) = if error.binary {
+        let help = "save it as UTF-8 if it is UTF-16 text; rename it if it is no SQL at all";
+        (format!("byte {at} is NUL, so this file is no SQL text and nothing of it was checked"), help, TextRange::at(0))
+    } else {
+        let help = "save the file as UTF-8; the bytes were read as `?`, and the rest was checked";
+        (format!("byte {at} is not UTF-8, the encoding in which migrations are read"), help, error.range)
+    };
+    Diagnostic {
+        rule: "unsupported-encoding",
+        severity: Severity::Error,
+        message,
+        help: Some(help.to_owned()),
+        file,
+        range,
+        statement: range,
+        labels: Vec::new(),
+        relations: Vec::new(),
+        pg_versions: settings.versions.iter().collect(),
+        fixes: Vec::new(),
+        evidence: Evidence::Predicted,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pgvet_linter::check::Direction;
+
+    fn folder(files: &[(&str, &[u8])]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        for (name, bytes) in files {
+            fs::write(root.path().join(name), bytes).unwrap();
+        }
+        root
+    }
+
+    fn load(request: &Request) -> Project {
+        Project::load(request, &|_, _| {})
+    }
+
+    fn names(project: &Project) -> Vec<(String, Role)> {
+        let name = |file: &ProjectFile| file.parsed.source.path.rsplit('/').next().unwrap().to_owned();
+        project.files.iter().map(|file| (name(file), file.role)).collect()
+    }
+
+    #[test]
+    fn named_files_keep_their_order_and_count_once() {
+        let root = folder(&[("1.sql", b""), ("2.sql", b"")]);
+        let at = |name: &str| root.path().join(name);
+        let project = load(&Request { paths: vec![at("2.sql"), at("1.sql"), at("2.sql")], ..Request::default() });
+        assert_eq!(names(&project), [("2.sql".to_owned(), Role::Reported), ("1.sql".to_owned(), Role::Reported)]);
+    }
+
+    #[test]
+    fn history_stops_before_what_is_reported() {
+        let root = folder(&[("1.sql", b""), ("2.sql", b""), ("3.sql", b""), ("dump.txt", b"")]);
+        let at = |name: &str| root.path().join(name);
+        let project = load(&Request {
+            paths: vec![at("2.sql")],
+            history: vec![root.path().to_owned()],
+            schema: Some(at("dump.txt")),
+            ..Request::default()
+        });
+        let expected = [("dump.txt", Role::Baseline), ("1.sql", Role::History), ("2.sql", Role::Reported)];
+        assert_eq!(names(&project), expected.map(|(name, role)| (name.to_owned(), role)));
+        let migrations = project.migrations();
+        assert_eq!(migrations.iter().map(|migration| migration.report).collect::<Vec<_>>(), [false, false, true]);
+    }
+
+    #[test]
+    fn one_bad_file_does_not_stop_the_others() {
+        let root = folder(&[("1.sql", b"SELECT 1;"), ("2.sql", b"-- \xff\n"), ("3.sql", b"\0")]);
+        let mut paths = vec![root.path().to_owned()];
+        paths.push(root.path().join("missing.sql"));
+        let project = load(&Request { paths, ..Request::default() });
+        assert_eq!(project.problems.len(), 1);
+        assert_eq!(project.reported_files(), 3);
+        let diagnostics = project.encoding_diagnostics(&Settings::default());
+        assert_eq!(diagnostics.iter().map(|diagnostic| diagnostic.file).collect::<Vec<_>>(), [1, 2]);
+        assert!(diagnostics[0].message.starts_with("byte 3 is not UTF-8"), "{}", diagnostics[0].message);
+    }
+
+    #[test]
+    fn sections_become_migrations_in_both_directions() {
+        let root = folder(&[("1.sql", b"-- +goose Up\nSELECT 1;\n-- +goose Down\nSELECT 2;\n")]);
+        let project = load(&Request { paths: vec![root.path().to_owned()], ..Request::default() });
+        let directions: Vec<_> = project.migrations().iter().map(|migration| migration.direction).collect();
+        assert_eq!(directions, [Direction::Up, Direction::Down]);
+    }
+
+    #[test]
+    fn many_files_are_read_in_parallel_in_order() {
+        let files: Vec<(String, Vec<u8>)> =
+            (1..=40).map(|n| (format!("{n}_x.sql"), format!("SELECT {n};").into())).collect();
+        let borrowed: Vec<(&str, &[u8])> = files.iter().map(|(name, text)| (name.as_str(), text.as_slice())).collect();
+        let root = folder(&borrowed);
+        let project = load(&Request { paths: vec![root.path().to_owned()], ..Request::default() });
+        let expected: Vec<_> = files.iter().map(|(name, _)| (name.clone(), Role::Reported)).collect();
+        assert_eq!(names(&project), expected);
+    }
+}

@@ -1,0 +1,82 @@
+//! Reading one file into text whose offsets are those of the file.
+
+use crate::discovery::{Problem, display};
+use pgvet_linter::source::{SourceFile, TextRange};
+use std::fs;
+use std::io::{self, Read};
+use std::path::Path;
+
+/// Bytes of a file that are no UTF-8. The rest of the file is still read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EncodingError {
+    /// The first bytes that are wrong.
+    pub range: TextRange,
+    /// It holds NUL bytes, as UTF-16 and binary files do: nothing of it can be checked.
+    pub binary: bool,
+}
+
+pub(crate) fn read(path: &Path) -> Result<(SourceFile, Option<EncodingError>), Problem> {
+    let size = fs::metadata(path).map_err(|error| Problem::io(path, &error))?.len();
+    if size >= u64::from(u32::MAX) {
+        return Err(Problem::new(path, "is larger than 4 GB", Some("split it; no migration should be that large")));
+    }
+    let bytes = fs::read(path).map_err(|error| Problem::io(path, &error))?;
+    Ok(decode(display(path), bytes))
+}
+
+pub(crate) fn read_stdin(name: &str) -> Result<(SourceFile, Option<EncodingError>), Problem> {
+    let mut bytes = Vec::new();
+    let limit = u64::from(u32::MAX);
+    io::stdin().lock().take(limit).read_to_end(&mut bytes).map_err(|error| Problem::io(Path::new(name), &error))?;
+    if bytes.len() as u64 == limit {
+        return Err(Problem::new(Path::new(name), "is larger than 4 GB", None));
+    }
+    Ok(decode(name.to_owned(), bytes))
+}
+
+/// Each byte that is no UTF-8 becomes one `?`, so that everything after it keeps its place.
+fn decode(path: String, bytes: Vec<u8>) -> (SourceFile, Option<EncodingError>) {
+    if let Some(at) = bytes.iter().position(|byte| *byte == 0) {
+        let range = TextRange::at(at as u32);
+        return (SourceFile { path, text: String::new() }, Some(EncodingError { range, binary: true }));
+    }
+    let error = match String::from_utf8(bytes) {
+        Ok(text) => return (SourceFile { path, text }, None),
+        Err(error) => error,
+    };
+    let mut text = String::with_capacity(error.as_bytes().len());
+    let mut first = None;
+    for chunk in error.as_bytes().utf8_chunks() {
+        text.push_str(chunk.valid());
+        let start = text.len() as u32;
+        text.extend(chunk.invalid().iter().map(|_| '?'));
+        if !chunk.invalid().is_empty() {
+            first.get_or_insert(TextRange::new(start, text.len() as u32));
+        }
+    }
+    let encoding = first.map(|range| EncodingError { range, binary: false });
+    (SourceFile { path, text }, encoding)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_byte_keeps_the_offsets_of_the_rest() {
+        let (source, error) = decode("a.sql".to_owned(), b"-- caf\xe9\nSELECT 1".to_vec());
+        assert_eq!(source.text, "-- caf?\nSELECT 1");
+        assert_eq!(error, Some(EncodingError { range: TextRange::new(6, 7), binary: false }));
+    }
+
+    #[test]
+    fn nul_bytes_make_a_file_binary() {
+        let (source, error) = decode("a.sql".to_owned(), b"S\0E\0L\0".to_vec());
+        assert_eq!((source.text.as_str(), error.unwrap().binary), ("", true));
+    }
+
+    #[test]
+    fn valid_text_is_taken_as_it_is() {
+        assert_eq!(decode("a.sql".to_owned(), "-- é".into()).1, None);
+    }
+}
