@@ -253,7 +253,7 @@ impl Executor<'_> {
         Ok(())
     }
 
-    fn targets(&mut self, targets: &[Target], env: &Env<'_>) -> Run {
+    fn output(&mut self, targets: &[Target], env: &Env<'_>) -> Run {
         self.expressions(targets.iter().map(|target| &target.value), env)
     }
 

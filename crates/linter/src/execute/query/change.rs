@@ -23,7 +23,7 @@ impl Executor<'_> {
             self.query(query, &env)?;
             unbounded = self.reads_whole_table(query, &env);
         }
-        self.targets(&insert.returning, &env)?;
+        self.output(&insert.returning, &env)?;
         let mut updated: Option<Vec<SmolStr>> = None;
         if let Some(conflict) = &insert.on_conflict {
             if let Some(ConflictTarget::Inference { elements, predicate }) = &conflict.target {
@@ -54,7 +54,7 @@ impl Executor<'_> {
         }
         let values = update.assignments.iter().map(|assignment| &assignment.value);
         self.expressions(values.chain(&update.filter), &env)?;
-        self.targets(&update.returning, &env)?;
+        self.output(&update.returning, &env)?;
         let columns = assigned_columns(&update.assignments);
         let range = update.table.name.range();
         self.change(table, DataChangeKind::Update, &columns, update.table.only, env.depth, range);
@@ -71,7 +71,7 @@ impl Executor<'_> {
             self.from_item(item, &env)?;
         }
         self.expressions(&delete.filter, &env)?;
-        self.targets(&delete.returning, &env)?;
+        self.output(&delete.returning, &env)?;
         self.change(table, DataChangeKind::Delete, &[], delete.table.only, env.depth, delete.table.name.range());
         let unbounded = delete.filter.as_ref().is_none_or(is_always_true);
         self.note_change(table, DataChangeKind::Delete, unbounded, env.depth, delete.keyword);
@@ -87,7 +87,7 @@ impl Executor<'_> {
         let Some(table) = self.open_changed(&merge.table.name)? else { return Ok(()) };
         self.from_item(&merge.source, &env)?;
         self.expression(&merge.on, &env)?;
-        self.targets(&merge.returning, &env)?;
+        self.output(&merge.returning, &env)?;
         for branch in &merge.branches {
             self.expressions(&branch.condition, &env)?;
             let (kind, columns) = match &branch.action {

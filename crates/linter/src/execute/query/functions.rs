@@ -1,6 +1,7 @@
 //! Functions that a query calls, and triggers that a data change fires.
 
-use crate::ast::{Expr, ExprKind, Firing, FunctionCall, Literal, TriggerEvents, string_literal};
+use super::Depth;
+use crate::ast::{Call, Expr, ExprKind, Firing, FunctionCall, Literal, TriggerEvents, string_literal};
 use crate::catalog::{Function, Oid, Volatility};
 use crate::effect::{DataChangeKind, LockCause, LockMode};
 use crate::execute::{Executor, Run};
@@ -14,6 +15,14 @@ fn constant_text(expr: &Expr) -> Option<&str> {
 }
 
 impl Executor<'_> {
+    /// CALL.
+    pub(crate) fn call(&mut self, call: &Call) -> Run {
+        for argument in &call.call.arguments {
+            self.read_expression(&argument.value, Depth::Run)?;
+        }
+        self.run_call(&call.call)
+    }
+
     /// Runs a function that a query calls by name.
     pub(super) fn run_call(&mut self, call: &FunctionCall) -> Run {
         let of_system = call.schema.as_ref().is_none_or(|schema| schema == "pg_catalog");
