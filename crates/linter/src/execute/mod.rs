@@ -5,6 +5,8 @@
 //! tables that existed before are taken to hold rows.
 
 mod alter_table;
+mod create_table;
+mod create_table_as;
 mod drop;
 mod expressions;
 mod foreign_key;
@@ -86,6 +88,10 @@ impl Executor<'_> {
     fn statement(&mut self, ast: &Ast) -> Run {
         match ast {
             Ast::AlterTable(statement) => self.alter_table(statement),
+            Ast::CreateTable(statement) => self.create_table(statement),
+            Ast::CreateTableAs(statement) => self.create_table_as(statement),
+            Ast::CreateIndex(statement) => self.create_index(statement),
+            Ast::Drop(statement) => self.drop_objects(statement),
             Ast::AlterTableMoveAll(statement) => self.alter_table_move_all(statement),
             Ast::CreateView(statement) => self.create_view(statement),
             Ast::RefreshMaterializedView(statement) => self.refresh_materialized_view(statement),

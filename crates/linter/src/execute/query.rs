@@ -80,6 +80,7 @@ impl RowLocks<'_> {
 }
 
 impl Executor<'_> {
+
     /// Takes the locks that planning and running a query takes.
     pub(crate) fn run_query(&mut self, query: &Query) -> Run {
         self.read_query(query, Depth::Run)

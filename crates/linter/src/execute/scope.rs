@@ -2,6 +2,7 @@
 
 use crate::ast::{Alias, JoinKind};
 use crate::catalog::{Oid, SqlType};
+use crate::expression;
 use smol_str::SmolStr;
 
 /// A column as a query shows it.
@@ -74,11 +75,25 @@ impl<'a> Scope<'a> {
         here.or_else(|| self.outer.and_then(|outer| outer.column_type(path)))
     }
 
-    /// The table where the FROM clause is one plain table.
-    pub(crate) fn single_relation(&self) -> Option<Oid> {
-        match &self.items[..] {
-            [item] if self.outer.is_none() => item.relation,
-            _ => None,
+    /// The same for the typing of expressions.
+    pub(crate) fn for_expressions(&self) -> expression::Scope {
+        let mut relations = Vec::new();
+        let mut scope = Some(self);
+        while let Some(current) = scope {
+            relations.extend(current.items.iter().map(ScopeItem::for_expressions));
+            scope = current.outer;
+        }
+        expression::Scope { relations, ..expression::Scope::default() }
+    }
+}
+
+impl ScopeItem {
+    fn for_expressions(&self) -> expression::ScopeRelation {
+        let column = |(name, sql_type): &QueryColumn| expression::ScopeColumn { name: name.clone(), sql_type: *sql_type };
+        expression::ScopeRelation {
+            name: Some(self.alias.clone()),
+            relation: self.relation.unwrap_or_default(),
+            columns: self.columns.iter().flatten().map(column).collect(),
         }
     }
 }

@@ -9,14 +9,9 @@ use crate::execute::Executor;
 use crate::execute::scope::{QueryColumn, Scope, ScopeItem, joined, renamed};
 use smol_str::{SmolStr, format_smolstr};
 
-const BOOL: SqlType = SqlType::new(Oid(16));
-const NAME: SqlType = SqlType::new(Oid(19));
-const INT8: SqlType = SqlType::new(Oid(20));
-const INT4: SqlType = SqlType::new(Oid(23));
 const TEXT: SqlType = SqlType::new(Oid(25));
-const DATE: SqlType = SqlType::new(Oid(1082));
-const TIMESTAMPTZ: SqlType = SqlType::new(Oid(1184));
-const NUMERIC: SqlType = SqlType::new(Oid(1700));
+/// PostgreSQL's pseudo-type `unknown`.
+const UNKNOWN_LITERAL: Oid = Oid(705);
 /// The numeric types, each of which converts to those after it: int2, int4, int8, numeric, float4, float8.
 const NUMERIC_ORDER: [u32; 6] = [21, 23, 20, 1700, 700, 701];
 
@@ -230,75 +225,21 @@ impl Executor<'_> {
 
     /// The type of an expression in a query; unknown where the model cannot tell.
     fn expression_type(&mut self, expr: &Expr, scope: &Scope<'_>, ctes: &Ctes) -> SqlType {
-        match &expr.kind {
+        let sql_type = match &expr.kind {
             ExprKind::Column(path) => scope.column_type(path).unwrap_or(SqlType::UNKNOWN),
             ExprKind::Cast { target, .. } => self.resolve_type(target),
-            ExprKind::Literal(literal) => literal_type(literal),
-            ExprKind::Case { branches, otherwise, .. } => {
-                let results = branches.iter().map(|(_, result)| result).chain(otherwise.as_deref());
-                self.common_type_of(results, scope, ctes)
+            ExprKind::Literal(Literal::String(_) | Literal::Null) => TEXT,
+            ExprKind::Subquery { kind: SubqueryKind::Scalar, query, .. } => {
+                let columns = self.describe(query, Some(scope), ctes);
+                columns.and_then(|columns| columns.first().map(|(_, first)| *first)).unwrap_or(SqlType::UNKNOWN)
             }
-            ExprKind::Coalesce(list) | ExprKind::MinMax(list) => self.common_type_of(list, scope, ctes),
-            ExprKind::And(_)
-            | ExprKind::Or(_)
-            | ExprKind::Not(_)
-            | ExprKind::IsNull { .. }
-            | ExprKind::BooleanTest { .. } => BOOL,
-            ExprKind::Operator { operator, form, operands, .. } => match form {
-                OperatorForm::NullIf => {
-                    operands.first().map_or(SqlType::UNKNOWN, |first| self.expression_type(first, scope, ctes))
-                }
-                OperatorForm::Plain if !is_comparison(operator) => self.other_type(expr, scope),
-                _ => BOOL,
-            },
-            ExprKind::Subquery { kind, query, .. } => match kind {
-                SubqueryKind::Exists | SubqueryKind::Any | SubqueryKind::All => BOOL,
-                SubqueryKind::Scalar => {
-                    let columns = self.describe(query, Some(scope), ctes);
-                    columns.and_then(|columns| columns.first().map(|(_, first)| *first)).unwrap_or(SqlType::UNKNOWN)
-                }
-                SubqueryKind::Array => SqlType::UNKNOWN,
-            },
-            ExprKind::Collate { operand, .. } => self.expression_type(operand, scope, ctes),
-            ExprKind::SqlValue(name) => match name.as_str() {
-                "current_timestamp" => TIMESTAMPTZ,
-                "current_date" => DATE,
-                "current_user" | "session_user" | "user" | "current_role" | "current_catalog" | "current_schema" => NAME,
-                _ => self.other_type(expr, scope),
-            },
-            ExprKind::Call(call) if matches!(call.name.as_str(), "min" | "max" | "first_value" | "last_value" | "lag" | "lead") => {
-                let first = call.arguments.first();
-                first.map_or(SqlType::UNKNOWN, |first| {
-                    let typed = self.expression_type(&first.value, scope, ctes);
-                    SqlType { typmod: -1, ..typed }
-                })
+            _ => {
+                let names = scope.for_expressions();
+                self.with_analyzer(|analyzer| analyzer.infer(expr, &names)).sql_type
             }
-            ExprKind::Call(call) if matches!(call.name.as_str(), "count" | "row_number" | "rank" | "dense_rank") => INT8,
-            _ => self.other_type(expr, scope),
-        }
-    }
-
-    fn common_type_of<'e>(&mut self, list: impl IntoIterator<Item = &'e Expr>, scope: &Scope<'_>, ctes: &Ctes) -> SqlType {
-        let mut common: Option<SqlType> = None;
-        for expr in list {
-            if matches!(&expr.kind, ExprKind::Literal(Literal::String(_) | Literal::Null)) {
-                continue;
-            }
-            let next = self.expression_type(expr, scope, ctes);
-            common = Some(common.map_or(next, |common| common_type(common, next)));
-        }
-        common.unwrap_or(TEXT)
-    }
-
-    /// Leaves the typing of operators and functions to the analysis of expressions, which knows one table's columns.
-    fn other_type(&self, expr: &Expr, scope: &Scope<'_>) -> SqlType {
-        let mut has_columns = false;
-        expr.walk(&mut |part| has_columns |= matches!(part.kind, ExprKind::Column(_)));
-        match scope.single_relation() {
-            Some(table) => self.analyze(expr, Some(table)).sql_type,
-            None if has_columns => SqlType::UNKNOWN,
-            None => self.analyze(expr, None).sql_type,
-        }
+        };
+        // A literal whose type is still open becomes text.
+        if sql_type.oid == UNKNOWN_LITERAL { TEXT } else { sql_type }
     }
 
     /// The name of an output column without alias.
@@ -355,21 +296,6 @@ impl Executor<'_> {
             ExprKind::Other("GroupingFunc", _) => strong("grouping"),
             _ => None,
         }
-    }
-}
-
-fn is_comparison(operator: &str) -> bool {
-    matches!(operator, "=" | "<>" | "!=" | "<" | ">" | "<=" | ">=" | "~" | "~*" | "!~" | "!~*" | "@>" | "<@" | "&&" | "?" | "~~" | "~~*")
-}
-
-fn literal_type(literal: &Literal) -> SqlType {
-    match literal {
-        Literal::Integer(number) if i32::try_from(*number).is_ok() => INT4,
-        Literal::Integer(_) => INT8,
-        Literal::Numeric(_) => NUMERIC,
-        Literal::Boolean(_) => BOOL,
-        Literal::String(_) | Literal::Null => TEXT,
-        Literal::BitString(_) => SqlType::new(Oid(1560)),
     }
 }
 

@@ -1,12 +1,15 @@
 //! Statements around a query: SELECT itself, EXPLAIN, PREPARE, DECLARE.
 
 use super::{Depth, Env};
-use crate::ast::{Ast, ExprKind, Explain, Prepare, Query, QueryBody};
+use crate::ast::{Ast, ExprKind, Explain, IntoClause, Prepare, Query, QueryBody};
 use crate::execute::{Executor, Run};
 
 impl Executor<'_> {
     /// SELECT as a statement.
     pub(crate) fn select_statement(&mut self, query: &Query) -> Run {
+        if let Some(into) = into_clause(query) {
+            return self.select_into(query, into);
+        }
         self.run_query(query)?;
         if let QueryBody::Select(select) = &query.body {
             for target in &select.targets {
@@ -44,5 +47,14 @@ impl Executor<'_> {
     /// Source: PostgreSQL 18, `src/backend/commands/prepare.c`, `PrepareQuery`.
     pub(crate) fn prepare(&mut self, prepare: &Prepare) -> Run {
         self.read_statement(&prepare.statement, Depth::Rewrite)
+    }
+}
+
+/// The INTO of SELECT INTO, which stands in the first SELECT.
+fn into_clause(query: &Query) -> Option<&IntoClause> {
+    match &query.body {
+        QueryBody::Select(select) => select.into.as_ref(),
+        QueryBody::SetOperation { left, .. } => into_clause(left),
+        QueryBody::Values(_) => None,
     }
 }
