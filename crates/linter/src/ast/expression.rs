@@ -269,9 +269,7 @@ impl Expr {
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
         self.for_each_child(|child| ours.push(child));
         other.for_each_child(|child| theirs.push(child));
-        same_head
-            && ours.len() == theirs.len()
-            && ours.iter().zip(theirs).all(|(ours, theirs)| ours.is_same(theirs))
+        same_head && ours.len() == theirs.len() && ours.iter().zip(theirs).all(|(ours, theirs)| ours.is_same(theirs))
     }
 }
 

@@ -1,9 +1,7 @@
 //! The constraints of CREATE TABLE, in the order in which PostgreSQL makes and names them.
 
 use super::{Executor, NewTable, Run, fail};
-use crate::ast::{
-    Constraint as ConstraintSyntax, ConstraintKind as Syntax, Expr, ExprKind, IndexConstraint, Name,
-};
+use crate::ast::{Constraint as ConstraintSyntax, ConstraintKind as Syntax, Expr, ExprKind, IndexConstraint, Name};
 use crate::catalog::{Constraint, ConstraintKind, Oid};
 use crate::execute::index::{IndexDefinition, plain_elements};
 use smol_str::SmolStr;
@@ -25,7 +23,8 @@ impl Executor<'_> {
                 self.store_check(table, constraint, expression)?;
             }
         }
-        let is_primary_key = |(_, constraint): &&(_, ConstraintSyntax)| matches!(constraint.kind, Syntax::PrimaryKey(_));
+        let is_primary_key =
+            |(_, constraint): &&(_, ConstraintSyntax)| matches!(constraint.kind, Syntax::PrimaryKey(_));
         let primary_keys: Vec<_> = new.own.iter().filter(is_primary_key).collect();
         if let Some((_, second)) = primary_keys.get(1) {
             let reason = format!("multiple primary keys for table \"{}\" are not allowed", new.name);
@@ -34,7 +33,7 @@ impl Executor<'_> {
         for (column, constraint) in &primary_keys {
             if let Syntax::PrimaryKey(key) = &constraint.kind {
                 for name in key_columns(key, column.as_ref()) {
-                    self.set_not_null(table, &name)?;
+                    self.mark_not_null(table, &name)?;
                 }
             }
         }
@@ -55,7 +54,7 @@ impl Executor<'_> {
         Ok(())
     }
 
-    fn set_not_null(&mut self, table: Oid, name: &Name) -> Run {
+    fn mark_not_null(&mut self, table: Oid, name: &Name) -> Run {
         let relation = self.catalog.relation_mut(table);
         let known = relation.known;
         match relation.column_mut(&name.text) {
@@ -117,7 +116,7 @@ impl Executor<'_> {
             if let Syntax::NotNull { column: Some(name) } = &constraint.kind
                 && column.is_none()
             {
-                self.set_not_null(table, name)?;
+                self.mark_not_null(table, name)?;
             }
         }
         let relation = self.catalog.relation(table);
@@ -242,4 +241,3 @@ pub(super) fn plain(name: SmolStr, kind: ConstraintKind) -> Constraint {
         inherited_from: 0,
     }
 }
-

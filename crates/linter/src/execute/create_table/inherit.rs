@@ -15,9 +15,8 @@ impl Executor<'_> {
             table.known &= parent.known;
             for column in &parent.columns {
                 if let Some(merged) = table.column(&column.name) {
-                    let types_differ = merged.sql_type.is_known()
-                        && column.sql_type.is_known()
-                        && merged.sql_type != column.sql_type;
+                    let types_differ =
+                        merged.sql_type.is_known() && column.sql_type.is_known() && merged.sql_type != column.sql_type;
                     if types_differ {
                         let reason = format!("inherited column \"{}\" has a type conflict", column.name);
                         return fail("42804", reason, statement.name.range());

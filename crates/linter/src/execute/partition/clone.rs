@@ -41,8 +41,10 @@ impl Executor<'_> {
         }
         match self.catalog.relation(index).index() {
             Some(index) if index.unique => {
-                let reason =
-                    format!("the foreign table \"{}\" cannot be a partition: its parent has a unique index", relation.name);
+                let reason = format!(
+                    "the foreign table \"{}\" cannot be a partition: its parent has a unique index",
+                    relation.name
+                );
                 fail("42809", reason, range)
             }
             _ => Ok(true),

@@ -14,9 +14,19 @@ use std::cmp::Ordering;
 pub(crate) enum Predicate {
     And(Vec<Predicate>),
     Or(Vec<Predicate>),
-    IsNull { column: SmolStr, negated: bool },
-    Compare { column: SmolStr, comparison: Comparison, value: Value },
-    Other { expr: Expr, negated: bool },
+    IsNull {
+        column: SmolStr,
+        negated: bool,
+    },
+    Compare {
+        column: SmolStr,
+        comparison: Comparison,
+        value: Value,
+    },
+    Other {
+        expr: Expr,
+        negated: bool,
+    },
     /// Implies nothing and is implied by nothing.
     Unknown,
 }
@@ -67,7 +77,9 @@ impl Value {
     fn order(&self, other: &Self) -> Option<Ordering> {
         match (self, other) {
             (Self::Integer(ours), Self::Integer(theirs)) => Some(ours.cmp(theirs)),
-            (Self::Date(ours), Self::Date(theirs)) => Some(ours.trim_end_matches(MIDNIGHT).cmp(theirs.trim_end_matches(MIDNIGHT))),
+            (Self::Date(ours), Self::Date(theirs)) => {
+                Some(ours.trim_end_matches(MIDNIGHT).cmp(theirs.trim_end_matches(MIDNIGHT)))
+            }
             (Self::Text(ours), Self::Text(theirs)) if ours == theirs => Some(Ordering::Equal),
             _ => None,
         }
@@ -80,7 +92,10 @@ const MIDNIGHT: &str = " 00:00:00";
 fn is_date(text: &str) -> bool {
     let day = text.strip_suffix(MIDNIGHT).unwrap_or(text).as_bytes();
     day.len() == 10
-        && day.iter().enumerate().all(|(at, byte)| if at == 4 || at == 7 { *byte == b'-' } else { byte.is_ascii_digit() })
+        && day
+            .iter()
+            .enumerate()
+            .all(|(at, byte)| if at == 4 || at == 7 { *byte == b'-' } else { byte.is_ascii_digit() })
 }
 
 impl Comparison {
@@ -275,7 +290,9 @@ mod tests {
     #[test]
     fn dates_are_ordered_and_other_texts_are_not() {
         let order = |a: &str, b: &str| {
-            let value = |text: &str| Value::of(&Expr { kind: ExprKind::Literal(Literal::String(text.into())), range: Default::default() });
+            let value = |text: &str| {
+                Value::of(&Expr { kind: ExprKind::Literal(Literal::String(text.into())), range: Default::default() })
+            };
             value(a).order(&value(b))
         };
         assert_eq!(order("2024-01-31", "2024-02-01"), Some(Ordering::Less));
