@@ -2,15 +2,25 @@
 
 use super::query::Depth;
 use super::{Executor, Run, fail};
-use crate::ast::{AlterFunction, CreateFunction, DefElem, DefValue, FunctionBody, ParameterMode, Signature, TypeName, from_pg};
+use crate::ast::{
+    AlterFunction, CreateFunction, DefElem, DefValue, FunctionBody, ParameterMode, Signature, TypeName, from_pg,
+};
 use crate::catalog::{Function, Oid, Parameter, SqlType, Volatility};
 use smol_str::SmolStr;
 use std::sync::Arc;
 
 /// The polymorphic pseudo-types: the body of a function over them is not analysed before it is called.
 const POLYMORPHIC: [&str; 10] = [
-    "anyelement", "anyarray", "anynonarray", "anyenum", "anyrange", "anymultirange", "anycompatible",
-    "anycompatiblearray", "anycompatiblerange", "anycompatiblemultirange",
+    "anyelement",
+    "anyarray",
+    "anynonarray",
+    "anyenum",
+    "anyrange",
+    "anymultirange",
+    "anycompatible",
+    "anycompatiblearray",
+    "anycompatiblerange",
+    "anycompatiblemultirange",
 ];
 
 impl Executor<'_> {
@@ -19,14 +29,21 @@ impl Executor<'_> {
         let schema = self.schema_for(&create.name, false);
         let name = create.name.name.text.clone();
         let parameters = self.parameters(create);
-        let inputs: Vec<SqlType> =
-            parameters.iter().filter(|parameter| parameter.mode.is_input()).map(|parameter| parameter.sql_type).collect();
+        let inputs: Vec<SqlType> = parameters
+            .iter()
+            .filter(|parameter| parameter.mode.is_input())
+            .map(|parameter| parameter.sql_type)
+            .collect();
         let existing = (self.catalog.functions_named(&schema, &name))
             .find(|function| function.input_types().map(|known| known.oid).eq(inputs.iter().map(|given| given.oid)))
             .cloned();
         let types_known = inputs.iter().all(|sql_type| sql_type.is_known());
         if existing.is_some() && !create.or_replace && types_known {
-            return fail("42723", format!("function \"{name}\" already exists with same argument types"), create.name.range());
+            return fail(
+                "42723",
+                format!("function \"{name}\" already exists with same argument types"),
+                create.name.range(),
+            );
         }
         let returns = match &create.returns {
             Some(type_name) => self.resolve_type(type_name),
@@ -96,10 +113,8 @@ impl Executor<'_> {
                 };
                 let before = self.effects.locks.len();
                 for statement in &statements {
-                    self.read_statement(statement, Depth::Rewrite).map_err(|failure| crate::effect::Failure {
-                        range: at,
-                        ..failure
-                    })?;
+                    self.read_statement(statement, Depth::Rewrite)
+                        .map_err(|failure| crate::effect::Failure { range: at, ..failure })?;
                 }
                 // Ranges in the body are offsets in its text, not in the file.
                 for lock in &mut self.effects.locks[before..] {
@@ -114,7 +129,7 @@ impl Executor<'_> {
 
     /// Source: PostgreSQL 18, `src/backend/commands/functioncmds.c`, `AlterFunction`.
     pub(super) fn alter_function(&mut self, alter: &AlterFunction) -> Run {
-        if let Some(oid) = self.find_function(&alter.signature)
+        if let Some(oid) = self.function_with(&alter.signature)
             && let Some(mut function) = self.catalog.get_function(oid).map(|function| (**function).clone())
         {
             apply_options(&mut function, &alter.options);
@@ -124,7 +139,7 @@ impl Executor<'_> {
     }
 
     /// The function that a signature names, where exactly one fits.
-    pub(crate) fn find_function(&mut self, signature: &Signature) -> Option<Oid> {
+    pub(crate) fn function_with(&mut self, signature: &Signature) -> Option<Oid> {
         let types: Option<Vec<SqlType>> = signature
             .arguments
             .as_ref()

@@ -126,9 +126,8 @@ impl Executor<'_> {
             create.tag,
             "CREATE DATABASE" | "DROP DATABASE" | "CREATE TABLESPACE" | "DROP TABLESPACE" | "ALTER SYSTEM"
         );
-        let off = |name: &str| {
-            create.options.iter().any(|option| option.name == name && option.as_bool() == Some(false))
-        };
+        let off =
+            |name: &str| create.options.iter().any(|option| option.name == name && option.as_bool() == Some(false));
         let makes_slot = create.tag == "CREATE SUBSCRIPTION" && !off("create_slot") && !off("connect");
         if refuses || makes_slot {
             let range = create.name.as_ref().map_or(self.place.range, ObjectName::range);
@@ -160,10 +159,8 @@ impl Executor<'_> {
             return Ok(());
         }
         let settings = self.session.settings.clone();
-        let path: Vec<String> = std::iter::once(&name)
-            .chain(&settings.search_path())
-            .map(|schema| format!("\"{schema}\""))
-            .collect();
+        let path: Vec<String> =
+            std::iter::once(&name).chain(&settings.search_path()).map(|schema| format!("\"{schema}\"")).collect();
         let value = SettingValue { value: SmolStr::new(path.join(", ")), place: self.place };
         self.session.settings.set(SmolStr::new_static("search_path"), value);
         let mut elements: Vec<&Ast> = create.elements.iter().collect();

@@ -72,15 +72,14 @@ impl RowLocks<'_> {
         match self {
             Self::None => false,
             Self::All => true,
-            Self::Of(clauses) => clauses.iter().any(|clause| {
-                clause.of.is_empty() || clause.of.iter().any(|relation| relation.name.text == name)
-            }),
+            Self::Of(clauses) => clauses
+                .iter()
+                .any(|clause| clause.of.is_empty() || clause.of.iter().any(|relation| relation.name.text == name)),
         }
     }
 }
 
 impl Executor<'_> {
-
     /// Takes the locks that planning and running a query takes.
     pub(crate) fn run_query(&mut self, query: &Query) -> Run {
         self.read_query(query, Depth::Run)
@@ -130,10 +129,10 @@ impl Executor<'_> {
     fn query_statement(&mut self, statement: &QueryStatement, env: &Env<'_>) -> Run {
         match statement {
             QueryStatement::Select(query) => self.query(query, env),
-            QueryStatement::Insert(insert) => self.insert(insert, env),
-            QueryStatement::Update(update) => self.update(update, env),
-            QueryStatement::Delete(delete) => self.delete(delete, env),
-            QueryStatement::Merge(merge) => self.merge(merge, env),
+            QueryStatement::Insert(insert) => self.insert_rows(insert, env),
+            QueryStatement::Update(update) => self.update_rows(update, env),
+            QueryStatement::Delete(delete) => self.delete_rows(delete, env),
+            QueryStatement::Merge(merge) => self.merge_rows(merge, env),
         }
     }
 

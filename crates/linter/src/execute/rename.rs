@@ -81,7 +81,7 @@ impl Executor<'_> {
             if let Some(constraint) = self.constraint_with_index(table, oid) {
                 self.catalog.rename_constraint(table, &constraint, new.clone());
             }
-        } else if let Some(row_type) = self.row_type(oid) {
+        } else if let Some(row_type) = self.row_type_of(oid) {
             self.catalog.rename_type(row_type, schema.clone(), new.clone());
         }
         self.catalog.rename_relation(oid, schema, new);
@@ -95,7 +95,7 @@ impl Executor<'_> {
     }
 
     /// The composite type of a relation's rows.
-    fn row_type(&self, oid: Oid) -> Option<Oid> {
+    fn row_type_of(&self, oid: Oid) -> Option<Oid> {
         let relation = self.catalog.relation(oid);
         let candidate = self.catalog.type_named(&relation.schema, &relation.name)?;
         match self.catalog.get_type(candidate)?.kind {
@@ -148,7 +148,7 @@ impl Executor<'_> {
 
     fn rename_domain_constraint(&mut self, rename: &Rename) {
         let Some(old) = &rename.sub_name else { return };
-        let Some(domain) = self.find_type(&rename.object) else { return };
+        let Some(domain) = self.named_type(&rename.object) else { return };
         if let Some(TypeKind::Domain(domain)) = self.catalog.type_mut(domain).map(|definition| &mut definition.kind)
             && let Some(check) = domain.checks.iter_mut().find(|check| check.name == old.text)
         {
@@ -187,7 +187,7 @@ impl Executor<'_> {
 
     /// Source: PostgreSQL 18, `src/backend/commands/typecmds.c`, `RenameType`.
     fn rename_type(&mut self, rename: &Rename) -> Run {
-        let Some(oid) = self.find_type(&rename.object) else { return Ok(()) };
+        let Some(oid) = self.named_type(&rename.object) else { return Ok(()) };
         let Some(definition) = self.catalog.get_type(oid).cloned() else { return Ok(()) };
         let new = rename.new_name.text.clone();
         let taken = self.catalog.type_named(&definition.schema, &new).and_then(|other| self.catalog.get_type(other));
@@ -206,7 +206,7 @@ impl Executor<'_> {
 
     fn rename_function(&mut self, rename: &Rename) {
         let signature = Signature { name: rename.object.clone(), arguments: rename.arguments.clone() };
-        if let Some(oid) = self.find_function(&signature)
+        if let Some(oid) = self.function_with(&signature)
             && let Some(function) = self.catalog.remove_function(oid)
         {
             let mut function = (*function).clone();

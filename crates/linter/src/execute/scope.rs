@@ -89,7 +89,8 @@ impl<'a> Scope<'a> {
 
 impl ScopeItem {
     fn for_expressions(&self) -> expression::ScopeRelation {
-        let column = |(name, sql_type): &QueryColumn| expression::ScopeColumn { name: name.clone(), sql_type: *sql_type };
+        let column =
+            |(name, sql_type): &QueryColumn| expression::ScopeColumn { name: name.clone(), sql_type: *sql_type };
         expression::ScopeRelation {
             name: Some(self.alias.clone()),
             relation: self.relation.unwrap_or_default(),

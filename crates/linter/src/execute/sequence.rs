@@ -3,7 +3,7 @@
 use super::{Executor, Run, fail};
 use crate::ast::{AlterSequence, CreateSequence, DefElem, DefValue, Name, ObjectName, Persistence};
 use crate::catalog::{Oid, Relation, RelationDetail, Sequence, SqlType};
-use crate::effect::{LockCause, LockMode, RelationKind};
+use crate::effect::{LockMode, RelationKind};
 use crate::source::TextRange;
 use smol_str::SmolStr;
 
@@ -98,11 +98,6 @@ impl Executor<'_> {
         if let Some((table, _)) = owner {
             self.catalog.relation_mut(table).owned_sequences.push(sequence);
         }
-    }
-
-    /// Locks a sequence as nextval does.
-    pub(crate) fn use_sequence(&mut self, sequence: Oid, range: TextRange) {
-        self.lock(sequence, LockMode::RowExclusive, LockCause::Function, range);
     }
 }
 

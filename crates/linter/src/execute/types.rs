@@ -112,7 +112,7 @@ impl Executor<'_> {
     }
 
     /// A type of the project by name.
-    pub(crate) fn find_type(&self, name: &ObjectName) -> Option<Oid> {
+    pub(crate) fn named_type(&self, name: &ObjectName) -> Option<Oid> {
         match &name.schema {
             Some(schema) => self.catalog.type_named(&schema.text, &name.name.text),
             None => {

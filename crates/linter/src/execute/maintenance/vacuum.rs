@@ -12,9 +12,8 @@ impl Executor<'_> {
         if vacuum.vacuum {
             self.prevent_in_block("VACUUM", vacuum.keyword)?;
         }
-        let option = |name: &str| {
-            vacuum.options.iter().any(|option| option.name == name && option.as_bool() == Some(true))
-        };
+        let option =
+            |name: &str| vacuum.options.iter().any(|option| option.name == name && option.as_bool() == Some(true));
         if option("only_database_stats") {
             return Ok(());
         }

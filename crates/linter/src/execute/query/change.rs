@@ -13,7 +13,7 @@ use smol_str::SmolStr;
 use std::sync::Arc;
 
 impl Executor<'_> {
-    pub(super) fn insert(&mut self, insert: &Insert, outer: &Env<'_>) -> Run {
+    pub(super) fn insert_rows(&mut self, insert: &Insert, outer: &Env<'_>) -> Run {
         let names = self.with_clause(insert.with.as_ref(), outer)?;
         let env = Env { depth: outer.depth, ctes: &names, outer: Some(outer), row_locks: RowLocks::None };
         let Some(table) = self.open_changed(&insert.table.name)? else { return Ok(()) };
@@ -42,7 +42,7 @@ impl Executor<'_> {
         Ok(())
     }
 
-    pub(super) fn update(&mut self, update: &Update, outer: &Env<'_>) -> Run {
+    pub(super) fn update_rows(&mut self, update: &Update, outer: &Env<'_>) -> Run {
         let names = self.with_clause(update.with.as_ref(), outer)?;
         let env = Env { depth: outer.depth, ctes: &names, outer: Some(outer), row_locks: RowLocks::None };
         let Some(table) = self.open_changed(&update.table.name)? else { return Ok(()) };
@@ -63,7 +63,7 @@ impl Executor<'_> {
         Ok(())
     }
 
-    pub(super) fn delete(&mut self, delete: &Delete, outer: &Env<'_>) -> Run {
+    pub(super) fn delete_rows(&mut self, delete: &Delete, outer: &Env<'_>) -> Run {
         let names = self.with_clause(delete.with.as_ref(), outer)?;
         let env = Env { depth: outer.depth, ctes: &names, outer: Some(outer), row_locks: RowLocks::None };
         let Some(table) = self.open_changed(&delete.table.name)? else { return Ok(()) };
@@ -78,7 +78,7 @@ impl Executor<'_> {
         Ok(())
     }
 
-    pub(super) fn merge(&mut self, merge: &Merge, outer: &Env<'_>) -> Run {
+    pub(super) fn merge_rows(&mut self, merge: &Merge, outer: &Env<'_>) -> Run {
         if !self.target.at_least(15) {
             return fail("42601", "MERGE does not exist before PostgreSQL 15", merge.keyword);
         }
@@ -159,14 +159,7 @@ impl Executor<'_> {
     /// A view passes the change on to the table that it shows, unless a rule or an INSTEAD OF trigger takes it.
     ///
     /// Source: PostgreSQL 18, `src/backend/rewrite/rewriteHandler.c`, `rewriteTargetView`.
-    fn change_view(
-        &mut self,
-        view: Oid,
-        kind: DataChangeKind,
-        columns: &[SmolStr],
-        depth: Depth,
-        range: TextRange,
-    ) {
+    fn change_view(&mut self, view: Oid, kind: DataChangeKind, columns: &[SmolStr], depth: Depth, range: TextRange) {
         if depth < Depth::Rewrite {
             return;
         }
@@ -341,9 +334,23 @@ fn yields_one_row(select: &Select) -> bool {
             if let ExprKind::Call(call) = &part.kind {
                 found |= call.window.is_none()
                     && (call.star
-                        || matches!(call.name.as_str(), "count" | "sum" | "min" | "max" | "avg" | "array_agg"
-                            | "string_agg" | "json_agg" | "jsonb_agg" | "json_object_agg" | "jsonb_object_agg"
-                            | "bool_and" | "bool_or" | "every"));
+                        || matches!(
+                            call.name.as_str(),
+                            "count"
+                                | "sum"
+                                | "min"
+                                | "max"
+                                | "avg"
+                                | "array_agg"
+                                | "string_agg"
+                                | "json_agg"
+                                | "jsonb_agg"
+                                | "json_object_agg"
+                                | "jsonb_object_agg"
+                                | "bool_and"
+                                | "bool_or"
+                                | "every"
+                        ));
             }
         });
         found

@@ -56,7 +56,8 @@ impl Executor<'_> {
         }
         let made_here = relation.birth.transaction == self.transaction && relation.birth.migration.is_some();
         let held = self.session.block.iter().flat_map(|block| &block.locks);
-        let may_be_truncated = held.into_iter().any(|lock| lock.relation == table && lock.mode == LockMode::AccessExclusive);
+        let may_be_truncated =
+            held.into_iter().any(|lock| lock.relation == table && lock.mode == LockMode::AccessExclusive);
         if made_here || may_be_truncated {
             return Ok(());
         }

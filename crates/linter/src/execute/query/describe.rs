@@ -21,10 +21,10 @@ type Ctes = Vec<(SmolStr, Option<Vec<QueryColumn>>)>;
 impl Executor<'_> {
     /// The names and types of a query's columns; `None` where a relation in it is not known.
     pub(crate) fn describe_query(&mut self, query: &Query) -> Option<Vec<QueryColumn>> {
-        self.describe(query, None, &Vec::new())
+        self.query_columns(query, None, &Vec::new())
     }
 
-    fn describe(&mut self, query: &Query, outer: Option<&Scope<'_>>, ctes: &Ctes) -> Option<Vec<QueryColumn>> {
+    fn query_columns(&mut self, query: &Query, outer: Option<&Scope<'_>>, ctes: &Ctes) -> Option<Vec<QueryColumn>> {
         let ctes = self.describe_with(query.with.as_ref(), outer, ctes);
         match &query.body {
             QueryBody::Select(select) => self.describe_select(select, outer, &ctes),
@@ -44,11 +44,17 @@ impl Executor<'_> {
                 Some(named.map(|(at, sql_type)| (format_smolstr!("column{}", at + 1), sql_type)).collect())
             }
             QueryBody::SetOperation { left, right, .. } => {
-                let left = self.describe(left, outer, &ctes)?;
-                let right = self.describe(right, outer, &ctes);
+                let left = self.query_columns(left, outer, &ctes)?;
+                let right = self.query_columns(right, outer, &ctes);
                 let types = right.into_iter().flatten().map(|(_, sql_type)| Some(sql_type));
                 let pairs = left.into_iter().zip(types.chain(std::iter::repeat(None)));
-                Some(pairs.map(|((name, left), right)| (name, right.map_or(SqlType::UNKNOWN, |right| common_type(left, right)))).collect())
+                Some(
+                    pairs
+                        .map(|((name, left), right)| {
+                            (name, right.map_or(SqlType::UNKNOWN, |right| common_type(left, right)))
+                        })
+                        .collect(),
+                )
             }
         }
     }
@@ -61,9 +67,9 @@ impl Executor<'_> {
                     // The first part of a recursive query decides its columns.
                     QueryBody::SetOperation { left, .. } if with.is_some_and(|with| with.recursive) => {
                         let inner = self.describe_with(query.with.as_ref(), outer, &ctes);
-                        self.describe(left, outer, &inner)
+                        self.query_columns(left, outer, &inner)
                     }
-                    _ => self.describe(query, outer, &ctes),
+                    _ => self.query_columns(query, outer, &ctes),
                 },
                 QueryStatement::Insert(insert) => {
                     self.describe_returning(&insert.table.name, &insert.returning, outer, &ctes)
@@ -154,7 +160,7 @@ impl Executor<'_> {
                 }
             }
             FromItem::Subquery { query, alias, .. } => {
-                let columns = renamed(self.describe(query, outer, ctes), alias.as_ref());
+                let columns = renamed(self.query_columns(query, outer, ctes), alias.as_ref());
                 (alias.as_ref().map(|alias| alias.name.clone()).unwrap_or_default(), None, columns)
             }
             FromItem::Function { calls, alias, .. } => {
@@ -207,7 +213,9 @@ impl Executor<'_> {
     fn user_function_columns(&self, call: &crate::ast::FunctionCall, name: &SmolStr) -> Option<Vec<QueryColumn>> {
         let function = self.catalog.get_function(*self.called_functions(call).first()?)?;
         let output: Vec<QueryColumn> = (function.parameters.iter())
-            .filter(|parameter| !matches!(parameter.mode, crate::ast::ParameterMode::In | crate::ast::ParameterMode::Variadic))
+            .filter(|parameter| {
+                !matches!(parameter.mode, crate::ast::ParameterMode::In | crate::ast::ParameterMode::Variadic)
+            })
             .map(|parameter| (parameter.name.clone().unwrap_or_default(), parameter.sql_type))
             .collect();
         if !output.is_empty() {
@@ -230,7 +238,7 @@ impl Executor<'_> {
             ExprKind::Cast { target, .. } => self.resolve_type(target),
             ExprKind::Literal(Literal::String(_) | Literal::Null) => TEXT,
             ExprKind::Subquery { kind: SubqueryKind::Scalar, query, .. } => {
-                let columns = self.describe(query, Some(scope), ctes);
+                let columns = self.query_columns(query, Some(scope), ctes);
                 columns.and_then(|columns| columns.first().map(|(_, first)| *first)).unwrap_or(SqlType::UNKNOWN)
             }
             _ => {
@@ -292,7 +300,9 @@ impl Executor<'_> {
             ExprKind::MinMax(_) => strong("greatest"),
             ExprKind::SqlValue(name) => Some((name.clone(), true)),
             // Before 15 the grammar made TRUE and FALSE of casts.
-            ExprKind::Literal(Literal::Boolean(_)) if !self.target.at_least(15) => Some((SmolStr::new_static("bool"), false)),
+            ExprKind::Literal(Literal::Boolean(_)) if !self.target.at_least(15) => {
+                Some((SmolStr::new_static("bool"), false))
+            }
             ExprKind::Other("GroupingFunc", _) => strong("grouping"),
             _ => None,
         }

@@ -127,7 +127,8 @@ impl Executor<'_> {
             DataChangeKind::Insert => events.insert,
             DataChangeKind::Delete => events.delete,
             DataChangeKind::Update => {
-                events.update && (of.is_empty() || columns.is_empty() || of.iter().any(|column| columns.contains(column)))
+                events.update
+                    && (of.is_empty() || columns.is_empty() || of.iter().any(|column| columns.contains(column)))
             }
         };
         self.run_triggers(table, fires, range);

@@ -208,9 +208,8 @@ impl Collector {
     /// `column`: of the innermost FROM clause that has it; or a whole row.
     fn use_column(&mut self, column: &SmolStr) {
         for depth in (0..self.scopes.len()).rev() {
-            let items: Vec<(SmolStr, usize)> = (self.scopes[depth].iter())
-                .filter_map(|item| Some((item.alias.clone(), item.relation?)))
-                .collect();
+            let items: Vec<(SmolStr, usize)> =
+                (self.scopes[depth].iter()).filter_map(|item| Some((item.alias.clone(), item.relation?))).collect();
             let mut found = false;
             for (_, at) in &items {
                 found |= self.relations[*at].columns.contains(column);
@@ -239,8 +238,7 @@ impl Collector {
 
     /// `*`.
     fn use_scope(&mut self) {
-        let relations: Vec<usize> =
-            self.scopes.last().into_iter().flatten().filter_map(|item| item.relation).collect();
+        let relations: Vec<usize> = self.scopes.last().into_iter().flatten().filter_map(|item| item.relation).collect();
         relations.into_iter().for_each(|at| self.use_all(at));
     }
 }

@@ -1,7 +1,7 @@
 //! Statements around a query: SELECT itself, EXPLAIN, PREPARE, DECLARE.
 
 use super::{Depth, Env};
-use crate::ast::{Ast, ExprKind, Explain, IntoClause, Prepare, Query, QueryBody};
+use crate::ast::{Ast, Explain, ExprKind, IntoClause, Prepare, Query, QueryBody};
 use crate::execute::{Executor, Run};
 
 impl Executor<'_> {
@@ -27,10 +27,10 @@ impl Executor<'_> {
         let env = Env::new(depth);
         match ast {
             Ast::Select(query) | Ast::DeclareCursor(query) => self.query(query, &env),
-            Ast::Insert(insert) => self.insert(insert, &env),
-            Ast::Update(update) => self.update(update, &env),
-            Ast::Delete(delete) => self.delete(delete, &env),
-            Ast::Merge(merge) => self.merge(merge, &env),
+            Ast::Insert(insert) => self.insert_rows(insert, &env),
+            Ast::Update(update) => self.update_rows(update, &env),
+            Ast::Delete(delete) => self.delete_rows(delete, &env),
+            Ast::Merge(merge) => self.merge_rows(merge, &env),
             Ast::CreateTableAs(create) => create.query.as_ref().map_or(Ok(()), |query| self.query(query, &env)),
             _ => Ok(()),
         }

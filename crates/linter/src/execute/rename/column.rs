@@ -53,7 +53,7 @@ impl Executor<'_> {
 
     /// The tables OF a stand-alone composite type.
     fn typed_tables(&self, composite: Oid) -> Vec<Oid> {
-        let Some(row_type) = self.row_type(composite) else { return Vec::new() };
+        let Some(row_type) = self.row_type_of(composite) else { return Vec::new() };
         let all = self.catalog.relations_in_order();
         all.into_iter().filter(|relation| relation.of_type == Some(row_type)).map(|relation| relation.oid).collect()
     }

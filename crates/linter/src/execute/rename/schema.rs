@@ -52,7 +52,7 @@ impl Executor<'_> {
             }
             ObjectKind::Function | ObjectKind::Procedure | ObjectKind::Routine | ObjectKind::Aggregate => {
                 let signature = Signature { name: set.object.clone(), arguments: set.arguments.clone() };
-                if let Some(oid) = self.find_function(&signature) {
+                if let Some(oid) = self.function_with(&signature) {
                     self.move_function(oid, &set.new_schema.text);
                 }
                 Ok(())
@@ -99,7 +99,7 @@ impl Executor<'_> {
 
     /// Moves a relation with its row type, indexes and owned sequences.
     fn move_relation(&mut self, oid: Oid, schema: &SmolStr, range: TextRange) {
-        if let Some(row_type) = self.row_type(oid) {
+        if let Some(row_type) = self.row_type_of(oid) {
             let name = self.catalog.relation(oid).name.clone();
             self.catalog.rename_type(row_type, schema.clone(), name);
         }
@@ -119,7 +119,7 @@ impl Executor<'_> {
     }
 
     fn set_type_schema(&mut self, set: &SetSchema) {
-        let Some(oid) = self.find_type(&set.object) else { return };
+        let Some(oid) = self.named_type(&set.object) else { return };
         let Some(definition) = self.catalog.get_type(oid).cloned() else { return };
         match definition.kind {
             TypeKind::Composite { relation } if self.catalog.get_relation(relation).is_some() => {

@@ -50,7 +50,7 @@ impl Executor<'_> {
     /// Source: PostgreSQL 18, `src/backend/commands/typecmds.c`, `AlterDomainAddConstraint` and its neighbours.
     pub(crate) fn alter_domain(&mut self, alter: &AlterDomain) -> Run {
         let range = alter.name.range();
-        let found = self.find_type(&alter.name);
+        let found = self.named_type(&alter.name);
         let Some((oid, mut domain)) = found.and_then(|oid| Some((oid, self.domain(oid)?))) else {
             self.unknown(format!("domain `{}` was used before any statement created it", alter.name));
             return Ok(());

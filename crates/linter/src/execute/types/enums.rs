@@ -1,8 +1,6 @@
 //! ALTER TYPE ... ADD VALUE | RENAME VALUE, and the use of labels that are too new.
 
-use crate::ast::{
-    AlterEnum, Assignment, Expr, ExprKind, Insert, Literal, Query, QueryBody, TypeName, string_literal,
-};
+use crate::ast::{AlterEnum, Assignment, Expr, ExprKind, Insert, Literal, Query, QueryBody, TypeName, string_literal};
 use crate::catalog::{EnumLabel, Oid, TypeKind};
 use crate::execute::{Executor, Run, fail};
 use crate::source::TextRange;
@@ -14,7 +12,7 @@ impl Executor<'_> {
         let range = alter.name.range();
         let (transaction, in_block) = (self.transaction, self.in_block);
         let before_12 = alter.renamed.is_none() && !self.target.at_least(12);
-        let found = self.find_type(&alter.name);
+        let found = self.named_type(&alter.name);
         let created_here = found
             .and_then(|oid| self.catalog.get_type(oid))
             .is_some_and(|definition| definition.transaction == transaction);
@@ -70,10 +68,13 @@ impl Executor<'_> {
             TypeKind::Domain(domain) => return self.check_enum_label(domain.base.oid, text, range),
             _ => return Ok(()),
         };
-        let unsafe_use =
-            labels.iter().any(|label| label.label == text && label.added_in == Some(self.transaction));
+        let unsafe_use = labels.iter().any(|label| label.label == text && label.added_in == Some(self.transaction));
         if unsafe_use && self.in_block {
-            return fail("55P04", format!("unsafe use of new value \"{text}\" of enum type {}", definition.name), range);
+            return fail(
+                "55P04",
+                format!("unsafe use of new value \"{text}\" of enum type {}", definition.name),
+                range,
+            );
         }
         Ok(())
     }
