@@ -1,5 +1,6 @@
 //! CREATE TABLE AS, SELECT INTO and CREATE MATERIALIZED VIEW.
 
+use super::query::Depth;
 use super::{Executor, Run};
 use crate::ast::{CreateTableAs, IntoClause, Query};
 use crate::catalog::{Column, Relation, RelationDetail, ViewDefinition};
@@ -37,7 +38,8 @@ impl Executor<'_> {
         };
         let described = query.and_then(|query| self.describe_query(query));
         if let Some(query) = query {
-            self.run_query(query)?;
+            // WITH NO DATA stops after the analysis.
+            self.read_query(query, if into.with_data { Depth::Run } else { Depth::Analyze })?;
         }
         let oid = self.catalog.new_oid();
         let kind = if materialized_view { RelationKind::MaterializedView } else { RelationKind::Table };
@@ -59,7 +61,7 @@ impl Executor<'_> {
             relation.detail = RelationDetail::View(Arc::new(ViewDefinition {
                 query: Arc::new(query.clone()),
                 references,
-                objects: Vec::new(),
+                objects: self.query_objects(query),
                 populated: into.with_data,
             }));
         }

@@ -171,11 +171,11 @@ impl Executor<'_> {
                 if let [name] = assign.target.names.as_slice() {
                     self.assign(name, &assign.value, frame);
                 }
-                self.expression(&assign.value, frame)?;
+                self.body_expression(&assign.value, frame)?;
             }
             StatementKind::Return(value) => {
                 if let Some(value) = value {
-                    self.expression(value, frame)?;
+                    self.body_expression(value, frame)?;
                 }
                 return Ok(Flow::Left);
             }
@@ -183,11 +183,11 @@ impl Executor<'_> {
             StatementKind::Raise(raise) if raise.level == plpgsql::RaiseLevel::Exception => {
                 return fail("P0001", "the code raises an exception", statement.keyword);
             }
-            StatementKind::ReturnQuery(QuerySource::Static(sql)) => self.sql(sql, frame)?,
+            StatementKind::ReturnQuery(QuerySource::Static(sql)) => self.body_sql(sql, frame)?,
             StatementKind::ReturnQuery(QuerySource::Dynamic(query)) => self.dynamic(&query.expression, frame)?,
             StatementKind::Execute(execute) => self.dynamic(&execute.query.expression, frame)?,
-            StatementKind::Perform(sql) | StatementKind::Call(sql) => self.sql(sql, frame)?,
-            StatementKind::Sql(sql) => self.sql(&sql.text, frame)?,
+            StatementKind::Perform(sql) | StatementKind::Call(sql) => self.body_sql(sql, frame)?,
+            StatementKind::Sql(sql) => self.body_sql(&sql.text, frame)?,
             _ => {}
         }
         Ok(Flow::Next)
@@ -200,7 +200,7 @@ impl Executor<'_> {
                 Some(true) => return self.statements(&branch.statements, frame),
                 Some(false) => {}
                 None => {
-                    self.expression(&branch.condition, frame)?;
+                    self.body_expression(&branch.condition, frame)?;
                     self.perhaps(&branch.statements, frame);
                     frame.certainty = Certainty::Possible;
                 }
@@ -228,7 +228,7 @@ impl Executor<'_> {
 
     fn run_loop(&mut self, a_loop: &Loop, frame: &mut Frame<'_>) -> Run {
         match &a_loop.kind {
-            LoopKind::Query { query, .. } => self.sql(query, frame)?,
+            LoopKind::Query { query, .. } => self.body_sql(query, frame)?,
             LoopKind::Dynamic { query, .. } => self.dynamic(&query.expression, frame)?,
             LoopKind::Endless => {
                 return self.statements(&a_loop.statements, frame).map(|_| ());
@@ -240,7 +240,7 @@ impl Executor<'_> {
     }
 
     /// A statement of SQL in the body.
-    fn sql(&mut self, sql: &SqlText, frame: &mut Frame<'_>) -> Run {
+    fn body_sql(&mut self, sql: &SqlText, frame: &mut Frame<'_>) -> Run {
         match frame.parser.statement(sql) {
             Ok(ast) => self.statement(&ast),
             Err(_) => {
@@ -251,7 +251,7 @@ impl Executor<'_> {
     }
 
     /// An expression matters for the functions that it calls and the tables that it reads.
-    fn expression(&mut self, sql: &SqlText, frame: &mut Frame<'_>) -> Run {
+    fn body_expression(&mut self, sql: &SqlText, frame: &mut Frame<'_>) -> Run {
         if !sql.text.contains('(') {
             return Ok(());
         }
