@@ -23,6 +23,8 @@ mod rename;
 mod scope;
 mod sequence;
 mod settings;
+#[cfg(test)]
+mod testing;
 mod trigger;
 mod types;
 mod view;
