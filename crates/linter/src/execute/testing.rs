@@ -1,0 +1,53 @@
+//! What the tests of the executor have in common.
+
+use crate::check::{Migration, TransactionMode, effects, parse_file};
+use crate::effect::Effects;
+use crate::settings::Settings;
+use crate::source::SourceFile;
+use crate::version::{PgVersion, VersionRange};
+
+/// The effects of the last statement of `sql` after `history`, for one major.
+pub(crate) fn effects_on(major: u8, history: &str, sql: &str) -> Effects {
+    let parse = |path: &str, text: &str| parse_file(SourceFile { path: path.to_owned(), text: text.to_owned() });
+    let files = [parse("1.sql", history), parse("2.sql", sql)];
+    let migration = |file, report| Migration {
+        file,
+        section: None,
+        direction: crate::check::Direction::Up,
+        transaction: TransactionMode::Autocommit,
+        report,
+        baseline: false,
+    };
+    let version = PgVersion(major);
+    let settings = Settings { versions: VersionRange { from: version, to: version }, ..Settings::default() };
+    let mut found = effects(&[migration(&files[0], false), migration(&files[1], true)], &settings);
+    found.pop().and_then(|mut statements| statements.pop()).expect("the statement was run").effects
+}
+
+/// Locks as `name Mode`, strongest per relation, without AccessShare on indexes.
+pub(crate) fn locks_of(effects: &Effects) -> Vec<String> {
+    let mut strongest: Vec<(String, crate::effect::LockMode)> = Vec::new();
+    for lock in &effects.locks {
+        let name = lock.relation.name.to_string();
+        match strongest.iter_mut().find(|(other, _)| *other == name) {
+            Some((_, mode)) => *mode = (*mode).max(lock.mode),
+            None => strongest.push((name, lock.mode)),
+        }
+    }
+    strongest.into_iter().map(|(name, mode)| format!("{name} {mode:?}")).collect()
+}
+
+/// Runs `sql` on 17 after `history` and compares the locks.
+#[track_caller]
+pub(crate) fn check(history: &str, sql: &str, expected: &[&str]) {
+    let effects = effects_on(17, history, sql);
+    assert_eq!(effects.fails, None, "{sql}");
+    assert_eq!(locks_of(&effects), expected, "{sql}");
+}
+
+/// Runs `sql` on 17 after `history`, which PostgreSQL refuses with this SQLSTATE; an empty one means that it does not.
+#[track_caller]
+pub(crate) fn check_failure(history: &str, sql: &str, expected: &str) {
+    let effects = effects_on(17, history, sql);
+    assert_eq!(effects.fails.map_or("", |failure| failure.sqlstate), expected, "{sql}");
+}
