@@ -27,6 +27,9 @@ mod trigger;
 mod types;
 mod view;
 
+#[cfg(test)]
+mod testing;
+
 use crate::ast::Ast;
 use crate::catalog::{Birth, Catalog, Oid};
 use crate::effect::{Effects, Failure};

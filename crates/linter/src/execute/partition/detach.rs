@@ -71,6 +71,8 @@ impl Executor<'_> {
             self.lock(referencing, LockMode::AccessExclusive, LockCause::ForeignKey, range);
             if !finalize {
                 let cause = ScanCause::ForeignKey { constraint: Some(constraint.name.clone()) };
+                // A join of the referencing table with the partition.
+                self.scan(referencing, cause.clone(), range);
                 self.scan(child, cause, range);
             }
         }
