@@ -103,10 +103,10 @@ impl Executor<'_> {
             return fail("3F000", format!("schema \"{schema}\" does not exist"), name.range());
         }
         if self.catalog.relation_named(&schema, &name.name.text).is_some() {
-            return match if_not_exists {
-                true => Ok(None),
-                false => fail("42P07", format!("relation \"{name}\" already exists"), name.range()),
-            };
+            if if_not_exists {
+                return Ok(None);
+            }
+            return fail("42P07", format!("relation \"{name}\" already exists"), name.range());
         }
         let type_in_the_way = self.catalog.type_named(&schema, &name.name.text).and_then(|oid| {
             let definition = self.catalog.get_type(oid)?;
@@ -180,7 +180,7 @@ impl Executor<'_> {
 
     /// Opens the tables of INHERITS, or the parent of PARTITION OF.
     ///
-    /// A partition locks its parent AccessExclusive, because the parent's list of partitions must not change under a query.
+    /// A partition locks its parent `AccessExclusive`, because the parent's list of partitions must not change under a query.
     fn open_parents(&mut self, statement: &CreateTable) -> Run<Vec<Oid>> {
         if let Some((parent, _)) = &statement.partition_of {
             let oid = self.open(parent, RelationKind::PartitionedTable, LockMode::AccessExclusive)?;
@@ -226,13 +226,12 @@ impl Executor<'_> {
     /// The columns of OF type.
     fn collect_typed(&mut self, table: &mut NewTable, type_name: &crate::ast::TypeName) {
         let oid = self.resolve_type(type_name).oid;
-        let relation = match self.catalog.get_type(oid).map(|definition| &definition.kind) {
-            Some(TypeKind::Composite { relation }) => *relation,
-            _ => {
-                table.known = false;
-                return;
-            }
+        let kind = self.catalog.get_type(oid).map(|definition| &definition.kind);
+        let Some(TypeKind::Composite { relation }) = kind else {
+            table.known = false;
+            return;
         };
+        let relation = *relation;
         self.lock(relation, LockMode::AccessShare, LockCause::Target, type_name.range);
         let columns = self.catalog.relation(relation).columns.clone();
         table.columns.extend(columns.into_iter().map(|column| Column { is_local: true, ..column }));

@@ -59,7 +59,7 @@ impl Executor<'_> {
         range: TextRange,
     ) -> Run {
         self.lock(oid, LockMode::AccessExclusive, cause, range);
-        self.delete(vec![Object::Relation(oid)], Deletion::new(behavior, range))
+        self.delete(&[Object::Relation(oid)], Deletion::new(behavior, range))
     }
 
     /// What goes with a column: indexes, constraints, sequences, views with CASCADE. The column itself is left to the
@@ -72,7 +72,7 @@ impl Executor<'_> {
         range: TextRange,
     ) -> Run {
         let deletion = Deletion { keeps_target: true, ..Deletion::new(behavior, range) };
-        self.delete(vec![Object::Column(table, column.clone())], deletion)
+        self.delete(&[Object::Column(table, column.clone())], deletion)
     }
 
     /// Drops a constraint with its index and what depends on it.
@@ -83,15 +83,15 @@ impl Executor<'_> {
         behavior: DropBehavior,
         range: TextRange,
     ) -> Run {
-        self.delete(vec![Object::Constraint(table, name.clone())], Deletion::new(behavior, range))
+        self.delete(&[Object::Constraint(table, name.clone())], Deletion::new(behavior, range))
     }
 
     /// Source: PostgreSQL 18, `src/backend/catalog/dependency.c`, `performMultipleDeletions`.
-    fn delete(&mut self, targets: Vec<Object>, mut deletion: Deletion) -> Run {
-        for target in &targets {
+    fn delete(&mut self, targets: &[Object], mut deletion: Deletion) -> Run {
+        for target in targets {
             deletion.found.push(Found { object: target.clone(), silent: true, because_of: None });
         }
-        self.check_owners(&targets, &deletion)?;
+        self.check_owners(targets, &deletion)?;
         let mut at = 0;
         while let Some(found) = deletion.found.get(at) {
             let object = found.object.clone();

@@ -188,10 +188,8 @@ impl Executor<'_> {
     /// Gives every partition the index: one that is there already is attached, otherwise one is built.
     fn index_partitions(&mut self, table: Oid, index: Oid, definition: &IndexDefinition) -> Run {
         // The index of a constraint is made by ALTER TABLE, which locks the partitions as the table since 18.
-        let mode = match definition.constraint {
-            true if self.target.at_least(18) => LockMode::AccessExclusive,
-            _ => LockMode::Share,
-        };
+        let strong = definition.constraint && self.target.at_least(18);
+        let mode = if strong { LockMode::AccessExclusive } else { LockMode::Share };
         let mut partitions = self.catalog.relation(table).children.clone();
         partitions.sort_unstable();
         for partition in partitions {

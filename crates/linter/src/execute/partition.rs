@@ -77,7 +77,7 @@ impl Executor<'_> {
         self.attach_indexes(parent, child, range)?;
         self.clone_triggers(parent, child, range)?;
         self.clone_foreign_keys(parent, child, range);
-        self.verify_bound(child, &constraint, &ScanCause::PartitionBound, range);
+        self.verify_bound(child, constraint.as_ref(), &ScanCause::PartitionBound, range);
         if let Some(default) = default {
             self.verify_default(parent, default, bound, range);
         }
