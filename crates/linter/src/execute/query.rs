@@ -311,18 +311,18 @@ pub(crate) fn is_always_true(filter: &Expr) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{check, effects_on};
+    use super::super::testing::{check_locks, effects_on};
 
     const T: &str = "CREATE TABLE t(id int PRIMARY KEY, a int); CREATE VIEW v AS SELECT id, a FROM t;";
 
     #[test]
     fn views_are_expanded_and_with_hides_relations() {
-        check(T, "SELECT * FROM v", &["v AccessShare", "t AccessShare", "t_pkey AccessShare"]);
-        check(T, "WITH t AS (SELECT 1) SELECT * FROM t", &[]);
-        check(T, "PREPARE p AS SELECT * FROM v", &["v AccessShare", "t AccessShare"]);
-        check(T, "SELECT * FROM pg_class, information_schema.tables", &[]);
-        check(T, "SELECT * FROM v FOR UPDATE", &["v RowShare", "t RowShare", "t_pkey RowShare"]);
-        check(T, "UPDATE v SET a = 1 WHERE id = 1", &["v RowExclusive", "t RowExclusive", "t_pkey RowExclusive"]);
+        check_locks(T, "SELECT * FROM v", &["v AccessShare", "t AccessShare", "t_pkey AccessShare"]);
+        check_locks(T, "WITH t AS (SELECT 1) SELECT * FROM t", &[]);
+        check_locks(T, "PREPARE p AS SELECT * FROM v", &["v AccessShare", "t AccessShare"]);
+        check_locks(T, "SELECT * FROM pg_class, information_schema.tables", &[]);
+        check_locks(T, "SELECT * FROM v FOR UPDATE", &["v RowShare", "t RowShare", "t_pkey RowShare"]);
+        check_locks(T, "UPDATE v SET a = 1 WHERE id = 1", &["v RowExclusive", "t RowExclusive", "t_pkey RowExclusive"]);
     }
 
     #[test]

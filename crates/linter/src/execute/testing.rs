@@ -37,9 +37,34 @@ pub(crate) fn locks_of(effects: &Effects) -> Vec<String> {
     strongest.into_iter().map(|(name, mode)| format!("{name} {mode:?}")).collect()
 }
 
-/// Runs `sql` on 17 after `history` and compares the locks.
+/// One line per effect: `lock public.t Share`, `scan public.t`, `build public.i`, `create ...`, `drop ...`, `fails ...`.
+pub(crate) fn summary(effects: &Effects) -> Vec<String> {
+    let mut lines = Vec::new();
+    for lock in &effects.locks {
+        let stronger = effects.locks.iter().any(|other| other.relation == lock.relation && other.mode > lock.mode);
+        if !stronger {
+            lines.push(format!("lock {} {:?}", lock.relation, lock.mode));
+        }
+    }
+    lines.extend(effects.scans.iter().map(|scan| format!("scan {}", scan.relation)));
+    lines.extend(effects.index_builds.iter().map(|build| format!("build {}", build.index)));
+    lines.extend(effects.creates.iter().map(|name| format!("create {name}")));
+    lines.extend(effects.drops.iter().map(|name| format!("drop {name}")));
+    lines.extend(effects.fails.iter().map(|failure| format!("fails {}", failure.sqlstate)));
+    lines.sort();
+    lines.dedup();
+    lines
+}
+
+/// Asserts the [`summary`] of the last statement of `sql` on PostgreSQL 17.
 #[track_caller]
 pub(crate) fn check(history: &str, sql: &str, expected: &[&str]) {
+    assert_eq!(summary(&effects_on(17, history, sql)), expected, "{sql}");
+}
+
+/// Runs `sql` on 17 after `history` and compares the locks alone.
+#[track_caller]
+pub(crate) fn check_locks(history: &str, sql: &str, expected: &[&str]) {
     let effects = effects_on(17, history, sql);
     assert_eq!(effects.fails, None, "{sql}");
     assert_eq!(locks_of(&effects), expected, "{sql}");

@@ -142,7 +142,7 @@ fn attribute(name: SmolStr, sql_type: SqlType) -> Column {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{check, check_failure};
+    use super::super::testing::{check_failure, check_locks};
 
     #[test]
     fn a_new_label_is_not_used_in_its_transaction() {
@@ -159,8 +159,8 @@ mod tests {
     #[test]
     fn constraints_of_a_domain_lock_and_read_its_tables() {
         let history = "CREATE DOMAIN d AS int; CREATE DOMAIN e AS d; CREATE TABLE t(a d); CREATE TABLE u(a e);";
-        check(history, "ALTER DOMAIN d SET NOT NULL", &["t Share", "u Share"]);
-        check(history, "ALTER DOMAIN e ADD CHECK (VALUE > 0)", &["u Share"]);
-        check(history, "ALTER DOMAIN d ADD CHECK (VALUE > 0) NOT VALID", &[]);
+        check_locks(history, "ALTER DOMAIN d SET NOT NULL", &["t Share", "u Share"]);
+        check_locks(history, "ALTER DOMAIN e ADD CHECK (VALUE > 0)", &["u Share"]);
+        check_locks(history, "ALTER DOMAIN d ADD CHECK (VALUE > 0) NOT VALID", &[]);
     }
 }

@@ -284,13 +284,17 @@ pub(crate) fn literal_text(literal: &Literal) -> SmolStr {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{check, check_failure};
+    use super::super::testing::{check_failure, check_locks};
 
     const V: &str = "CREATE TABLE t(id int PRIMARY KEY, a int, b text); CREATE VIEW v AS SELECT id, a AS x FROM t;";
 
     #[test]
     fn replacing_a_view_may_only_add_columns() {
-        check(V, "CREATE OR REPLACE VIEW v AS SELECT id, a AS x, b FROM t", &["t AccessShare", "v AccessExclusive"]);
+        check_locks(
+            V,
+            "CREATE OR REPLACE VIEW v AS SELECT id, a AS x, b FROM t",
+            &["t AccessShare", "v AccessExclusive"],
+        );
         check_failure(V, "CREATE OR REPLACE VIEW v AS SELECT id FROM t", "42P16");
         check_failure(V, "CREATE OR REPLACE VIEW v AS SELECT id, a FROM t", "42P16");
         check_failure(V, "CREATE OR REPLACE VIEW v AS SELECT id, b AS x FROM t", "42P16");
