@@ -10,6 +10,9 @@ static RULES: &[&Rule] = &[
     // engine
     &engine::statement_will_fail::RULE,
     &engine::syntax_error::RULE,
+    &engine::unknown_suppression::RULE,
+    &engine::unsupported_encoding::RULE,
+    &engine::unused_suppression::RULE,
     // locking
     &locking::index_without_concurrently::RULE,
 ];
