@@ -202,6 +202,7 @@ impl Replay {
             in_block: self.session.in_transaction(),
             knowledge: self.knowledge,
             created: Vec::new(),
+            depth: 0,
         };
         executor.run(ast);
         (executor.catalog, executor.session, executor.effects)

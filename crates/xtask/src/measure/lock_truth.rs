@@ -1,6 +1,6 @@
 //! Lock truth: `fixtures/locks`, and how the model is held against it.
 
-use super::outcome::{Difference, Outcome, bare_name, lock_mode, mentions, referenced_names};
+use super::outcome::{Difference, Outcome, bare_name, lock_mode, mentions, referenced_names, with_partitions};
 use super::{fixtures, read, settings_for};
 use pgvet_linter::check::{Migration, ParsedFile, TransactionMode, effects, parse_file};
 use pgvet_linter::source::SourceFile;
@@ -142,6 +142,7 @@ pub fn compare(case: &Case, measured: &Measured, version: PgVersion) -> Verdict 
 
     let setup = case.setup.concat();
     let referenced: BTreeSet<String> = referenced_names(&setup).union(&referenced_names(&case.sql)).cloned().collect();
+    let referenced = with_partitions(&setup, referenced);
     let other_side = |name: &str| referenced.contains(bare_name(name)) && !mentions(&case.sql, name);
     let mut server = measured.outcome();
     let mut model = Outcome::predicted(&statement.effects);

@@ -167,6 +167,19 @@ pub fn referenced_names(text: &str) -> BTreeSet<String> {
     names
 }
 
+/// The names, and those of the partitions that the text gives to tables of these names.
+pub fn with_partitions(text: &str, names: BTreeSet<String>) -> BTreeSet<String> {
+    let words = words(text);
+    let mut all = names;
+    for at in 1..words.len().saturating_sub(2) {
+        let partition_of = words[at].eq_ignore_ascii_case("partition") && words[at + 1].eq_ignore_ascii_case("of");
+        if partition_of && name_end(&words, at + 2).is_some_and(|end| all.contains(words[end])) {
+            all.insert(words[at - 1].to_owned());
+        }
+    }
+    all
+}
+
 /// Does the text name the relation other than after REFERENCES?
 pub fn mentions(text: &str, relation: &str) -> bool {
     let bare = bare_name(relation);
