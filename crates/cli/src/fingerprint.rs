@@ -4,14 +4,13 @@ use pgvet_linter::diagnostic::Diagnostic;
 use std::collections::BTreeMap;
 
 /// FNV-1a, 64 bits: <http://www.isthe.com/chongo/tech/comp/fnv/>. Its algorithm never changes.
-fn fnv1a(parts: &[&str]) -> u64 {
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    for part in parts {
-        for byte in part.bytes().chain([0xff]) {
-            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        }
-    }
-    hash
+fn fnv1a(bytes: impl Iterator<Item = u8>) -> u64 {
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+/// Parts end in a byte that no UTF-8 holds, so that moving text from one to the next makes a difference.
+fn hash(parts: &[&str]) -> u64 {
+    fnv1a(parts.iter().flat_map(|part| part.bytes().chain([0xff])))
 }
 
 /// Gives each finding of a run its fingerprint; findings must come in the order of the report.
@@ -26,9 +25,9 @@ pub(crate) struct Fingerprints {
 impl Fingerprints {
     pub(crate) fn next(&mut self, path: &str, diagnostic: &Diagnostic) -> String {
         let relations = diagnostic.relations.join(",");
-        let base = fnv1a(&[diagnostic.rule, path, &relations, &without_numbers(&diagnostic.message)]);
+        let base = hash(&[diagnostic.rule, path, &relations, &without_numbers(&diagnostic.message)]);
         let occurrence = self.seen.entry(base).or_insert(0);
-        let fingerprint = fnv1a(&[&format!("{base:016x}"), &occurrence.to_string()]);
+        let fingerprint = hash(&[&format!("{base:016x}"), &occurrence.to_string()]);
         *occurrence += 1;
         format!("{fingerprint:016x}")
     }
@@ -71,8 +70,13 @@ mod tests {
 
     #[test]
     fn the_hash_is_the_published_one() {
-        // FNV-1a of the two bytes `a` and 0xff.
-        assert_eq!(fnv1a(&["a"]), 0x089b_e507_b54a_01d9);
+        assert_eq!(fnv1a("a".bytes()), 0xaf63_dc4c_8601_ec8c);
+        assert_eq!(fnv1a("foobar".bytes()), 0x8594_4171_f739_67e8);
+    }
+
+    #[test]
+    fn parts_are_kept_apart() {
+        assert_ne!(hash(&["ab", "c"]), hash(&["a", "bc"]));
     }
 
     #[test]

@@ -1,7 +1,10 @@
 //! The program as its users meet it: arguments, exit status, and what is printed where.
 
+#![expect(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
+
+use std::fmt::Write as _;
 use std::fs;
-use std::io::Write;
+use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -51,7 +54,7 @@ fn transcript(output: &Output) -> Transcript {
     let mut text = format!("exit {}\n", output.status.code().unwrap());
     for (name, bytes) in [("stdout", &output.stdout), ("stderr", &output.stderr)] {
         if !bytes.is_empty() {
-            text += &format!("--- {name}\n{}", String::from_utf8_lossy(bytes));
+            write!(text, "--- {name}\n{}", String::from_utf8_lossy(bytes)).unwrap();
         }
     }
     text
@@ -73,13 +76,33 @@ fn a_clean_file_is_clean() {
 #[test]
 fn a_finding_is_shown_with_its_source() {
     let folder = Folder::new(&[("db/1_a.sql", LATIN1), ("db/2_b.sql", b"-- nothing\n")]);
-    insta::assert_snapshot!(folder.run(&["check"]), @"");
+    insta::assert_snapshot!(folder.run(&["check"]), @"
+    exit 1
+    --- stdout
+    error[unsupported-encoding]
+
+      × byte 11 is not UTF-8, the encoding in which migrations are read
+       ╭─[db/1_a.sql:2:7]
+     1 │ -- 1
+     2 │ -- caf?
+       ·       ─
+       ╰────
+      help: save the file as UTF-8; the bytes were read as `?`, and the rest was checked
+
+    1 error in 1 of 2 files
+    ");
 }
 
 #[test]
 fn concise_findings_are_one_line_each() {
     let folder = Folder::new(&[("db/1_a.sql", LATIN1), ("db/2_b.sql", b"\0")]);
-    insta::assert_snapshot!(folder.run(&["check", "db", "--format", "concise"]), @"");
+    insta::assert_snapshot!(folder.run(&["check", "db", "--format", "concise"]), @"
+    exit 1
+    --- stdout
+    db/1_a.sql:2:7: error[unsupported-encoding] byte 11 is not UTF-8, the encoding in which migrations are read
+    db/2_b.sql:1:1: error[unsupported-encoding] byte 0 is NUL, so this file is no SQL text and nothing of it was checked
+    2 errors in 2 of 2 files
+    ");
 }
 
 #[test]
@@ -88,7 +111,54 @@ fn json_findings_have_the_documented_shape() {
     let output = folder.output(&["check", "db", "missing", "--format", "json", "--pg-version", "16"], b"", &[]);
     assert_eq!(output.status.code(), Some(2));
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    insta::assert_json_snapshot!(document, @"");
+    insta::assert_json_snapshot!(document, @r#"
+    {
+      "diagnostics": [
+        {
+          "fingerprint": "3cd1b1308b3b7201",
+          "fixes": [],
+          "help": "save the file as UTF-8; the bytes were read as `?`, and the rest was checked",
+          "labels": [],
+          "message": "byte 11 is not UTF-8, the encoding in which migrations are read",
+          "path": "db/1_a.sql",
+          "pg_versions": [
+            16
+          ],
+          "range": {
+            "end": {
+              "column": 8,
+              "line": 2,
+              "offset": 12
+            },
+            "start": {
+              "column": 7,
+              "line": 2,
+              "offset": 11
+            }
+          },
+          "relations": [],
+          "rule": "unsupported-encoding",
+          "severity": "error",
+          "url": "https://github.com/pgvet/pgvet/blob/main/rules/unsupported-encoding.md"
+        }
+      ],
+      "problems": [
+        {
+          "message": "does not exist",
+          "path": "missing"
+        }
+      ],
+      "schema_version": 1,
+      "summary": {
+        "errors": 1,
+        "files": 1,
+        "files_with_findings": 1,
+        "infos": 0,
+        "not_checked": 1,
+        "warnings": 0
+      }
+    }
+    "#);
 }
 
 #[test]
@@ -114,19 +184,37 @@ fn the_severity_that_fails_is_chosen() {
 #[test]
 fn a_missing_path_is_named_and_the_others_are_checked() {
     let folder = Folder::new(&[("1_a.sql", LATIN1)]);
-    insta::assert_snapshot!(folder.run(&["check", "nowhere.sql", "1_a.sql", "--format", "concise"]), @"");
+    insta::assert_snapshot!(folder.run(&["check", "nowhere.sql", "1_a.sql", "--format", "concise"]), @"
+    exit 2
+    --- stdout
+    1_a.sql:2:7: error[unsupported-encoding] byte 11 is not UTF-8, the encoding in which migrations are read
+    1 error in 1 of 1 file; 1 path not checked
+    --- stderr
+    error: `nowhere.sql` does not exist
+      help: check the spelling; the path is relative to the current folder
+    ");
 }
 
 #[test]
 fn a_folder_without_sql_is_an_error() {
     let folder = Folder::new(&[("readme.txt", b"")]);
-    insta::assert_snapshot!(folder.run(&["check"]), @"");
+    insta::assert_snapshot!(folder.run(&["check"]), @"
+    exit 2
+    --- stderr
+    error: `.` holds no SQL files
+      help: name a folder or file with `.sql` migrations
+    ");
 }
 
 #[test]
 fn a_folder_named_like_a_file_is_a_folder() {
     let folder = Folder::new(&[("x.sql/readme.txt", b"")]);
-    insta::assert_snapshot!(folder.run(&["check", "x.sql"]), @"");
+    insta::assert_snapshot!(folder.run(&["check", "x.sql"]), @"
+    exit 2
+    --- stderr
+    error: `x.sql` holds no SQL files
+      help: name a folder or file with `.sql` migrations
+    ");
 }
 
 #[cfg(unix)]
@@ -134,13 +222,28 @@ fn a_folder_named_like_a_file_is_a_folder() {
 fn a_file_that_cannot_be_read_is_an_error() {
     let folder = Folder::new(&[("1_a.sql", b"")]);
     std::os::unix::fs::symlink("nowhere", folder.path().join("2_b.sql")).unwrap();
-    insta::assert_snapshot!(folder.run(&["check", "--format", "concise"]), @"");
+    insta::assert_snapshot!(folder.run(&["check", "--format", "concise"]), @"
+    exit 2
+    --- stdout
+    No problems found in 1 file; 1 path not checked
+    --- stderr
+    error: `2_b.sql` is a symbolic link to something that does not exist
+    ");
 }
 
 #[test]
 fn a_missing_history_or_schema_is_an_error() {
     let folder = Folder::new(&[("1_a.sql", b"")]);
-    insta::assert_snapshot!(folder.run(&["check", "1_a.sql", "--history", "old", "--schema", "dump.sql"]), @"");
+    insta::assert_snapshot!(folder.run(&["check", "1_a.sql", "--history", "old", "--schema", "dump.sql"]), @"
+    exit 2
+    --- stdout
+    No problems found in 1 file; 2 paths not checked
+    --- stderr
+    error: `old` does not exist
+      help: check the spelling; the path is relative to the current folder
+    error: `dump.sql` does not exist
+      help: check the spelling; the path is relative to the current folder
+    ");
 }
 
 #[test]
@@ -148,7 +251,12 @@ fn an_unknown_rule_is_an_error() {
     let folder = Folder::new(&[("1_a.sql", b"")]);
     for args in [&["check", "--only", "not-a-rule-of-pgvet"][..], &["explain", "not-a-rule-of-pgvet"]] {
         insta::allow_duplicates! {
-            insta::assert_snapshot!(folder.run(args), @"");
+            insta::assert_snapshot!(folder.run(args), @"
+            exit 2
+            --- stderr
+            error: there is no rule `not-a-rule-of-pgvet`
+              help: `pgvet rules` lists all rules
+            ");
         }
     }
 }
@@ -156,8 +264,23 @@ fn an_unknown_rule_is_an_error() {
 #[test]
 fn an_unknown_version_or_format_is_an_error() {
     let folder = Folder::new(&[("1_a.sql", b"")]);
-    insta::assert_snapshot!(folder.run(&["check", "--pg-version", "9.6"]), @"");
-    insta::assert_snapshot!(folder.run(&["check", "--format", "jsn"]), @"");
+    insta::assert_snapshot!(folder.run(&["check", "--pg-version", "9.6"]), @"
+    exit 2
+    --- stderr
+    error: invalid value '9.6' for '--pg-version <VERSION>': `9.6` is no PostgreSQL version: expected a major version or a range between 10 and 18, such as 16 or 14-18
+
+    For more information, try '--help'.
+    ");
+    insta::assert_snapshot!(folder.run(&["check", "--format", "jsn"]), @"
+    exit 2
+    --- stderr
+    error: invalid value 'jsn' for '--format <FORMAT>'
+      [possible values: full, concise, json]
+
+      tip: a similar value exists: 'json'
+
+    For more information, try '--help'.
+    ");
 }
 
 #[test]
@@ -174,7 +297,12 @@ fn colour_is_used_only_where_it_is_wanted() {
 fn standard_input_goes_by_the_given_name() {
     let folder = Folder::new(&[]);
     let args = ["check", "-", "--stdin-filename", "db/9_z.sql", "--format", "concise"];
-    insta::assert_snapshot!(transcript(&folder.output(&args, LATIN1, &[])), @"");
+    insta::assert_snapshot!(transcript(&folder.output(&args, LATIN1, &[])), @"
+    exit 1
+    --- stdout
+    db/9_z.sql:2:7: error[unsupported-encoding] byte 11 is not UTF-8, the encoding in which migrations are read
+    1 error in 1 of 1 file
+    ");
 }
 
 #[test]
@@ -186,7 +314,14 @@ fn effects_name_version_and_files() {
         "schema_version": 1, "pg_version": 17, "files": [{ "path": "1_a.sql", "statements": [] }]
     });
     assert_eq!(document, expected);
-    insta::assert_snapshot!(folder.run(&["effects", "1_a.sql"]), @"");
+    insta::assert_snapshot!(folder.run(&["effects", "1_a.sql"]), @"
+    exit 0
+    --- stdout
+    Effects on PostgreSQL 18
+
+    1_a.sql
+      no statements
+    ");
 }
 
 #[test]

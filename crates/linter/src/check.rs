@@ -38,7 +38,7 @@ pub enum TransactionMode {
 pub enum Direction {
     #[default]
     Up,
-    /// It takes an earlier migration back. It must parse, so its syntax errors are reported; it is not replayed.
+    /// It takes an earlier migration back, or the tool does not run it at all. It must parse, so its syntax errors are reported; it is not replayed.
     Down,
 }
 

@@ -11,6 +11,7 @@ pub mod check;
 pub mod diagnostic;
 pub mod effect;
 mod execute;
+pub mod expression;
 pub mod fix;
 pub mod lexer;
 pub mod plpgsql;

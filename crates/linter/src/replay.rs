@@ -3,7 +3,7 @@
 
 use crate::ast::{Ast, Transaction};
 use crate::catalog::Catalog;
-use crate::check::{Migration, TransactionMode, TransactionState};
+use crate::check::{Direction, Migration, TransactionMode, TransactionState};
 use crate::effect::Effects;
 use crate::execute::{Executor, Knowledge};
 use crate::session::{HeldLock, Place, Session};
@@ -77,6 +77,9 @@ impl Replay {
     }
 
     fn migration(&mut self, file: u32, migration: &Migration<'_>, visitor: &mut dyn Visitor) {
+        if migration.direction == Direction::Down {
+            return only_parse(file, migration, visitor);
+        }
         self.session = Session::default();
         let statements: Vec<&Statement> = migration
             .file
@@ -199,6 +202,7 @@ impl Replay {
             in_block: self.session.in_transaction(),
             knowledge: self.knowledge,
             created: Vec::new(),
+            depth: 0,
         };
         executor.run(ast);
         (executor.catalog, executor.session, executor.effects)
@@ -261,6 +265,15 @@ impl Replay {
         finish(self);
         if chain {
             self.begin(true, place);
+        }
+    }
+}
+
+/// The way back is not run here, but must be readable when it is needed.
+fn only_parse(file: u32, migration: &Migration<'_>, visitor: &mut dyn Visitor) {
+    for statement in &migration.file.statements {
+        if let Err(error) = &statement.parsed {
+            visitor.syntax_error(file, migration, statement, error);
         }
     }
 }

@@ -22,6 +22,9 @@ impl Problem {
 
     pub(crate) fn io(path: &Path, error: &io::Error) -> Self {
         match error.kind() {
+            io::ErrorKind::NotFound if path.is_symlink() => {
+                Self::new(path, "is a symbolic link to something that does not exist", None)
+            }
             io::ErrorKind::NotFound => Self::new(
                 path,
                 "does not exist",
@@ -35,8 +38,20 @@ impl Problem {
 /// Folders that hold no migrations of the project itself.
 const SKIPPED_FOLDERS: [&str; 2] = ["node_modules", "target"];
 
-/// Dialects that a file name may end in (`1_x.mysql.up.sql`) and that are not PostgreSQL's.
-const OTHER_DIALECTS: [&str; 6] = ["mysql", "mariadb", "sqlite", "sqlite3", "cockroach", "mssql"];
+/// Names of other databases: `mysql/1_x.sql` and `1_x.mysql.up.sql` are not for PostgreSQL.
+const OTHER_DIALECTS: [&str; 11] = [
+    "mysql",
+    "mariadb",
+    "sqlite",
+    "sqlite3",
+    "cockroach",
+    "cockroachdb",
+    "mssql",
+    "sqlserver",
+    "oracle",
+    "h2",
+    "clickhouse",
+];
 
 /// The SQL files that `path` stands for: itself, or all below it in the order of its migration tool.
 pub(crate) fn files_at(path: &Path, problems: &mut Vec<Problem>) -> Vec<PathBuf> {
@@ -71,7 +86,7 @@ fn walk(folder: &Path, files: &mut Vec<PathBuf>, problems: &mut Vec<Problem>) {
         // A symbolic link to a folder is not followed: it may lead back here.
         let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
         let is_link_to_folder = !is_folder && entry.path().is_dir();
-        if is_folder && !SKIPPED_FOLDERS.contains(&&*name) {
+        if is_folder && !SKIPPED_FOLDERS.contains(&&*name) && !OTHER_DIALECTS.contains(&&*name) {
             walk(&entry.path(), files, problems);
         } else if !is_folder && !is_link_to_folder && is_sql(&name) {
             files.push(entry.path());
@@ -114,7 +129,7 @@ mod tests {
     #[test]
     fn hidden_and_foreign_folders_are_skipped() {
         let root = tempfile::tempdir().unwrap();
-        for folder in [".git", "node_modules", "target", "db"] {
+        for folder in [".git", "node_modules", "target", "mysql", "db"] {
             fs::create_dir(root.path().join(folder)).unwrap();
             fs::write(root.path().join(folder).join("1.sql"), "").unwrap();
         }

@@ -1,6 +1,6 @@
 //! The order in which migration tools run files.
 
-use crate::layout::folder;
+use crate::layout::folder::ExplicitOrder;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -33,16 +33,15 @@ pub(crate) fn sort(mut files: Vec<PathBuf>) -> Vec<PathBuf> {
     let mut orders = BTreeMap::new();
     files.sort_by_cached_key(|path| {
         let parent = path.parent().unwrap_or(Path::new(""));
-        let order = orders.entry(parent.to_owned()).or_insert_with(|| folder::explicit_order(parent));
-        key(path, order.as_deref())
+        let order = orders.entry(parent.to_owned()).or_insert_with(|| ExplicitOrder::of(parent));
+        key(path, order.as_ref())
     });
     files
 }
 
-fn key(path: &Path, explicit: Option<&[String]>) -> Key {
+fn key(path: &Path, explicit: Option<&ExplicitOrder>) -> Key {
     let parent = path.parent().unwrap_or(Path::new(""));
     let file_name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let stem = file_name.strip_suffix(".sql").unwrap_or(&file_name);
     let plain = |sequence: &Path, class, version, name: &str| Key {
         sequence: sequence.to_owned(),
         class,
@@ -52,9 +51,9 @@ fn key(path: &Path, explicit: Option<&[String]>) -> Key {
         path: path.to_owned(),
     };
     if let Some(order) = explicit {
-        return match order.iter().position(|name| name == stem) {
-            Some(at) => plain(parent, Class::Versioned, vec![number(&at.to_string())], ""),
-            None => plain(parent, Class::Unversioned, Vec::new(), stem),
+        return match order.place(path) {
+            Some(place) => plain(&order.root, Class::Versioned, vec![number(&place.to_string())], ""),
+            None => plain(&order.root, Class::Unversioned, Vec::new(), &file_name),
         };
     }
     if let Some(flyway) = FlywayName::parse(&file_name) {
@@ -182,6 +181,15 @@ mod tests {
             sorted(&["m/10_b/migration.sql", "m/9_a/migration.sql"]),
             ["m/9_a/migration.sql", "m/10_b/migration.sql"]
         );
+    }
+
+    #[test]
+    fn a_plan_gives_the_order_across_folders() {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::write(root.path().join("sqitch.plan"), "b/x 2024\na 2024\n").unwrap();
+        let deploy = root.path().join("deploy");
+        let files = vec![deploy.join("a.sql"), deploy.join("b/x.sql")];
+        assert_eq!(sort(files), [deploy.join("b/x.sql"), deploy.join("a.sql")]);
     }
 
     #[test]

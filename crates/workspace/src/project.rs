@@ -2,7 +2,7 @@
 
 use crate::STACK_SIZE;
 use crate::discovery::{Problem, files_at};
-use crate::layout::{self, Layout};
+use crate::layout::{self, Folders, Layout};
 use crate::read::{self, EncodingError};
 use pgvet_linter::check::{self, Migration, ParsedFile};
 use pgvet_linter::diagnostic::{Diagnostic, Severity};
@@ -69,9 +69,10 @@ impl Project {
         let mut problems = Vec::new();
         let sources = sources(request, &mut problems);
         let stdin_name = request.stdin_name.as_deref().unwrap_or("<stdin>");
+        let folders = Folders::default();
         let done = AtomicUsize::new(0);
         let load = |source: &Source| {
-            let file = load_file(source, stdin_name);
+            let file = load_file(source, stdin_name, &folders);
             progress(done.fetch_add(1, Ordering::Relaxed) + 1, sources.len());
             file
         };
@@ -166,12 +167,12 @@ fn history(request: &Request, reported: &[Source], problems: &mut Vec<Problem>) 
     files
 }
 
-fn load_file(source: &Source, stdin_name: &str) -> Result<ProjectFile, Problem> {
+fn load_file(source: &Source, stdin_name: &str, folders: &Folders) -> Result<ProjectFile, Problem> {
     let (path, (text, encoding)) = match &source.path {
         Some(path) => (path.as_path(), read::read(path)?),
         None => (Path::new(stdin_name), read::read_stdin(stdin_name)?),
     };
-    let layout = layout::detect(path, &text.text);
+    let layout = layout::detect(path, &text.text, folders);
     let binary = encoding.is_some_and(|error| error.binary);
     let parsed = if binary {
         ParsedFile { lines: LineIndex::new(&text.text), statements: Vec::new(), source: text }

@@ -4,6 +4,7 @@ mod builtin;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
+use xtask::measure;
 
 #[derive(Parser)]
 #[command(name = "xtask", about = "Generators and checks of the project itself")]
@@ -16,11 +17,14 @@ struct Arguments {
 enum Task {
     /// Regenerate the tables of built-in objects from the catalogs of real servers.
     Builtin(builtin::Arguments),
+    /// Hold pgvet against measured truth, and against other linters.
+    Measure(measure::Arguments),
 }
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().task {
         Task::Builtin(arguments) => builtin::run(&arguments),
+        Task::Measure(arguments) => measure::run(&arguments),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -38,6 +38,7 @@ impl<'a> Report<'a> {
                 infos: count(Severity::Info),
                 files: project.reported_files(),
                 files_with_findings: 0,
+                not_checked: project.problems.len(),
             },
         };
         let paths: BTreeSet<&str> = diagnostics.iter().map(|found| report.path(found.file)).collect();
@@ -69,6 +70,8 @@ pub(crate) struct Summary {
     pub(crate) infos: usize,
     pub(crate) files: usize,
     pub(crate) files_with_findings: usize,
+    /// Paths that could not be read.
+    pub(crate) not_checked: usize,
 }
 
 impl fmt::Display for Summary {
@@ -77,9 +80,14 @@ impl fmt::Display for Summary {
         let found: Vec<String> =
             counts.iter().filter(|(count, _)| *count > 0).map(|(count, noun)| plural(*count, noun)).collect();
         if found.is_empty() {
-            return write!(f, "No problems found in {}", plural(self.files, "file"));
+            write!(f, "No problems found in {}", plural(self.files, "file"))?;
+        } else {
+            write!(f, "{} in {} of {}", found.join(", "), self.files_with_findings, plural(self.files, "file"))?;
         }
-        write!(f, "{} in {} of {}", found.join(", "), self.files_with_findings, plural(self.files, "file"))
+        match self.not_checked {
+            0 => Ok(()),
+            count => write!(f, "; {} not checked", plural(count, "path")),
+        }
     }
 }
 
@@ -115,9 +123,9 @@ mod tests {
 
     #[test]
     fn the_summary_counts_in_english() {
-        let summary = Summary { errors: 3, warnings: 1, infos: 0, files: 14, files_with_findings: 2 };
+        let summary = Summary { errors: 3, warnings: 1, infos: 0, files: 14, files_with_findings: 2, not_checked: 0 };
         assert_eq!(summary.to_string(), "3 errors, 1 warning in 2 of 14 files");
-        let clean = Summary { errors: 0, warnings: 0, infos: 0, files: 1, files_with_findings: 0 };
-        assert_eq!(clean.to_string(), "No problems found in 1 file");
+        let clean = Summary { errors: 0, warnings: 0, infos: 0, files: 1, files_with_findings: 0, not_checked: 2 };
+        assert_eq!(clean.to_string(), "No problems found in 1 file; 2 paths not checked");
     }
 }

@@ -226,3 +226,59 @@ impl Expr {
         }
     }
 }
+
+impl Expr {
+    /// Do both say the same, wherever they stand? Subqueries are never the same.
+    pub fn is_same(&self, other: &Self) -> bool {
+        use ExprKind as K;
+        let same_head = match (&self.kind, &other.kind) {
+            (K::Column(ours), K::Column(theirs)) => ours.last() == theirs.last(),
+            (K::Star(ours), K::Star(theirs)) => ours == theirs,
+            (K::Literal(ours), K::Literal(theirs)) => ours == theirs,
+            (K::Parameter(ours), K::Parameter(theirs)) => ours == theirs,
+            (K::SqlValue(ours), K::SqlValue(theirs)) => ours == theirs,
+            (K::Other(ours, _), K::Other(theirs, _)) => ours == theirs,
+            (K::Call(ours), K::Call(theirs)) => {
+                (&ours.schema, &ours.name, ours.star, ours.distinct, ours.variadic)
+                    == (&theirs.schema, &theirs.name, theirs.star, theirs.distinct, theirs.variadic)
+            }
+            (
+                K::Operator { schema, operator, form, .. },
+                K::Operator { schema: their_schema, operator: their_operator, form: their_form, .. },
+            ) => (schema, operator, form) == (their_schema, their_operator, their_form),
+            (K::Cast { target: ours, .. }, K::Cast { target: theirs, .. }) => {
+                (&ours.schema, &ours.name, &ours.modifiers, ours.is_array)
+                    == (&theirs.schema, &theirs.name, &theirs.modifiers, theirs.is_array)
+            }
+            (K::IsNull { negated: ours, .. }, K::IsNull { negated: theirs, .. }) => ours == theirs,
+            (K::BooleanTest { test: ours, .. }, K::BooleanTest { test: theirs, .. }) => ours == theirs,
+            (K::Collate { collation: ours, .. }, K::Collate { collation: theirs, .. }) => ours == theirs,
+            (
+                K::Case { operand, branches, otherwise },
+                K::Case { operand: their_operand, branches: their_branches, otherwise: their_otherwise },
+            ) => {
+                (operand.is_some(), branches.len(), otherwise.is_some())
+                    == (their_operand.is_some(), their_branches.len(), their_otherwise.is_some())
+            }
+            (K::Indirection { steps: ours, .. }, K::Indirection { steps: theirs, .. }) => {
+                ours.len() == theirs.len() && ours.iter().zip(theirs).all(|(ours, theirs)| ours.is_same(theirs))
+            }
+            (K::Subquery { .. }, _) => false,
+            (ours, theirs) => std::mem::discriminant(ours) == std::mem::discriminant(theirs),
+        };
+        let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+        self.for_each_child(|child| ours.push(child));
+        other.for_each_child(|child| theirs.push(child));
+        same_head && ours.len() == theirs.len() && ours.iter().zip(theirs).all(|(ours, theirs)| ours.is_same(theirs))
+    }
+}
+
+impl IndirectionStep {
+    /// The same kind of step, by name; subscripts are compared as children of the expression.
+    fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Field(ours), Self::Field(theirs)) => ours == theirs,
+            (ours, theirs) => std::mem::discriminant(ours) == std::mem::discriminant(theirs),
+        }
+    }
+}

@@ -12,7 +12,7 @@ pub use types::*;
 use crate::version::Target;
 use data::{access_methods, casts, extensions, functions, operator_classes, operators, relations, types as type_table};
 
-/// The type of that name in pg_catalog, or else in information_schema.
+/// The type of that name in `pg_catalog`, or else in `information_schema`.
 pub fn type_by_name(name: &str) -> Option<&'static BuiltinType> {
     equal_range(&type_table::TYPES, |row| row.name.cmp(name)).iter().max_by_key(|row| row.schema == "pg_catalog")
 }
@@ -29,24 +29,24 @@ pub fn type_by_oid(oid: u32) -> Option<&'static BuiltinType> {
     Some(row(type_table::BY_OID[found]))
 }
 
-/// Every function, aggregate, window function and procedure of that name in pg_catalog, over all majors.
+/// Every function, aggregate, window function and procedure of that name in `pg_catalog`, over all majors.
 pub fn functions(name: &str) -> &'static [BuiltinFunction] {
     equal_range(&functions::FUNCTIONS, |row| row.name.cmp(name))
 }
 
-/// Every operator of that name in pg_catalog, over all majors.
+/// Every operator of that name in `pg_catalog`, over all majors.
 pub fn operators(name: &str) -> &'static [BuiltinOperator] {
     equal_range(&operators::OPERATORS, |row| row.name.cmp(name))
 }
 
-/// The row of pg_cast in the version that is modelled.
+/// The row of `pg_cast` in the version that is modelled.
 pub fn cast_in(source: u32, target: u32, version: &Target) -> Option<&'static BuiltinCast> {
     equal_range(&casts::CASTS, |row| (row.source, row.target).cmp(&(source, target)))
         .iter()
         .find(|row| row.majors.contain(version))
 }
 
-/// The row of pg_cast, in the newest major that has one.
+/// The row of `pg_cast`, in the newest major that has one.
 pub fn cast(source: u32, target: u32) -> Option<&'static BuiltinCast> {
     equal_range(&casts::CASTS, |row| (row.source, row.target).cmp(&(source, target)))
         .iter()
@@ -58,7 +58,7 @@ pub fn operator_classes(method: &str) -> &'static [OperatorClass] {
     equal_range(&operator_classes::OPERATOR_CLASSES, |row| row.method.cmp(method))
 }
 
-/// The default operator class of a built-in type, as PostgreSQL's GetDefaultOpClass (src/backend/commands/indexcmds.c)
+/// The default operator class of a built-in type, as PostgreSQL's `GetDefaultOpClass` (src/backend/commands/indexcmds.c)
 /// chooses it: of the type itself, or else of one that it is binary-coercible to, preferred types first.
 pub fn default_operator_class(method: &str, oid: u32) -> Option<&'static OperatorClass> {
     let oid = base_type(oid);
@@ -70,8 +70,8 @@ pub fn default_operator_class(method: &str, oid: u32) -> Option<&'static Operato
     })
 }
 
-/// Can a value of one type be taken for the other without change and without being asked, as IsBinaryCoercible
-/// (src/backend/parser/parse_coerce.c) decides for built-in types?
+/// Can a value of one type be taken for the other without change and without being asked, as `IsBinaryCoercible`
+/// (`src/backend/parser/parse_coerce.c`) decides for built-in types?
 pub fn is_binary_coercible(source: u32, target: u32) -> bool {
     let source = base_type(source);
     if source == target {
@@ -103,7 +103,7 @@ pub fn access_method(name: &str) -> Option<&'static AccessMethod> {
     access_methods::ACCESS_METHODS.iter().find(|row| row.name == name)
 }
 
-/// A relation of pg_catalog or information_schema.
+/// A relation of `pg_catalog` or `information_schema`.
 pub fn system_relation(schema: &str, name: &str) -> Option<&'static SystemRelation> {
     equal_range(&relations::RELATIONS, |row| (row.schema, row.name).cmp(&(schema, name))).first()
 }
@@ -120,7 +120,7 @@ fn equal_range<T>(table: &'static [T], order: impl Fn(&T) -> std::cmp::Ordering)
     &table[start..start + length]
 }
 
-/// The oids of types that code names (src/include/catalog/pg_type.dat).
+/// The oids of types that code names (`src/include/catalog/pg_type.dat`).
 pub mod oid {
     macro_rules! oids {
         ($($name:ident = $oid:literal),* $(,)?) => {

@@ -1,6 +1,6 @@
 //! Constructors and short names for the generated tables, which would be several times as long without them.
 
-#![expect(clippy::too_many_arguments, reason = "one argument per column")]
+#![expect(clippy::too_many_arguments, clippy::fn_params_excessive_bools, reason = "one argument per column")]
 
 pub(super) use super::types::{
     AccessMethod, BuiltinCast, BuiltinFunction, BuiltinOperator, BuiltinType, BuiltinTypeKind as K, CastContext as X,

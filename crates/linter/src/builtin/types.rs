@@ -21,7 +21,7 @@ impl Majors {
     }
 }
 
-/// pg_type.typtype, with array types told apart.
+/// `pg_type.typtype`, with array types told apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BuiltinTypeKind {
     Base,
@@ -35,7 +35,7 @@ pub enum BuiltinTypeKind {
     Multirange,
 }
 
-/// pg_type.typcategory (PostgreSQL's documentation, table "typcategory Codes").
+/// `pg_type.typcategory` (PostgreSQL's documentation, table "typcategory Codes").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TypeCategory {
     Array,
@@ -56,7 +56,7 @@ pub enum TypeCategory {
     Internal,
 }
 
-/// A row of pg_type.
+/// A row of `pg_type`.
 #[derive(Debug)]
 pub struct BuiltinType {
     pub oid: u32,
@@ -86,7 +86,7 @@ pub struct BuiltinType {
     pub majors: Majors,
 }
 
-/// pg_cast.castcontext: the weakest context in which a cast happens.
+/// `pg_cast.castcontext`: the weakest context in which a cast happens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CastContext {
     Implicit,
@@ -94,7 +94,7 @@ pub enum CastContext {
     Explicit,
 }
 
-/// pg_cast.castmethod.
+/// `pg_cast.castmethod`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CastMethod {
     /// The same bytes.
@@ -104,7 +104,7 @@ pub enum CastMethod {
     InOut,
 }
 
-/// A row of pg_cast. A cast from a type to itself applies a length.
+/// A row of `pg_cast`. A cast from a type to itself applies a length.
 #[derive(Debug)]
 pub struct BuiltinCast {
     pub source: u32,
@@ -117,7 +117,7 @@ pub struct BuiltinCast {
     pub majors: Majors,
 }
 
-/// pg_proc.prokind.
+/// `pg_proc.prokind`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FunctionKind {
     Plain,
@@ -126,7 +126,7 @@ pub enum FunctionKind {
     Procedure,
 }
 
-/// A row of pg_proc in schema pg_catalog.
+/// A row of `pg_proc` in schema `pg_catalog`.
 #[derive(Debug)]
 pub struct BuiltinFunction {
     pub name: &'static str,
@@ -146,7 +146,7 @@ pub struct BuiltinFunction {
     pub majors: Majors,
 }
 
-/// A row of pg_operator.
+/// A row of `pg_operator`.
 #[derive(Debug)]
 pub struct BuiltinOperator {
     pub name: &'static str,
@@ -161,7 +161,7 @@ pub struct BuiltinOperator {
     pub majors: Majors,
 }
 
-/// A row of pg_opclass.
+/// A row of `pg_opclass`.
 #[derive(Debug)]
 pub struct OperatorClass {
     pub method: &'static str,
@@ -185,7 +185,7 @@ pub struct AccessMethod {
     pub majors: Majors,
 }
 
-/// pg_class.relkind of a system relation.
+/// `pg_class.relkind` of a system relation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SystemRelationKind {
     Table,
@@ -196,7 +196,7 @@ pub enum SystemRelationKind {
     Sequence,
 }
 
-/// A relation of pg_catalog or information_schema.
+/// A relation of `pg_catalog` or `information_schema`.
 #[derive(Debug)]
 pub struct SystemRelation {
     pub schema: &'static str,
@@ -231,7 +231,7 @@ pub struct ExtensionType {
     pub output: Volatility,
 }
 
-/// A function of an extension. Types are told by pg_type.typname.
+/// A function of an extension. Types are told by `pg_type.typname`.
 #[derive(Debug)]
 pub struct ExtensionFunction {
     pub name: &'static str,

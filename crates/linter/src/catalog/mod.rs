@@ -423,6 +423,11 @@ impl Catalog {
         self.statistics.get(&(SmolStr::new(schema), SmolStr::new(name))).copied()
     }
 
+    /// The extended statistics of a table.
+    pub fn statistics_of(&self, table: Oid) -> Vec<QualifiedName> {
+        self.statistics.iter().filter(|(_, owner)| **owner == table).map(|(name, _)| name.clone()).collect()
+    }
+
     pub fn add_statistics(&mut self, schema: SmolStr, name: SmolStr, table: Oid) {
         self.statistics.insert((schema, name), table);
     }

@@ -1,11 +1,51 @@
 //! DROP, and everything that goes with an object.
+//!
+//! As in PostgreSQL a drop has two steps: everything that depends on the targets is collected (and relations among it are
+//! locked), then, if RESTRICT allows it, all of it is removed.
 
-use super::{Executor, Run};
+mod dependency;
+mod remove;
+mod target;
+
+use super::{Executor, Run, fail};
 use crate::ast::DropBehavior;
 use crate::catalog::Oid;
-use crate::effect::LockCause;
+use crate::effect::{LockCause, LockMode};
 use crate::source::TextRange;
+use dependency::{Dependency, Object};
 use smol_str::SmolStr;
+
+/// A drop that is being collected: objects in the order in which they were found.
+#[derive(Debug)]
+struct Deletion {
+    found: Vec<Found>,
+    behavior: DropBehavior,
+    /// The lock on relations; weaker for DROP INDEX CONCURRENTLY.
+    mode: LockMode,
+    /// DROP COLUMN takes out its column itself.
+    keeps_target: bool,
+    range: TextRange,
+}
+
+/// An object that is to go.
+#[derive(Debug)]
+struct Found {
+    object: Object,
+    /// It was named, or goes silently with something that goes.
+    silent: bool,
+    /// What it depends on, for the message.
+    because_of: Option<Object>,
+}
+
+impl Deletion {
+    fn new(behavior: DropBehavior, range: TextRange) -> Self {
+        Self { found: Vec::new(), behavior, mode: LockMode::AccessExclusive, keeps_target: false, range }
+    }
+
+    fn contains(&self, object: &Object) -> bool {
+        self.found.iter().any(|found| found.object == *object)
+    }
+}
 
 impl Executor<'_> {
     /// Drops a relation and what belongs to it (indexes, owned sequences, row type, foreign keys of it); with CASCADE also
@@ -18,11 +58,12 @@ impl Executor<'_> {
         cause: LockCause,
         range: TextRange,
     ) -> Run {
-        let _ = (oid, behavior, cause, range);
-        Ok(())
+        self.lock(oid, LockMode::AccessExclusive, cause, range);
+        self.delete(vec![Object::Relation(oid)], Deletion::new(behavior, range))
     }
 
-    /// What goes with a column: indexes, constraints, sequences, views with CASCADE.
+    /// What goes with a column: indexes, constraints, sequences, views with CASCADE. The column itself is left to the
+    /// caller.
     pub(crate) fn drop_column_dependents(
         &mut self,
         table: Oid,
@@ -30,8 +71,8 @@ impl Executor<'_> {
         behavior: DropBehavior,
         range: TextRange,
     ) -> Run {
-        let _ = (table, column, behavior, range);
-        Ok(())
+        let deletion = Deletion { keeps_target: true, ..Deletion::new(behavior, range) };
+        self.delete(vec![Object::Column(table, column.clone())], deletion)
     }
 
     /// Drops a constraint with its index and what depends on it.
@@ -42,7 +83,75 @@ impl Executor<'_> {
         behavior: DropBehavior,
         range: TextRange,
     ) -> Run {
-        let _ = (table, name, behavior, range);
+        self.delete(vec![Object::Constraint(table, name.clone())], Deletion::new(behavior, range))
+    }
+
+    /// Source: PostgreSQL 18, `src/backend/catalog/dependency.c`, `performMultipleDeletions`.
+    fn delete(&mut self, targets: Vec<Object>, mut deletion: Deletion) -> Run {
+        for target in &targets {
+            deletion.found.push(Found { object: target.clone(), silent: true, because_of: None });
+        }
+        self.check_owners(&targets, &deletion)?;
+        let mut at = 0;
+        while let Some(found) = deletion.found.get(at) {
+            let object = found.object.clone();
+            if let Some(relation) = object.locked_relation() {
+                let cause = if at < targets.len() { LockCause::Target } else { self.cause_of(&object) };
+                self.lock(relation, deletion.mode, cause, deletion.range);
+            }
+            for (dependent, dependency) in self.dependents(&object) {
+                let silent = dependency == Dependency::Auto;
+                match deletion.found.iter_mut().find(|found| found.object == dependent) {
+                    Some(found) => found.silent |= silent,
+                    None => deletion.found.push(Found { object: dependent, silent, because_of: Some(object.clone()) }),
+                }
+            }
+            at += 1;
+        }
+        if deletion.behavior == DropBehavior::Restrict
+            && let Some(found) = deletion.found.iter().find(|found| !found.silent)
+        {
+            let dropped = found.because_of.as_ref().map_or_else(String::new, |object| self.describe(object));
+            let reason = format!(
+                "cannot drop {dropped} because other objects depend on it: {} does",
+                self.describe(&found.object)
+            );
+            return fail("2BP01", reason, deletion.range);
+        }
+        let kept = if deletion.keeps_target { targets.len() } else { 0 };
+        for found in deletion.found.iter().skip(kept).rev() {
+            self.remove(&found.object, &deletion);
+        }
         Ok(())
+    }
+
+    /// A part of something cannot be dropped alone: the index of a constraint, the sequence of an identity column, the
+    /// index of a partition that belongs to the parent's, a table's row type.
+    fn check_owners(&mut self, targets: &[Object], deletion: &Deletion) -> Run {
+        for target in targets {
+            let Some((owner, locked)) = self.owner_of(target) else { continue };
+            if let Some(relation) = locked {
+                self.lock(relation, LockMode::AccessExclusive, LockCause::Parent, deletion.range);
+            }
+            if !deletion.contains(&owner) {
+                let reason =
+                    format!("cannot drop {} because {} requires it", self.describe(target), self.describe(&owner));
+                return fail("2BP01", reason, deletion.range);
+            }
+        }
+        Ok(())
+    }
+
+    fn cause_of(&self, object: &Object) -> LockCause {
+        let Object::Relation(oid) = object else { return LockCause::Dependent };
+        let relation = self.catalog.relation(*oid);
+        let owned = relation.sequence().is_some_and(|sequence| sequence.owned_by.is_some());
+        if relation.kind.is_index() || owned {
+            LockCause::Part
+        } else if relation.parents.is_empty() {
+            LockCause::Dependent
+        } else {
+            LockCause::Child
+        }
     }
 }

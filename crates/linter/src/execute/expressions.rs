@@ -1,70 +1,151 @@
-//! What the model asks about types and expressions.
+//! What the model asks about types and expressions: the catalog as [`crate::expression`] sees it.
 
 use super::Executor;
-use crate::ast::{Expr, ExprKind, TypeName};
-use crate::catalog::{Column, Oid, SqlType, Volatility};
+use crate::ast::{Expr, ExprKind, FunctionBody, Name, ObjectName, Query, TypeName};
+use crate::builtin::{self, CastContext, Extension};
+use crate::catalog::{Catalog, Column, ConstraintKind, Function, Oid, SqlType, TypeDef, TypeKind, Volatility};
+use crate::expression::{self, Analyzer, Coercion, Schema, Scope, Typed};
 use smol_str::SmolStr;
-
-/// What an expression is and uses.
-#[derive(Debug, Clone)]
-pub(crate) struct Analysis {
-    pub(crate) sql_type: SqlType,
-    pub(crate) volatility: Volatility,
-    /// The function that makes it volatile.
-    pub(crate) volatile_function: Option<SmolStr>,
-    /// Columns of the table in scope that it mentions.
-    pub(crate) columns: Vec<SmolStr>,
-    /// Functions of the project that it calls.
-    pub(crate) functions: Vec<Oid>,
-    /// Why the analysis may be wrong.
-    pub(crate) unknown: Vec<String>,
-}
+use std::sync::Arc;
 
 /// What a change of a column's type does to the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TypeChange {
-    /// No cast exists.
-    Impossible,
+    /// PostgreSQL refuses it with this SQLSTATE.
+    Impossible(&'static str),
     Rewrite,
     NoRewrite,
 }
 
+/// The catalog along a search path.
+pub(crate) struct SchemaView<'a> {
+    catalog: &'a Catalog,
+    search_path: Vec<SmolStr>,
+}
+
+impl SchemaView<'_> {
+    /// The schemas in which a name is looked for.
+    fn schemas<'s>(&'s self, schema: Option<&'s str>) -> Vec<&'s str> {
+        match schema {
+            Some(schema) => vec![schema],
+            None => self.search_path.iter().map(SmolStr::as_str).collect(),
+        }
+    }
+}
+
+impl Schema for SchemaView<'_> {
+    fn type_named(&self, schema: Option<&str>, name: &str) -> Option<Oid> {
+        self.schemas(schema).into_iter().find_map(|schema| self.catalog.type_named(schema, name))
+    }
+
+    fn type_by_oid(&self, oid: Oid) -> Option<Arc<TypeDef>> {
+        self.catalog.get_type(oid).cloned()
+    }
+
+    fn functions_named(&self, schema: Option<&str>, name: &str) -> Vec<Arc<Function>> {
+        let schemas = self.schemas(schema).into_iter();
+        schemas.flat_map(|schema| self.catalog.functions_named(schema, name).cloned()).collect()
+    }
+
+    fn relation_named(&self, schema: Option<&str>, name: &str) -> Option<Oid> {
+        let plain = |text: &str| Name::new(text, crate::source::TextRange::default());
+        self.catalog.find_relation(&ObjectName { schema: schema.map(plain), name: plain(name) }, &self.search_path)
+    }
+
+    fn columns(&self, relation: Oid) -> Option<Vec<(SmolStr, SqlType)>> {
+        let relation = self.catalog.get_relation(relation).filter(|relation| relation.known)?;
+        Some(relation.columns.iter().map(|column| (column.name.clone(), column.sql_type)).collect())
+    }
+
+    fn sql_body(&self, function: &Function) -> Option<Arc<Query>> {
+        let mut statements = match &*function.body {
+            FunctionBody::Source { text, .. } => crate::ast::from_pg::parse_sql(text).ok()?,
+            FunctionBody::Atomic(statements) => statements.clone(),
+            FunctionBody::Library | FunctionBody::Missing => return None,
+        };
+        match (statements.pop(), statements.is_empty()) {
+            (Some(crate::ast::Ast::Select(query)), true) => Some(Arc::new(query)),
+            _ => None,
+        }
+    }
+
+    fn extensions(&self) -> Vec<&'static Extension> {
+        self.catalog.extensions().filter_map(|(name, _)| builtin::extension(name)).collect()
+    }
+}
+
 impl Executor<'_> {
+    /// Asks something about expressions, with the catalog and session as they are.
+    pub(crate) fn with_analyzer<T>(&self, ask: impl FnOnce(&Analyzer<'_>) -> T) -> T {
+        let view = SchemaView { catalog: &self.catalog, search_path: self.session.settings.search_path() };
+        ask(&Analyzer::new(&view, self.target))
+    }
+
+    /// The columns of a table as a scope.
+    pub(crate) fn scope_of(&self, table: Oid) -> Scope {
+        let relation = self.catalog.relation(table);
+        Scope::of_columns(&relation.name, relation.columns.iter().map(|column| (column.name.clone(), column.sql_type)))
+    }
+
     /// The type that a name stands for. A type that no statement has shown is assumed to exist (an extension's).
     pub(crate) fn resolve_type(&mut self, name: &TypeName) -> SqlType {
-        let _ = name;
-        SqlType::UNKNOWN
+        let resolved = self.with_analyzer(|analyzer| analyzer.resolve_type(name));
+        if resolved.is_known() || name.percent_type.is_some() {
+            return resolved;
+        }
+        let schema = name.schema.clone().unwrap_or_else(|| self.creation_schema());
+        let known = self.catalog.type_named(&schema, &name.name);
+        let oid = known.unwrap_or_else(|| self.catalog.add_type(&schema, &name.name, TypeKind::Assumed, 0));
+        let array = || self.catalog.get_type(oid).map_or(Oid::INVALID, |definition| definition.array);
+        SqlType::new(if name.is_array { array() } else { oid })
     }
 
     /// Analyses an expression over the columns of `table`.
-    pub(crate) fn analyze(&self, expr: &Expr, table: Option<Oid>) -> Analysis {
-        let _ = (expr, table);
-        Analysis {
-            sql_type: SqlType::UNKNOWN,
-            volatility: Volatility::Immutable,
-            volatile_function: None,
-            columns: Vec::new(),
-            functions: Vec::new(),
-            unknown: Vec::new(),
-        }
+    pub(crate) fn analyze(&self, expr: &Expr, table: Option<Oid>) -> Typed {
+        let scope = table.map_or_else(Scope::default, |table| self.scope_of(table));
+        self.with_analyzer(|analyzer| analyzer.infer(expr, &scope))
     }
 
     /// The name of the domain where the type is one that has constraints, itself or below.
     pub(crate) fn constrained_domain(&self, sql_type: SqlType) -> Option<SmolStr> {
-        let _ = sql_type;
+        let mut oid = sql_type.oid;
+        let mut outermost = None;
+        while let Some(definition) = self.catalog.get_type(oid) {
+            let TypeKind::Domain(domain) = &definition.kind else { break };
+            outermost.get_or_insert_with(|| definition.name.clone());
+            if domain.not_null || !domain.checks.is_empty() {
+                return outermost;
+            }
+            oid = domain.base.oid;
+        }
         None
     }
 
     /// The volatile function in a default, coerced to the column's type; an empty name where none is to blame.
     pub(crate) fn volatility_of_default(&mut self, default: &Expr, table: Oid, sql_type: SqlType) -> Option<SmolStr> {
-        let _ = (default, table, sql_type);
-        None
+        let scope = self.scope_of(table);
+        let (typed, coerced) = self.with_analyzer(|analyzer| {
+            let typed = analyzer.infer(default, &scope);
+            let coerced = match analyzer.coercion(typed.sql_type, sql_type, CastContext::Assignment) {
+                Coercion::Steps(steps) => steps.iter().any(|step| step.volatility() == Volatility::Volatile),
+                _ => false,
+            };
+            (typed, coerced)
+        });
+        for reason in typed.unknown {
+            self.unknown(reason);
+        }
+        (coerced || typed.volatility == Volatility::Volatile).then(|| typed.volatile_function.unwrap_or_default())
     }
 
     /// Do the valid constraints of the table prove that the column holds no null?
     pub(crate) fn constraints_imply_not_null(&self, table: Oid, column: &SmolStr) -> bool {
-        let _ = (table, column);
-        false
+        self.catalog.relation(table).constraints.iter().any(|constraint| match &constraint.kind {
+            ConstraintKind::Check { expression, .. } => {
+                constraint.valid && constraint.enforced && expression::check_implies_not_null(expression, column)
+            }
+            _ => false,
+        })
     }
 
     /// What changing the type of a column does to the rows.
@@ -75,20 +156,40 @@ impl Executor<'_> {
         new: SqlType,
         using: Option<&Expr>,
     ) -> TypeChange {
-        let _ = (table, column, new, using);
-        TypeChange::Rewrite
+        let scope = self.scope_of(table);
+        let utc = self.target.at_least(12) && self.session.settings.time_zone_is_utc();
+        let change =
+            self.with_analyzer(|analyzer| analyzer.type_change(&scope, &column.name, column.sql_type, new, using, utc));
+        match change {
+            expression::TypeChange::Impossible(sqlstate) => TypeChange::Impossible(sqlstate),
+            expression::TypeChange::Rewrite => TypeChange::Rewrite,
+            expression::TypeChange::NoRewrite { .. } => TypeChange::NoRewrite,
+            expression::TypeChange::Unknown(reason) => {
+                self.unknown(reason);
+                TypeChange::Rewrite
+            }
+        }
     }
 
     /// Do both types have the same default operator class for the access method?
     pub(crate) fn same_operator_class(&self, method: &str, old: SqlType, new: SqlType) -> bool {
-        let _ = method;
-        old.oid == new.oid
+        if old.oid == new.oid {
+            return true;
+        }
+        let class = |sql_type| {
+            self.with_analyzer(|analyzer| {
+                analyzer.default_operator_class(method, sql_type).map(|class| (class.family, class.input))
+            })
+        };
+        class(old).is_some_and(|old| class(new) == Some(old))
     }
 
     /// Does the type have a collation?
     pub(crate) fn is_collatable(&self, sql_type: SqlType) -> bool {
-        let _ = sql_type;
-        true
+        self.with_analyzer(|analyzer| {
+            let base = analyzer.base_type(sql_type).oid;
+            builtin::type_by_oid(base.0).is_some_and(|found| found.category == builtin::TypeCategory::String)
+        })
     }
 }
 

@@ -1,11 +1,14 @@
 //! CREATE INDEX, and the indexes of constraints.
 
-use super::{Executor, Run};
-use crate::ast::{Expr, ExprKind, IndexElement, Name};
-use crate::catalog::Oid;
-use crate::effect::IndexBuildCause;
+mod names;
+
+use super::{Executor, Run, fail};
+use crate::ast::{CreateIndex, Expr, ExprKind, IndexElement, Name};
+use crate::catalog::{Constraint, ConstraintKind, Index, Oid, Relation, RelationDetail};
+use crate::effect::{IndexBuildCause, LockCause, LockMode, RelationKind, ScanCause};
 use crate::source::TextRange;
 use smol_str::SmolStr;
+use std::sync::Arc;
 
 /// An index to be made, whatever syntax asked for it.
 #[derive(Debug, Clone)]
@@ -43,12 +46,368 @@ pub(crate) fn plain_elements(columns: &[Name]) -> Vec<IndexElement> {
 }
 
 impl Executor<'_> {
+    /// CREATE INDEX.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/tcop/utility.c`, `ProcessUtilitySlow`, and `indexcmds.c`, `DefineIndex`.
+    pub(super) fn create_index(&mut self, statement: &CreateIndex) -> Run {
+        if statement.concurrently && self.in_block {
+            let reason = "CREATE INDEX CONCURRENTLY cannot run inside a transaction block";
+            return fail("25001", reason, statement.keyword);
+        }
+        let mode = if statement.concurrently { LockMode::ShareUpdateExclusive } else { LockMode::Share };
+        let table = self.open(&statement.table, RelationKind::Table, mode)?;
+        let relation = self.catalog.relation(table);
+        // Nobody else sees a temporary table, so PostgreSQL drops the CONCURRENTLY.
+        let concurrently = statement.concurrently && !relation.is_temporary();
+        let partitioned = relation.kind == RelationKind::PartitionedTable;
+        if partitioned && !statement.only {
+            let partitions = self.lock_descendants(table, mode, statement.table.range());
+            self.check_foreign_partitions(&partitions, statement.unique, statement.table.range())?;
+        }
+        let definition = IndexDefinition {
+            name: statement.name.as_ref().map(|name| name.text.clone()),
+            unique: statement.unique,
+            primary: false,
+            exclusion: false,
+            constraint: false,
+            nulls_not_distinct: statement.nulls_not_distinct,
+            method: statement.method.clone(),
+            elements: statement.elements.clone(),
+            including: statement.including.iter().map(|name| name.text.clone()).collect(),
+            predicate: statement.predicate.clone(),
+            concurrently,
+            only: statement.only,
+            cause: IndexBuildCause::CreateIndex,
+            range: statement.keyword,
+        };
+        self.check_index(table, &definition)?;
+        if statement.if_not_exists
+            && let Some(name) = &definition.name
+            && self.catalog.relation_named(&self.catalog.relation(table).schema, name).is_some()
+        {
+            return Ok(());
+        }
+        let index = self.define_index(table, &definition)?;
+        if let Some(tablespace) = &statement.tablespace {
+            self.catalog.relation_mut(index).tablespace = Some(tablespace.clone());
+        }
+        Ok(())
+    }
+
+    fn check_foreign_partitions(&self, partitions: &[Oid], unique: bool, range: TextRange) -> Run {
+        let foreign = |oid: &&Oid| self.catalog.relation(**oid).kind == RelationKind::ForeignTable;
+        match partitions.iter().find(foreign) {
+            Some(partition) if unique => {
+                let name = &self.catalog.relation(*partition).name;
+                fail("42809", format!("a unique index cannot be made on the foreign partition \"{name}\""), range)
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Makes an index on a table that the caller has locked, with its counterparts in all partitions, records locks on
-    /// the partitions, builds and scans, and returns the index. For constraints the caller adds the constraint.
+    /// the partitions, builds and scans, and returns the index. For constraints the caller adds the constraint; those
+    /// of the partitions are added here.
     ///
     /// Source: PostgreSQL 18, `src/backend/commands/indexcmds.c`, `DefineIndex`.
     pub(crate) fn define_index(&mut self, table: Oid, definition: &IndexDefinition) -> Run<Oid> {
-        let _ = (table, definition);
-        Ok(Oid::INVALID)
+        self.make_index(table, definition, None)
     }
+
+    /// Makes the counterpart of a parent's index in a partition, attached to it, with its constraint where the parent's
+    /// has one.
+    pub(super) fn define_partition_index(&mut self, table: Oid, parent_index: Oid, range: TextRange) -> Run<Oid> {
+        self.lock(parent_index, LockMode::ShareUpdateExclusive, LockCause::Part, range);
+        let definition = self.definition_of(parent_index, range);
+        let index = self.make_index(table, &definition, Some(parent_index))?;
+        if definition.constraint {
+            self.add_partition_constraint(table, index, &definition, true);
+        }
+        Ok(index)
+    }
+
+    /// Makes an index like one of another table, as LIKE ... INCLUDING INDEXES does.
+    pub(super) fn copy_index(&mut self, table: Oid, source: Oid, range: TextRange) -> Run {
+        let definition = IndexDefinition { cause: IndexBuildCause::CreateIndex, ..self.definition_of(source, range) };
+        let index = self.make_index(table, &definition, None)?;
+        if definition.constraint {
+            self.add_partition_constraint(table, index, &definition, false);
+        }
+        Ok(())
+    }
+
+    fn make_index(&mut self, table: Oid, definition: &IndexDefinition, parent: Option<Oid>) -> Run<Oid> {
+        self.check_index(table, definition)?;
+        let relation = self.catalog.relation(table);
+        let (schema, persistence) = (relation.schema.clone(), relation.persistence);
+        let partitioned = relation.kind == RelationKind::PartitionedTable;
+        let name = match &definition.name {
+            Some(name) => name.clone(),
+            None => self.choose_index_name(table, definition),
+        };
+        if self.catalog.relation_named(&schema, &name).is_some() {
+            return fail("42P07", format!("relation \"{name}\" already exists"), definition.range);
+        }
+        if definition.constraint && relation.constraint(&name).is_some() {
+            return fail("42710", format!("constraint \"{name}\" already exists"), definition.range);
+        }
+        let oid = self.catalog.new_oid();
+        let kind = if partitioned { RelationKind::PartitionedIndex } else { RelationKind::Index };
+        let mut index = Relation::new(oid, schema, name, kind, self.birth(true));
+        index.persistence = persistence;
+        index.detail = RelationDetail::Index(Arc::new(Index {
+            table,
+            unique: definition.unique,
+            primary: definition.primary,
+            exclusion: definition.exclusion,
+            nulls_not_distinct: definition.nulls_not_distinct,
+            // An index of ON ONLY becomes valid when every partition has its part.
+            valid: !(partitioned && definition.only && !self.descendants(table).is_empty()),
+            method: definition.method.clone(),
+            elements: Arc::new(definition.elements.clone()),
+            including: definition.including.clone(),
+            predicate: definition.predicate.clone().map(Arc::new),
+            parent,
+            clustered: false,
+        }));
+        self.catalog.add_relation(index);
+        self.catalog.relation_mut(table).indexes.push(oid);
+        self.created(oid);
+        if partitioned {
+            if !definition.only {
+                self.index_partitions(table, oid, definition)?;
+            }
+        } else {
+            self.effects.waits_for_transactions |= definition.concurrently;
+            self.scan(table, ScanCause::IndexBuild, definition.range);
+            self.build_index(oid, definition.cause.clone(), definition.concurrently, definition.range);
+        }
+        Ok(oid)
+    }
+
+    /// Gives every partition the index: one that is there already is attached, otherwise one is built.
+    fn index_partitions(&mut self, table: Oid, index: Oid, definition: &IndexDefinition) -> Run {
+        // The index of a constraint is made by ALTER TABLE, which locks the partitions as the table since 18.
+        let mode = match definition.constraint {
+            true if self.target.at_least(18) => LockMode::AccessExclusive,
+            _ => LockMode::Share,
+        };
+        let mut partitions = self.catalog.relation(table).children.clone();
+        partitions.sort_unstable();
+        for partition in partitions {
+            self.lock(partition, mode, LockCause::Child, definition.range);
+            if self.catalog.relation(partition).kind == RelationKind::ForeignTable {
+                self.check_foreign_partitions(&[partition], definition.unique, definition.range)?;
+                continue;
+            }
+            if !self.attach_matching_index(partition, index, mode, definition.range) {
+                let child = IndexDefinition { name: None, ..definition.clone() };
+                let child_index = self.make_index(partition, &child, Some(index))?;
+                if definition.constraint {
+                    self.add_partition_constraint(partition, child_index, definition, true);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Attaches the first index of a partition that is equal to the parent's. False if there is none.
+    ///
+    /// PostgreSQL opens, and so locks, each index that it compares.
+    pub(super) fn attach_matching_index(
+        &mut self,
+        partition: Oid,
+        parent_index: Oid,
+        mode: LockMode,
+        range: TextRange,
+    ) -> bool {
+        for candidate in self.catalog.relation(partition).indexes.clone() {
+            let Some(index) = self.catalog.relation(candidate).index().cloned() else { continue };
+            if index.parent.is_some() {
+                continue;
+            }
+            self.lock(candidate, mode, LockCause::Part, range);
+            if self.is_counterpart(partition, candidate, parent_index) {
+                self.lock(parent_index, LockMode::ShareUpdateExclusive, LockCause::Part, range);
+                self.set_index_parent(candidate, Some(parent_index));
+                if let Some(name) = self.constraint_of_index(partition, candidate) {
+                    self.inherit_constraint(partition, &name, true);
+                }
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Can the index of a partition be attached to the parent's?
+    ///
+    /// Source: PostgreSQL 18, `src/backend/catalog/index.c`, `CompareIndexInfo`.
+    pub(super) fn is_counterpart(&self, partition: Oid, candidate: Oid, parent_index: Oid) -> bool {
+        let (candidate_relation, parent_relation) =
+            (self.catalog.relation(candidate), self.catalog.relation(parent_index));
+        let (Some(ours), Some(parents)) = (candidate_relation.index(), parent_relation.index()) else { return false };
+        let same_predicate = match (&ours.predicate, &parents.predicate) {
+            (None, None) => true,
+            (Some(ours), Some(parents)) => ours.is_same(parents),
+            _ => false,
+        };
+        ours.unique == parents.unique
+            && ours.exclusion == parents.exclusion
+            && ours.nulls_not_distinct == parents.nulls_not_distinct
+            && ours.method == parents.method
+            && ours.including == parents.including
+            && same_predicate
+            && ours.elements.len() == parents.elements.len()
+            && ours.elements.iter().zip(parents.elements.iter()).all(|(ours, parents)| same_element(ours, parents))
+            && (self.constraint_of_index(parents.table, parent_index).is_none()
+                || self.constraint_of_index(partition, candidate).is_some())
+    }
+
+    pub(super) fn set_index_parent(&mut self, index: Oid, parent: Option<Oid>) {
+        if let RelationDetail::Index(index) = &mut self.catalog.relation_mut(index).detail {
+            Arc::make_mut(index).parent = parent;
+        }
+    }
+
+    pub(super) fn set_index_valid(&mut self, index: Oid) {
+        if let RelationDetail::Index(index) = &mut self.catalog.relation_mut(index).detail {
+            Arc::make_mut(index).valid = true;
+        }
+    }
+
+    /// Marks a constraint as having one parent more, or one less.
+    pub(super) fn inherit_constraint(&mut self, table: Oid, name: &str, more: bool) {
+        let relation = self.catalog.relation_mut(table);
+        if let Some(constraint) = relation.constraints.iter_mut().find(|constraint| constraint.name == name) {
+            let constraint = Arc::make_mut(constraint);
+            if more {
+                constraint.inherited_from += 1;
+            } else {
+                constraint.inherited_from = constraint.inherited_from.saturating_sub(1);
+                constraint.is_local = true;
+            }
+        }
+    }
+
+    /// The name of the constraint that an index implements.
+    pub(super) fn constraint_of_index(&self, table: Oid, index: Oid) -> Option<SmolStr> {
+        let relation = self.catalog.get_relation(table)?;
+        let constraint = relation.constraints.iter().find(|constraint| constraint.index() == Some(index))?;
+        Some(constraint.name.clone())
+    }
+
+    /// What would make an index like this one in a partition.
+    fn definition_of(&self, index_oid: Oid, range: TextRange) -> IndexDefinition {
+        let relation = self.catalog.relation(index_oid);
+        let index = relation.index().expect("the indexes of a table are indexes");
+        IndexDefinition {
+            name: None,
+            unique: index.unique,
+            primary: index.primary,
+            exclusion: index.exclusion,
+            constraint: self.constraint_of_index(index.table, index_oid).is_some(),
+            nulls_not_distinct: index.nulls_not_distinct,
+            method: index.method.clone(),
+            elements: index.elements.to_vec(),
+            including: index.including.clone(),
+            predicate: index.predicate.as_deref().cloned(),
+            concurrently: false,
+            only: false,
+            cause: IndexBuildCause::Partition,
+            range,
+        }
+    }
+
+    fn add_partition_constraint(&mut self, table: Oid, index: Oid, definition: &IndexDefinition, inherited: bool) {
+        let columns: Vec<SmolStr> =
+            definition.elements.iter().filter_map(|element| element.key.as_column().cloned()).collect();
+        let kind = if definition.primary {
+            ConstraintKind::PrimaryKey { columns, index }
+        } else if definition.exclusion {
+            ConstraintKind::Exclude { index }
+        } else {
+            ConstraintKind::Unique { columns, index }
+        };
+        let name = self.catalog.relation(index).name.clone();
+        let constraint = Constraint {
+            name,
+            kind,
+            valid: true,
+            enforced: true,
+            deferrable: false,
+            initially_deferred: false,
+            no_inherit: false,
+            is_local: !inherited,
+            inherited_from: u16::from(inherited),
+        };
+        self.catalog.add_constraint(table, constraint);
+    }
+
+    /// What PostgreSQL refuses before it makes the index.
+    fn check_index(&self, table: Oid, definition: &IndexDefinition) -> Run {
+        let relation = self.catalog.relation(table);
+        let range = definition.range;
+        match relation.kind {
+            RelationKind::Table | RelationKind::MaterializedView => {}
+            RelationKind::PartitionedTable if definition.concurrently => {
+                let reason = format!("cannot create index on partitioned table \"{}\" concurrently", relation.name);
+                return fail("0A000", reason, range);
+            }
+            RelationKind::PartitionedTable if definition.exclusion && !self.target.at_least(17) => {
+                let reason = format!("cannot create exclusion constraints on partitioned table \"{}\"", relation.name);
+                return fail("0A000", reason, range);
+            }
+            RelationKind::PartitionedTable => {}
+            _ => return fail("42809", format!("cannot create index on relation \"{}\"", relation.name), range),
+        }
+        if definition.unique
+            && !definition.constraint
+            && matches!(definition.method.as_str(), "hash" | "gist" | "gin" | "brin" | "spgist")
+        {
+            let reason = format!("access method \"{}\" does not support unique indexes", definition.method);
+            return fail("0A000", reason, range);
+        }
+        if definition.method == "hash" && definition.elements.len() > 1 {
+            return fail("0A000", "access method \"hash\" does not support multicolumn indexes", range);
+        }
+        check_partition_key(relation, definition)?;
+        let keys = definition.elements.iter().filter_map(|element| element.key.as_column());
+        for column in keys.chain(&definition.including) {
+            if relation.known && relation.column(column).is_none() && !is_system_column(column) {
+                return fail("42703", format!("column \"{column}\" does not exist"), range);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A unique index of a partitioned table must include its partition key, for uniqueness is checked in each partition.
+fn check_partition_key(relation: &Relation, definition: &IndexDefinition) -> Run {
+    let Some(partition_key) = &relation.partition_by else { return Ok(()) };
+    if !(definition.unique || definition.exclusion) {
+        return Ok(());
+    }
+    for key in partition_key.keys.iter() {
+        let included = key
+            .as_column()
+            .is_some_and(|column| definition.elements.iter().any(|element| element.key.as_column() == Some(column)));
+        if !included {
+            let reason = "unique constraint on partitioned table must include all partitioning columns";
+            return fail("0A000", reason, definition.range);
+        }
+    }
+    Ok(())
+}
+
+fn is_system_column(name: &str) -> bool {
+    matches!(name, "tableoid" | "ctid" | "xmin" | "xmax" | "cmin" | "cmax")
+}
+
+fn same_element(ours: &IndexElement, parents: &IndexElement) -> bool {
+    let nulls_first = |element: &IndexElement| element.nulls_first.unwrap_or(element.descending);
+    ours.key.is_same(&parents.key)
+        && ours.collation == parents.collation
+        && ours.operator_class == parents.operator_class
+        && ours.descending == parents.descending
+        && nulls_first(ours) == nulls_first(parents)
 }

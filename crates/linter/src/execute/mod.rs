@@ -5,14 +5,28 @@
 //! tables that existed before are taken to hold rows.
 
 mod alter_table;
+mod create_table;
+mod create_table_as;
 mod drop;
 mod expressions;
 mod foreign_key;
+mod function;
 mod index;
+mod maintenance;
+mod metadata;
 mod open;
 mod partition;
+mod publication;
 mod query;
 mod record;
+mod rename;
+mod routine;
+mod scope;
+mod sequence;
+mod settings;
+mod trigger;
+mod types;
+mod view;
 
 use crate::ast::Ast;
 use crate::catalog::{Birth, Catalog, Oid};
@@ -60,6 +74,8 @@ pub(crate) struct Executor<'a> {
     pub(crate) knowledge: Knowledge,
     /// Relations that this statement created.
     pub(crate) created: Vec<Oid>,
+    /// How deep calls of functions nest.
+    pub(crate) depth: u8,
 }
 
 impl Executor<'_> {
@@ -75,7 +91,60 @@ impl Executor<'_> {
     fn statement(&mut self, ast: &Ast) -> Run {
         match ast {
             Ast::AlterTable(statement) => self.alter_table(statement),
+            Ast::Do(statement) => self.run_do(statement),
+            Ast::CreateTable(statement) => self.create_table(statement),
+            Ast::CreateTableAs(statement) => self.create_table_as(statement),
+            Ast::CreateIndex(statement) => self.create_index(statement),
+            Ast::Drop(statement) => self.drop_objects(statement),
             Ast::AlterTableMoveAll(statement) => self.alter_table_move_all(statement),
+            Ast::CreateView(statement) => self.create_view(statement),
+            Ast::RefreshMaterializedView(statement) => self.refresh_materialized_view(statement),
+            Ast::CreateSequence(statement) => self.create_sequence(statement),
+            Ast::AlterSequence(statement) => self.alter_sequence(statement),
+            Ast::CreateType(statement) => self.create_type(statement),
+            Ast::CreateDomain(statement) => self.create_domain(statement),
+            Ast::AlterDomain(statement) => self.alter_domain(statement),
+            Ast::AlterEnum(statement) => self.alter_enum(statement),
+            Ast::CreateFunction(statement) => self.create_function(statement),
+            Ast::AlterFunction(statement) => self.alter_function(statement),
+            Ast::CreateTrigger(statement) => self.create_trigger(statement),
+            Ast::CreateRule(statement) => self.create_rule(statement),
+            Ast::CreatePolicy(statement) => self.create_policy(statement),
+            Ast::AlterPolicy(statement) => self.alter_policy(statement),
+            Ast::CreatePublication(statement) => self.create_publication(statement),
+            Ast::AlterPublication(statement) => self.alter_publication(statement),
+            Ast::CreateSchema(statement) => self.create_schema(statement),
+            Ast::CreateExtension(statement) => self.create_extension(statement),
+            Ast::CreateStatistics(statement) => self.create_statistics(statement),
+            Ast::CreateOther(statement) => self.create_other(statement),
+            Ast::Rename(statement) => self.rename(statement),
+            Ast::SetSchema(statement) => self.set_schema(statement),
+            Ast::Comment(statement) => self.comment(statement),
+            Ast::Grant(statement) => self.grant(statement),
+            Ast::DropOwned(_) | Ast::ReassignOwned(_) => {
+                self.unknown("which objects a role owns is not known");
+                Ok(())
+            }
+            Ast::ChangeOwner(_) | Ast::AlterDefaultPrivileges => Ok(()),
+            Ast::Truncate(statement) => self.truncate(statement),
+            Ast::LockTable(statement) => self.lock_table(statement),
+            Ast::Vacuum(statement) => self.vacuum(statement),
+            Ast::Cluster(statement) => self.cluster(statement),
+            Ast::Reindex(statement) => self.reindex(statement),
+            Ast::Select(query) => self.select_statement(query),
+            Ast::Insert(_) | Ast::Update(_) | Ast::Delete(_) | Ast::Merge(_) | Ast::DeclareCursor(_) => {
+                self.read_statement(ast, query::Depth::Run)
+            }
+            Ast::Copy(statement) => self.copy(statement),
+            Ast::Explain(statement) => self.explain(statement),
+            Ast::Prepare(statement) => self.prepare(statement),
+            Ast::Execute(name) => {
+                self.unknown(format!("runs the prepared statement `{}`", name.text));
+                Ok(())
+            }
+            Ast::Call(statement) => self.call(statement),
+            Ast::Set(statement) => self.set(statement),
+            Ast::Discard(discard) => self.discard(*discard),
             _ => Ok(()),
         }
     }

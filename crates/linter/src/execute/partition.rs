@@ -1,11 +1,54 @@
-//! ATTACH and DETACH PARTITION.
+//! Partitions: made, attached and detached.
 
-use super::{Executor, Run};
+mod bound;
+mod clone;
+mod detach;
+mod proof;
+
+use super::{Executor, Run, fail};
 use crate::ast::{ObjectName, PartitionBound};
-use crate::catalog::Oid;
+use crate::catalog::{Constraint, ConstraintKind, Oid};
+use crate::effect::{LockCause, LockMode, RelationKind, ScanCause};
 use crate::source::TextRange;
+use std::sync::Arc;
 
 impl Executor<'_> {
+    /// The DEFAULT partition of a table.
+    pub(super) fn default_partition(&self, parent: Oid) -> Option<Oid> {
+        let children = &self.catalog.relation(parent).children;
+        children.iter().copied().find(|child| {
+            let bound = &self.catalog.relation(*child).partition_bound;
+            matches!(bound.as_deref(), Some(PartitionBound::Default))
+        })
+    }
+
+    /// Makes a new, empty table a partition of its parent, which is locked.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `DefineRelation`.
+    pub(super) fn store_partition(&mut self, parent: Oid, child: Oid, bound: &PartitionBound, range: TextRange) -> Run {
+        if let Some(default) = self.default_partition(parent) {
+            self.lock(default, LockMode::AccessExclusive, LockCause::DefaultPartition, range);
+            if *bound == PartitionBound::Default {
+                return self.fail_second_default(default, child, range);
+            }
+            self.verify_default(parent, default, bound, range);
+        }
+        self.catalog.relation_mut(child).partition_bound = Some(Arc::new(bound.clone()));
+        self.clone_indexes(parent, child, range)?;
+        self.clone_triggers(parent, child, range)?;
+        self.clone_foreign_keys(parent, child, range);
+        Ok(())
+    }
+
+    fn fail_second_default(&self, default: Oid, child: Oid, range: TextRange) -> Run {
+        let (default, child) = (&self.catalog.relation(default).name, &self.catalog.relation(child).name);
+        let reason = format!("partition \"{child}\" conflicts with existing default partition \"{default}\"");
+        fail("42P17", reason, range)
+    }
+
+    /// ALTER TABLE ... ATTACH PARTITION; the parent is locked `ShareUpdateExclusive`.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `ATExecAttachPartition`.
     pub(crate) fn attach_partition(
         &mut self,
         parent: Oid,
@@ -13,24 +56,185 @@ impl Executor<'_> {
         bound: Option<&PartitionBound>,
         range: TextRange,
     ) -> Run {
-        let _ = (parent, partition, bound, range);
+        let Some(bound) = bound else { return Ok(()) };
+        self.check_is_partitioned(parent, range)?;
+        let default = self.default_partition(parent);
+        if let Some(default) = default {
+            self.lock(default, LockMode::AccessExclusive, LockCause::DefaultPartition, range);
+        }
+        let child = self.open(partition, RelationKind::Table, LockMode::AccessExclusive)?;
+        self.check_attach(parent, child, partition)?;
+        self.lock_descendants(child, LockMode::AccessExclusive, range);
+        if let Some(default) = default
+            && *bound == PartitionBound::Default
+        {
+            return self.fail_second_default(default, child, range);
+        }
+        // Decided before the constraints of the parent become the child's.
+        let constraint = self.partition_constraint(parent, bound);
+        self.inherit_as_partition(parent, child, partition)?;
+        self.catalog.relation_mut(child).partition_bound = Some(Arc::new(bound.clone()));
+        self.attach_indexes(parent, child, range)?;
+        self.clone_triggers(parent, child, range)?;
+        self.clone_foreign_keys(parent, child, range);
+        self.verify_bound(child, &constraint, &ScanCause::PartitionBound, range);
+        if let Some(default) = default {
+            self.verify_default(parent, default, bound, range);
+        }
         Ok(())
     }
 
-    pub(crate) fn detach_partition(
-        &mut self,
-        parent: Oid,
-        partition: &ObjectName,
-        concurrently: bool,
-        finalize: bool,
-        range: TextRange,
-    ) -> Run {
-        let _ = (parent, partition, concurrently, finalize, range);
+    fn check_attach(&self, parent: Oid, child: Oid, name: &ObjectName) -> Run {
+        let (parent, relation) = (self.catalog.relation(parent), self.catalog.relation(child));
+        let wrong = |reason: String| fail("42809", reason, name.range());
+        if !relation.kind.is_table() {
+            return wrong(format!("\"{name}\" is not a table or foreign table"));
+        }
+        if relation.is_partition() {
+            return wrong(format!("\"{name}\" is already a partition"));
+        }
+        if relation.of_type.is_some() {
+            return wrong("cannot attach a typed table as partition".into());
+        }
+        if !relation.parents.is_empty() {
+            return wrong("cannot attach inheritance child as partition".into());
+        }
+        if !relation.children.is_empty() && relation.kind == RelationKind::Table {
+            return wrong("cannot attach inheritance parent as partition".into());
+        }
+        if child == parent.oid || self.descendants(child).contains(&parent.oid) {
+            return fail("42P07", "circular inheritance not allowed", name.range());
+        }
+        if parent.is_temporary() != relation.is_temporary() {
+            return wrong("a temporary and a permanent relation cannot be parent and partition".into());
+        }
+        if parent.known {
+            let extra = relation.columns.iter().find(|column| parent.column(&column.name).is_none());
+            if let Some(extra) = extra {
+                let reason = format!("table \"{name}\" contains column \"{}\" not found in parent", extra.name);
+                return fail("42804", reason, name.range());
+            }
+        }
         Ok(())
     }
 
-    pub(crate) fn attach_index(&mut self, parent: Oid, index: &ObjectName) -> Run {
-        let _ = (parent, index);
+    /// Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `MergeAttributesIntoExisting` and
+    /// `MergeConstraintsIntoExisting`.
+    fn inherit_as_partition(&mut self, parent: Oid, child: Oid, name: &ObjectName) -> Run {
+        let parents = self.catalog.relation(parent).clone();
+        let relation = self.catalog.relation(child);
+        for column in &parents.columns {
+            let Some(ours) = relation.column(&column.name) else {
+                if !relation.known {
+                    continue;
+                }
+                let reason = format!("child table is missing column \"{}\"", column.name);
+                return fail("42804", reason, name.range());
+            };
+            if ours.sql_type.is_known() && column.sql_type.is_known() && ours.sql_type != column.sql_type {
+                let reason = format!("child table \"{name}\" has different type for column \"{}\"", column.name);
+                return fail("42804", reason, name.range());
+            }
+            if relation.known && column.not_null && !ours.not_null {
+                let reason = format!("column \"{}\" in child table must be marked NOT NULL", column.name);
+                return fail("42804", reason, name.range());
+            }
+        }
+        let is_check = |constraint: &&Arc<Constraint>| {
+            matches!(constraint.kind, ConstraintKind::Check { .. }) && !constraint.no_inherit
+        };
+        let mut inherited = Vec::new();
+        for check in parents.constraints.iter().filter(is_check) {
+            match relation.constraint(&check.name) {
+                Some(ours) if ours.no_inherit => {
+                    let reason = format!("constraint \"{}\" conflicts with non-inherited constraint", check.name);
+                    return fail("42P17", reason, name.range());
+                }
+                Some(_) => inherited.push(check.name.clone()),
+                None if relation.known => {
+                    let reason = format!("child table is missing constraint \"{}\"", check.name);
+                    return fail("42804", reason, name.range());
+                }
+                None => {}
+            }
+        }
+        for constraint in inherited {
+            self.inherit_constraint(child, &constraint, true);
+        }
+        let relation = self.catalog.relation_mut(child);
+        relation.parents.push(parent);
+        for column in &mut relation.columns {
+            column.inherited_from += 1;
+            // A partition has no columns of its own.
+            column.is_local = false;
+        }
+        self.catalog.relation_mut(parent).children.push(child);
         Ok(())
+    }
+
+    /// ALTER INDEX ... ATTACH PARTITION; the parent index is locked `ShareUpdateExclusive`.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `ATExecAttachPartitionIdx`.
+    pub(crate) fn attach_index(&mut self, parent_index: Oid, index: &ObjectName) -> Run {
+        let range = index.range();
+        let child_index = self.open(index, RelationKind::Index, LockMode::AccessExclusive)?;
+        let parents = self.catalog.relation(parent_index).index().cloned();
+        let Some(ours) = self.catalog.relation(child_index).index().cloned() else {
+            if self.catalog.relation(child_index).known {
+                return fail("42809", format!("\"{index}\" is not an index"), index.range());
+            }
+            return Ok(());
+        };
+        self.lock(ours.table, LockMode::AccessShare, LockCause::Target, range);
+        // A parent index that no statement has shown.
+        let Some(parents) = parents else { return Ok(()) };
+        self.lock(parents.table, LockMode::AccessShare, LockCause::Parent, range);
+        if ours.parent != Some(parent_index) {
+            let cannot = |code, why: &str| {
+                fail(code, format!("cannot attach index \"{index}\" as a partition: {why}"), index.range())
+            };
+            let siblings = &self.catalog.relation(ours.table).indexes;
+            let taken = siblings.iter().any(|sibling| {
+                self.catalog.relation(*sibling).index().is_some_and(|index| index.parent == Some(parent_index))
+            });
+            if taken {
+                return cannot("55000", "another index is already attached for its table");
+            }
+            if ours.parent.is_some() {
+                return cannot("55000", "it is already attached to another index");
+            }
+            let parent_table = self.catalog.relation(parents.table);
+            if parent_table.known && !parent_table.children.contains(&ours.table) {
+                return cannot("55000", "it is not an index on a partition of the table");
+            }
+            if !self.is_counterpart(ours.table, child_index, parent_index) {
+                return cannot("42P17", "the index definitions do not match");
+            }
+            self.set_index_parent(child_index, Some(parent_index));
+            if self.constraint_of_index(parents.table, parent_index).is_some()
+                && let Some(constraint) = self.constraint_of_index(ours.table, child_index)
+            {
+                self.inherit_constraint(ours.table, &constraint, true);
+            }
+        }
+        self.validate_partitioned_index(parent_index);
+        Ok(())
+    }
+
+    /// An index of ON ONLY becomes valid, and with it its own parent, when every partition has its valid part.
+    fn validate_partitioned_index(&mut self, index_oid: Oid) {
+        let Some(index) = self.catalog.relation(index_oid).index().cloned() else { return };
+        let complete = self.catalog.relation(index.table).children.iter().all(|partition| {
+            self.catalog.relation(*partition).indexes.iter().any(|candidate| {
+                let candidate = self.catalog.relation(*candidate).index();
+                candidate.is_some_and(|candidate| candidate.parent == Some(index_oid) && candidate.valid)
+            })
+        });
+        if complete && !index.valid {
+            self.set_index_valid(index_oid);
+            if let Some(parent) = index.parent {
+                self.validate_partitioned_index(parent);
+            }
+        }
     }
 }

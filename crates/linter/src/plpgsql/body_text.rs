@@ -15,9 +15,17 @@ pub struct BodyText<'a> {
 enum Map {
     /// The body stands in the file as it is; `source` is the file.
     Verbatim,
-    /// The body had escapes; `source` is the text that PostgreSQL sees. From each `(offset, file offset)` on, both
-    /// count alike up to the next pair.
-    Pieces(Vec<(u32, u32)>),
+    /// The body had escapes; `source` is the text that PostgreSQL sees.
+    Pieces(Vec<Piece>),
+}
+
+/// From here on, text and file count alike, up to the next piece.
+#[derive(Debug, Clone, Copy)]
+struct Piece {
+    text: u32,
+    file: u32,
+    /// Is the character before it an escape, which takes more bytes in the file?
+    after_escape: bool,
 }
 
 impl<'a> BodyText<'a> {
@@ -29,8 +37,8 @@ impl<'a> BodyText<'a> {
     /// The body that the string literal at `literal` of the file stands for; any kind of string.
     pub fn from_literal(file: &'a str, literal: TextRange) -> Self {
         let quoted = &file[literal.as_usize()];
-        if quoted.starts_with('$') {
-            let tag = quoted[1..].find('$').map_or(quoted.len(), |at| at + 2);
+        if let Some(after) = quoted.strip_prefix('$') {
+            let tag = after.find('$').map_or(quoted.len(), |at| at + 2);
             let end = if quoted.len() >= 2 * tag { literal.end - tag as u32 } else { literal.end };
             let start = (literal.start + tag as u32).min(end);
             return Self::verbatim(file, TextRange::new(start, end));
@@ -45,7 +53,8 @@ impl<'a> BodyText<'a> {
         };
         let start = literal.start as usize + prefix + 1;
         let inner = &file[start.min(literal.end as usize)..literal.end as usize];
-        let mut unescaped = Unescaped { text: String::new(), pieces: vec![(0, start as u32)] };
+        let mut unescaped = Unescaped { text: String::new(), pieces: Vec::new() };
+        unescaped.piece(start, false);
         unescaped.string(inner, start, kind);
         if unescaped.pieces.len() == 1 {
             return Self::verbatim(file, TextRange::new(start as u32, (start + unescaped.text.len()) as u32));
@@ -77,9 +86,9 @@ impl<'a> BodyText<'a> {
         match &self.map {
             Map::Verbatim => offset,
             Map::Pieces(pieces) => {
-                let after = pieces.partition_point(|(from, _)| *from <= offset);
-                let (from, file) = pieces[after.saturating_sub(1)];
-                file + offset.saturating_sub(from)
+                let after = pieces.partition_point(|piece| piece.text <= offset);
+                let piece = pieces[after.saturating_sub(1)];
+                piece.file + offset.saturating_sub(piece.text)
             }
         }
     }
@@ -89,9 +98,18 @@ impl<'a> BodyText<'a> {
         if range.is_empty() {
             return TextRange::at(self.to_file(range.start));
         }
-        // The end is the file offset after the last byte, not that of the next byte: an escape may stand between.
-        let (start, last) = (self.to_file(range.start), self.to_file(range.end - 1));
-        TextRange::new(start, last + 1)
+        TextRange::new(self.to_file(range.start), self.end_in_file(range.end))
+    }
+
+    /// The end of the last byte, not the start of the next: the literal may be interrupted between them.
+    fn end_in_file(&self, end: u32) -> u32 {
+        if let Map::Pieces(pieces) = &self.map {
+            let next = pieces.get(pieces.partition_point(|piece| piece.text < end));
+            if let Some(piece) = next.filter(|piece| piece.text == end && piece.after_escape) {
+                return piece.file;
+            }
+        }
+        self.to_file(end - 1) + 1
     }
 }
 
@@ -104,13 +122,13 @@ enum Quoting {
 
 struct Unescaped {
     text: String,
-    pieces: Vec<(u32, u32)>,
+    pieces: Vec<Piece>,
 }
 
 impl Unescaped {
     /// From here on, the text stands at `file`.
-    fn piece(&mut self, file: usize) {
-        self.pieces.push((self.text.len() as u32, file as u32));
+    fn piece(&mut self, file: usize, after_escape: bool) {
+        self.pieces.push(Piece { text: self.text.len() as u32, file: file as u32, after_escape });
     }
 
     /// `inner` starts after the opening quote, which stands before file offset `start`.
@@ -122,13 +140,13 @@ impl Unescaped {
                 b'\'' if bytes.get(at + 1) == Some(&b'\'') => {
                     self.text.push('\'');
                     at += 2;
-                    self.piece(start + at);
+                    self.piece(start + at, true);
                 }
                 // Either the end, or the literal goes on in the next line.
                 b'\'' => match continuation(&inner[at + 1..]) {
                     Some(length) => {
                         at += 1 + length;
-                        self.piece(start + at);
+                        self.piece(start + at, false);
                     }
                     None => return,
                 },
@@ -139,7 +157,7 @@ impl Unescaped {
                     };
                     self.text.extend(character);
                     at += 1 + length;
-                    self.piece(start + at);
+                    self.piece(start + at, true);
                 }
                 _ => {
                     let length = inner[at..].chars().next().map_or(1, char::len_utf8);

@@ -134,10 +134,8 @@ impl Folder<'_> {
         let whole = first.range.cover(last.range);
         if let Some(literal) = literal_token(tokens) {
             let body = BodyText::from_literal(self.source, literal.range);
-            match body.is_verbatim() {
-                true => out.push(body.text(), body.range(), true),
-                false => out.push(body.text(), literal.range, false),
-            }
+            let verbatim = body.is_verbatim();
+            out.push(body.text(), if verbatim { body.range() } else { literal.range }, verbatim);
         } else if let Some(inside) = depth.checked_sub(1).and_then(|_| self.enclosed(tokens)) {
             self.concatenation(inside, out, depth - 1);
         } else if depth == 0 || !self.call(tokens, out, depth - 1) {
@@ -243,9 +241,9 @@ impl Folder<'_> {
                     'L' => HoleKind::Literal,
                     _ => HoleKind::Raw,
                 };
-                match values.get(next) {
+                match values.get(next).filter(|_| !specifier.padded) {
                     Some(value) => self.quoted(value, kind, out, depth),
-                    // PostgreSQL refuses it: too few arguments.
+                    // Padded to a width, or too few arguments, which PostgreSQL refuses.
                     None => out.hole(text.to_source(at), kind),
                 }
                 next += 1;
@@ -283,6 +281,8 @@ struct Specifier {
     /// From 0.
     argument: Option<usize>,
     kind: char,
+    /// Has flags or a width.
+    padded: bool,
     length: usize,
 }
 
@@ -296,7 +296,7 @@ impl Specifier {
         };
         let flags = text[start..].bytes().take_while(|byte| *byte == b'-' || byte.is_ascii_digit()).count();
         let kind = text[start + flags..].chars().next().filter(|kind| matches!(kind, 's' | 'I' | 'L' | '%'))?;
-        Some(Self { argument, kind, length: start + flags + 1 })
+        Some(Self { argument, kind, padded: flags > 0, length: start + flags + 1 })
     }
 }
 
@@ -352,6 +352,7 @@ mod tests {
         }
         assert_eq!(text("'a ' || CASE WHEN b THEN 'c' || 'd' ELSE '' END || ' e'"), "a pgvet_unknown e");
         assert_eq!(text("format('x %s', 'a' || b)"), "x apgvet_unknown");
+        assert_eq!(text("format('x %9s', 'a')"), "x pgvet_unknown");
         assert_eq!(text("'x' || (SELECT 'y')"), "xpgvet_unknown");
         assert_eq!(text("sql"), "-");
         assert_eq!(text("format(template, 'a')"), "-");

@@ -1,8 +1,8 @@
 //! SQL inside PL/pgSQL.
 
 use super::DataType;
-use crate::ast::from_pg::{parse_expression, parse_statement};
-use crate::ast::{Ast, Expr, ExprKind, TypeName};
+use crate::ast::from_pg::{parse_expression, parse_expression_query, parse_statement};
+use crate::ast::{Ast, Expr, ExprKind, Query, TypeName};
 use crate::lexer::tokenize;
 use crate::source::TextRange;
 use crate::statement::SyntaxError;
@@ -44,6 +44,12 @@ impl SqlParser {
     pub fn statement(&mut self, sql: &SqlText) -> Result<Ast, SyntaxError> {
         let range = self.place(sql).ok_or_else(|| misplaced(sql))?;
         parse_statement(&self.source, range, &tokenize(&self.source, range))
+    }
+
+    /// An expression as the query that PL/pgSQL makes of it.
+    pub fn query(&mut self, sql: &SqlText) -> Result<Query, SyntaxError> {
+        let range = self.place(sql).ok_or_else(|| misplaced(sql))?;
+        parse_expression_query(&self.source, range)
     }
 
     /// PL/pgSQL puts SELECT before an expression, so that `count(*) FROM t` is one.

@@ -18,9 +18,12 @@ type ReadMarker = fn(&str) -> Option<Marker>;
 pub(super) fn sections(text: &str) -> Option<Layout> {
     let (tool, marker) = multi_section_tool(text)?;
     let mut sections: Vec<Section> = Vec::new();
-    let mut open: Option<(u32, Marker)> = None;
+    // What stands before the first marker is not run by most tools, but leaving it out would hide it from everybody.
+    let before = Marker { direction: Some(Direction::Up), transaction: TransactionMode::Transaction };
+    let mut open = Some((0, before));
     let mut close = |open: Option<(u32, Marker)>, end: u32| {
-        if let Some((start, Marker { direction: Some(direction), transaction })) = open {
+        let Some((start, Marker { direction: Some(direction), transaction })) = open else { return };
+        if start > 0 || text[..end as usize].lines().any(is_statement) {
             sections.push(Section { range: Some(TextRange::new(start, end)), direction, transaction });
         }
     };
@@ -52,6 +55,11 @@ fn comment(line: &str) -> Option<&str> {
     Some(line.trim_start_matches('\u{feff}').trim().strip_prefix("--")?.trim_start())
 }
 
+/// Is it more than a comment of one line?
+fn is_statement(line: &str) -> bool {
+    !line.trim_start_matches('\u{feff}').trim().is_empty() && comment(line).is_none()
+}
+
 fn comments(text: &str) -> impl Iterator<Item = &str> {
     text.lines().filter_map(comment)
 }
@@ -62,13 +70,18 @@ fn is_words(comment: &str, words: &[&str]) -> bool {
     words.iter().all(|word| actual.next().is_some_and(|actual| actual.eq_ignore_ascii_case(word)))
 }
 
+/// A file without an up section is run whole, whatever its comments say.
+fn begins_up(read: ReadMarker, comment: &str) -> bool {
+    read(comment).is_some_and(|marker| marker.direction == Some(Direction::Up))
+}
+
 fn multi_section_tool(text: &str) -> Option<(Tool, ReadMarker)> {
     comments(text).find_map(|comment| {
         let tool: (Tool, ReadMarker) = match comment {
-            _ if goose(comment).is_some() => (Tool::Goose, goose),
-            _ if sql_migrate(comment).is_some() => (Tool::SqlMigrate, sql_migrate),
-            _ if dbmate(comment).is_some() => (Tool::Dbmate, dbmate),
-            _ if node_pg_migrate(comment).is_some() => (Tool::NodePgMigrate, node_pg_migrate),
+            _ if begins_up(goose, comment) => (Tool::Goose, goose),
+            _ if begins_up(sql_migrate, comment) => (Tool::SqlMigrate, sql_migrate),
+            _ if begins_up(dbmate, comment) => (Tool::Dbmate, dbmate),
+            _ if begins_up(node_pg_migrate, comment) => (Tool::NodePgMigrate, node_pg_migrate),
             _ if is_words(comment, &["liquibase", "formatted", "sql"]) => (Tool::Liquibase, liquibase),
             _ => return None,
         };
@@ -104,6 +117,7 @@ fn dbmate(comment: &str) -> Option<Marker> {
 
 /// Source: node-pg-migrate, `src/sqlMigration.ts`.
 fn node_pg_migrate(comment: &str) -> Option<Marker> {
+    let comment = comment.trim_start_matches(['-', ' ', '\t']);
     let direction = up_or_down(comment, &["Up", "Migration"], &["Down", "Migration"])?;
     Some(Marker { direction: Some(direction), transaction: TransactionMode::Transaction })
 }
@@ -194,6 +208,13 @@ mod tests {
         assert_eq!(parts[0], ("x;", Direction::Up, TransactionMode::Transaction));
         assert_eq!(parts[1].2, TransactionMode::Autocommit);
         assert_eq!(parts.len(), 2);
+    }
+
+    #[test]
+    fn nothing_is_left_out() {
+        let (_, parts) = parts("SELECT 0;\n-- ---- Up Migration for x\nSELECT 1;\n-- Down Migration\n-- none\n");
+        assert_eq!(parts.iter().map(|part| part.0).collect::<Vec<_>>(), ["SELECT 0;", "SELECT 1;", "-- none"]);
+        assert_eq!(sections("SELECT 1;\n-- Down Migration\n-- DROP TABLE a;\n"), None);
     }
 
     #[test]

@@ -1,28 +1,68 @@
 //! What the files around a migration say about the tool that runs it.
 
 use super::Tool;
+use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
-/// The tool whose files lie beside the migration.
-pub(super) fn tool(path: &Path) -> Option<Tool> {
-    let parent = path.parent()?;
+/// What is known about folders, looked up once each.
+#[derive(Debug, Default)]
+pub(crate) struct Folders(Mutex<BTreeMap<PathBuf, Facts>>);
+
+/// What a folder says about the migrations directly in it.
+#[derive(Debug, Clone)]
+pub(super) struct Facts {
+    /// The tool whose files lie beside them.
+    pub(super) tool: Option<Tool>,
+    /// sqlx or refinery, if the Rust project around them uses it.
+    pub(super) rust_runner: Option<Tool>,
+    order: Option<Arc<ExplicitOrder>>,
+}
+
+impl Facts {
+    /// Does the tool leave the file alone? Sqitch's scripts that take a change back, or look whether it is there, count.
+    pub(super) fn is_not_run(&self, path: &Path) -> bool {
+        self.order.as_ref().is_some_and(|order| {
+            let aside = self.tool == Some(Tool::Sqitch) && !order.root.ends_with("deploy");
+            aside || order.place(path).is_none()
+        })
+    }
+}
+
+impl Folders {
+    pub(super) fn around(&self, path: &Path) -> Facts {
+        let parent = path.parent().unwrap_or(Path::new(""));
+        // Whoever panicked while holding the lock left a map of complete entries.
+        let mut folders = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(facts) = folders.get(parent) {
+            return facts.clone();
+        }
+        let order = ExplicitOrder::of(parent).map(Arc::new);
+        let facts = Facts { tool: tool(parent), rust_runner: rust_runner(parent), order };
+        folders.insert(parent.to_owned(), facts.clone());
+        facts
+    }
+}
+
+fn tool(parent: &Path) -> Option<Tool> {
     if parent.join("meta/_journal.json").exists() {
         Some(Tool::Drizzle)
     } else if parent.join("atlas.sum").exists() {
         Some(Tool::Atlas)
     } else if parent.ends_with("supabase/migrations") {
         Some(Tool::Supabase)
-    } else if sqitch_plan(parent).is_some_and(|plan| plan.exists()) {
-        Some(Tool::Sqitch)
     } else {
-        rust_runner(path)
+        let planned = sqitch_folder(parent).is_some_and(|folder| folder.with_file_name("sqitch.plan").exists());
+        planned.then_some(Tool::Sqitch)
     }
 }
 
-/// sqlx or refinery, if the Cargo.toml of the project names one, and the migration lies in its `migrations` folder.
-pub(super) fn rust_runner(path: &Path) -> Option<Tool> {
-    let migrations = path.parent().filter(|parent| parent.file_name().is_some_and(|name| name == "migrations"))?;
+/// sqlx or refinery, if the Cargo.toml of the project names one, and `migrations` is the folder of that name.
+fn rust_runner(migrations: &Path) -> Option<Tool> {
+    if !migrations.ends_with("migrations") {
+        return None;
+    }
     // The manifest of the crate, or of its workspace.
     let manifests = migrations.ancestors().skip(1).take(3).map(|folder| folder.join("Cargo.toml"));
     for manifest in manifests.filter_map(|manifest| fs::read_to_string(manifest).ok()) {
@@ -44,26 +84,36 @@ fn is_dependency(line: &str, name: &str) -> bool {
 
 const SQITCH_FOLDERS: [&str; 3] = ["deploy", "revert", "verify"];
 
-fn sqitch_plan(parent: &Path) -> Option<std::path::PathBuf> {
-    let folder = parent.ancestors().find(|folder| SQITCH_FOLDERS.iter().any(|name| folder.ends_with(name)))?;
-    Some(folder.with_file_name("sqitch.plan"))
+/// The `deploy`, `revert` or `verify` folder that holds this one, or is it.
+fn sqitch_folder(parent: &Path) -> Option<&Path> {
+    parent.ancestors().find(|folder| SQITCH_FOLDERS.iter().any(|name| folder.ends_with(name)))
 }
 
-/// Is it one of Sqitch's scripts that take a change back or look whether it is there?
-pub(super) fn is_sqitch_aside(path: &Path) -> bool {
-    let Some(parent) = path.parent().filter(|parent| parent.ends_with("revert") || parent.ends_with("verify")) else {
-        return false;
-    };
-    sqitch_plan(parent).is_some_and(|plan| plan.exists())
+/// The migrations of a tool that keeps their order in a file of its own: Drizzle's journal, Sqitch's plan.
+#[derive(Debug)]
+pub(crate) struct ExplicitOrder {
+    /// The folder to which names are relative.
+    pub(crate) root: PathBuf,
+    /// Paths without `.sql`, in order.
+    names: Vec<String>,
 }
 
-/// The file stems of a folder in the order that a file of the tool gives: Drizzle's journal, Sqitch's plan.
-pub(crate) fn explicit_order(parent: &Path) -> Option<Vec<String>> {
-    if let Ok(journal) = fs::read_to_string(parent.join("meta/_journal.json")) {
-        return drizzle_order(&journal);
+impl ExplicitOrder {
+    /// The order that holds for the files of this folder.
+    pub(crate) fn of(parent: &Path) -> Option<Self> {
+        if let Ok(journal) = fs::read_to_string(parent.join("meta/_journal.json")) {
+            return Some(Self { root: parent.to_owned(), names: drizzle_order(&journal)? });
+        }
+        let root = sqitch_folder(parent)?;
+        let plan = fs::read_to_string(root.with_file_name("sqitch.plan")).ok()?;
+        Some(Self { root: root.to_owned(), names: sqitch_order(&plan) })
     }
-    let plan = sqitch_plan(parent).filter(|_| SQITCH_FOLDERS.iter().any(|name| parent.ends_with(name)))?;
-    Some(sqitch_order(&fs::read_to_string(plan).ok()?))
+
+    /// The place of a file; `None` if the tool does not run it.
+    pub(crate) fn place(&self, path: &Path) -> Option<usize> {
+        let relative = path.strip_prefix(&self.root).ok()?.with_extension("");
+        self.names.iter().position(|name| Path::new(name) == relative)
+    }
 }
 
 fn drizzle_order(journal: &str) -> Option<Vec<String>> {

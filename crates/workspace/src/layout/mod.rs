@@ -27,6 +27,8 @@ pub(crate) mod folder;
 mod transaction;
 
 use crate::order::FlywayName;
+use folder::Facts;
+pub(crate) use folder::Folders;
 use pgvet_linter::check::{Direction, TransactionMode};
 use pgvet_linter::source::TextRange;
 use std::path::Path;
@@ -73,20 +75,24 @@ pub struct Layout {
 }
 
 /// Finds out how the file at `path` is run. Looks at its text, its name, and then its folder.
-pub(crate) fn detect(path: &Path, text: &str) -> Layout {
+pub(crate) fn detect(path: &Path, text: &str, folders: &Folders) -> Layout {
     if let Some(layout) = annotations::sections(text) {
         return layout;
     }
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let tool = annotations::tool(text).or_else(|| tool_by_name(path, &name)).or_else(|| folder::tool(path));
-    let tool = tool.unwrap_or(Tool::Plain);
+    let around = folders.around(path);
+    let tool = annotations::tool(text)
+        .or_else(|| tool_by_name(path, &name, &around))
+        .or(around.tool)
+        .or(around.rust_runner)
+        .unwrap_or(Tool::Plain);
     let transaction = transaction::mode(tool, path, text);
-    Layout { tool, sections: vec![Section { range: None, direction: direction(path, &name), transaction }] }
+    Layout { tool, sections: vec![Section { range: None, direction: direction(path, &name, &around), transaction }] }
 }
 
-fn tool_by_name(path: &Path, name: &str) -> Option<Tool> {
+fn tool_by_name(path: &Path, name: &str, around: &Facts) -> Option<Tool> {
     if FlywayName::parse(name).is_some() {
-        return Some(folder::rust_runner(path).filter(|tool| *tool == Tool::Refinery).unwrap_or(Tool::Flyway));
+        return Some(around.rust_runner.filter(|tool| *tool == Tool::Refinery).unwrap_or(Tool::Flyway));
     }
     match name {
         "up.sql" | "down.sql" => return Some(Tool::Diesel),
@@ -98,13 +104,13 @@ fn tool_by_name(path: &Path, name: &str) -> Option<Tool> {
     if stem.split('.').skip(1).any(|part| matches!(part, "postgres" | "postgresql" | "autocommit")) {
         return Some(Tool::Pop);
     }
-    Some(folder::rust_runner(path).filter(|tool| *tool == Tool::Sqlx).unwrap_or(Tool::GolangMigrate))
+    Some(around.rust_runner.filter(|tool| *tool == Tool::Sqlx).unwrap_or(Tool::GolangMigrate))
 }
 
-/// Down by name: `x.down.sql`, `down.sql`, Flyway's `U1__x.sql`, Sqitch's `revert/` and `verify/`.
-fn direction(path: &Path, name: &str) -> Direction {
+/// Down: `x.down.sql`, `down.sql`, Flyway's `U1__x.sql`, and what the tool's own list of migrations does not hold.
+fn direction(path: &Path, name: &str, around: &Facts) -> Direction {
     let undo = FlywayName::parse(name).is_some_and(|flyway| flyway.kind == 'U');
-    if undo || name == "down.sql" || name.ends_with(".down.sql") || folder::is_sqitch_aside(path) {
+    if undo || name == "down.sql" || name.ends_with(".down.sql") || around.is_not_run(path) {
         Direction::Down
     } else {
         Direction::Up
@@ -117,7 +123,7 @@ mod tests {
     use std::fs;
 
     fn one(path: &str, text: &str) -> (Tool, Direction, TransactionMode) {
-        let layout = detect(Path::new(path), text);
+        let layout = detect(Path::new(path), text, &Folders::default());
         let [section] = layout.sections[..] else { panic!("{layout:?}") };
         (layout.tool, section.direction, section.transaction)
     }
@@ -160,7 +166,7 @@ mod tests {
             ("atlas/atlas.sum", "h1:x\n"),
             ("drizzle/meta/_journal.json", r#"{"entries":[{"idx":0,"tag":"0000_b"}]}"#),
             ("rust/Cargo.toml", "[dependencies]\nsqlx = \"0.8\"\n"),
-            ("sqitch/sqitch.plan", "%project=x\n"),
+            ("sqitch/sqitch.plan", "%project=x\napp/a 2024-01-01T00:00:00Z\n"),
         ] {
             fs::create_dir_all(at(path).parent().unwrap()).unwrap();
             fs::write(at(path), text).unwrap();
@@ -174,11 +180,20 @@ mod tests {
             ("drizzle/0000_b.sql", "", Tool::Drizzle, Transaction),
             ("rust/migrations/1_a.sql", "", Tool::Sqlx, Transaction),
             ("rust/migrations/1_a.sql", "-- no-transaction\nSELECT 1", Tool::Sqlx, SingleString),
-            ("sqitch/deploy/a.sql", "", Tool::Sqitch, Autocommit),
+            ("sqitch/deploy/app/a.sql", "", Tool::Sqitch, Autocommit),
         ] {
-            let layout = detect(&at(path), text);
+            let layout = detect(&at(path), text, &Folders::default());
             assert_eq!((layout.tool, layout.sections[0].transaction), (tool, transaction), "{path}");
         }
-        assert_eq!(detect(&at("sqitch/revert/a.sql"), "").sections[0].direction, Direction::Down);
+        let direction = |path: &str| detect(&at(path), "", &Folders::default()).sections[0].direction;
+        for (path, expected) in [
+            ("sqitch/deploy/app/a.sql", Direction::Up),
+            ("sqitch/deploy/app/unplanned.sql", Direction::Down),
+            ("sqitch/revert/app/a.sql", Direction::Down),
+            ("drizzle/0000_b.sql", Direction::Up),
+            ("drizzle/0001_not_in_the_journal.sql", Direction::Down),
+        ] {
+            assert_eq!(direction(path), expected, "{path}");
+        }
     }
 }

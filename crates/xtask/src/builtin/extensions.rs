@@ -3,7 +3,7 @@
 //! Types of extensions have no fixed oid, so everything is told by type name.
 
 use super::server::Server;
-use super::write::{CATEGORY, CONTEXT, Column, FUNCTION_KIND, HEADER, METHOD, TYPE_KIND, VOLATILITY, rust, save};
+use super::write::{CATEGORY, CONTEXT, Column, FUNCTION_KIND, METHOD, TYPE_KIND, VOLATILITY, rust, save};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -72,8 +72,7 @@ pub(crate) fn generate(server: &Server, directory: &Path) -> Result<(), String> 
     for name in names.iter().filter_map(|row| row.first()) {
         rows.push(extension(server, name)?);
     }
-    let mut text =
-        format!("{HEADER}use super::super::row::*;\n\npub(crate) static EXTENSIONS: [Extension; {}] = [\n", rows.len());
+    let mut text = format!("pub(crate) static EXTENSIONS: [Extension; {}] = [\n", rows.len());
     text.push_str(&rows.concat());
     text.push_str("];\n");
     save(directory, "extensions", &text)

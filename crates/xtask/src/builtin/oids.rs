@@ -6,7 +6,7 @@
 use super::server::Server;
 use std::collections::{BTreeSet, HashMap};
 
-/// PostgreSQL's FirstGenbkiObjectId (src/include/access/transam.h).
+/// `FirstGenbkiObjectId` (src/include/access/transam.h).
 const FIRST_UNSTABLE: u32 = 10000;
 
 /// For every server, from its own oid to the stable one.

@@ -84,6 +84,7 @@ impl Context<'_> {
         match node {
             Node::GroupingFunc(node) => self.other("GroupingFunc", self.expressions(&node.args), node.location),
             Node::GroupingSet(node) => self.other("GroupingSet", self.expressions(&node.content), node.location),
+            Node::MergeSupportFunc(node) => self.other("MergeSupportFunc", Vec::new(), node.location),
             Node::CurrentOfExpr(_) => self.other("CurrentOfExpr", Vec::new(), -1),
             Node::XmlExpr(node) => {
                 let operands = node.named_args.iter().chain(&node.args).map(|node| self.expression(node)).collect();

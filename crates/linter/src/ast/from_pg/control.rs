@@ -109,7 +109,7 @@ fn setting_value(node: &pg::Node) -> Literal {
     literal(node).unwrap_or(Literal::Null)
 }
 
-pub(super) fn discard(discard: &pg::DiscardStmt) -> Discard {
+pub(super) fn discard(discard: pg::DiscardStmt) -> Discard {
     match discard.target() {
         pg::DiscardMode::DiscardAll | pg::DiscardMode::Undefined => Discard::All,
         pg::DiscardMode::DiscardPlans => Discard::Plans,

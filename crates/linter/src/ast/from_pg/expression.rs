@@ -39,7 +39,7 @@ impl Context<'_> {
         match node {
             Node::ColumnRef(column) => self.column(column),
             Node::AConst(constant) => self.constant(constant),
-            Node::ParamRef(parameter) => self.parameter(parameter),
+            Node::ParamRef(parameter) => self.parameter(*parameter),
             Node::FuncCall(call) => self.function_call_expr(call),
             Node::AExpr(operator) => self.operator_chain(operator),
             Node::TypeCast(cast) => self.cast(cast),
@@ -122,7 +122,7 @@ impl Context<'_> {
         expr(ExprKind::Literal(constant_literal(constant)), range)
     }
 
-    fn parameter(&self, parameter: &pg::ParamRef) -> Expr {
+    fn parameter(&self, parameter: pg::ParamRef) -> Expr {
         let number = u32::try_from(parameter.number).unwrap_or(0);
         expr(ExprKind::Parameter(number), self.range_at(parameter.location))
     }
@@ -336,13 +336,11 @@ impl Context<'_> {
 
     /// A column of an index or a partition key: by name or an expression.
     pub(super) fn key(&self, name: &str, node: Option<&pg::Node>, span: Span) -> Expr {
-        match node {
-            Some(node) => self.expression(node),
-            None => {
-                let name = self.name(span, name);
-                expr(ExprKind::Column(vec![name.text]), name.range)
-            }
+        if let Some(node) = node {
+            return self.expression(node);
         }
+        let name = self.name(span, name);
+        expr(ExprKind::Column(vec![name.text]), name.range)
     }
 }
 

@@ -1,7 +1,11 @@
-//! From pg_query's nodes to our own.
+//! From `pg_query`'s nodes to our own.
 //!
 //! PostgreSQL locates what its own messages point at; everything else is found among the tokens, see [`context`].
 //! A statement is converted together with the span of its tokens.
+//!
+//! Deep nesting ends in a syntax error of `pg_query` before our recursion matters: with the 256 MB of stack that the
+//! test uses, brackets nested 4,900 deep, 2,000 nested calls or terms of one operator chain, and 5,000 UNIONs convert;
+//! beyond about that `pg_query` 18.1 answers "memory exhausted", "stack depth limit exceeded" or "nested too deeply".
 
 mod alter_table;
 mod call;
@@ -56,7 +60,7 @@ pub fn parse_expression_query(source: &str, range: TextRange) -> Result<Query, S
     const PREFIX: &str = "SELECT ";
     let tokens = tokenize(source, range);
     let text = format!("{PREFIX}{}", &source[range.as_usize()]);
-    let base = i64::from(range.start) - PREFIX.len() as i64;
+    let base = i64::from(range.start) - i64::from(PREFIX.len() as u32);
     let parsed = parse(&text, base, range, &tokens)?;
     let context = Context::new(source, base, &tokens);
     let error = || SyntaxError { message: "more than one expression".to_owned(), range };
@@ -93,7 +97,7 @@ pub fn parse_expression(source: &str, range: TextRange) -> Result<Expr, SyntaxEr
 /// Calls PostgreSQL's grammar; an error points at the token at its position, or at the end of the text.
 fn parse(text: &str, base: i64, range: TextRange, tokens: &[Token]) -> Result<pg::ParseResult, SyntaxError> {
     pgvet_parser::parse(text).map_err(|ParseError { message, offset }| {
-        let offset = u32::try_from(base + offset as i64).unwrap_or(range.start);
+        let offset = u32::try_from(base + i64::from(offset as u32)).unwrap_or(range.start);
         let token = tokens.iter().find(|token| token.range.end > offset);
         SyntaxError { message, range: token.map_or(TextRange::at(range.end), |token| token.range) }
     })
@@ -171,7 +175,7 @@ impl Context<'_> {
             Node::DeclareCursorStmt(node) => self.declare_cursor(node, span)?,
             Node::TransactionStmt(node) => Ast::Transaction(self.transaction(node, span)),
             Node::VariableSetStmt(node) => Ast::Set(self.set(node, span)),
-            Node::DiscardStmt(node) => Ast::Discard(control::discard(node)),
+            Node::DiscardStmt(node) => Ast::Discard(control::discard(*node)),
             Node::DoStmt(node) => Ast::Do(self.do_block(node, span)),
             Node::CallStmt(node) => Ast::Call(self.call(node)?),
             _ => return None,

@@ -112,7 +112,7 @@ impl Context<'_> {
             with,
             table: self.required_relation_ref(update.relation.as_ref()),
             assignments,
-            from: self.from_items(&update.from_clause, &mut self.index_after(values)),
+            from: self.items_of_from(&update.from_clause, &mut self.index_after(values)),
             filter: self.optional(update.where_clause.as_deref()),
             returning: self.returning(update.returning_clause.as_ref()),
             range: self.range(span),
@@ -128,7 +128,7 @@ impl Context<'_> {
         Delete {
             with,
             table,
-            using: self.from_items(&delete.using_clause, &mut cursor),
+            using: self.items_of_from(&delete.using_clause, &mut cursor),
             filter: self.optional(delete.where_clause.as_deref()),
             returning: self.returning(delete.returning_clause.as_ref()),
             range: self.range(span),
@@ -141,7 +141,7 @@ impl Context<'_> {
         let keyword = self.token_range(self.after_with(span.start, with.as_ref()));
         let table = self.required_relation_ref(merge.relation.as_ref());
         let mut cursor = self.index_after(table.name.range());
-        let source = merge.source_relation.as_deref().and_then(|node| self.from_item(node, &mut cursor));
+        let source = merge.source_relation.as_deref().and_then(|node| self.item_of_from(node, &mut cursor));
         Merge {
             with,
             source: source.unwrap_or_else(|| FromItem::Relation(table.clone())),

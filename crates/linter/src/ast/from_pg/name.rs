@@ -38,7 +38,7 @@ impl Context<'_> {
 
     /// A possibly qualified name whose first part is the token at `index`.
     pub(super) fn object_name(&self, parts: &[impl AsRef<str>], index: usize) -> ObjectName {
-        let written = (self.dotted_end(index.min(self.everything().end)).saturating_sub(index) + 1) / 2;
+        let written = self.dotted_end(index.min(self.everything().end)).saturating_sub(index).div_ceil(2);
         let range = |part: usize| {
             let missing = parts.len().saturating_sub(written);
             self.token_range(index + 2 * part.saturating_sub(missing))

@@ -137,8 +137,8 @@ impl Context<'_> {
         }
         let targets = self.targets(&select.target_list);
         let mut cursor = targets.last().map_or(span.start, |last| self.index_after(last.value.range));
-        let into = select.into_clause.as_deref().map(|into| self.into_clause(into));
-        let from = self.from_items(&select.from_clause, &mut cursor);
+        let into = select.into_clause.as_deref().map(|into| self.new_table(into));
+        let from = self.items_of_from(&select.from_clause, &mut cursor);
         QueryBody::Select(Box::new(Select {
             distinct: distinct(select).then(|| {
                 select
@@ -176,7 +176,7 @@ impl Context<'_> {
         nodes.iter().map(target).collect()
     }
 
-    pub(super) fn into_clause(&self, into: &pg::IntoClause) -> IntoClause {
+    pub(super) fn new_table(&self, into: &pg::IntoClause) -> IntoClause {
         let relation = into.rel.as_ref();
         let name = self.required_relation(relation);
         let columns = self.everything().from(self.index_after(name.range()));
@@ -190,30 +190,30 @@ impl Context<'_> {
     }
 
     /// FROM items, in the order of their tokens from `cursor` on.
-    pub(super) fn from_items(&self, nodes: &[pg::Node], cursor: &mut usize) -> Vec<FromItem> {
-        nodes.iter().filter_map(|node| self.from_item(node, cursor)).collect()
+    pub(super) fn items_of_from(&self, nodes: &[pg::Node], cursor: &mut usize) -> Vec<FromItem> {
+        nodes.iter().filter_map(|node| self.item_of_from(node, cursor)).collect()
     }
 
-    pub(super) fn from_item(&self, node: &pg::Node, cursor: &mut usize) -> Option<FromItem> {
+    pub(super) fn item_of_from(&self, node: &pg::Node, cursor: &mut usize) -> Option<FromItem> {
         Some(match node.node.as_ref()? {
             Node::RangeVar(relation) => {
                 let relation = self.relation_ref(relation);
                 self.advance(cursor, relation.name.range());
                 FromItem::Relation(relation)
             }
-            Node::RangeSubselect(subselect) => self.from_subquery(subselect, cursor),
+            Node::RangeSubselect(subselect) => self.subquery_of_from(subselect, cursor),
             Node::RangeFunction(function) => {
-                let calls = function.functions.iter().filter_map(|node| self.from_function(node)).collect();
-                self.from_calls(calls, function.alias.as_ref(), function.lateral, cursor)
+                let calls = function.functions.iter().filter_map(|node| self.function_of_from(node)).collect();
+                self.calls_of_from(calls, function.alias.as_ref(), function.lateral, cursor)
             }
-            Node::RangeTableSample(sample) => self.from_item(sample.relation.as_deref()?, cursor)?,
+            Node::RangeTableSample(sample) => self.item_of_from(sample.relation.as_deref()?, cursor)?,
             Node::RangeTableFunc(table) => {
                 let call = self.xml_table(table);
-                self.from_calls(vec![call], table.alias.as_ref(), table.lateral, cursor)
+                self.calls_of_from(vec![call], table.alias.as_ref(), table.lateral, cursor)
             }
             Node::JsonTable(table) => {
                 let call = self.json_table(table);
-                self.from_calls(vec![call], table.alias.as_ref(), table.lateral, cursor)
+                self.calls_of_from(vec![call], table.alias.as_ref(), table.lateral, cursor)
             }
             Node::JoinExpr(join) => self.join(join, cursor)?,
             _ => return None,
@@ -226,7 +226,7 @@ impl Context<'_> {
         }
     }
 
-    fn from_subquery(&self, subselect: &pg::RangeSubselect, cursor: &mut usize) -> FromItem {
+    fn subquery_of_from(&self, subselect: &pg::RangeSubselect, cursor: &mut usize) -> FromItem {
         let span = self.next_subquery(*cursor);
         *cursor = span.end + 1;
         let empty = pg::SelectStmt::default();
@@ -258,14 +258,14 @@ impl Context<'_> {
         self.inside(open)
     }
 
-    fn from_calls(&self, calls: Vec<Expr>, name: Option<&pg::Alias>, lateral: bool, cursor: &mut usize) -> FromItem {
+    fn calls_of_from(&self, calls: Vec<Expr>, name: Option<&pg::Alias>, lateral: bool, cursor: &mut usize) -> FromItem {
         let range = super::expression::cover(&calls);
         self.advance(cursor, range);
         FromItem::Function { calls, alias: name.map(alias), lateral, range }
     }
 
     /// A list of the call and its column definitions.
-    fn from_function(&self, node: &pg::Node) -> Option<Expr> {
+    fn function_of_from(&self, node: &pg::Node) -> Option<Expr> {
         match &node.node {
             Some(Node::List(list)) => list.items.first().map(|call| self.expression(call)),
             _ => None,
@@ -273,8 +273,8 @@ impl Context<'_> {
     }
 
     fn join(&self, join: &pg::JoinExpr, cursor: &mut usize) -> Option<FromItem> {
-        let left = Box::new(self.from_item(join.larg.as_deref()?, cursor)?);
-        let right = Box::new(self.from_item(join.rarg.as_deref()?, cursor)?);
+        let left = Box::new(self.item_of_from(join.larg.as_deref()?, cursor)?);
+        let right = Box::new(self.item_of_from(join.rarg.as_deref()?, cursor)?);
         let on = self.optional(join.quals.as_deref());
         if let Some(on) = &on {
             self.advance(cursor, on.range);

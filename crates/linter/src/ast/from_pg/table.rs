@@ -106,7 +106,7 @@ impl Context<'_> {
     }
 
     pub(super) fn create_table_as(&self, create: &pg::CreateTableAsStmt, span: Span) -> Option<CreateTableAs> {
-        let into = self.into_clause(create.into.as_deref()?);
+        let into = self.new_table(create.into.as_deref()?);
         let after_name = span.from(self.index_after(into.name.range()));
         let body = self.query_after_as(after_name, &["DATA", "NO"]);
         let query = create.query.as_deref().and_then(|node| self.select(node, body));

@@ -52,7 +52,7 @@ impl Executor<'_> {
         let fill = self.fill_of(table, definition, &column);
         column.has_missing_value = matches!(fill, Fill::Missing);
         let not_null_unproven = column.not_null && matches!(fill, Fill::Null);
-        for target in self.targets(altering) {
+        for target in self.altered_tables(altering) {
             if !self.merge_column(target, table, &column) {
                 continue;
             }
@@ -87,7 +87,7 @@ impl Executor<'_> {
             // All values are null, which satisfies every foreign key, unless there is a default.
             ConstraintKind::ForeignKey(_) => self.add_foreign_key(altering.table, constraint, names, has_default),
             ConstraintKind::NotNull { .. } => {
-                for target in self.targets(altering) {
+                for target in self.altered_tables(altering) {
                     self.add_not_null_constraint(target, &column.name.text, constraint.name.as_ref());
                 }
                 Ok(())
@@ -149,7 +149,10 @@ impl Executor<'_> {
                     column.identity = Some(if *always { IdentityKind::Always } else { IdentityKind::ByDefault });
                     sequence = true;
                 }
-                ConstraintKind::Generated { expression, stored, .. } => {
+                ConstraintKind::Generated { expression, stored, explicit_kind } => {
+                    if !(self.target.at_least(18) || *stored && *explicit_kind) {
+                        return fail("42601", "syntax error: generated columns must be STORED", constraint.keyword);
+                    }
                     column.generated = Some(Generated { expression: Arc::new(expression.clone()), stored: *stored });
                 }
                 _ => {}
@@ -249,7 +252,7 @@ impl Executor<'_> {
             }
             Some(_) => {}
         }
-        for target in self.targets(altering) {
+        for target in self.altered_tables(altering) {
             let keeps = |found: &Column| target != altering.table && (found.is_local || found.inherited_from > 1);
             if self.catalog.relation(target).column(&column.text).is_some_and(keeps) {
                 if let Some(found) = self.catalog.relation_mut(target).column_mut(&column.text) {
@@ -266,7 +269,7 @@ impl Executor<'_> {
     pub(super) fn set_default(&mut self, altering: &Altering, column: &Name, default: Option<&Expr>) -> Run {
         self.require_column(altering.table, column)?;
         let default = default.map(|default| Arc::new(default.clone()));
-        for target in self.targets(altering) {
+        for target in self.altered_tables(altering) {
             if let Some(found) = self.catalog.relation_mut(target).column_mut(&column.text) {
                 if found.identity.is_some() || found.generated.is_some() {
                     let reason = format!("column \"{}\" is an identity or generated column", column.text);
@@ -280,7 +283,7 @@ impl Executor<'_> {
 
     pub(super) fn set_not_null(&mut self, altering: &mut Altering, column: &Name, range: TextRange) -> Run {
         self.require_column(altering.table, column)?;
-        for target in self.targets(altering) {
+        for target in self.altered_tables(altering) {
             self.make_not_null(altering, target, &column.text, None, true, range);
         }
         Ok(())
@@ -349,7 +352,7 @@ impl Executor<'_> {
         if relation.column(&column.text).is_some_and(|found| found.identity.is_some()) {
             return fail("42601", format!("column \"{}\" is an identity column", column.text), column.range);
         }
-        for target in self.targets(altering) {
+        for target in self.altered_tables(altering) {
             self.forget_not_null(target, &column.text);
         }
         Ok(())
@@ -380,7 +383,7 @@ impl Executor<'_> {
             return fail("42601", "syntax error at or near \"EXPRESSION\"", range);
         }
         self.require_column(altering.table, column)?;
-        for target in self.targets(altering) {
+        for target in self.altered_tables(altering) {
             let relation = self.catalog.relation_mut(target);
             let Some(found) = relation.column_mut(&column.text) else { continue };
             let Some(generated) = &mut found.generated else {
@@ -397,7 +400,7 @@ impl Executor<'_> {
 
     pub(super) fn drop_expression(&mut self, altering: &Altering, column: &Name, if_exists: bool) -> Run {
         self.require_column(altering.table, column)?;
-        for target in self.targets(altering) {
+        for target in self.altered_tables(altering) {
             let Some(found) = self.catalog.relation_mut(target).column_mut(&column.text) else { continue };
             match found.generated.take() {
                 None if !if_exists => {
@@ -419,7 +422,7 @@ impl Executor<'_> {
 
     pub(super) fn set_storage(&mut self, altering: &Altering, column: &Name, storage: &SmolStr) -> Run {
         self.require_column(altering.table, column)?;
-        for target in self.targets(altering) {
+        for target in self.altered_tables(altering) {
             self.lock_indexes(target, crate::effect::LockMode::AccessExclusive, column.range);
             if let Some(found) = self.catalog.relation_mut(target).column_mut(&column.text) {
                 found.storage = Some(storage.to_ascii_lowercase().to_smolstr());
@@ -463,7 +466,7 @@ impl Executor<'_> {
         }
         let identity = Some(if always { IdentityKind::Always } else { IdentityKind::ByDefault });
         self.create_owned_sequence(altering.table, &Column { identity, ..found });
-        for target in self.targets(altering) {
+        for target in self.altered_tables(altering) {
             if let Some(found) = self.catalog.relation_mut(target).column_mut(&column.text) {
                 found.identity = identity;
             }
@@ -501,7 +504,7 @@ impl Executor<'_> {
             }
             return fail("55000", format!("column \"{}\" is not an identity column", column.text), column.range);
         }
-        for target in self.targets(altering) {
+        for target in self.altered_tables(altering) {
             if let Some(found) = self.catalog.relation_mut(target).column_mut(&column.text) {
                 found.identity = None;
             }

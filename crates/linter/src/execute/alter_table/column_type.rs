@@ -38,7 +38,7 @@ impl Executor<'_> {
         self.check_type_can_change(altering, column)?;
         let new = self.resolve_type(type_name);
         let new_collation = collation.map(|name| name.name.text.clone());
-        for target in self.targets(altering) {
+        for target in self.altered_tables(altering) {
             self.check_column_users(target, column)?;
             let Some(found) = self.catalog.relation(target).column(&column.text).cloned() else {
                 self.type_change_of_unknown(altering, target, column, new, command);
@@ -77,9 +77,9 @@ impl Executor<'_> {
     ) -> Run {
         let old = found.sql_type;
         match self.type_change(table, found, new, using) {
-            TypeChange::Impossible => {
+            TypeChange::Impossible(sqlstate) => {
                 let reason = format!("column \"{}\" cannot be cast automatically to the new type", found.name);
-                return fail("42804", reason, command.keyword);
+                return fail(sqlstate, reason, command.keyword);
             }
             TypeChange::Rewrite => {
                 let cause =
@@ -88,6 +88,11 @@ impl Executor<'_> {
                 altering.work.rewrite(table, cause, command.keyword);
             }
             TypeChange::NoRewrite => {}
+        }
+        if found.identity.is_some() {
+            if let Some(sequence) = self.owned_sequence(table, &found.name) {
+                self.lock(sequence, LockMode::ShareRowExclusive, LockCause::Part, command.keyword);
+            }
         }
         let collation_changed = new_collation != found.collation && self.is_collatable(new);
         if let Some(column) = self.catalog.relation_mut(table).column_mut(&found.name) {

@@ -112,7 +112,7 @@ impl Executor<'_> {
             }
         };
         let expression = Arc::new(expression.clone());
-        let targets = if constraint.no_inherit { vec![altering.table] } else { self.targets(altering) };
+        let targets = if constraint.no_inherit { vec![altering.table] } else { self.altered_tables(altering) };
         for target in targets {
             let inherited = target != altering.table;
             if inherited && self.catalog.relation(target).constraint(&name).is_some() {
@@ -151,7 +151,7 @@ impl Executor<'_> {
         range: TextRange,
     ) -> Run {
         self.require_column(altering.table, column)?;
-        let targets = if constraint.no_inherit { vec![altering.table] } else { self.targets(altering) };
+        let targets = if constraint.no_inherit { vec![altering.table] } else { self.altered_tables(altering) };
         for target in targets {
             let before = self.catalog.relation(target).column(&column.text).is_some_and(|found| found.not_null);
             self.make_not_null(altering, target, &column.text, constraint.name.as_ref(), !constraint.not_valid, range);
@@ -214,11 +214,14 @@ impl Executor<'_> {
             let reason = format!("multiple primary keys for table \"{}\" are not allowed", relation.name);
             return fail("42P16", reason, range);
         }
-        for column in columns {
-            for target in self.targets(altering) {
-                if target != altering.table {
-                    self.lock(target, altering.lock, LockCause::Child, range);
-                }
+        // From 18 on the constraints behind NOT NULL are looked up in every partition, whether they are there or not.
+        let nullable = |column: &Name| relation.column(&column.text).is_none_or(|found| !found.not_null);
+        let recurse = self.target.at_least(18) || columns.iter().any(nullable);
+        for target in self.altered_tables(altering) {
+            if target != altering.table && recurse {
+                self.lock(target, altering.lock, LockCause::Child, range);
+            }
+            for column in columns {
                 self.make_not_null(altering, target, &column.text, None, true, range);
             }
         }
@@ -449,7 +452,7 @@ impl Executor<'_> {
             }
             return self.drop_not_null(altering, &Name::new(column.clone(), name.range));
         }
-        for target in self.targets(altering) {
+        for target in self.altered_tables(altering) {
             let Some(own) = self.catalog.relation(target).constraint(&name.text).cloned() else { continue };
             if target != altering.table {
                 self.lock(target, altering.lock, LockCause::Child, range);
@@ -505,7 +508,7 @@ impl Executor<'_> {
 
     /// The table and those of its descendants that have the constraint, locked.
     fn constraint_holders(&mut self, altering: &Altering, name: &str) -> Vec<Oid> {
-        let all = self.targets(altering);
+        let all = self.altered_tables(altering);
         all.into_iter().filter(|oid| self.catalog.relation(*oid).constraint(name).is_some()).collect()
     }
 

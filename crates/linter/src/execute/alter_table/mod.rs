@@ -146,7 +146,7 @@ impl Executor<'_> {
     }
 
     /// The tables that a recursing command is about: the table and its descendants.
-    fn targets(&self, altering: &Altering) -> Vec<Oid> {
+    fn altered_tables(&self, altering: &Altering) -> Vec<Oid> {
         let mut targets = vec![altering.table];
         if altering.recurse {
             targets.extend(self.descendants(altering.table));

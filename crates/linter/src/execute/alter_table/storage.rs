@@ -195,7 +195,7 @@ impl Executor<'_> {
             }
         }
         let recurse = relation.kind == RelationKind::PartitionedTable;
-        let targets = if recurse { self.targets(altering) } else { vec![altering.table] };
+        let targets = if recurse { self.altered_tables(altering) } else { vec![altering.table] };
         for target in targets {
             for trigger in &mut self.catalog.relation_mut(target).triggers {
                 if !matches!(which, TriggerChoice::Named(name) if name.text != trigger.name) {

@@ -1,0 +1,259 @@
+//! CREATE TABLE and CREATE FOREIGN TABLE.
+
+mod columns;
+mod constraints;
+mod inherit;
+mod like;
+
+use super::{Executor, Knowledge, Run, fail};
+use crate::ast::{
+    Constraint as ConstraintSyntax, CreateTable, DefElem, DefValue, LikeOptions, Literal, Name, ObjectName,
+    Persistence, TableElement,
+};
+use crate::catalog::{
+    Column, Constraint, Oid, PartitionKey, Relation, RelationDetail, Sequence, SqlType, TEMPORARY_SCHEMA, TypeKind,
+};
+use crate::effect::{LockCause, LockMode, RelationKind};
+use crate::source::TextRange;
+use smol_str::SmolStr;
+use std::sync::Arc;
+
+/// A table while its parts are being collected.
+#[derive(Debug)]
+struct NewTable {
+    schema: SmolStr,
+    name: SmolStr,
+    /// False when a parent or a table of LIKE is not known.
+    known: bool,
+    columns: Vec<Column>,
+    /// Constraints that come with their names from parents and LIKE.
+    given: Vec<Constraint>,
+    /// Constraints that the statement says, each with its column where it stands behind one.
+    own: Vec<(Option<Name>, ConstraintSyntax)>,
+    sequences: Vec<NewSequence>,
+    likes: Vec<(Oid, LikeOptions)>,
+}
+
+/// The sequence of a serial or identity column.
+#[derive(Debug)]
+struct NewSequence {
+    name: SmolStr,
+    column: SmolStr,
+    identity: bool,
+    sql_type: SqlType,
+}
+
+impl NewTable {
+    fn column(&mut self, name: &str) -> Option<&mut Column> {
+        self.columns.iter_mut().find(|column| column.name == name)
+    }
+}
+
+impl Executor<'_> {
+    /// CREATE TABLE.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/parser/parse_utilcmd.c`, `transformCreateStmt`, and
+    /// `src/backend/commands/tablecmds.c`, `DefineRelation`.
+    pub(super) fn create_table(&mut self, statement: &CreateTable) -> Run {
+        let Some(schema) = self.check_new_relation(&statement.name, statement.persistence, statement.if_not_exists)?
+        else {
+            return Ok(());
+        };
+        let mut table = NewTable {
+            schema,
+            name: statement.name.name.text.clone(),
+            known: true,
+            columns: Vec::new(),
+            given: Vec::new(),
+            own: Vec::new(),
+            sequences: Vec::new(),
+            likes: Vec::new(),
+        };
+        let parents = self.open_parents(statement)?;
+        self.collect_inherited(&mut table, &parents, statement)?;
+        if let Some(of_type) = &statement.of_type {
+            self.collect_typed(&mut table, of_type);
+        }
+        for element in &statement.elements {
+            match element {
+                TableElement::Column(column) => self.collect_column(&mut table, column)?,
+                TableElement::Constraint(constraint) => table.own.push((None, constraint.clone())),
+                TableElement::Like { table: source, including } => self.collect_like(&mut table, source, *including)?,
+            }
+        }
+        let oid = self.store_table(&mut table, statement, &parents);
+        self.store_sequences(oid, &table);
+        if let (Some(parent), Some((_, bound))) = (parents.first(), &statement.partition_of) {
+            self.store_partition(*parent, oid, bound, statement.name.range())?;
+        }
+        self.store_constraints(oid, &table)?;
+        self.copy_likes(oid, &table, statement.name.range())
+    }
+
+    /// May a relation of this name be made? Returns its schema, or `None` when IF NOT EXISTS makes it a no-op.
+    pub(super) fn check_new_relation(
+        &mut self,
+        name: &ObjectName,
+        persistence: Persistence,
+        if_not_exists: bool,
+    ) -> Run<Option<SmolStr>> {
+        let schema = self.schema_for(name, persistence == Persistence::Temporary);
+        let missing = schema != TEMPORARY_SCHEMA && !self.catalog.has_schema(&schema);
+        if missing && self.knowledge == Knowledge::Everything {
+            return fail("3F000", format!("schema \"{schema}\" does not exist"), name.range());
+        }
+        if self.catalog.relation_named(&schema, &name.name.text).is_some() {
+            return match if_not_exists {
+                true => Ok(None),
+                false => fail("42P07", format!("relation \"{name}\" already exists"), name.range()),
+            };
+        }
+        let type_in_the_way = self.catalog.type_named(&schema, &name.name.text).and_then(|oid| {
+            let definition = self.catalog.get_type(oid)?;
+            // An array type that PostgreSQL named makes way.
+            (!matches!(definition.kind, TypeKind::Array { .. } | TypeKind::Shell)).then_some(())
+        });
+        if type_in_the_way.is_some() {
+            return fail("42710", format!("type \"{name}\" already exists"), name.range());
+        }
+        Ok(Some(schema))
+    }
+
+    /// Adds a relation with a row type to the catalog.
+    pub(super) fn store_relation(&mut self, relation: Relation) -> Oid {
+        let (oid, schema, name) = (relation.oid, relation.schema.clone(), relation.name.clone());
+        self.catalog.add_relation(relation);
+        self.catalog.add_type(&schema, &name, TypeKind::Composite { relation: oid }, self.transaction);
+        self.created(oid);
+        oid
+    }
+
+    fn store_table(&mut self, table: &mut NewTable, statement: &CreateTable, parents: &[Oid]) -> Oid {
+        let oid = self.catalog.new_oid();
+        let kind = match (statement.foreign, &statement.partition_by) {
+            (true, _) => RelationKind::ForeignTable,
+            (false, Some(_)) => RelationKind::PartitionedTable,
+            (false, None) => RelationKind::Table,
+        };
+        let birth = self.birth(false);
+        let mut relation = Relation::new(oid, table.schema.clone(), table.name.clone(), kind, birth);
+        relation.known = table.known;
+        relation.persistence = statement.persistence;
+        relation.columns = std::mem::take(&mut table.columns);
+        relation.partition_by = statement
+            .partition_by
+            .as_ref()
+            .map(|by| PartitionKey { strategy: by.strategy, keys: Arc::new(by.keys.clone()) });
+        relation.tablespace.clone_from(&statement.tablespace);
+        relation.access_method.clone_from(&statement.access_method);
+        relation.options = statement.options.iter().map(option_as_text).collect();
+        if statement.on_commit_drop {
+            relation.options.push(("on_commit".into(), "drop".into()));
+        }
+        relation.of_type = statement.of_type.as_ref().map(|name| self.resolve_type(name).oid);
+        relation.parents = parents.to_vec();
+        self.store_relation(relation);
+        for parent in parents {
+            self.catalog.relation_mut(*parent).children.push(oid);
+        }
+        oid
+    }
+
+    fn store_sequences(&mut self, table: Oid, new: &NewTable) {
+        let persistence = self.catalog.relation(table).persistence;
+        for sequence in &new.sequences {
+            let oid = self.catalog.new_oid();
+            let birth = self.birth(true);
+            let mut relation =
+                Relation::new(oid, new.schema.clone(), sequence.name.clone(), RelationKind::Sequence, birth);
+            relation.persistence = persistence;
+            relation.detail = RelationDetail::Sequence(Sequence {
+                owned_by: Some((table, sequence.column.clone())),
+                identity: sequence.identity,
+                sql_type: sequence.sql_type,
+            });
+            self.catalog.add_relation(relation);
+            self.created(oid);
+            self.catalog.relation_mut(table).owned_sequences.push(oid);
+        }
+    }
+
+    /// Opens the tables of INHERITS, or the parent of PARTITION OF.
+    ///
+    /// A partition locks its parent AccessExclusive, because the parent's list of partitions must not change under a query.
+    fn open_parents(&mut self, statement: &CreateTable) -> Run<Vec<Oid>> {
+        if let Some((parent, _)) = &statement.partition_of {
+            let oid = self.open(parent, RelationKind::PartitionedTable, LockMode::AccessExclusive)?;
+            self.check_is_partitioned(oid, parent.range())?;
+            return Ok(vec![oid]);
+        }
+        let mut parents = Vec::new();
+        for name in &statement.inherits {
+            let oid = self.open(name, RelationKind::Table, LockMode::ShareUpdateExclusive)?;
+            let parent = self.catalog.relation(oid);
+            match parent.kind {
+                RelationKind::Table | RelationKind::ForeignTable => {}
+                RelationKind::PartitionedTable => {
+                    return fail("42809", format!("cannot inherit from partitioned table \"{name}\""), name.range());
+                }
+                _ => {
+                    let reason = format!("inherited relation \"{name}\" is not a table or foreign table");
+                    return fail("42809", reason, name.range());
+                }
+            }
+            if parent.is_partition() {
+                return fail("42809", format!("cannot inherit from partition \"{name}\""), name.range());
+            }
+            if parents.contains(&oid) {
+                let reason = format!("relation \"{name}\" would be inherited from more than once");
+                return fail("42P07", reason, name.range());
+            }
+            parents.push(oid);
+        }
+        Ok(parents)
+    }
+
+    pub(super) fn check_is_partitioned(&self, oid: Oid, range: TextRange) -> Run {
+        let relation = self.catalog.relation(oid);
+        match relation.kind {
+            RelationKind::PartitionedTable => Ok(()),
+            // An assumed table was given its kind by the first statement that used it.
+            RelationKind::Table if !relation.known => Ok(()),
+            _ => fail("42P17", format!("\"{}\" is not partitioned", relation.name), range),
+        }
+    }
+
+    /// The columns of OF type.
+    fn collect_typed(&mut self, table: &mut NewTable, type_name: &crate::ast::TypeName) {
+        let oid = self.resolve_type(type_name).oid;
+        let relation = match self.catalog.get_type(oid).map(|definition| &definition.kind) {
+            Some(TypeKind::Composite { relation }) => *relation,
+            _ => {
+                table.known = false;
+                return;
+            }
+        };
+        self.lock(relation, LockMode::AccessShare, LockCause::Target, type_name.range);
+        let columns = self.catalog.relation(relation).columns.clone();
+        table.columns.extend(columns.into_iter().map(|column| Column { is_local: true, ..column }));
+    }
+}
+
+/// A storage parameter as the catalog keeps it.
+pub(super) fn option_as_text(option: &DefElem) -> (SmolStr, SmolStr) {
+    let literal = |literal: &Literal| match literal {
+        Literal::Integer(number) => number.to_string().into(),
+        Literal::Numeric(text) | Literal::String(text) | Literal::BitString(text) => text.clone(),
+        Literal::Boolean(value) => value.to_string().into(),
+        Literal::Null => "null".into(),
+    };
+    let value = match &option.value {
+        DefValue::None => "true".into(),
+        DefValue::Literal(value) => literal(value),
+        DefValue::Names(names) => names.join(".").into(),
+        DefValue::Type(name) => name.name.clone(),
+        DefValue::List(values) => values.iter().map(literal).collect::<Vec<_>>().join(",").into(),
+        DefValue::Other => SmolStr::default(),
+    };
+    (option.name.to_lowercase().into(), value)
+}

@@ -1,0 +1,163 @@
+//! The columns of CREATE TABLE.
+
+use super::{Executor, NewSequence, NewTable, Run, fail};
+use crate::ast::{Argument, ColumnDef, ConstraintKind, Expr, ExprKind, FunctionCall, Literal, TypeName};
+use crate::catalog::{Column, Generated, IdentityKind, Oid, SqlType};
+use crate::source::TextRange;
+use smol_str::{SmolStr, format_smolstr};
+use std::sync::Arc;
+
+/// The integer type under serial and its like.
+///
+/// Source: PostgreSQL 18, `src/backend/parser/parse_utilcmd.c`, `transformColumnDefinition`.
+fn serial_type(name: &TypeName) -> Option<SqlType> {
+    if name.schema.is_some() || name.percent_type.is_some() {
+        return None;
+    }
+    let oid = match name.name.as_str() {
+        "smallserial" | "serial2" => 21,
+        "serial" | "serial4" => 23,
+        "bigserial" | "serial8" => 20,
+        _ => return None,
+    };
+    Some(SqlType::new(Oid(oid)))
+}
+
+impl Executor<'_> {
+    /// Adds a column as written, with its sequence; its other constraints are left for later.
+    pub(super) fn collect_column(&mut self, table: &mut NewTable, definition: &ColumnDef) -> Run {
+        let name = definition.name.text.clone();
+        let serial = definition.type_name.as_ref().and_then(serial_type);
+        let sql_type = match (&definition.type_name, serial) {
+            (_, Some(integer)) => Some(integer),
+            (Some(type_name), None) => Some(self.resolve_type(type_name)),
+            (None, None) => None,
+        };
+        self.collect_own_column(table, definition, sql_type)?;
+        if let Some(integer) = serial {
+            let sequence = self.new_sequence(table, &name, false, integer);
+            let default = nextval(&table.schema, &sequence, definition.name.range);
+            if let Some(column) = table.column(&name) {
+                column.default = Some(Arc::new(default));
+                column.not_null = true;
+            }
+        }
+        for constraint in &definition.constraints {
+            self.collect_column_constraint(table, &name, &constraint.kind, constraint.range)?;
+            let kept = !matches!(
+                constraint.kind,
+                ConstraintKind::Null
+                    | ConstraintKind::Default(_)
+                    | ConstraintKind::Identity { .. }
+                    | ConstraintKind::Generated { .. }
+            );
+            if kept {
+                table.own.push((Some(definition.name.clone()), constraint.clone()));
+            }
+        }
+        Ok(())
+    }
+
+    /// What a column's constraint says about the column itself.
+    fn collect_column_constraint(
+        &mut self,
+        table: &mut NewTable,
+        name: &SmolStr,
+        constraint: &ConstraintKind,
+        range: TextRange,
+    ) -> Run {
+        if let ConstraintKind::Identity { always, .. } = constraint {
+            let sql_type = table.column(name).map_or(SqlType::UNKNOWN, |column| column.sql_type);
+            if sql_type.oid.is_builtin() && !matches!(sql_type.oid.0, 20 | 21 | 23) {
+                return fail("22023", "identity column type must be smallint, integer, or bigint", range);
+            }
+            self.new_sequence(table, name, true, sql_type);
+            if let Some(column) = table.column(name) {
+                column.identity = Some(if *always { IdentityKind::Always } else { IdentityKind::ByDefault });
+                column.not_null = true;
+            }
+            return Ok(());
+        }
+        let Some(column) = table.column(name) else { return Ok(()) };
+        match constraint {
+            ConstraintKind::NotNull { .. } | ConstraintKind::PrimaryKey(_) => column.not_null = true,
+            ConstraintKind::Default(expression) => column.default = Some(Arc::new(expression.clone())),
+            ConstraintKind::Generated { expression, stored, .. } => {
+                column.generated = Some(Generated { expression: Arc::new(expression.clone()), stored: *stored });
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Adds the column, or merges it with the parent's of that name.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `MergeAttributes`.
+    fn collect_own_column(&mut self, table: &mut NewTable, definition: &ColumnDef, sql_type: Option<SqlType>) -> Run {
+        let name = &definition.name;
+        let known = table.known;
+        if let Some(column) = table.column(&name.text) {
+            let inherited = column.inherited_from > 0 && !column.is_local;
+            if !inherited && sql_type.is_some() {
+                return fail("42701", format!("column \"{}\" specified more than once", name.text), name.range);
+            }
+            let types_differ =
+                sql_type.is_some_and(|ours| ours.is_known() && column.sql_type.is_known() && ours != column.sql_type);
+            if types_differ {
+                return fail("42804", format!("column \"{}\" has a type conflict", name.text), name.range);
+            }
+            // A column of PARTITION OF or OF type only adds constraints, and may be given once.
+            column.is_local = true;
+            return Ok(());
+        }
+        if sql_type.is_none() && known {
+            return fail("42703", format!("column \"{}\" does not exist", name.text), name.range);
+        }
+        table.columns.push(Column {
+            name: name.text.clone(),
+            sql_type: sql_type.unwrap_or(SqlType::UNKNOWN),
+            not_null: false,
+            default: None,
+            identity: None,
+            generated: None,
+            collation: definition.collation.as_ref().map(|collation| collation.name.text.clone()),
+            storage: definition.storage.clone(),
+            compression: definition.compression.clone(),
+            is_local: true,
+            inherited_from: 0,
+            has_missing_value: false,
+        });
+        Ok(())
+    }
+
+    /// Notes the sequence of a serial or identity column and returns its name.
+    pub(super) fn new_sequence(
+        &self,
+        table: &mut NewTable,
+        column: &SmolStr,
+        identity: bool,
+        sql_type: SqlType,
+    ) -> SmolStr {
+        let name = self.catalog.choose_relation_name(&table.name, Some(column), "seq", &table.schema, false);
+        table.sequences.push(NewSequence { name: name.clone(), column: column.clone(), identity, sql_type });
+        name
+    }
+}
+
+/// `nextval('schema.sequence')`.
+fn nextval(schema: &str, sequence: &str, range: TextRange) -> Expr {
+    let name = Expr { kind: ExprKind::Literal(Literal::String(format_smolstr!("{schema}.{sequence}"))), range };
+    let call = FunctionCall {
+        schema: None,
+        name: "nextval".into(),
+        arguments: vec![Argument { name: None, value: name }],
+        star: false,
+        distinct: false,
+        variadic: false,
+        filter: None,
+        order_by: Vec::new(),
+        window: None,
+        name_range: range,
+    };
+    Expr { kind: ExprKind::Call(Box::new(call)), range }
+}

@@ -1,0 +1,243 @@
+//! The constraints of CREATE TABLE, in the order in which PostgreSQL makes and names them.
+
+use super::{Executor, NewTable, Run, fail};
+use crate::ast::{Constraint as ConstraintSyntax, ConstraintKind as Syntax, Expr, ExprKind, IndexConstraint, Name};
+use crate::catalog::{Constraint, ConstraintKind, Oid};
+use crate::execute::index::{IndexDefinition, plain_elements};
+use smol_str::SmolStr;
+use std::sync::Arc;
+
+impl Executor<'_> {
+    /// Adds the constraints: CHECKs and NOT NULLs first, then the primary key, other indexes and foreign keys.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/parser/parse_utilcmd.c`, `transformIndexConstraints` and
+    /// `transformFKConstraints`; `src/backend/catalog/heap.c`, `AddRelationNewConstraints`.
+    pub(super) fn store_constraints(&mut self, table: Oid, new: &NewTable) -> Run {
+        for constraint in &new.given {
+            if self.catalog.relation(table).constraint(&constraint.name).is_none() {
+                self.catalog.add_constraint(table, constraint.clone());
+            }
+        }
+        for (_, constraint) in &new.own {
+            if let Syntax::Check(expression) = &constraint.kind {
+                self.store_check(table, constraint, expression)?;
+            }
+        }
+        let is_primary_key =
+            |(_, constraint): &&(_, ConstraintSyntax)| matches!(constraint.kind, Syntax::PrimaryKey(_));
+        let primary_keys: Vec<_> = new.own.iter().filter(is_primary_key).collect();
+        if let Some((_, second)) = primary_keys.get(1) {
+            let reason = format!("multiple primary keys for table \"{}\" are not allowed", new.name);
+            return fail("42P16", reason, second.range);
+        }
+        for (column, constraint) in &primary_keys {
+            if let Syntax::PrimaryKey(key) = &constraint.kind {
+                for name in key_columns(key, column.as_ref()) {
+                    self.mark_not_null(table, &name)?;
+                }
+            }
+        }
+        self.store_not_nulls(table, new)?;
+        let others = new.own.iter().filter(|entry| !is_primary_key(entry));
+        for (column, constraint) in primary_keys.into_iter().chain(others) {
+            self.store_index_constraint(table, column.as_ref(), constraint)?;
+        }
+        for (column, constraint) in &new.own {
+            if let Syntax::ForeignKey(key) = &constraint.kind {
+                let columns = match column {
+                    Some(column) => std::slice::from_ref(column),
+                    None => key.columns.as_slice(),
+                };
+                self.add_foreign_key(table, constraint, columns, false)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn mark_not_null(&mut self, table: Oid, name: &Name) -> Run {
+        let relation = self.catalog.relation_mut(table);
+        let known = relation.known;
+        match relation.column_mut(&name.text) {
+            Some(column) => column.not_null = true,
+            None if known => {
+                let reason = format!("column \"{}\" named in key does not exist", name.text);
+                return fail("42703", reason, name.range);
+            }
+            None => {}
+        }
+        Ok(())
+    }
+
+    fn store_check(&mut self, table: Oid, constraint: &ConstraintSyntax, expression: &Expr) -> Run {
+        let columns = self.columns_of(table, expression);
+        let name = match &constraint.name {
+            Some(name) => name.text.clone(),
+            None => {
+                let relation = self.catalog.relation(table);
+                let column = match columns.as_slice() {
+                    [column] => Some(column.as_str()),
+                    _ => None,
+                };
+                self.catalog.choose_constraint_name(&relation.name, column, "check", &relation.schema, &[])
+            }
+        };
+        if let Some(existing) = self.catalog.relation(table).constraint(&name) {
+            // The same CHECK as a parent's is merged with it.
+            let same = matches!(&existing.kind, ConstraintKind::Check { expression: theirs, .. } if theirs.is_same(expression));
+            if same && existing.inherited_from > 0 {
+                return Ok(());
+            }
+            let reason = format!("check constraint \"{name}\" already exists");
+            return fail("42710", reason, constraint.range);
+        }
+        let kind = ConstraintKind::Check { expression: Arc::new(expression.clone()), columns };
+        self.catalog.add_constraint(table, stored(constraint, name, kind));
+        Ok(())
+    }
+
+    /// The columns of a table that an expression over it mentions, each once.
+    pub(in crate::execute) fn columns_of(&self, table: Oid, expression: &Expr) -> Vec<SmolStr> {
+        let relation = self.catalog.relation(table);
+        let mut columns: Vec<SmolStr> = Vec::new();
+        expression.walk(&mut |part| {
+            let ExprKind::Column(parts) = &part.kind else { return };
+            let Some(name) = parts.last() else { return };
+            let is_column = relation.column(name).is_some() || !relation.known;
+            if is_column && !columns.contains(name) {
+                columns.push(name.clone());
+            }
+        });
+        columns
+    }
+
+    /// Names a NOT NULL for every column that has one.
+    fn store_not_nulls(&mut self, table: Oid, new: &NewTable) -> Run {
+        for (column, constraint) in &new.own {
+            if let Syntax::NotNull { column: Some(name) } = &constraint.kind
+                && column.is_none()
+            {
+                self.mark_not_null(table, name)?;
+            }
+        }
+        let relation = self.catalog.relation(table);
+        let columns: Vec<SmolStr> =
+            relation.columns.iter().filter(|column| column.not_null).map(|column| column.name.clone()).collect();
+        for column in columns {
+            let written = new.own.iter().find_map(|(own, constraint)| match &constraint.kind {
+                Syntax::NotNull { column: named } => {
+                    let about = named.as_ref().or(own.as_ref())?;
+                    (about.text == column).then_some(constraint)
+                }
+                _ => None,
+            });
+            let given = self.catalog.relation(table).constraints.iter().any(
+                |constraint| matches!(&constraint.kind, ConstraintKind::NotNull { column: theirs } if *theirs == column),
+            );
+            if !given {
+                let name = written.and_then(|constraint| constraint.name.as_ref()).map(|name| name.text.clone());
+                self.store_not_null(table, &column, name);
+            }
+        }
+        Ok(())
+    }
+
+    fn store_not_null(&mut self, table: Oid, column: &SmolStr, name: Option<SmolStr>) {
+        let relation = self.catalog.relation(table);
+        let name = name.filter(|name| relation.constraint(name).is_none()).unwrap_or_else(|| {
+            self.catalog.choose_constraint_name(&relation.name, Some(column), "not_null", &relation.schema, &[])
+        });
+        let constraint = plain(name, ConstraintKind::NotNull { column: column.clone() });
+        self.catalog.add_constraint(table, constraint);
+    }
+
+    fn store_index_constraint(&mut self, table: Oid, column: Option<&Name>, constraint: &ConstraintSyntax) -> Run {
+        let (definition, columns) = match &constraint.kind {
+            Syntax::PrimaryKey(key) | Syntax::Unique(key) => {
+                let columns = key_columns(key, column);
+                let mut definition = IndexDefinition::of_constraint(constraint.name.as_ref(), constraint.keyword);
+                definition.elements = plain_elements(&columns);
+                definition.unique = true;
+                definition.primary = matches!(constraint.kind, Syntax::PrimaryKey(_));
+                definition.nulls_not_distinct = key.nulls_not_distinct;
+                definition.including = key.including.iter().map(|name| name.text.clone()).collect();
+                if key.without_overlaps {
+                    definition.method = "gist".into();
+                }
+                (definition, columns)
+            }
+            Syntax::Exclude(exclude) => {
+                let elements = exclude.elements.iter().map(|(element, _)| element.clone()).collect();
+                let mut definition = IndexDefinition::of_constraint(constraint.name.as_ref(), constraint.keyword);
+                definition.elements = elements;
+                definition.exclusion = true;
+                definition.method = exclude.method.clone();
+                definition.including = exclude.including.iter().map(|name| name.text.clone()).collect();
+                definition.predicate.clone_from(&exclude.predicate);
+                (definition, Vec::new())
+            }
+            _ => return Ok(()),
+        };
+        if definition.name.is_none() && self.has_same_unique(table, &definition) {
+            return Ok(());
+        }
+        let index = self.define_index(table, &definition)?;
+        let columns: Vec<SmolStr> = columns.into_iter().map(|name| name.text).collect();
+        let kind = if definition.primary {
+            ConstraintKind::PrimaryKey { columns, index }
+        } else if definition.exclusion {
+            ConstraintKind::Exclude { index }
+        } else {
+            ConstraintKind::Unique { columns, index }
+        };
+        let name = self.catalog.relation(index).name.clone();
+        self.catalog.add_constraint(table, stored(constraint, name, kind));
+        Ok(())
+    }
+
+    /// `a int PRIMARY KEY UNIQUE` makes one index.
+    fn has_same_unique(&self, table: Oid, definition: &IndexDefinition) -> bool {
+        definition.unique
+            && self.catalog.relation(table).indexes.iter().any(|index| {
+                self.catalog.relation(*index).index().is_some_and(|index| {
+                    index.unique
+                        && index.including == definition.including
+                        && index.elements.len() == definition.elements.len()
+                        && index.elements.iter().zip(&definition.elements).all(|(a, b)| a.key.is_same(&b.key))
+                })
+            })
+    }
+}
+
+fn key_columns(key: &IndexConstraint, column: Option<&Name>) -> Vec<Name> {
+    match column {
+        Some(column) => vec![column.clone()],
+        None => key.columns.clone(),
+    }
+}
+
+/// The constraint of the catalog for one of the syntax. In a new table every constraint is valid.
+fn stored(constraint: &ConstraintSyntax, name: SmolStr, kind: ConstraintKind) -> Constraint {
+    Constraint {
+        enforced: !constraint.not_enforced,
+        valid: !constraint.not_enforced,
+        deferrable: constraint.deferrable,
+        initially_deferred: constraint.initially_deferred,
+        no_inherit: constraint.no_inherit,
+        ..plain(name, kind)
+    }
+}
+
+/// A valid constraint without options.
+pub(super) fn plain(name: SmolStr, kind: ConstraintKind) -> Constraint {
+    Constraint {
+        name,
+        kind,
+        valid: true,
+        enforced: true,
+        deferrable: false,
+        initially_deferred: false,
+        no_inherit: false,
+        is_local: true,
+        inherited_from: 0,
+    }
+}

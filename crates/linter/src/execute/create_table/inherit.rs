@@ -1,0 +1,57 @@
+//! What a new table gets from its parents.
+
+use super::{Executor, NewTable, Run, fail};
+use crate::ast::CreateTable;
+use crate::catalog::{Column, Constraint, ConstraintKind, Oid};
+
+impl Executor<'_> {
+    /// Merges the columns, CHECKs and NOT NULLs of the parents.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `MergeAttributes`.
+    pub(super) fn collect_inherited(&self, table: &mut NewTable, parents: &[Oid], statement: &CreateTable) -> Run {
+        let partition = statement.partition_of.is_some();
+        for parent in parents {
+            let parent = self.catalog.relation(*parent);
+            table.known &= parent.known;
+            for column in &parent.columns {
+                if let Some(merged) = table.column(&column.name) {
+                    let types_differ =
+                        merged.sql_type.is_known() && column.sql_type.is_known() && merged.sql_type != column.sql_type;
+                    if types_differ {
+                        let reason = format!("inherited column \"{}\" has a type conflict", column.name);
+                        return fail("42804", reason, statement.name.range());
+                    }
+                    merged.inherited_from += 1;
+                    merged.not_null |= column.not_null;
+                    continue;
+                }
+                // Since 17 partitions share the identity of their parent; before, and in plain children, it stays behind.
+                let identity = column.identity.filter(|_| partition && self.target.at_least(17));
+                table.columns.push(Column {
+                    identity,
+                    is_local: false,
+                    inherited_from: 1,
+                    has_missing_value: false,
+                    ..column.clone()
+                });
+            }
+            for constraint in parent.constraints.iter().filter(|constraint| is_inherited(constraint)) {
+                match table.given.iter_mut().find(|given| given.name == constraint.name) {
+                    Some(given) => given.inherited_from += 1,
+                    None => table.given.push(Constraint {
+                        is_local: false,
+                        inherited_from: 1,
+                        valid: constraint.enforced,
+                        ..Constraint::clone(constraint)
+                    }),
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Keys and foreign keys are not inherited; partitions get theirs with the indexes.
+fn is_inherited(constraint: &Constraint) -> bool {
+    !constraint.no_inherit && matches!(constraint.kind, ConstraintKind::Check { .. } | ConstraintKind::NotNull { .. })
+}

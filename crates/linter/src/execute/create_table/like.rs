@@ -1,0 +1,87 @@
+//! LIKE in CREATE TABLE.
+
+use super::constraints::plain;
+use super::{Executor, NewTable, Run, fail};
+use crate::ast::{LikeOptions, ObjectName};
+use crate::catalog::{Column, ConstraintKind, Oid};
+use crate::effect::{LockMode, RelationKind};
+use crate::source::TextRange;
+
+impl Executor<'_> {
+    /// Copies the columns of another relation.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/parser/parse_utilcmd.c`, `transformTableLikeClause`.
+    pub(super) fn collect_like(&mut self, table: &mut NewTable, source: &ObjectName, options: LikeOptions) -> Run {
+        let oid = self.open(source, RelationKind::Table, LockMode::AccessShare)?;
+        let relation = self.catalog.relation(oid).clone();
+        if relation.kind.is_index() || relation.kind == RelationKind::Sequence {
+            return fail("42809", format!("relation \"{source}\" is invalid in LIKE clause"), source.range());
+        }
+        table.known &= relation.known;
+        for column in &relation.columns {
+            if table.column(&column.name).is_some() {
+                let reason = format!("column \"{}\" specified more than once", column.name);
+                return fail("42701", reason, source.range());
+            }
+            let generated = column.generated.clone().filter(|_| options.generated);
+            let identity = column.identity.filter(|_| options.identity);
+            table.columns.push(Column {
+                default: column.default.clone().filter(|_| options.defaults),
+                identity,
+                generated,
+                storage: column.storage.clone().filter(|_| options.storage),
+                compression: column.compression.clone().filter(|_| options.compression),
+                is_local: true,
+                inherited_from: 0,
+                has_missing_value: false,
+                ..column.clone()
+            });
+            if identity.is_some() {
+                self.new_sequence(table, &column.name, true, column.sql_type);
+            }
+        }
+        for constraint in &relation.constraints {
+            let copied = match constraint.kind {
+                // PostgreSQL 18 keeps the names of NOT NULL constraints; before, they had none.
+                ConstraintKind::NotNull { .. } => self.target.at_least(18),
+                ConstraintKind::Check { .. } => options.constraints,
+                _ => false,
+            };
+            if copied && table.given.iter().all(|given| given.name != constraint.name) {
+                table.given.push(plain(constraint.name.clone(), constraint.kind.clone()));
+            }
+        }
+        table.likes.push((oid, options));
+        Ok(())
+    }
+
+    /// Copies the indexes and statistics of the tables of LIKE, under names of their own.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/parser/parse_utilcmd.c`, `expandTableLikeClause`.
+    pub(super) fn copy_likes(&mut self, table: Oid, new: &NewTable, range: TextRange) -> Run {
+        for (source, options) in &new.likes {
+            if options.indexes {
+                for index in self.catalog.relation(*source).indexes.clone() {
+                    self.copy_index(table, index, range)?;
+                }
+            }
+            if options.statistics {
+                for _ in self.catalog.statistics_of(*source) {
+                    let relation = self.catalog.relation(table);
+                    let (schema, name) = (relation.schema.clone(), relation.name.clone());
+                    let taken = |name: &str| self.catalog.statistics_named(&schema, name).is_some();
+                    let free = (0..)
+                        .map(|number| match number {
+                            0 => format!("{name}_stat"),
+                            _ => format!("{name}_stat{number}"),
+                        })
+                        .find(|name| !taken(name));
+                    if let Some(free) = free {
+                        self.catalog.add_statistics(schema, free.into(), table);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}

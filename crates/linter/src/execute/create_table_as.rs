@@ -1,0 +1,90 @@
+//! CREATE TABLE AS, SELECT INTO and CREATE MATERIALIZED VIEW.
+
+use super::query::Depth;
+use super::{Executor, Run};
+use crate::ast::{CreateTableAs, IntoClause, Query};
+use crate::catalog::{Column, Relation, RelationDetail, ViewDefinition};
+use crate::effect::RelationKind;
+use smol_str::SmolStr;
+use std::sync::Arc;
+
+impl Executor<'_> {
+    /// CREATE TABLE AS and CREATE MATERIALIZED VIEW.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/commands/createas.c`, `ExecCreateTableAs`.
+    pub(super) fn create_table_as(&mut self, statement: &CreateTableAs) -> Run {
+        let Some(query) = &statement.query else {
+            // EXECUTE: the columns are those of a statement that was prepared elsewhere.
+            self.unknown("the columns of CREATE TABLE AS EXECUTE are not known");
+            return self.create_filled(&statement.into, None, statement.if_not_exists, false);
+        };
+        self.create_filled(&statement.into, Some(query), statement.if_not_exists, statement.materialized_view)
+    }
+
+    /// SELECT INTO: the query, and the INTO clause that was found in it.
+    pub(super) fn select_into(&mut self, query: &Query, into: &IntoClause) -> Run {
+        self.create_filled(into, Some(query), false, false)
+    }
+
+    fn create_filled(
+        &mut self,
+        into: &IntoClause,
+        query: Option<&Query>,
+        if_not_exists: bool,
+        materialized_view: bool,
+    ) -> Run {
+        let Some(schema) = self.check_new_relation(&into.name, into.persistence, if_not_exists)? else {
+            return Ok(());
+        };
+        let described = query.and_then(|query| self.describe_query(query));
+        if let Some(query) = query {
+            // WITH NO DATA stops after the analysis.
+            self.read_query(query, if into.with_data { Depth::Run } else { Depth::Analyze })?;
+        }
+        let oid = self.catalog.new_oid();
+        let kind = if materialized_view { RelationKind::MaterializedView } else { RelationKind::Table };
+        let birth = self.birth(into.with_data);
+        let mut relation = Relation::new(oid, schema, into.name.name.text.clone(), kind, birth);
+        relation.persistence = into.persistence;
+        relation.known = described.is_some();
+        relation.columns = columns(described.unwrap_or_default(), into);
+        if into.on_commit_drop {
+            relation.options.push(("on_commit".into(), "drop".into()));
+        }
+        if let (true, Some(query)) = (materialized_view, query) {
+            let references = self.query_references(query);
+            for (read, _) in &references {
+                if self.catalog.get_relation(*read).is_some() {
+                    self.catalog.relation_mut(*read).viewed_by.push(oid);
+                }
+            }
+            relation.detail = RelationDetail::View(Arc::new(ViewDefinition {
+                query: Arc::new(query.clone()),
+                references,
+                objects: self.query_objects(query),
+                populated: into.with_data,
+            }));
+        }
+        self.store_relation(relation);
+        Ok(())
+    }
+}
+
+/// The columns of the query under the names of the INTO clause, where it gives any.
+fn columns(described: Vec<(SmolStr, crate::catalog::SqlType)>, into: &IntoClause) -> Vec<Column> {
+    let column = |(at, (name, sql_type)): (usize, (SmolStr, _))| Column {
+        name: into.columns.get(at).map_or(name, |given| given.text.clone()),
+        sql_type,
+        not_null: false,
+        default: None,
+        identity: None,
+        generated: None,
+        collation: None,
+        storage: None,
+        compression: None,
+        is_local: true,
+        inherited_from: 0,
+        has_missing_value: false,
+    };
+    described.into_iter().enumerate().map(column).collect()
+}

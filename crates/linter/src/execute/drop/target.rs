@@ -1,0 +1,229 @@
+//! The objects that a DROP statement names.
+
+use super::dependency::Object;
+use super::{Deletion, Executor, Run, fail};
+use crate::ast::{Drop, DropObject, ObjectKind, ObjectName};
+use crate::catalog::{Oid, Relation};
+use crate::effect::{LockCause, LockMode, RelationKind};
+use crate::execute::Knowledge;
+use smol_str::SmolStr;
+
+impl Executor<'_> {
+    /// DROP of any kind.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/commands/dropcmds.c`, `RemoveObjects`, and `tablecmds.c`, `RemoveRelations`.
+    pub(in crate::execute) fn drop_objects(&mut self, statement: &Drop) -> Run {
+        if statement.concurrently && self.in_block {
+            let reason = "DROP INDEX CONCURRENTLY cannot run inside a transaction block";
+            return fail("25001", reason, statement.keyword);
+        }
+        if self.in_block && matches!(statement.kind, ObjectKind::Database | ObjectKind::Tablespace) {
+            let reason = "DROP DATABASE and DROP TABLESPACE cannot run inside a transaction block";
+            return fail("25001", reason, statement.keyword);
+        }
+        if statement.concurrently && statement.objects.len() > 1 {
+            let reason = "DROP INDEX CONCURRENTLY does not support dropping multiple objects";
+            return fail("0A000", reason, statement.keyword);
+        }
+        if statement.concurrently && statement.behavior == crate::ast::DropBehavior::Cascade {
+            return fail("0A000", "DROP INDEX CONCURRENTLY does not support CASCADE", statement.keyword);
+        }
+        let mut targets = Vec::new();
+        let mut concurrently = statement.concurrently;
+        for object in &statement.objects {
+            if let Some(target) = self.drop_target(statement, object, &mut concurrently)?
+                && !targets.contains(&target)
+            {
+                targets.push(target);
+            }
+        }
+        let mut deletion = Deletion::new(statement.behavior, statement.keyword);
+        if concurrently {
+            deletion.mode = LockMode::ShareUpdateExclusive;
+            self.effects.waits_for_transactions |= !targets.is_empty();
+        }
+        self.delete(targets, deletion)
+    }
+
+    fn drop_target(&mut self, statement: &Drop, object: &DropObject, concurrently: &mut bool) -> Run<Option<Object>> {
+        let kind = match statement.kind {
+            ObjectKind::Table => RelationKind::Table,
+            ObjectKind::Index => RelationKind::Index,
+            ObjectKind::Sequence => RelationKind::Sequence,
+            ObjectKind::View => RelationKind::View,
+            ObjectKind::MaterializedView => RelationKind::MaterializedView,
+            ObjectKind::ForeignTable => RelationKind::ForeignTable,
+            ObjectKind::Trigger | ObjectKind::Rule | ObjectKind::Policy => return self.part_target(statement, object),
+            _ => return self.other_target(statement, object),
+        };
+        self.relation_target(statement, &object.name, kind, concurrently)
+    }
+
+    fn relation_target(
+        &mut self,
+        statement: &Drop,
+        name: &ObjectName,
+        kind: RelationKind,
+        concurrently: &mut bool,
+    ) -> Run<Option<Object>> {
+        let mode = if *concurrently { LockMode::ShareUpdateExclusive } else { LockMode::AccessExclusive };
+        // The table of an index and the parent of a partition are locked first, so that locks go from top to bottom.
+        if let Some(oid) = self.find(name) {
+            let relation = self.catalog.relation(oid).clone();
+            check_kind(&relation, kind, name)?;
+            *concurrently &= !relation.is_temporary();
+            if let Some(index) = relation.index() {
+                self.lock(index.table, mode, LockCause::Target, name.range());
+                if relation.kind == RelationKind::PartitionedIndex {
+                    if *concurrently {
+                        let reason = format!("cannot drop partitioned index \"{name}\" concurrently");
+                        return fail("0A000", reason, name.range());
+                    }
+                    self.lock_descendants(index.table, mode, name.range());
+                }
+            }
+            if relation.is_partition() {
+                for parent in &relation.parents {
+                    self.lock(*parent, LockMode::AccessExclusive, LockCause::Parent, name.range());
+                }
+            }
+        }
+        let oid = match self.open_if_exists(name, kind, mode, statement.if_exists)? {
+            Some(oid) => oid,
+            None => return Ok(None),
+        };
+        if kind == RelationKind::Index && self.catalog.relation(oid).index().is_none() {
+            self.unknown(format!("the table of the index `{name}` is not known"));
+        }
+        Ok(Some(Object::Relation(oid)))
+    }
+
+    /// A trigger, rule or policy; with IF EXISTS and nothing to drop the table is only looked at.
+    fn part_target(&mut self, statement: &Drop, object: &DropObject) -> Run<Option<Object>> {
+        let Some(on) = &object.on else { return Ok(None) };
+        let name = object.name.name.text.clone();
+        let shown = self.find(on).map(|table| {
+            let relation = self.catalog.relation(table);
+            let exists = match statement.kind {
+                ObjectKind::Trigger => relation.triggers.iter().any(|trigger| trigger.name == name),
+                ObjectKind::Rule => relation.rules.contains(&name),
+                _ => relation.policies.iter().any(|policy| policy.name == name),
+            };
+            (exists, relation.known)
+        });
+        let missing = matches!(shown, Some((false, true)));
+        let mode = if missing && statement.if_exists { LockMode::AccessShare } else { LockMode::AccessExclusive };
+        let Some(table) = self.open_if_exists(on, RelationKind::Table, mode, statement.if_exists)? else {
+            return Ok(None);
+        };
+        if missing {
+            return match statement.if_exists {
+                true => Ok(None),
+                false => fail("42704", format!("\"{name}\" for table \"{on}\" does not exist"), object.name.range()),
+            };
+        }
+        let inherited = self.catalog.relation(table).triggers.iter().any(|it| it.name == name && it.inherited);
+        if statement.kind == ObjectKind::Trigger && inherited {
+            let reason = format!("cannot drop trigger \"{name}\" because the trigger of the parent requires it");
+            return fail("2BP01", reason, object.name.range());
+        }
+        Ok(Some(match statement.kind {
+            ObjectKind::Trigger => Object::Trigger(table, name),
+            ObjectKind::Rule => Object::Rule(table, name),
+            _ => Object::Policy(table, name),
+        }))
+    }
+
+    fn other_target(&mut self, statement: &Drop, object: &DropObject) -> Run<Option<Object>> {
+        let name = &object.name;
+        let found = match statement.kind {
+            ObjectKind::Type | ObjectKind::Domain => self.find_type(name).map(Object::Type),
+            ObjectKind::Schema => {
+                let schema = name.name.text.clone();
+                self.catalog.has_schema(&schema).then_some(Object::Schema(schema))
+            }
+            ObjectKind::Function | ObjectKind::Procedure | ObjectKind::Routine | ObjectKind::Aggregate => {
+                self.find_function(object).map(Object::Function)
+            }
+            ObjectKind::Extension => {
+                let extension = name.name.text.clone();
+                self.catalog.extension(&extension).is_some().then_some(Object::Extension(extension))
+            }
+            ObjectKind::Statistics => self.find_statistics(name).map(Object::Statistics),
+            ObjectKind::Publication => {
+                let certain = self.catalog.publication(&name.name.text).is_some();
+                self.catalog.remove_publication(&name.name.text);
+                return self.found_or_missing(statement, name, certain.then_some(None));
+            }
+            // Nothing in the catalog stands for it.
+            _ => return Ok(None),
+        };
+        self.found_or_missing(statement, name, found.map(Some))
+    }
+
+    /// A missing object is an error only where everything is known.
+    fn found_or_missing(
+        &self,
+        statement: &Drop,
+        name: &ObjectName,
+        found: Option<Option<Object>>,
+    ) -> Run<Option<Object>> {
+        match found {
+            Some(object) => Ok(object),
+            None if self.knowledge == Knowledge::Everything && !statement.if_exists => {
+                fail("42704", format!("\"{name}\" does not exist"), name.range())
+            }
+            None => Ok(None),
+        }
+    }
+
+    fn schemas_of(&self, name: &ObjectName) -> Vec<SmolStr> {
+        match &name.schema {
+            Some(schema) => vec![schema.text.clone()],
+            None => self.session.settings.search_path(),
+        }
+    }
+
+    fn find_type(&self, name: &ObjectName) -> Option<Oid> {
+        self.schemas_of(name).iter().find_map(|schema| self.catalog.type_named(schema, &name.name.text))
+    }
+
+    fn find_statistics(&self, name: &ObjectName) -> Option<(SmolStr, SmolStr)> {
+        let name_of = |schema: SmolStr| (schema, name.name.text.clone());
+        let exists = |(schema, name): &(SmolStr, SmolStr)| self.catalog.statistics_named(schema, name).is_some();
+        self.schemas_of(name).into_iter().map(name_of).find(exists)
+    }
+
+    /// The function with these argument types; without them, the only one of that name.
+    fn find_function(&mut self, object: &DropObject) -> Option<Oid> {
+        let arguments: Option<Vec<_>> =
+            object.arguments.as_ref().map(|types| types.iter().map(|name| self.resolve_type(name).oid).collect());
+        for schema in self.schemas_of(&object.name) {
+            let candidates: Vec<_> = self.catalog.functions_named(&schema, &object.name.name.text).collect();
+            let found = match &arguments {
+                Some(arguments) => candidates
+                    .iter()
+                    .find(|function| function.input_types().map(|it| it.oid).eq(arguments.iter().copied())),
+                None => candidates.first().filter(|_| candidates.len() == 1),
+            };
+            if let Some(function) = found {
+                return Some(function.oid);
+            }
+        }
+        None
+    }
+}
+
+/// DROP TABLE drops tables, DROP INDEX indexes, partitioned or not.
+fn check_kind(relation: &Relation, wanted: RelationKind, name: &ObjectName) -> Run {
+    let kind = match relation.kind {
+        RelationKind::PartitionedTable => RelationKind::Table,
+        RelationKind::PartitionedIndex => RelationKind::Index,
+        kind => kind,
+    };
+    // What no statement created was given its kind by the first statement that used it.
+    if kind == wanted || !relation.known {
+        return Ok(());
+    }
+    fail("42809", format!("\"{name}\" is not of the kind that is dropped"), name.range())
+}

@@ -1,0 +1,73 @@
+//! Commands on whole tables: TRUNCATE, LOCK, VACUUM, ANALYZE, CLUSTER, REINDEX.
+
+mod cluster;
+mod reindex;
+mod truncate;
+mod vacuum;
+
+use super::{Executor, Run, fail};
+use crate::ast::LockTable;
+use crate::catalog::Oid;
+use crate::effect::{LockCause, LockMode, RelationKind};
+use crate::source::TextRange;
+
+impl Executor<'_> {
+    /// Refuses a command that PostgreSQL does not run inside a transaction block.
+    pub(crate) fn prevent_in_block(&self, command: &str, range: TextRange) -> Run {
+        if self.in_block {
+            return fail("25001", format!("{command} cannot run inside a transaction block"), range);
+        }
+        Ok(())
+    }
+
+    /// Source: PostgreSQL 18, `src/backend/commands/lockcmds.c`, `LockTableCommand`.
+    pub(super) fn lock_table(&mut self, lock: &LockTable) -> Run {
+        if !self.in_block {
+            return fail("25P01", "LOCK TABLE can only be used in transaction blocks", lock.keyword);
+        }
+        for (name, only) in &lock.tables {
+            if self.is_system_relation(name) {
+                continue;
+            }
+            let oid = self.open(name, RelationKind::Table, lock.mode)?;
+            let relation = self.catalog.relation(oid);
+            match relation.kind {
+                RelationKind::View => self.lock_view(oid, lock.mode, name.range(), &mut Vec::new()),
+                RelationKind::Table | RelationKind::PartitionedTable => {
+                    if !only {
+                        self.lock_descendants(oid, lock.mode, name.range());
+                    }
+                }
+                RelationKind::ForeignTable => {}
+                _ if relation.known => {
+                    return fail("42809", format!("cannot lock relation \"{}\"", relation.name), name.range());
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Locks what a view reads, in the same mode.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/commands/lockcmds.c`, `LockViewRecurse`.
+    fn lock_view(&mut self, view: Oid, mode: LockMode, range: TextRange, seen: &mut Vec<Oid>) {
+        if seen.contains(&view) {
+            return;
+        }
+        seen.push(view);
+        let Some(definition) = self.catalog.relation(view).view().cloned() else { return };
+        for (oid, _) in &definition.references {
+            let Some(kind) = self.catalog.get_relation(*oid).map(|relation| relation.kind) else { continue };
+            if !matches!(kind, RelationKind::Table | RelationKind::PartitionedTable | RelationKind::View) {
+                continue;
+            }
+            self.lock(*oid, mode, LockCause::Dependent, range);
+            if kind == RelationKind::View {
+                self.lock_view(*oid, mode, range, seen);
+            } else {
+                self.lock_descendants(*oid, mode, range);
+            }
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! CLUSTER.
+
+use crate::ast::{Cluster, Name};
+use crate::catalog::{Oid, RelationDetail};
+use crate::effect::{LockCause, LockMode, RelationKind, RewriteCause};
+use crate::execute::{Executor, Run, fail};
+use std::sync::Arc;
+
+impl Executor<'_> {
+    /// Source: PostgreSQL 18, `src/backend/commands/cluster.c`, `cluster`.
+    pub(crate) fn cluster(&mut self, cluster: &Cluster) -> Run {
+        let Some(name) = &cluster.table else {
+            return self.cluster_all(cluster);
+        };
+        let range = name.range();
+        let table = self.open(name, RelationKind::Table, LockMode::AccessExclusive)?;
+        let index = self.clustering_index(table, cluster.index.as_ref(), cluster)?;
+        if self.catalog.relation(table).kind != RelationKind::PartitionedTable {
+            self.rewrite(table, RewriteCause::Cluster, range);
+            if let Some(index) = index {
+                self.mark_clustered(table, index);
+            }
+            return Ok(());
+        }
+        if !self.target.at_least(15) {
+            return fail("0A000", "cannot cluster a partitioned table", range);
+        }
+        self.prevent_in_block("CLUSTER", cluster.keyword)?;
+        for child in self.descendants(table) {
+            if self.catalog.relation(child).kind == RelationKind::Table {
+                self.lock(child, LockMode::AccessExclusive, LockCause::Child, range);
+                self.rewrite(child, RewriteCause::Cluster, range);
+            }
+        }
+        Ok(())
+    }
+
+    /// CLUSTER without a name takes every table that was clustered before.
+    fn cluster_all(&mut self, cluster: &Cluster) -> Run {
+        self.prevent_in_block("CLUSTER", cluster.keyword)?;
+        for table in self.all_with_rows() {
+            if self.clustered_index(table).is_some() {
+                self.lock(table, LockMode::AccessExclusive, LockCause::Target, cluster.keyword);
+                self.rewrite(table, RewriteCause::Cluster, cluster.keyword);
+            }
+        }
+        Ok(())
+    }
+
+    fn clustered_index(&self, table: Oid) -> Option<Oid> {
+        let indexes = &self.catalog.relation(table).indexes;
+        let is_clustered = |oid: &Oid| self.catalog.relation(*oid).index().is_some_and(|index| index.clustered);
+        indexes.iter().copied().find(is_clustered)
+    }
+
+    fn clustering_index(&self, table: Oid, name: Option<&Name>, cluster: &Cluster) -> Run<Option<Oid>> {
+        let relation = self.catalog.relation(table);
+        let Some(name) = name else {
+            let found = self.clustered_index(table);
+            if found.is_none() && relation.known {
+                let reason = format!("there is no previously clustered index for table \"{}\"", relation.name);
+                return fail("42704", reason, cluster.keyword);
+            }
+            return Ok(found);
+        };
+        let found = relation.indexes.iter().copied().find(|oid| self.catalog.relation(*oid).name == name.text);
+        if found.is_none() && relation.known {
+            let reason = format!("index \"{}\" for table \"{}\" does not exist", name.text, relation.name);
+            return fail("42704", reason, name.range);
+        }
+        Ok(found)
+    }
+
+    fn mark_clustered(&mut self, table: Oid, clustered: Oid) {
+        for oid in self.catalog.relation(table).indexes.clone() {
+            if let RelationDetail::Index(index) = &mut self.catalog.relation_mut(oid).detail {
+                Arc::make_mut(index).clustered = oid == clustered;
+            }
+        }
+    }
+}

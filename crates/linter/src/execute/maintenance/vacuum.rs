@@ -1,0 +1,73 @@
+//! VACUUM and ANALYZE.
+
+use crate::ast::Vacuum;
+use crate::catalog::Oid;
+use crate::effect::{LockCause, LockMode, RelationKind, RewriteCause};
+use crate::execute::{Executor, Run};
+use crate::source::TextRange;
+
+impl Executor<'_> {
+    /// Source: PostgreSQL 18, `src/backend/commands/vacuum.c`, `ExecVacuum`.
+    pub(crate) fn vacuum(&mut self, vacuum: &Vacuum) -> Run {
+        if vacuum.vacuum {
+            self.prevent_in_block("VACUUM", vacuum.keyword)?;
+        }
+        let option =
+            |name: &str| vacuum.options.iter().any(|option| option.name == name && option.as_bool() == Some(true));
+        if option("only_database_stats") {
+            return Ok(());
+        }
+        let full = vacuum.full || option("full");
+        let mode = if vacuum.vacuum && full { LockMode::AccessExclusive } else { LockMode::ShareUpdateExclusive };
+        if vacuum.tables.is_empty() {
+            for table in self.all_with_rows() {
+                self.lock(table, mode, LockCause::Target, vacuum.keyword);
+                self.vacuum_table(table, vacuum, full, vacuum.keyword);
+            }
+        }
+        for name in &vacuum.tables {
+            if self.is_system_relation(name) {
+                continue;
+            }
+            let range = name.range();
+            let table = self.open(name, RelationKind::Table, mode)?;
+            let partitioned = self.catalog.relation(table).kind == RelationKind::PartitionedTable;
+            let mut tables = vec![table];
+            // Since 18 the children of an inheritance tree are processed, too.
+            if partitioned || (!self.catalog.relation(table).children.is_empty() && self.target.at_least(18)) {
+                tables.extend(self.lock_descendants(table, mode, range));
+            }
+            for table in tables {
+                self.vacuum_table(table, vacuum, full, range);
+            }
+        }
+        Ok(())
+    }
+
+    fn vacuum_table(&mut self, table: Oid, vacuum: &Vacuum, full: bool, range: TextRange) {
+        let kind = self.catalog.relation(table).kind;
+        let has_storage = matches!(kind, RelationKind::Table | RelationKind::MaterializedView);
+        if vacuum.vacuum && full {
+            if has_storage {
+                self.rewrite(table, RewriteCause::VacuumFull, range);
+            }
+        } else if vacuum.vacuum && has_storage {
+            self.lock_indexes(table, LockMode::RowExclusive, range);
+        }
+        if vacuum.analyze || !vacuum.vacuum {
+            self.lock_indexes(table, LockMode::AccessShare, range);
+            if kind == RelationKind::Table {
+                self.lock_descendants(table, LockMode::AccessShare, range);
+            }
+        }
+    }
+
+    /// Every table and materialized view, in the order of creation.
+    pub(super) fn all_with_rows(&self) -> Vec<Oid> {
+        let all = self.catalog.relations_in_order();
+        let is_wanted = |kind| {
+            matches!(kind, RelationKind::Table | RelationKind::PartitionedTable | RelationKind::MaterializedView)
+        };
+        all.into_iter().filter(|relation| is_wanted(relation.kind)).map(|relation| relation.oid).collect()
+    }
+}

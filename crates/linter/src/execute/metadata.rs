@@ -1,0 +1,184 @@
+//! Comments, privileges, statistics, extensions and schemas.
+
+use super::{Executor, Run, fail};
+use crate::ast::{
+    Ast, Comment, CreateExtension, CreateOther, CreateSchema, CreateStatistics, ExprKind, Grant, ObjectKind, ObjectName,
+};
+use crate::effect::{LockCause, LockMode, RelationKind};
+use crate::session::SettingValue;
+use smol_str::{SmolStr, format_smolstr};
+
+impl Executor<'_> {
+    /// Source: PostgreSQL 18, `src/backend/commands/comment.c`; `src/backend/catalog/objectaddress.c`,
+    /// `get_object_address`.
+    pub(super) fn comment(&mut self, comment: &Comment) -> Run {
+        let kind = match comment.kind {
+            ObjectKind::Table | ObjectKind::Column => RelationKind::Table,
+            ObjectKind::View => RelationKind::View,
+            ObjectKind::MaterializedView => RelationKind::MaterializedView,
+            ObjectKind::ForeignTable => RelationKind::ForeignTable,
+            ObjectKind::Index => RelationKind::Index,
+            ObjectKind::Sequence => RelationKind::Sequence,
+            ObjectKind::Trigger | ObjectKind::Rule | ObjectKind::Policy | ObjectKind::Constraint => {
+                self.open(&comment.object, RelationKind::Table, LockMode::AccessShare)?;
+                return Ok(());
+            }
+            _ => return Ok(()),
+        };
+        if self.is_system_relation(&comment.object) {
+            return Ok(());
+        }
+        let oid = self.open(&comment.object, kind, LockMode::ShareUpdateExclusive)?;
+        if let Some(column) = comment.sub_name.as_ref().filter(|_| comment.kind == ObjectKind::Column) {
+            let relation = self.catalog.relation(oid);
+            if relation.known && relation.column(&column.text).is_none() {
+                let reason = format!("column \"{}\" of relation \"{}\" does not exist", column.text, relation.name);
+                return fail("42703", reason, column.range);
+            }
+        }
+        Ok(())
+    }
+
+    /// Privileges on a relation lock it since 18.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/catalog/aclchk.c`, `objectNamesToOids`.
+    pub(super) fn grant(&mut self, grant: &Grant) -> Run {
+        if grant.all_in_schema || !matches!(grant.kind, ObjectKind::Table | ObjectKind::Sequence | ObjectKind::View) {
+            return Ok(());
+        }
+        let path = self.session.settings.search_path();
+        for name in &grant.objects {
+            match self.find(name) {
+                Some(oid) => {
+                    if self.target.at_least(18) {
+                        self.lock(oid, LockMode::AccessShare, LockCause::Target, name.range());
+                    }
+                }
+                None if self.catalog.is_gone(name, &path) && !self.is_system_relation(name) => {
+                    return fail("42P01", format!("relation \"{name}\" does not exist"), name.range());
+                }
+                None => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Source: PostgreSQL 18, `src/backend/commands/statscmds.c`, `CreateStatistics`.
+    pub(super) fn create_statistics(&mut self, create: &CreateStatistics) -> Run {
+        let named = create.name.as_ref().map(|name| (self.schema_for(name, false), name));
+        if let Some((schema, name)) = &named
+            && self.catalog.statistics_named(schema, &name.name.text).is_some()
+        {
+            if create.if_not_exists {
+                return Ok(());
+            }
+            return fail("42710", format!("statistics object \"{name}\" already exists"), name.range());
+        }
+        let Some(table) = &create.table else { return Ok(()) };
+        let oid = self.open(table, RelationKind::Table, LockMode::ShareUpdateExclusive)?;
+        let (schema, name) = match named {
+            Some((schema, name)) => (schema, name.name.text.clone()),
+            None => self.statistics_name(oid, create),
+        };
+        self.catalog.add_statistics(schema, name, oid);
+        Ok(())
+    }
+
+    /// Source: PostgreSQL 18, `src/backend/commands/statscmds.c`, `ChooseExtendedStatisticName`.
+    fn statistics_name(&self, table: crate::catalog::Oid, create: &CreateStatistics) -> (SmolStr, SmolStr) {
+        let relation = self.catalog.relation(table);
+        let part = |kind: &ExprKind| match kind {
+            ExprKind::Column(path) => path.last().cloned().unwrap_or_default(),
+            _ => SmolStr::new_static("expr"),
+        };
+        let parts: Vec<SmolStr> = create.elements.iter().map(|element| part(&element.kind)).collect();
+        let columns = crate::catalog::index_name_addition(&parts);
+        let base = format_smolstr!("{}_{columns}_stat", relation.name);
+        let taken = |name: &str| self.catalog.statistics_named(&relation.schema, name).is_some();
+        let mut name = base.clone();
+        let mut number = 0;
+        while taken(&name) {
+            number += 1;
+            name = format_smolstr!("{base}{number}");
+        }
+        (relation.schema.clone(), name)
+    }
+
+    /// Source: PostgreSQL 18, `src/backend/commands/extension.c`, `CreateExtension`.
+    pub(super) fn create_extension(&mut self, create: &CreateExtension) -> Run {
+        if self.catalog.extension(&create.name.text).is_some() {
+            if create.if_not_exists {
+                return Ok(());
+            }
+            let reason = format!("extension \"{}\" already exists", create.name.text);
+            return fail("42710", reason, create.name.range);
+        }
+        let schema = create.schema.clone().unwrap_or_else(|| self.creation_schema());
+        self.catalog.add_extension(create.name.text.clone(), schema);
+        Ok(())
+    }
+
+    /// Commands that the model knows by tag: it knows which of them refuse a transaction block.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/tcop/utility.c`, calls of `PreventInTransactionBlock`.
+    pub(super) fn create_other(&mut self, create: &CreateOther) -> Run {
+        let refuses = matches!(
+            create.tag,
+            "CREATE DATABASE" | "DROP DATABASE" | "CREATE TABLESPACE" | "DROP TABLESPACE" | "ALTER SYSTEM"
+        );
+        let off =
+            |name: &str| create.options.iter().any(|option| option.name == name && option.as_bool() == Some(false));
+        let makes_slot = create.tag == "CREATE SUBSCRIPTION" && !off("create_slot") && !off("connect");
+        if refuses || makes_slot {
+            let range = create.name.as_ref().map_or(self.place.range, ObjectName::range);
+            self.prevent_in_block(create.tag, range)?;
+        }
+        Ok(())
+    }
+
+    /// Creates the schema and then what stands inside, with the schema first in the search path.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/commands/schemacmds.c`, `CreateSchemaCommand`;
+    /// `src/backend/parser/parse_utilcmd.c`, `transformCreateSchemaStmtElements`.
+    pub(super) fn create_schema(&mut self, create: &CreateSchema) -> Run {
+        let name = match (&create.name, &create.authorization) {
+            (Some(name), _) => name.text.clone(),
+            (None, Some(role)) => role.clone(),
+            (None, None) => return Ok(()),
+        };
+        let range = create.name.as_ref().map_or(self.place.range, |name| name.range);
+        if self.catalog.has_schema(&name) {
+            // A baseline may create `public`, which every database has.
+            if create.if_not_exists || name == "public" {
+                return Ok(());
+            }
+            return fail("42P06", format!("schema \"{name}\" already exists"), range);
+        }
+        self.catalog.add_schema(name.clone());
+        if create.elements.is_empty() {
+            return Ok(());
+        }
+        let settings = self.session.settings.clone();
+        let path: Vec<String> =
+            std::iter::once(&name).chain(&settings.search_path()).map(|schema| format!("\"{schema}\"")).collect();
+        let value = SettingValue { value: SmolStr::new(path.join(", ")), place: self.place };
+        self.session.settings.set(SmolStr::new_static("search_path"), value);
+        let mut elements: Vec<&Ast> = create.elements.iter().collect();
+        elements.sort_by_key(|element| element_order(element));
+        let outcome = elements.into_iter().try_for_each(|element| self.statement(element));
+        self.session.settings = settings;
+        outcome
+    }
+}
+
+/// PostgreSQL makes the elements of CREATE SCHEMA kind by kind.
+fn element_order(element: &Ast) -> u8 {
+    match element {
+        Ast::CreateSequence(_) => 0,
+        Ast::CreateTable(_) => 1,
+        Ast::CreateView(_) => 2,
+        Ast::CreateIndex(_) => 3,
+        Ast::CreateTrigger(_) => 4,
+        _ => 5,
+    }
+}

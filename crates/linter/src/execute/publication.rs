@@ -1,0 +1,101 @@
+//! CREATE PUBLICATION and ALTER PUBLICATION.
+
+use super::{Executor, Run, fail};
+use crate::ast::{AlterPublication, CreatePublication, PublicationAction, PublicationObject};
+use crate::catalog::{Oid, Publication};
+use crate::effect::{LockCause, LockMode, RelationKind};
+use smol_str::SmolStr;
+
+/// A table of a publication with its column list.
+type PublishedTable = (Oid, Vec<SmolStr>);
+
+impl Executor<'_> {
+    /// Source: PostgreSQL 18, `src/backend/commands/publicationcmds.c`, `CreatePublication`.
+    pub(super) fn create_publication(&mut self, create: &CreatePublication) -> Run {
+        let name = create.name.text.clone();
+        if self.catalog.publication(&name).is_some() {
+            return fail("42710", format!("publication \"{name}\" already exists"), create.name.range);
+        }
+        let (tables, schemas) = self.publication_objects(&create.objects)?;
+        self.catalog.set_publication(Publication { name, all_tables: create.all_tables, schemas, tables });
+        Ok(())
+    }
+
+    /// Source: PostgreSQL 18, `src/backend/commands/publicationcmds.c`, `AlterPublicationTables`.
+    pub(super) fn alter_publication(&mut self, alter: &AlterPublication) -> Run {
+        let name = &alter.name;
+        let (tables, schemas) = self.publication_objects(&alter.objects)?;
+        let Some(mut publication) = self.catalog.publication(&name.text).map(|known| (**known).clone()) else {
+            return Ok(());
+        };
+        let member = |oid: Oid| publication.tables.iter().any(|(known, _)| *known == oid);
+        match alter.action {
+            PublicationAction::Add => {
+                if let Some((oid, _)) = tables.iter().find(|(oid, _)| member(*oid)) {
+                    let table = &self.catalog.relation(*oid).name;
+                    let reason = format!("relation \"{table}\" is already member of publication \"{}\"", name.text);
+                    return fail("42710", reason, name.range);
+                }
+                publication.tables.extend(tables);
+                publication.schemas.extend(schemas);
+            }
+            PublicationAction::Drop => {
+                if let Some((oid, _)) = tables.iter().find(|(oid, _)| !member(*oid) && self.was_shown(*oid)) {
+                    let table = &self.catalog.relation(*oid).name;
+                    let reason = format!("relation \"{table}\" is not part of the publication");
+                    return fail("42704", reason, name.range);
+                }
+                publication.tables.retain(|(oid, _)| !tables.iter().any(|(dropped, _)| dropped == oid));
+                publication.schemas.retain(|schema| !schemas.contains(schema));
+            }
+            PublicationAction::Set if alter.objects.is_empty() => {}
+            PublicationAction::Set => {
+                for (oid, _) in &publication.tables {
+                    let stays = tables.iter().any(|(kept, _)| kept == oid);
+                    if !stays && self.catalog.get_relation(*oid).is_some() {
+                        self.lock(*oid, LockMode::ShareUpdateExclusive, LockCause::Dependent, name.range);
+                    }
+                }
+                publication.tables = tables;
+                publication.schemas = schemas;
+            }
+        }
+        self.catalog.set_publication(publication);
+        Ok(())
+    }
+
+    fn was_shown(&self, oid: Oid) -> bool {
+        self.catalog.relation(oid).known
+    }
+
+    /// Locks the tables and returns them and the schemas.
+    fn publication_objects(&mut self, objects: &[PublicationObject]) -> Run<(Vec<PublishedTable>, Vec<SmolStr>)> {
+        let (mut tables, mut schemas) = (Vec::new(), Vec::new());
+        for object in objects {
+            match object {
+                PublicationObject::Table { table, only, columns, filter } => {
+                    if (filter.is_some() || !columns.is_empty()) && !self.target.at_least(15) {
+                        return fail("42601", "row filters and column lists need PostgreSQL 15", table.range());
+                    }
+                    let oid = self.open(table, RelationKind::Table, LockMode::ShareUpdateExclusive)?;
+                    let columns: Vec<SmolStr> = columns.iter().map(|column| column.text.clone()).collect();
+                    tables.push((oid, columns.clone()));
+                    // The partitions of a partitioned table are published without being listed.
+                    if !only && self.catalog.relation(oid).kind != RelationKind::PartitionedTable {
+                        for child in self.lock_descendants(oid, LockMode::ShareUpdateExclusive, table.range()) {
+                            tables.push((child, columns.clone()));
+                        }
+                    }
+                }
+                PublicationObject::Schema(schema) => {
+                    if !self.target.at_least(15) {
+                        let range = schema.as_ref().map(|schema| schema.range).unwrap_or_default();
+                        return fail("42601", "TABLES IN SCHEMA needs PostgreSQL 15", range);
+                    }
+                    schemas.push(schema.as_ref().map_or_else(|| self.creation_schema(), |schema| schema.text.clone()));
+                }
+            }
+        }
+        Ok((tables, schemas))
+    }
+}

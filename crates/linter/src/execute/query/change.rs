@@ -1,0 +1,359 @@
+//! INSERT, UPDATE, DELETE and MERGE.
+
+use super::{Depth, Env, RowLocks, is_always_true};
+use crate::ast::{
+    Assignment, ConflictTarget, Delete, Expr, ExprKind, FromItem, Insert, InsertSource, Merge, MergeAction, ObjectName,
+    Query, QueryBody, ReferentialAction, Select, Update,
+};
+use crate::catalog::{Constraint, Oid};
+use crate::effect::{DataChangeKind, LockCause, LockMode, RelationKind, ScanCause};
+use crate::execute::{Executor, Run, fail};
+use crate::source::TextRange;
+use smol_str::SmolStr;
+use std::sync::Arc;
+
+impl Executor<'_> {
+    pub(super) fn insert_rows(&mut self, insert: &Insert, outer: &Env<'_>) -> Run {
+        let names = self.with_clause(insert.with.as_ref(), outer)?;
+        let env = Env { depth: outer.depth, ctes: &names, outer: Some(outer), row_locks: RowLocks::None };
+        let Some(table) = self.open_changed(&insert.table.name)? else { return Ok(()) };
+        let mut unbounded = false;
+        if let InsertSource::Query(query) = &insert.source {
+            self.check_enum_row_literals(table, insert, query)?;
+            self.query(query, &env)?;
+            unbounded = self.reads_whole_table(query, &env);
+        }
+        self.output(&insert.returning, &env)?;
+        let mut updated: Option<Vec<SmolStr>> = None;
+        if let Some(conflict) = &insert.on_conflict {
+            if let Some(ConflictTarget::Inference { elements, predicate }) = &conflict.target {
+                self.expressions(elements.iter().chain(predicate), &env)?;
+            }
+            let values = conflict.update.iter().flatten().map(|assignment| &assignment.value);
+            self.expressions(values.chain(&conflict.update_filter), &env)?;
+            updated = conflict.update.as_deref().map(assigned_columns);
+        }
+        let range = insert.table.name.range();
+        self.change(table, DataChangeKind::Insert, &[], false, env.depth, range);
+        if let Some(columns) = &updated {
+            self.change(table, DataChangeKind::Update, columns, false, env.depth, range);
+        }
+        self.note_change(table, DataChangeKind::Insert, unbounded, env.depth, insert.range);
+        Ok(())
+    }
+
+    pub(super) fn update_rows(&mut self, update: &Update, outer: &Env<'_>) -> Run {
+        let names = self.with_clause(update.with.as_ref(), outer)?;
+        let env = Env { depth: outer.depth, ctes: &names, outer: Some(outer), row_locks: RowLocks::None };
+        let Some(table) = self.open_changed(&update.table.name)? else { return Ok(()) };
+        for item in &update.from {
+            self.from_item(item, &env)?;
+        }
+        for assignment in &update.assignments {
+            self.check_enum_assignment(table, assignment)?;
+        }
+        let values = update.assignments.iter().map(|assignment| &assignment.value);
+        self.expressions(values.chain(&update.filter), &env)?;
+        self.output(&update.returning, &env)?;
+        let columns = assigned_columns(&update.assignments);
+        let range = update.table.name.range();
+        self.change(table, DataChangeKind::Update, &columns, update.table.only, env.depth, range);
+        let unbounded = update.filter.as_ref().is_none_or(is_always_true);
+        self.note_change(table, DataChangeKind::Update, unbounded, env.depth, update.keyword);
+        Ok(())
+    }
+
+    pub(super) fn delete_rows(&mut self, delete: &Delete, outer: &Env<'_>) -> Run {
+        let names = self.with_clause(delete.with.as_ref(), outer)?;
+        let env = Env { depth: outer.depth, ctes: &names, outer: Some(outer), row_locks: RowLocks::None };
+        let Some(table) = self.open_changed(&delete.table.name)? else { return Ok(()) };
+        for item in &delete.using {
+            self.from_item(item, &env)?;
+        }
+        self.expressions(&delete.filter, &env)?;
+        self.output(&delete.returning, &env)?;
+        self.change(table, DataChangeKind::Delete, &[], delete.table.only, env.depth, delete.table.name.range());
+        let unbounded = delete.filter.as_ref().is_none_or(is_always_true);
+        self.note_change(table, DataChangeKind::Delete, unbounded, env.depth, delete.keyword);
+        Ok(())
+    }
+
+    pub(super) fn merge_rows(&mut self, merge: &Merge, outer: &Env<'_>) -> Run {
+        if !self.target.at_least(15) {
+            return fail("42601", "MERGE does not exist before PostgreSQL 15", merge.keyword);
+        }
+        let names = self.with_clause(merge.with.as_ref(), outer)?;
+        let env = Env { depth: outer.depth, ctes: &names, outer: Some(outer), row_locks: RowLocks::None };
+        let Some(table) = self.open_changed(&merge.table.name)? else { return Ok(()) };
+        self.from_item(&merge.source, &env)?;
+        self.expression(&merge.on, &env)?;
+        self.output(&merge.returning, &env)?;
+        for branch in &merge.branches {
+            self.expressions(&branch.condition, &env)?;
+            let (kind, columns) = match &branch.action {
+                MergeAction::Insert { values, .. } => {
+                    self.expressions(values, &env)?;
+                    (DataChangeKind::Insert, Vec::new())
+                }
+                MergeAction::Update(assignments) => {
+                    self.expressions(assignments.iter().map(|assignment| &assignment.value), &env)?;
+                    (DataChangeKind::Update, assigned_columns(assignments))
+                }
+                MergeAction::Delete => (DataChangeKind::Delete, Vec::new()),
+                MergeAction::DoNothing => continue,
+            };
+            self.change(table, kind, &columns, merge.table.only, env.depth, merge.table.name.range());
+            self.note_change(table, kind, false, env.depth, merge.keyword);
+        }
+        Ok(())
+    }
+
+    /// Opens the target of a data change; `None` for a system table.
+    pub(super) fn open_changed(&mut self, name: &ObjectName) -> Run<Option<Oid>> {
+        if self.is_system_relation(name) {
+            return Ok(None);
+        }
+        let oid = self.open(name, RelationKind::Table, LockMode::RowExclusive)?;
+        Ok(Some(oid))
+    }
+
+    /// Locks what a change of rows touches besides the table: indexes, partitions and children, tables behind a
+    /// view, both sides of foreign keys, and what triggers use.
+    pub(super) fn change(
+        &mut self,
+        oid: Oid,
+        kind: DataChangeKind,
+        columns: &[SmolStr],
+        only: bool,
+        depth: Depth,
+        range: TextRange,
+    ) {
+        let relation = self.catalog.relation(oid);
+        if !relation.rules.is_empty() && relation.kind != RelationKind::View && depth >= Depth::Rewrite {
+            let name = relation.name.clone();
+            self.unknown(format!("`{name}` has rules, which are not followed"));
+        }
+        if self.catalog.relation(oid).kind == RelationKind::View {
+            self.change_view(oid, kind, columns, depth, range);
+            return;
+        }
+        if depth < Depth::Plan {
+            return;
+        }
+        let partitioned = self.catalog.relation(oid).kind == RelationKind::PartitionedTable;
+        let mut changed = vec![oid];
+        if partitioned || (kind != DataChangeKind::Insert && !only) {
+            changed.extend(self.lock_descendants(oid, LockMode::RowExclusive, range));
+        }
+        for table in &changed {
+            self.lock_indexes(*table, LockMode::RowExclusive, range);
+        }
+        if depth == Depth::Run {
+            for table in changed {
+                self.enforce_foreign_keys(table, kind, columns, range, &mut Vec::new());
+                self.fire_triggers(table, kind, columns, range);
+            }
+        }
+    }
+
+    /// A view passes the change on to the table that it shows, unless a rule or an INSTEAD OF trigger takes it.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/rewrite/rewriteHandler.c`, `rewriteTargetView`.
+    fn change_view(&mut self, view: Oid, kind: DataChangeKind, columns: &[SmolStr], depth: Depth, range: TextRange) {
+        if depth < Depth::Rewrite {
+            return;
+        }
+        let relation = self.catalog.relation(view);
+        if !relation.rules.is_empty() {
+            let name = relation.name.clone();
+            self.unknown(format!("`{name}` has rules, which are not followed"));
+            return;
+        }
+        let instead = relation.triggers.iter().any(|trigger| trigger.timing == crate::ast::TriggerTiming::InsteadOf);
+        let base = relation.view().and_then(|definition| match &definition.query.body {
+            QueryBody::Select(select) if select.from.len() == 1 => definition.references.first().map(|first| first.0),
+            _ => None,
+        });
+        if instead || base.is_none() {
+            self.follow_read(view, LockMode::AccessShare, false, depth, range);
+            if depth == Depth::Run {
+                self.fire_triggers(view, kind, columns, range);
+            }
+            return;
+        }
+        if let Some(base) = base.filter(|base| self.catalog.get_relation(*base).is_some()) {
+            self.lock(base, LockMode::RowExclusive, LockCause::Query, range);
+            // The view's columns may have other names, so that any key column may be meant.
+            let columns = if kind == DataChangeKind::Update { self.column_names(base) } else { Vec::new() };
+            self.change(base, kind, &columns, false, depth, range);
+        }
+    }
+
+    fn column_names(&self, oid: Oid) -> Vec<SmolStr> {
+        self.catalog.relation(oid).columns.iter().map(|column| column.name.clone()).collect()
+    }
+
+    /// Locks the tables that the triggers of foreign keys read or change.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/utils/adt/ri_triggers.c`.
+    fn enforce_foreign_keys(
+        &mut self,
+        table: Oid,
+        kind: DataChangeKind,
+        columns: &[SmolStr],
+        range: TextRange,
+        seen: &mut Vec<Oid>,
+    ) {
+        if seen.contains(&table) {
+            return;
+        }
+        seen.push(table);
+        let touches = |list: &[SmolStr]| columns.is_empty() || list.iter().any(|column| columns.contains(column));
+        if kind != DataChangeKind::Delete {
+            let referenced: Vec<Oid> = (self.catalog.relation(table).constraints.iter())
+                .filter_map(|constraint| constraint.foreign_key())
+                .filter(|key| kind == DataChangeKind::Insert || touches(&key.columns))
+                .map(|key| key.referenced)
+                .collect();
+            for other in referenced {
+                self.lock_other_side(other, LockMode::RowShare, range);
+            }
+        }
+        if kind == DataChangeKind::Insert {
+            return;
+        }
+        for (referencing, constraint) in self.foreign_keys_to_family(table) {
+            let Some(key) = constraint.foreign_key() else { continue };
+            let action = match kind {
+                DataChangeKind::Delete => key.on_delete,
+                _ if touches(&key.referenced_columns) => key.on_update,
+                _ => continue,
+            };
+            let next = match (action, kind) {
+                (ReferentialAction::NoAction | ReferentialAction::Restrict, _) => None,
+                (ReferentialAction::Cascade, DataChangeKind::Delete) => Some(DataChangeKind::Delete),
+                _ => Some(DataChangeKind::Update),
+            };
+            let mode = if next.is_some() { LockMode::RowExclusive } else { LockMode::RowShare };
+            self.lock_other_side(referencing, mode, range);
+            if let Some(kind) = next {
+                let columns = if kind == DataChangeKind::Update { key.columns.clone() } else { Vec::new() };
+                self.fire_triggers(referencing, kind, &columns, range);
+                self.enforce_foreign_keys(referencing, kind, &columns, range, seen);
+            }
+        }
+    }
+
+    fn lock_other_side(&mut self, oid: Oid, mode: LockMode, range: TextRange) {
+        if self.catalog.get_relation(oid).is_some() {
+            self.lock(oid, mode, LockCause::ForeignKey, range);
+            self.lock_indexes(oid, mode, range);
+            for child in self.lock_descendants(oid, mode, range) {
+                self.lock_indexes(child, mode, range);
+            }
+        }
+    }
+
+    /// Foreign keys to a table or to a partitioned table that it is a part of.
+    pub(crate) fn foreign_keys_to_family(&self, table: Oid) -> Vec<(Oid, Arc<Constraint>)> {
+        let mut found = self.catalog.foreign_keys_to(table);
+        let mut at = table;
+        while let Some(relation) = self.catalog.get_relation(at).filter(|relation| relation.is_partition()) {
+            let Some(parent) = relation.parents.first() else { break };
+            found.extend(self.catalog.foreign_keys_to(*parent));
+            at = *parent;
+        }
+        found
+    }
+
+    /// Notes what the change does to the rows of tables.
+    pub(super) fn note_change(
+        &mut self,
+        oid: Oid,
+        kind: DataChangeKind,
+        unbounded: bool,
+        depth: Depth,
+        range: TextRange,
+    ) {
+        if depth < Depth::Run {
+            return;
+        }
+        self.change_data(oid, kind, unbounded, range);
+        if unbounded && kind != DataChangeKind::Insert && self.catalog.relation(oid).kind == RelationKind::Table {
+            self.scan(oid, ScanCause::Query, range);
+        }
+        if kind == DataChangeKind::Insert && self.catalog.relation(oid).kind == RelationKind::PartitionedTable {
+            for child in self.descendants(oid) {
+                self.catalog.relation_mut(child).birth.filled = true;
+            }
+        }
+    }
+
+    /// Does a query yield as many rows as a table that may have many?
+    fn reads_whole_table(&self, query: &Query, env: &Env<'_>) -> bool {
+        if query.limit.is_some() {
+            return false;
+        }
+        match &query.body {
+            QueryBody::Values(_) => false,
+            QueryBody::SetOperation { left, right, .. } => {
+                self.reads_whole_table(left, env) || self.reads_whole_table(right, env)
+            }
+            QueryBody::Select(select) => {
+                select.filter.as_ref().is_none_or(is_always_true)
+                    && !yields_one_row(select)
+                    && select.from.iter().any(|item| self.is_large(item, env))
+            }
+        }
+    }
+
+    fn is_large(&self, item: &FromItem, env: &Env<'_>) -> bool {
+        match item {
+            FromItem::Relation(relation) if env.is_cte(&relation.name) || self.is_system_relation(&relation.name) => {
+                false
+            }
+            FromItem::Relation(relation) => {
+                self.find(&relation.name).is_none_or(|oid| self.visibility(oid).may_have_rows())
+            }
+            FromItem::Subquery { query, .. } => self.reads_whole_table(query, env),
+            FromItem::Function { .. } => false,
+            FromItem::Join { left, right, .. } => self.is_large(left, env) || self.is_large(right, env),
+        }
+    }
+}
+
+fn assigned_columns(assignments: &[Assignment]) -> Vec<SmolStr> {
+    assignments.iter().map(|assignment| assignment.column.text.clone()).collect()
+}
+
+/// An aggregate without GROUP BY.
+fn yields_one_row(select: &Select) -> bool {
+    let is_aggregate = |expr: &Expr| {
+        let mut found = false;
+        expr.walk(&mut |part| {
+            if let ExprKind::Call(call) = &part.kind {
+                found |= call.window.is_none()
+                    && (call.star
+                        || matches!(
+                            call.name.as_str(),
+                            "count"
+                                | "sum"
+                                | "min"
+                                | "max"
+                                | "avg"
+                                | "array_agg"
+                                | "string_agg"
+                                | "json_agg"
+                                | "jsonb_agg"
+                                | "json_object_agg"
+                                | "jsonb_object_agg"
+                                | "bool_and"
+                                | "bool_or"
+                                | "every"
+                        ));
+            }
+        });
+        found
+    };
+    select.group_by.is_empty() && select.targets.iter().any(|target| is_aggregate(&target.value))
+}

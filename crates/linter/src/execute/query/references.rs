@@ -1,0 +1,294 @@
+//! What a query depends on: the relations and columns that a view or function keeps.
+
+use crate::ast::{Expr, ExprKind, FromItem, Query, QueryBody, QueryStatement, Select};
+use crate::catalog::Oid;
+use crate::execute::Executor;
+use smol_str::SmolStr;
+
+/// A system column: it stands for "no column" where an empty list would mean that the columns are not known.
+const NO_COLUMN: &str = "tableoid";
+
+/// A name in FROM: a relation, or something that is none.
+struct Item {
+    alias: SmolStr,
+    relation: Option<usize>,
+}
+
+/// The relations found so far, and the FROM clauses around the place that is being read.
+#[derive(Default)]
+struct Collector {
+    relations: Vec<Found>,
+    scopes: Vec<Vec<Item>>,
+    ctes: Vec<SmolStr>,
+}
+
+struct Found {
+    oid: Oid,
+    columns: Vec<SmolStr>,
+    used: Vec<SmolStr>,
+    known: bool,
+}
+
+impl Executor<'_> {
+    /// The relations that a query reads, with the columns of each that it uses; no columns where they are not known.
+    pub(crate) fn query_references(&self, query: &Query) -> Vec<(Oid, Vec<SmolStr>)> {
+        let mut collector = Collector::default();
+        self.collect_query(query, &mut collector);
+        let mut references: Vec<(Oid, Vec<SmolStr>)> = Vec::new();
+        for found in collector.relations {
+            let mut used = found.used;
+            if !found.known {
+                used.clear();
+            } else if used.is_empty() {
+                used.push(SmolStr::new_static(NO_COLUMN));
+            }
+            match references.iter_mut().find(|(oid, _)| *oid == found.oid) {
+                None => references.push((found.oid, used)),
+                Some((_, columns)) => {
+                    used.retain(|column| !columns.contains(column));
+                    columns.extend(used);
+                }
+            }
+        }
+        references
+    }
+
+    /// The functions of the project and user types that a query uses.
+    pub(crate) fn query_objects(&mut self, query: &Query) -> Vec<Oid> {
+        let mut expressions = Vec::new();
+        query_expressions(query, &mut expressions);
+        let mut objects = Vec::new();
+        for expr in expressions {
+            let mut parts = Vec::new();
+            expr.walk(&mut |part| parts.push(part));
+            for part in parts {
+                match &part.kind {
+                    ExprKind::Call(call) => objects.extend(self.called_functions(call)),
+                    ExprKind::Cast { target, .. } => objects.push(self.resolve_type(target).oid),
+                    _ => {}
+                }
+            }
+        }
+        objects.retain(|oid| oid.is_valid() && !oid.is_builtin());
+        objects.sort_unstable();
+        objects.dedup();
+        objects
+    }
+
+    fn collect_query(&self, query: &Query, collector: &mut Collector) {
+        let ctes = collector.ctes.len();
+        for cte in query.with.iter().flat_map(|with| &with.ctes) {
+            if query.with.as_ref().is_some_and(|with| with.recursive) {
+                collector.ctes.push(cte.name.text.clone());
+            }
+            if let QueryStatement::Select(inner) = &cte.statement {
+                self.collect_query(inner, collector);
+            }
+            collector.ctes.push(cte.name.text.clone());
+        }
+        collector.scopes.push(Vec::new());
+        match &query.body {
+            QueryBody::Select(select) => self.collect_select(select, collector),
+            QueryBody::Values(rows) => {
+                rows.iter().flatten().for_each(|value| self.collect_expression(value, collector));
+            }
+            QueryBody::SetOperation { left, right, .. } => {
+                self.collect_query(left, collector);
+                self.collect_query(right, collector);
+            }
+        }
+        for expr in query.order_by.iter().chain(&query.limit).chain(&query.offset) {
+            self.collect_expression(expr, collector);
+        }
+        collector.scopes.pop();
+        collector.ctes.truncate(ctes);
+    }
+
+    fn collect_select(&self, select: &Select, collector: &mut Collector) {
+        for item in &select.from {
+            self.collect_from(item, collector);
+        }
+        let parts = (select.targets.iter().map(|target| &target.value))
+            .chain(select.distinct.iter().flatten())
+            .chain(&select.filter)
+            .chain(&select.group_by)
+            .chain(&select.having)
+            .chain(&select.windows);
+        for expr in parts {
+            self.collect_expression(expr, collector);
+        }
+    }
+
+    fn collect_from(&self, item: &FromItem, collector: &mut Collector) {
+        match item {
+            FromItem::Relation(relation) => {
+                let name = &relation.name;
+                let alias = relation.alias.as_ref().map_or(&name.name.text, |alias| &alias.name).clone();
+                let is_cte = name.schema.is_none() && collector.ctes.contains(&name.name.text);
+                let oid = if is_cte || self.is_system_relation(name) { None } else { self.find(name) };
+                let found = oid.map(|oid| {
+                    let relation = self.catalog.relation(oid);
+                    let columns = relation.columns.iter().map(|column| column.name.clone()).collect();
+                    collector.relations.push(Found { oid, columns, used: Vec::new(), known: relation.known });
+                    collector.relations.len() - 1
+                });
+                // An alias may rename the columns: then which are used cannot be told by name.
+                if let Some(at) = found
+                    && relation.alias.as_ref().is_some_and(|alias| !alias.columns.is_empty())
+                {
+                    collector.use_all(at);
+                }
+                collector.add(alias, found);
+            }
+            FromItem::Subquery { query, alias, .. } => {
+                self.collect_query(query, collector);
+                if let Some(alias) = alias {
+                    collector.add(alias.name.clone(), None);
+                }
+            }
+            FromItem::Function { calls, alias, .. } => {
+                calls.iter().for_each(|call| self.collect_expression(call, collector));
+                if let Some(alias) = alias {
+                    collector.add(alias.name.clone(), None);
+                }
+            }
+            FromItem::Join { kind, left, right, on, using } => {
+                let before = collector.relations.len();
+                self.collect_from(left, collector);
+                self.collect_from(right, collector);
+                using.iter().for_each(|column| collector.use_column(column));
+                if *kind == crate::ast::JoinKind::Natural {
+                    (before..collector.relations.len()).for_each(|at| collector.use_all(at));
+                }
+                on.iter().for_each(|on| self.collect_expression(on, collector));
+            }
+        }
+    }
+
+    fn collect_expression(&self, expr: &Expr, collector: &mut Collector) {
+        let mut parts = Vec::new();
+        expr.walk(&mut |part| parts.push(part));
+        for part in parts {
+            match &part.kind {
+                ExprKind::Column(path) => match &path[..] {
+                    [column] => collector.use_column(column),
+                    [.., alias, column] => collector.use_qualified(alias, Some(column)),
+                    [] => {}
+                },
+                ExprKind::Star(path) => match path.last() {
+                    Some(alias) => collector.use_qualified(alias, None),
+                    None => collector.use_scope(),
+                },
+                ExprKind::Subquery { query, .. } => self.collect_query(query, collector),
+                _ => {}
+            }
+        }
+    }
+}
+
+impl Collector {
+    fn add(&mut self, alias: SmolStr, relation: Option<usize>) {
+        if let Some(scope) = self.scopes.last_mut() {
+            scope.push(Item { alias, relation });
+        }
+    }
+
+    fn use_all(&mut self, at: usize) {
+        let found = &mut self.relations[at];
+        found.used.clone_from(&found.columns);
+    }
+
+    fn mark(&mut self, at: usize, column: &SmolStr) {
+        let found = &mut self.relations[at];
+        if found.columns.contains(column) && !found.used.contains(column) {
+            found.used.push(column.clone());
+        }
+    }
+
+    /// `column`: of the innermost FROM clause that has it; or a whole row.
+    fn use_column(&mut self, column: &SmolStr) {
+        for depth in (0..self.scopes.len()).rev() {
+            let items: Vec<(SmolStr, usize)> =
+                (self.scopes[depth].iter()).filter_map(|item| Some((item.alias.clone(), item.relation?))).collect();
+            let mut found = false;
+            for (_, at) in &items {
+                found |= self.relations[*at].columns.contains(column);
+                self.mark(*at, column);
+            }
+            if found {
+                return;
+            }
+            if let Some((_, at)) = items.iter().find(|(alias, _)| alias == column) {
+                self.use_all(*at);
+                return;
+            }
+        }
+    }
+
+    /// `alias.column` or `alias.*`.
+    fn use_qualified(&mut self, alias: &str, column: Option<&SmolStr>) {
+        let scopes = self.scopes.iter().rev();
+        let item = scopes.filter_map(|scope| scope.iter().find(|item| item.alias == alias)).next();
+        match (item.and_then(|item| item.relation), column) {
+            (Some(at), Some(column)) => self.mark(at, column),
+            (Some(at), None) => self.use_all(at),
+            (None, _) => {}
+        }
+    }
+
+    /// `*`.
+    fn use_scope(&mut self) {
+        let relations: Vec<usize> = self.scopes.last().into_iter().flatten().filter_map(|item| item.relation).collect();
+        relations.into_iter().for_each(|at| self.use_all(at));
+    }
+}
+
+/// All expressions of a query, its subqueries included.
+pub(crate) fn query_expressions<'q>(query: &'q Query, found: &mut Vec<&'q Expr>) {
+    for cte in query.with.iter().flat_map(|with| &with.ctes) {
+        if let QueryStatement::Select(inner) = &cte.statement {
+            query_expressions(inner, found);
+        }
+    }
+    let start = found.len();
+    match &query.body {
+        QueryBody::Select(select) => {
+            for item in &select.from {
+                from_expressions(item, found);
+            }
+            found.extend(select.targets.iter().map(|target| &target.value));
+            found.extend(select.distinct.iter().flatten());
+            found.extend(select.filter.iter().chain(&select.group_by).chain(&select.having).chain(&select.windows));
+        }
+        QueryBody::Values(rows) => found.extend(rows.iter().flatten()),
+        QueryBody::SetOperation { left, right, .. } => {
+            query_expressions(left, found);
+            query_expressions(right, found);
+        }
+    }
+    found.extend(query.order_by.iter().chain(&query.limit).chain(&query.offset));
+    let mut inner = Vec::new();
+    for expr in &found[start..] {
+        expr.walk(&mut |part| {
+            if let ExprKind::Subquery { query, .. } = &part.kind {
+                inner.push(&**query);
+            }
+        });
+    }
+    for query in inner {
+        query_expressions(query, found);
+    }
+}
+
+fn from_expressions<'q>(item: &'q FromItem, found: &mut Vec<&'q Expr>) {
+    match item {
+        FromItem::Relation(_) => {}
+        FromItem::Subquery { query, .. } => query_expressions(query, found),
+        FromItem::Function { calls, .. } => found.extend(calls),
+        FromItem::Join { left, right, on, .. } => {
+            from_expressions(left, found);
+            from_expressions(right, found);
+            found.extend(on);
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! RENAME COLUMN and RENAME ATTRIBUTE: everything that names the column follows.
+
+use crate::ast::{Expr, ExprKind, Name, Rename};
+use crate::catalog::{Column, ConstraintKind, Oid, RelationDetail};
+use crate::effect::{LockCause, LockMode};
+use crate::execute::{Executor, Run, fail};
+use smol_str::SmolStr;
+use std::sync::Arc;
+
+impl Executor<'_> {
+    /// Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `renameatt`.
+    pub(super) fn rename_column(&mut self, rename: &Rename) -> Run {
+        let mode = LockMode::AccessExclusive;
+        let kind = Self::assumed_kind(rename.relation_kind);
+        let Some(table) = self.open_if_exists(&rename.object, kind, mode, rename.if_exists)? else {
+            return Ok(());
+        };
+        let Some(old) = &rename.sub_name else { return Ok(()) };
+        self.check_column_rename(table, old, &rename.new_name)?;
+        let mut tables = vec![table];
+        if !rename.only {
+            tables.extend(self.lock_descendants(table, mode, rename.object.range()));
+        } else if !self.catalog.relation(table).children.is_empty() {
+            let reason = format!("inherited column \"{}\" must be renamed in child tables too", old.text);
+            return fail("42P16", reason, old.range);
+        }
+        for typed in self.typed_tables(table) {
+            self.lock(typed, mode, LockCause::TypeUser, rename.object.range());
+            tables.push(typed);
+        }
+        for table in tables {
+            self.rename_column_in(table, &old.text, &rename.new_name.text);
+        }
+        Ok(())
+    }
+
+    fn check_column_rename(&self, table: Oid, old: &Name, new: &Name) -> Run {
+        let relation = self.catalog.relation(table);
+        let column = relation.column(&old.text);
+        if column.is_none() && relation.known {
+            let reason = format!("column \"{}\" does not exist in \"{}\"", old.text, relation.name);
+            return fail("42703", reason, old.range);
+        }
+        if relation.column(&new.text).is_some() {
+            let reason = format!("column \"{}\" of relation \"{}\" already exists", new.text, relation.name);
+            return fail("42701", reason, new.range);
+        }
+        if column.is_some_and(|column| column.inherited_from > 0) {
+            return fail("42P16", format!("cannot rename inherited column \"{}\"", old.text), old.range);
+        }
+        Ok(())
+    }
+
+    /// The tables OF a stand-alone composite type.
+    fn typed_tables(&self, composite: Oid) -> Vec<Oid> {
+        let Some(row_type) = self.row_type_of(composite) else { return Vec::new() };
+        let all = self.catalog.relations_in_order();
+        all.into_iter().filter(|relation| relation.of_type == Some(row_type)).map(|relation| relation.oid).collect()
+    }
+
+    fn rename_column_in(&mut self, table: Oid, old: &SmolStr, new: &SmolStr) {
+        let indexes = self.catalog.relation(table).indexes.clone();
+        let relation = self.catalog.relation_mut(table);
+        for column in &mut relation.columns {
+            if column.name == *old {
+                column.name = new.clone();
+            }
+            rename_in_column(column, old, new);
+        }
+        for constraint in &mut relation.constraints {
+            rename_in_constraint(&mut Arc::make_mut(constraint).kind, old, new);
+        }
+        for trigger in &mut relation.triggers {
+            replace(&mut trigger.columns, old, new);
+        }
+        for policy in &mut relation.policies {
+            for expression in policy.using.iter_mut().chain(&mut policy.check) {
+                rename_in(Arc::make_mut(expression), old, new);
+            }
+        }
+        if let Some(key) = &mut relation.partition_by {
+            Arc::make_mut(&mut key.keys).iter_mut().for_each(|expr| rename_in(expr, old, new));
+        }
+        let (sequences, referencing, views) =
+            (relation.owned_sequences.clone(), relation.referenced_by.clone(), relation.viewed_by.clone());
+        for index in indexes {
+            self.rename_in_index(index, old, new);
+        }
+        for sequence in sequences {
+            if let RelationDetail::Sequence(sequence) = &mut self.catalog.relation_mut(sequence).detail
+                && let Some((_, column)) = &mut sequence.owned_by
+                && column == old
+            {
+                *column = new.clone();
+            }
+        }
+        for other in referencing {
+            self.rename_in_foreign_keys(other, table, old, new);
+        }
+        for view in views {
+            if self.catalog.get_relation(view).is_some()
+                && let RelationDetail::View(definition) = &mut self.catalog.relation_mut(view).detail
+            {
+                let references = Arc::make_mut(definition).references.iter_mut();
+                references.filter(|(oid, _)| *oid == table).for_each(|(_, columns)| replace(columns, old, new));
+            }
+        }
+    }
+
+    fn rename_in_index(&mut self, index: Oid, old: &SmolStr, new: &SmolStr) {
+        if let RelationDetail::Index(index) = &mut self.catalog.relation_mut(index).detail {
+            let index = Arc::make_mut(index);
+            for element in Arc::make_mut(&mut index.elements) {
+                rename_in(&mut element.key, old, new);
+            }
+            replace(&mut index.including, old, new);
+            if let Some(predicate) = &mut index.predicate {
+                rename_in(Arc::make_mut(predicate), old, new);
+            }
+        }
+    }
+
+    fn rename_in_foreign_keys(&mut self, referencing: Oid, referenced: Oid, old: &SmolStr, new: &SmolStr) {
+        if self.catalog.get_relation(referencing).is_none() {
+            return;
+        }
+        for constraint in &mut self.catalog.relation_mut(referencing).constraints {
+            if constraint.foreign_key().is_some_and(|key| key.referenced == referenced)
+                && let ConstraintKind::ForeignKey(key) = &mut Arc::make_mut(constraint).kind
+            {
+                replace(&mut key.referenced_columns, old, new);
+            }
+        }
+    }
+}
+
+fn rename_in_column(column: &mut Column, old: &SmolStr, new: &SmolStr) {
+    if let Some(generated) = &mut column.generated {
+        rename_in(Arc::make_mut(&mut generated.expression), old, new);
+    }
+}
+
+fn rename_in_constraint(kind: &mut ConstraintKind, old: &SmolStr, new: &SmolStr) {
+    match kind {
+        ConstraintKind::NotNull { column } => {
+            if column == old {
+                *column = new.clone();
+            }
+        }
+        ConstraintKind::Check { expression, columns } => {
+            rename_in(Arc::make_mut(expression), old, new);
+            replace(columns, old, new);
+        }
+        ConstraintKind::PrimaryKey { columns, .. } | ConstraintKind::Unique { columns, .. } => {
+            replace(columns, old, new);
+        }
+        ConstraintKind::ForeignKey(key) => replace(&mut key.columns, old, new),
+        ConstraintKind::Exclude { .. } => {}
+    }
+}
+
+fn replace(columns: &mut [SmolStr], old: &SmolStr, new: &SmolStr) {
+    columns.iter_mut().filter(|column| *column == old).for_each(|column| *column = new.clone());
+}
+
+/// Renames a column in an expression over one table.
+fn rename_in(expr: &mut Expr, old: &SmolStr, new: &SmolStr) {
+    if let ExprKind::Column(path) = &mut expr.kind
+        && let Some(last) = path.last_mut()
+        && last == old
+    {
+        *last = new.clone();
+    }
+    for_each_child_mut(expr, &mut |child| rename_in(child, old, new));
+}
+
+/// Calls `visit` on every direct operand (not into subqueries).
+fn for_each_child_mut(expr: &mut Expr, visit: &mut impl FnMut(&mut Expr)) {
+    match &mut expr.kind {
+        ExprKind::Call(call) => {
+            call.arguments.iter_mut().for_each(|argument| visit(&mut argument.value));
+            call.filter.iter_mut().chain(&mut call.order_by).for_each(&mut *visit);
+            call.window.iter_mut().flatten().for_each(visit);
+        }
+        ExprKind::Operator { operands: list, .. }
+        | ExprKind::And(list)
+        | ExprKind::Or(list)
+        | ExprKind::Coalesce(list)
+        | ExprKind::MinMax(list)
+        | ExprKind::Array(list)
+        | ExprKind::Row(list)
+        | ExprKind::Other(_, list) => list.iter_mut().for_each(visit),
+        ExprKind::Cast { operand, .. }
+        | ExprKind::Not(operand)
+        | ExprKind::IsNull { operand, .. }
+        | ExprKind::BooleanTest { operand, .. }
+        | ExprKind::Collate { operand, .. }
+        | ExprKind::Indirection { operand, .. } => visit(operand),
+        ExprKind::Case { operand, branches, otherwise } => {
+            operand.iter_mut().for_each(|operand| visit(operand));
+            for (condition, result) in branches {
+                visit(condition);
+                visit(result);
+            }
+            otherwise.iter_mut().for_each(|otherwise| visit(otherwise));
+        }
+        ExprKind::Subquery { test, .. } => test.iter_mut().for_each(|test| visit(test)),
+        _ => {}
+    }
+}

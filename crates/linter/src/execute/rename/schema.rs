@@ -1,0 +1,140 @@
+//! ALTER SCHEMA RENAME and ALTER ... SET SCHEMA.
+
+use crate::ast::{ObjectKind, Rename, SetSchema, Signature};
+use crate::catalog::{Oid, TypeKind};
+use crate::effect::{LockCause, LockMode};
+use crate::execute::{Executor, Run, fail};
+use crate::source::TextRange;
+use smol_str::SmolStr;
+
+impl Executor<'_> {
+    /// Source: PostgreSQL 18, `src/backend/commands/schemacmds.c`, `RenameSchema`.
+    pub(super) fn rename_schema(&mut self, rename: &Rename) -> Run {
+        let (old, new) = (&rename.object.name.text, &rename.new_name.text);
+        if self.catalog.has_schema(new) {
+            return fail("42P06", format!("schema \"{new}\" already exists"), rename.new_name.range);
+        }
+        self.catalog.remove_schema(old);
+        self.catalog.add_schema(new.clone());
+        let relations = self.catalog.relations_in_order().into_iter().filter(|relation| relation.schema == *old);
+        let relations: Vec<(Oid, SmolStr)> = relations.map(|relation| (relation.oid, relation.name.clone())).collect();
+        for (oid, name) in relations {
+            self.catalog.rename_relation(oid, new.clone(), name);
+        }
+        let mut types: Vec<(Oid, SmolStr)> = (self.catalog.types())
+            .filter(|definition| definition.schema == *old && definition.array.is_valid())
+            .map(|definition| (definition.oid, definition.name.clone()))
+            .collect();
+        types.sort_unstable_by_key(|(oid, _)| *oid);
+        for (oid, name) in types {
+            self.catalog.rename_type(oid, new.clone(), name);
+        }
+        let functions = self.catalog.functions().filter(|function| function.schema == *old);
+        let mut functions: Vec<Oid> = functions.map(|function| function.oid).collect();
+        functions.sort_unstable();
+        for oid in functions {
+            self.move_function(oid, new);
+        }
+        Ok(())
+    }
+
+    /// Source: PostgreSQL 18, `src/backend/commands/alter.c`, `ExecAlterObjectSchemaStmt`.
+    pub(crate) fn set_schema(&mut self, set: &SetSchema) -> Run {
+        match set.kind {
+            ObjectKind::Table
+            | ObjectKind::View
+            | ObjectKind::MaterializedView
+            | ObjectKind::ForeignTable
+            | ObjectKind::Sequence => self.set_relation_schema(set),
+            ObjectKind::Type | ObjectKind::Domain => {
+                self.set_type_schema(set);
+                Ok(())
+            }
+            ObjectKind::Function | ObjectKind::Procedure | ObjectKind::Routine | ObjectKind::Aggregate => {
+                let signature = Signature { name: set.object.clone(), arguments: set.arguments.clone() };
+                if let Some(oid) = self.function_with(&signature) {
+                    self.move_function(oid, &set.new_schema.text);
+                }
+                Ok(())
+            }
+            ObjectKind::Statistics => {
+                let schema = self.schema_for(&set.object, false);
+                if let Some(table) = self.catalog.statistics_named(&schema, &set.object.name.text) {
+                    self.catalog.remove_statistics(&schema, &set.object.name.text);
+                    self.catalog.add_statistics(set.new_schema.text.clone(), set.object.name.text.clone(), table);
+                }
+                Ok(())
+            }
+            ObjectKind::Extension => {
+                if self.catalog.extension(&set.object.name.text).is_some() {
+                    self.catalog.add_extension(set.object.name.text.clone(), set.new_schema.text.clone());
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `AlterTableNamespace`.
+    fn set_relation_schema(&mut self, set: &SetSchema) -> Run {
+        let kind = Self::assumed_kind(set.kind);
+        let Some(oid) = self.open_if_exists(&set.object, kind, LockMode::AccessExclusive, set.if_exists)? else {
+            return Ok(());
+        };
+        let relation = self.catalog.relation(oid);
+        let new = &set.new_schema.text;
+        if relation.schema == *new {
+            return Ok(());
+        }
+        if relation.sequence().is_some_and(|sequence| sequence.owned_by.is_some()) {
+            return fail("0A000", "cannot move an owned sequence into another schema", set.object.range());
+        }
+        if self.catalog.relation_named(new, &relation.name).is_some() {
+            let reason = format!("relation \"{}\" already exists in schema \"{new}\"", relation.name);
+            return fail("42P07", reason, set.object.range());
+        }
+        self.move_relation(oid, new, set.object.range());
+        Ok(())
+    }
+
+    /// Moves a relation with its row type, indexes and owned sequences.
+    fn move_relation(&mut self, oid: Oid, schema: &SmolStr, range: TextRange) {
+        if let Some(row_type) = self.row_type_of(oid) {
+            let name = self.catalog.relation(oid).name.clone();
+            self.catalog.rename_type(row_type, schema.clone(), name);
+        }
+        let relation = self.catalog.relation(oid);
+        let (name, indexes, sequences) =
+            (relation.name.clone(), relation.indexes.clone(), relation.owned_sequences.clone());
+        self.catalog.rename_relation(oid, schema.clone(), name);
+        for index in indexes {
+            let name = self.catalog.relation(index).name.clone();
+            self.catalog.rename_relation(index, schema.clone(), name);
+        }
+        for sequence in sequences {
+            self.lock(sequence, LockMode::AccessExclusive, LockCause::Part, range);
+            let name = self.catalog.relation(sequence).name.clone();
+            self.catalog.rename_relation(sequence, schema.clone(), name);
+        }
+    }
+
+    fn set_type_schema(&mut self, set: &SetSchema) {
+        let Some(oid) = self.named_type(&set.object) else { return };
+        let Some(definition) = self.catalog.get_type(oid).cloned() else { return };
+        match definition.kind {
+            TypeKind::Composite { relation } if self.catalog.get_relation(relation).is_some() => {
+                self.lock(relation, LockMode::AccessExclusive, LockCause::Target, set.object.range());
+                self.move_relation(relation, &set.new_schema.text, set.object.range());
+            }
+            _ => self.catalog.rename_type(oid, set.new_schema.text.clone(), definition.name.clone()),
+        }
+    }
+
+    fn move_function(&mut self, oid: Oid, schema: &SmolStr) {
+        if let Some(function) = self.catalog.remove_function(oid) {
+            let mut function = (*function).clone();
+            function.schema = schema.clone();
+            self.catalog.add_function(function);
+        }
+    }
+}

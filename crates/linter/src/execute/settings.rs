@@ -1,0 +1,48 @@
+//! SET, RESET and DISCARD.
+
+use super::{Executor, Run};
+use crate::ast::{Discard, Set, Setting};
+use crate::session::SettingValue;
+use smol_str::SmolStr;
+
+impl Executor<'_> {
+    /// Source: PostgreSQL 18, `src/backend/utils/misc/guc_funcs.c`, `ExecSetVariableStmt`.
+    pub(super) fn set(&mut self, set: &Set) -> Run {
+        // SET LOCAL outside a transaction block is a warning and nothing else.
+        let effective = !set.local || self.session.in_transaction();
+        let settings = &mut self.session.settings;
+        match &set.setting {
+            Setting::Value { name, values } if effective => {
+                let values: Vec<SmolStr> = values.iter().map(super::view::literal_text).collect();
+                let value = SettingValue { value: SmolStr::new(values.join(", ")), place: self.place };
+                if set.local {
+                    settings.set_local(name.clone(), value);
+                } else {
+                    settings.set(name.clone(), value);
+                }
+            }
+            Setting::Default { name } if effective => settings.reset(name),
+            Setting::ResetAll => settings.reset_all(),
+            Setting::Value { .. } | Setting::Default { .. } | Setting::Transaction => {}
+        }
+        Ok(())
+    }
+
+    /// Source: PostgreSQL 18, `src/backend/commands/discard.c`, `DiscardCommand`.
+    pub(super) fn discard(&mut self, discard: Discard) -> Run {
+        if discard == Discard::All {
+            self.prevent_in_block("DISCARD ALL", self.place.range)?;
+            self.session.settings.reset_all();
+        }
+        if matches!(discard, Discard::All | Discard::Temporary) {
+            let temporary: Vec<_> = (self.catalog.relations_in_order().into_iter())
+                .filter(|relation| relation.is_temporary())
+                .map(|relation| relation.oid)
+                .collect();
+            for oid in temporary {
+                self.catalog.remove_relation(oid);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,136 @@
+//! Triggers, rules and policies.
+
+use super::query::Depth;
+use super::{Executor, Run, fail};
+use crate::ast::{AlterPolicy, CreatePolicy, CreateRule, CreateTrigger, Firing, Name, ObjectName};
+use crate::catalog::{Oid, Policy, Trigger};
+use crate::effect::{LockMode, RelationKind};
+use crate::source::TextRange;
+use smol_str::SmolStr;
+use std::sync::Arc;
+
+impl Executor<'_> {
+    /// Source: PostgreSQL 18, `src/backend/commands/trigger.c`, `CreateTriggerFiringOn`.
+    pub(super) fn create_trigger(&mut self, create: &CreateTrigger) -> Run {
+        let mode = LockMode::ShareRowExclusive;
+        let table = self.open(&create.table, RelationKind::Table, mode)?;
+        if let Some(from) = &create.constraint_from {
+            self.open(from, RelationKind::Table, LockMode::AccessShare)?;
+        }
+        let trigger = Trigger {
+            name: create.name.text.clone(),
+            function: self.trigger_function(&create.function),
+            function_name: create.function.name.text.clone(),
+            timing: create.timing,
+            for_each_row: create.for_each_row,
+            events: create.events,
+            columns: create.columns.iter().map(|column| column.text.clone()).collect(),
+            firing: Firing::Enable,
+            constraint: create.constraint,
+            condition: create.condition.clone().map(Arc::new),
+            inherited: false,
+        };
+        self.put_trigger(table, trigger.clone(), create.or_replace, create.name.range)?;
+        let partitioned = self.catalog.relation(table).kind == RelationKind::PartitionedTable;
+        if partitioned && create.for_each_row {
+            for partition in self.lock_descendants(table, mode, create.table.range()) {
+                let clone = Trigger { inherited: true, ..trigger.clone() };
+                self.put_trigger(partition, clone, create.or_replace, create.name.range)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn put_trigger(&mut self, table: Oid, trigger: Trigger, or_replace: bool, range: TextRange) -> Run {
+        let relation = self.catalog.relation_mut(table);
+        match relation.triggers.iter_mut().find(|existing| existing.name == trigger.name) {
+            Some(existing) if or_replace => *existing = trigger,
+            Some(_) => {
+                let reason = format!("trigger \"{}\" for relation \"{}\" already exists", trigger.name, relation.name);
+                return fail("42710", reason, range);
+            }
+            None => relation.triggers.push(trigger),
+        }
+        Ok(())
+    }
+
+    /// The function of a trigger: the one of that name without parameters.
+    fn trigger_function(&self, name: &ObjectName) -> Oid {
+        let schemas = match &name.schema {
+            Some(schema) => vec![schema.text.clone()],
+            None => self.session.settings.search_path(),
+        };
+        let find = |schema: &SmolStr| {
+            let mut candidates = self.catalog.functions_named(schema, &name.name.text);
+            candidates.find(|function| function.parameters.is_empty()).map(|function| function.oid)
+        };
+        schemas.iter().find_map(find).unwrap_or_default()
+    }
+
+    /// Source: PostgreSQL 18, `src/backend/rewrite/rewriteDefine.c`, `DefineRule`.
+    pub(super) fn create_rule(&mut self, create: &CreateRule) -> Run {
+        let table = self.open(&create.table, RelationKind::Table, LockMode::AccessExclusive)?;
+        if let Some(condition) = &create.condition {
+            self.read_expression(condition, Depth::Analyze)?;
+        }
+        for action in &create.actions {
+            self.read_statement(action, Depth::Analyze)?;
+        }
+        let relation = self.catalog.relation_mut(table);
+        if !relation.rules.contains(&create.name.text) {
+            relation.rules.push(create.name.text.clone());
+        } else if !create.or_replace {
+            let reason = format!("rule \"{}\" for relation \"{}\" already exists", create.name.text, relation.name);
+            return fail("42710", reason, create.name.range);
+        }
+        Ok(())
+    }
+
+    /// Source: PostgreSQL 18, `src/backend/commands/policy.c`, `CreatePolicy`.
+    pub(super) fn create_policy(&mut self, create: &CreatePolicy) -> Run {
+        let table = self.open(&create.table, RelationKind::Table, LockMode::AccessExclusive)?;
+        for expr in create.using.iter().chain(&create.check) {
+            self.read_expression(expr, Depth::Analyze)?;
+        }
+        let relation = self.catalog.relation_mut(table);
+        if relation.policies.iter().any(|policy| policy.name == create.name.text) {
+            let reason = format!("policy \"{}\" for table \"{}\" already exists", create.name.text, relation.name);
+            return fail("42710", reason, create.name.range);
+        }
+        relation.policies.push(Policy {
+            name: create.name.text.clone(),
+            using: create.using.clone().map(Arc::new),
+            check: create.check.clone().map(Arc::new),
+            permissive: create.permissive,
+            command: create.command.clone(),
+            roles: create.roles.clone(),
+        });
+        Ok(())
+    }
+
+    /// Source: PostgreSQL 18, `src/backend/commands/policy.c`, `AlterPolicy`.
+    pub(super) fn alter_policy(&mut self, alter: &AlterPolicy) -> Run {
+        let table = self.open(&alter.table, RelationKind::Table, LockMode::AccessExclusive)?;
+        for expr in alter.using.iter().chain(&alter.check) {
+            self.read_expression(expr, Depth::Analyze)?;
+        }
+        let relation = self.catalog.relation_mut(table);
+        let Some(policy) = relation.policies.iter_mut().find(|policy| policy.name == alter.name.text) else {
+            return match relation.known {
+                true => missing_policy(&alter.name, &relation.name),
+                false => Ok(()),
+            };
+        };
+        if let Some(using) = &alter.using {
+            policy.using = Some(Arc::new(using.clone()));
+        }
+        if let Some(check) = &alter.check {
+            policy.check = Some(Arc::new(check.clone()));
+        }
+        Ok(())
+    }
+}
+
+fn missing_policy(policy: &Name, table: &str) -> Run {
+    fail("42704", format!("policy \"{}\" for table \"{table}\" does not exist", policy.text), policy.range)
+}

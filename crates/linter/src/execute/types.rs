@@ -1,0 +1,141 @@
+//! CREATE TYPE, domains and the labels of enums.
+
+mod domain;
+mod enums;
+
+use super::{Executor, Run, fail};
+use crate::ast::{ColumnDef, CreateType, CreateTypeKind, DefElem, DefValue, ObjectName, TypeName};
+use crate::catalog::{Column, EnumLabel, Oid, Relation, SqlType, TypeKind};
+use crate::effect::RelationKind;
+use smol_str::{SmolStr, format_smolstr};
+
+impl Executor<'_> {
+    /// Source: PostgreSQL 18, `src/backend/commands/typecmds.c`.
+    pub(super) fn create_type(&mut self, create: &CreateType) -> Run {
+        let schema = self.schema_for(&create.name, false);
+        let name = create.name.name.text.clone();
+        self.make_room_for_type(&schema, &name, &create.name)?;
+        match &create.kind {
+            CreateTypeKind::Composite(columns) => self.create_composite_type(schema, name, columns, create),
+            CreateTypeKind::Enum(labels) => {
+                let labels = labels.iter().map(|label| EnumLabel { label: label.clone(), added_in: None }).collect();
+                self.catalog.add_type(&schema, &name, TypeKind::Enum { labels }, self.transaction);
+                Ok(())
+            }
+            CreateTypeKind::Range(options) => {
+                self.create_range_type(&schema, &name, options);
+                Ok(())
+            }
+            CreateTypeKind::Base(_) => {
+                self.catalog.add_type(&schema, &name, TypeKind::Base, self.transaction);
+                Ok(())
+            }
+            CreateTypeKind::Shell => {
+                self.catalog.add_type(&schema, &name, TypeKind::Shell, self.transaction);
+                Ok(())
+            }
+        }
+    }
+
+    /// A shell type makes room for the real one, an array type for any other; else the name must be free.
+    fn make_room_for_type(&mut self, schema: &SmolStr, name: &SmolStr, written: &ObjectName) -> Run {
+        let Some(existing) = self.catalog.type_named(schema, name) else { return Ok(()) };
+        match self.catalog.get_type(existing).map(|definition| &definition.kind) {
+            Some(TypeKind::Shell | TypeKind::Assumed) => self.catalog.remove_type(existing),
+            Some(TypeKind::Array { .. }) | None => {}
+            Some(_) => return fail("42710", format!("type \"{name}\" already exists"), written.range()),
+        }
+        Ok(())
+    }
+
+    fn create_composite_type(
+        &mut self,
+        schema: SmolStr,
+        name: SmolStr,
+        definitions: &[ColumnDef],
+        create: &CreateType,
+    ) -> Run {
+        if self.catalog.relation_named(&schema, &name).is_some() {
+            return fail("42P07", format!("relation \"{name}\" already exists"), create.name.range());
+        }
+        let oid = self.catalog.new_oid();
+        let birth = self.birth(false);
+        let mut relation = Relation::new(oid, schema.clone(), name.clone(), RelationKind::CompositeType, birth);
+        for definition in definitions {
+            let sql_type = match &definition.type_name {
+                Some(type_name) => self.resolve_type(type_name),
+                None => SqlType::UNKNOWN,
+            };
+            relation.columns.push(attribute(definition.name.text.clone(), sql_type));
+        }
+        self.catalog.add_relation(relation);
+        self.catalog.add_type(&schema, &name, TypeKind::Composite { relation: oid }, self.transaction);
+        self.created.push(oid);
+        Ok(())
+    }
+
+    /// A range type comes with a multirange type.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/catalog/pg_type.c`, `makeMultirangeTypeName`.
+    fn create_range_type(&mut self, schema: &SmolStr, name: &SmolStr, options: &[DefElem]) {
+        let value = |wanted: &str| options.iter().find(|option| option.name == wanted).map(|option| &option.value);
+        let subtype = match value("subtype") {
+            Some(DefValue::Type(type_name)) => self.resolve_type(type_name),
+            Some(DefValue::Names(names)) => self.resolve_names(names),
+            _ => SqlType::UNKNOWN,
+        };
+        let multirange = match value("multirange_type_name") {
+            Some(DefValue::Names(names)) => names.last().cloned(),
+            Some(DefValue::Type(type_name)) => Some(type_name.name.clone()),
+            _ => None,
+        };
+        let multirange = multirange.unwrap_or_else(|| match name.find("range") {
+            Some(at) => format_smolstr!("{}multirange{}", &name[..at], &name[at + "range".len()..]),
+            None => format_smolstr!("{name}_multirange"),
+        });
+        let range = self.catalog.add_type(schema, name, TypeKind::Range { subtype }, self.transaction);
+        self.catalog.add_type(schema, &multirange, TypeKind::Multirange { range }, self.transaction);
+    }
+
+    fn resolve_names(&mut self, names: &[SmolStr]) -> SqlType {
+        let Some(name) = names.last() else { return SqlType::UNKNOWN };
+        let schema = names.len().checked_sub(2).and_then(|at| names.get(at)).cloned();
+        self.resolve_type(&TypeName {
+            schema,
+            name: name.clone(),
+            modifiers: Vec::new(),
+            is_array: false,
+            setof: false,
+            percent_type: None,
+            range: crate::source::TextRange::default(),
+        })
+    }
+
+    /// A type of the project by name.
+    pub(crate) fn named_type(&self, name: &ObjectName) -> Option<Oid> {
+        match &name.schema {
+            Some(schema) => self.catalog.type_named(&schema.text, &name.name.text),
+            None => {
+                let path = self.session.settings.search_path();
+                path.iter().find_map(|schema| self.catalog.type_named(schema, &name.name.text))
+            }
+        }
+    }
+}
+
+fn attribute(name: SmolStr, sql_type: SqlType) -> Column {
+    Column {
+        name,
+        sql_type,
+        not_null: false,
+        default: None,
+        identity: None,
+        generated: None,
+        collation: None,
+        storage: None,
+        compression: None,
+        is_local: true,
+        inherited_from: 0,
+        has_missing_value: false,
+    }
+}

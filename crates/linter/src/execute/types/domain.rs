@@ -1,0 +1,173 @@
+//! CREATE DOMAIN and ALTER DOMAIN.
+
+use crate::ast::{AlterDomain, AlterDomainAction, Constraint, ConstraintKind, CreateDomain, Expr};
+use crate::catalog::{Domain, DomainCheck, Oid, SqlType, TypeKind};
+use crate::effect::{LockCause, LockMode, RelationKind, ScanCause};
+use crate::execute::{Executor, Run, fail};
+use crate::source::TextRange;
+use smol_str::SmolStr;
+use std::sync::Arc;
+
+impl Executor<'_> {
+    /// Source: PostgreSQL 18, `src/backend/commands/typecmds.c`, `DefineDomain`.
+    pub(crate) fn create_domain(&mut self, create: &CreateDomain) -> Run {
+        let schema = self.schema_for(&create.name, false);
+        let name = create.name.name.text.clone();
+        self.make_room_for_type(&schema, &name, &create.name)?;
+        let base = self.resolve_type(&create.base);
+        let mut domain = Domain { base, not_null: false, default: None, checks: Vec::new() };
+        for constraint in &create.constraints {
+            match &constraint.kind {
+                ConstraintKind::NotNull { .. } => domain.not_null = true,
+                ConstraintKind::Default(default) => domain.default = Some(Arc::new(default.clone())),
+                ConstraintKind::Check(expression) => {
+                    let check = self.domain_check(&schema, &name, &domain.checks, constraint, expression);
+                    domain.checks.push(check);
+                }
+                _ => {}
+            }
+        }
+        self.catalog.add_type(&schema, &name, TypeKind::Domain(domain), self.transaction);
+        Ok(())
+    }
+
+    fn domain_check(
+        &self,
+        schema: &str,
+        domain: &str,
+        others: &[DomainCheck],
+        constraint: &Constraint,
+        expression: &Expr,
+    ) -> DomainCheck {
+        let taken: Vec<SmolStr> = others.iter().map(|check| check.name.clone()).collect();
+        let name = match &constraint.name {
+            Some(name) => name.text.clone(),
+            None => self.catalog.choose_constraint_name(domain, None, "check", schema, &taken),
+        };
+        DomainCheck { name, expression: Arc::new(expression.clone()), valid: !constraint.not_valid }
+    }
+
+    /// Source: PostgreSQL 18, `src/backend/commands/typecmds.c`, `AlterDomainAddConstraint` and its neighbours.
+    pub(crate) fn alter_domain(&mut self, alter: &AlterDomain) -> Run {
+        let range = alter.name.range();
+        let found = self.named_type(&alter.name);
+        let Some((oid, mut domain)) = found.and_then(|oid| Some((oid, self.domain(oid)?))) else {
+            self.unknown(format!("domain `{}` was used before any statement created it", alter.name));
+            return Ok(());
+        };
+        match &alter.action {
+            AlterDomainAction::SetDefault(default) => domain.default = Some(Arc::new(default.clone())),
+            AlterDomainAction::DropDefault => domain.default = None,
+            AlterDomainAction::DropNotNull => domain.not_null = false,
+            AlterDomainAction::SetNotNull => {
+                if !domain.not_null {
+                    self.check_domain_users(oid, range);
+                }
+                domain.not_null = true;
+            }
+            AlterDomainAction::AddConstraint(constraint) => {
+                self.add_domain_constraint(oid, &mut domain, constraint, range)?;
+            }
+            AlterDomainAction::DropConstraint { name, if_exists, .. } => {
+                let before = domain.checks.len();
+                domain.checks.retain(|check| check.name != name.text);
+                if before == domain.checks.len() && !if_exists && !domain.not_null {
+                    let reason = format!("constraint \"{}\" of domain \"{}\" does not exist", name.text, alter.name);
+                    return fail("42704", reason, name.range);
+                }
+            }
+            AlterDomainAction::ValidateConstraint { name } => {
+                let check = domain.checks.iter_mut().find(|check| check.name == name.text);
+                let Some(check) = check else {
+                    let reason = format!("constraint \"{}\" of domain \"{}\" does not exist", name.text, alter.name);
+                    return fail("42704", reason, name.range);
+                };
+                check.valid = true;
+                self.check_domain_users(oid, range);
+            }
+        }
+        if let Some(definition) = self.catalog.type_mut(oid) {
+            definition.kind = TypeKind::Domain(domain);
+        }
+        Ok(())
+    }
+
+    fn add_domain_constraint(
+        &mut self,
+        oid: Oid,
+        domain: &mut Domain,
+        constraint: &Constraint,
+        range: TextRange,
+    ) -> Run {
+        let Some((schema, name)) =
+            self.catalog.get_type(oid).map(|definition| (definition.schema.clone(), definition.name.clone()))
+        else {
+            return Ok(());
+        };
+        match &constraint.kind {
+            ConstraintKind::Check(expression) => {
+                let check = self.domain_check(&schema, &name, &domain.checks, constraint, expression);
+                if domain.checks.iter().any(|other| other.name == check.name) {
+                    let reason = format!("constraint \"{}\" for domain \"{name}\" already exists", check.name);
+                    return fail("42710", reason, constraint.range);
+                }
+                domain.checks.push(check);
+                if !constraint.not_valid {
+                    self.check_domain_users(oid, range);
+                }
+            }
+            ConstraintKind::NotNull { .. } => {
+                if !domain.not_null {
+                    self.check_domain_users(oid, range);
+                }
+                domain.not_null = true;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn domain(&self, oid: Oid) -> Option<Domain> {
+        match &self.catalog.get_type(oid)?.kind {
+            TypeKind::Domain(domain) => Some(domain.clone()),
+            _ => None,
+        }
+    }
+
+    /// Locks and reads every table with a column of the domain, or of a domain over it.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/commands/typecmds.c`, `get_rels_with_domain`.
+    fn check_domain_users(&mut self, domain: Oid, range: TextRange) {
+        let name = self.catalog.get_type(domain).map(|definition| definition.name.clone()).unwrap_or_default();
+        for table in self.relations_using(domain) {
+            self.lock(table, LockMode::Share, LockCause::TypeUser, range);
+            let kind = self.catalog.relation(table).kind;
+            if matches!(kind, RelationKind::Table | RelationKind::MaterializedView) {
+                self.scan(table, ScanCause::Domain { domain: name.clone() }, range);
+            }
+        }
+    }
+
+    /// The relations with a column of the domain, or of a domain over it, in the order of creation.
+    fn relations_using(&self, domain: Oid) -> Vec<Oid> {
+        let relations = self.catalog.relations_in_order();
+        let uses = |sql_type: SqlType| self.is_domain_over(sql_type.oid, domain);
+        let is_user = |kind| !matches!(kind, RelationKind::CompositeType | RelationKind::Sequence);
+        (relations.into_iter())
+            .filter(|relation| is_user(relation.kind) && !relation.kind.is_index())
+            .filter(|relation| relation.columns.iter().any(|column| uses(column.sql_type)))
+            .map(|relation| relation.oid)
+            .collect()
+    }
+
+    fn is_domain_over(&self, oid: Oid, domain: Oid) -> bool {
+        let mut at = oid;
+        while at != domain {
+            match self.catalog.get_type(at).map(|definition| &definition.kind) {
+                Some(TypeKind::Domain(above)) => at = above.base.oid,
+                _ => return false,
+            }
+        }
+        true
+    }
+}

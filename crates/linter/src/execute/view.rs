@@ -1,0 +1,283 @@
+//! CREATE VIEW and REFRESH MATERIALIZED VIEW.
+
+use super::query::Depth;
+use super::scope::QueryColumn;
+use super::{Executor, Run, fail};
+use crate::ast::{CreateView, DefElem, DefValue, Literal, Persistence, Query, RefreshMaterializedView};
+use crate::catalog::{Column, Oid, Relation, RelationDetail, SqlType, TypeKind, ViewDefinition};
+use crate::effect::{IndexBuildCause, LockCause, LockMode, RelationKind, Rewrite, RewriteCause, ScanCause};
+use crate::source::TextRange;
+use smol_str::SmolStr;
+use std::sync::Arc;
+
+impl Executor<'_> {
+    /// Source: PostgreSQL 18, `src/backend/commands/view.c`, `DefineView`.
+    pub(super) fn create_view(&mut self, create: &CreateView) -> Run {
+        self.read_query(&create.query, Depth::Analyze)?;
+        let definition = self.view_definition(&create.query, false);
+        let described = self.describe_query(&create.query);
+        let columns = described.map(|mut columns| {
+            for (column, name) in columns.iter_mut().zip(&create.columns) {
+                column.0 = name.text.clone();
+            }
+            columns
+        });
+        if let Some(columns) = &columns {
+            check_duplicate_columns(columns, create.name.range())?;
+        }
+        let temporary = create.persistence == Persistence::Temporary
+            || definition.references.iter().any(|(oid, _)| self.catalog.relation(*oid).is_temporary());
+        let schema = self.schema_for(&create.name, temporary);
+        let name = create.name.name.text.clone();
+        let options: Vec<_> = create.options.iter().map(option_text).collect();
+        match self.catalog.relation_named(&schema, &name) {
+            Some(view) if create.or_replace => self.replace_view(view, create, columns, definition, options),
+            Some(_) => fail("42P07", format!("relation \"{name}\" already exists"), create.name.range()),
+            None => {
+                let oid = self.catalog.new_oid();
+                let mut relation = Relation::new(oid, schema, name, RelationKind::View, self.birth(true));
+                if temporary {
+                    relation.persistence = Persistence::Temporary;
+                }
+                relation.options = options;
+                self.add_view(relation, columns, definition);
+                Ok(())
+            }
+        }
+    }
+
+    fn replace_view(
+        &mut self,
+        view: Oid,
+        create: &CreateView,
+        columns: Option<Vec<QueryColumn>>,
+        definition: ViewDefinition,
+        options: Vec<(SmolStr, SmolStr)>,
+    ) -> Run {
+        self.lock(view, LockMode::AccessExclusive, LockCause::Target, create.name.range());
+        let relation = self.catalog.relation(view);
+        if relation.kind != RelationKind::View && relation.known {
+            return fail("42809", format!("\"{}\" is not a view", relation.name), create.name.range());
+        }
+        if let Some(columns) = columns.as_ref().filter(|_| relation.known) {
+            check_view_columns(&relation.columns, columns, create.name.range())?;
+        }
+        self.forget_view_references(view);
+        let relation = self.catalog.relation_mut(view);
+        relation.kind = RelationKind::View;
+        relation.known = columns.is_some();
+        relation.columns = columns.into_iter().flatten().map(view_column).collect();
+        // REPLACE sets the options anew, so that those which are not repeated are lost.
+        relation.options = options;
+        self.set_view_definition(view, definition);
+        Ok(())
+    }
+
+    /// Adds a view or materialized view with its row type to the catalog. Columns are `None` where not known.
+    pub(crate) fn add_view(
+        &mut self,
+        mut relation: Relation,
+        columns: Option<Vec<QueryColumn>>,
+        definition: ViewDefinition,
+    ) -> Oid {
+        let (oid, schema, name) = (relation.oid, relation.schema.clone(), relation.name.clone());
+        relation.known = columns.is_some();
+        relation.columns = columns.into_iter().flatten().map(view_column).collect();
+        self.catalog.add_relation(relation);
+        self.catalog.add_type(&schema, &name, TypeKind::Composite { relation: oid }, self.transaction);
+        self.set_view_definition(oid, definition);
+        self.created(oid);
+        oid
+    }
+
+    /// What a view keeps of its query.
+    pub(crate) fn view_definition(&mut self, query: &Query, populated: bool) -> ViewDefinition {
+        ViewDefinition {
+            query: Arc::new(query.clone()),
+            references: self.query_references(query),
+            objects: self.query_objects(query),
+            populated,
+        }
+    }
+
+    fn set_view_definition(&mut self, view: Oid, definition: ViewDefinition) {
+        for (oid, _) in &definition.references {
+            if self.catalog.get_relation(*oid).is_some() {
+                let viewed_by = &mut self.catalog.relation_mut(*oid).viewed_by;
+                if !viewed_by.contains(&view) {
+                    viewed_by.push(view);
+                }
+            }
+        }
+        self.catalog.relation_mut(view).detail = RelationDetail::View(Arc::new(definition));
+    }
+
+    fn forget_view_references(&mut self, view: Oid) {
+        let Some(definition) = self.catalog.relation(view).view().cloned() else { return };
+        for (oid, _) in &definition.references {
+            if self.catalog.get_relation(*oid).is_some() {
+                self.catalog.relation_mut(*oid).viewed_by.retain(|other| *other != view);
+            }
+        }
+    }
+
+    /// Source: PostgreSQL 18, `src/backend/commands/matview.c`, `RefreshMatViewByOid`.
+    pub(super) fn refresh_materialized_view(&mut self, refresh: &RefreshMaterializedView) -> Run {
+        let mode = if refresh.concurrently { LockMode::Exclusive } else { LockMode::AccessExclusive };
+        let range = refresh.name.range();
+        let view = self.open(&refresh.name, RelationKind::MaterializedView, mode)?;
+        let relation = self.catalog.relation(view);
+        if relation.kind != RelationKind::MaterializedView && relation.known {
+            return fail("0A000", format!("\"{}\" is not a materialized view", relation.name), range);
+        }
+        if refresh.concurrently {
+            self.check_refresh_concurrently(view, refresh)?;
+        }
+        if refresh.with_data {
+            self.run_stored_query(view, range);
+        }
+        if refresh.concurrently {
+            self.lock_indexes(view, LockMode::RowExclusive, range);
+            self.scan(view, ScanCause::Query, refresh.keyword);
+        } else {
+            self.rewrite_materialized_view(view, refresh);
+        }
+        self.set_populated(view, refresh.with_data);
+        Ok(())
+    }
+
+    fn check_refresh_concurrently(&mut self, view: Oid, refresh: &RefreshMaterializedView) -> Run {
+        let range = refresh.keyword;
+        let relation = self.catalog.relation(view);
+        if relation.view().is_some_and(|definition| !definition.populated) {
+            let reason = "CONCURRENTLY cannot be used when the materialized view is not populated";
+            return fail("0A000", reason, range);
+        }
+        if !refresh.with_data {
+            return fail("42601", "CONCURRENTLY and WITH NO DATA options cannot be used together", range);
+        }
+        let usable = relation.indexes.iter().any(|index| {
+            let index = self.catalog.get_relation(*index).and_then(|relation| relation.index().cloned());
+            index.is_some_and(|index| {
+                index.unique && index.valid && index.predicate.is_none() && !index.has_expressions()
+            })
+        });
+        if relation.view().is_some() && !usable {
+            let name = format!("{}.{}", relation.schema, relation.name);
+            return fail(
+                "55000",
+                format!(
+                    "cannot refresh materialized view \"{name}\" concurrently: \
+                     it has no unique index on plain columns without WHERE"
+                ),
+                range,
+            );
+        }
+        Ok(())
+    }
+
+    /// Runs the query of a view that the catalog has.
+    fn run_stored_query(&mut self, view: Oid, range: TextRange) {
+        let Some(definition) = self.catalog.relation(view).view().cloned() else {
+            self.unknown("the query of the materialized view is not known");
+            return;
+        };
+        for (oid, _) in &definition.references {
+            if self.catalog.get_relation(*oid).is_some() {
+                self.lock(*oid, LockMode::AccessShare, LockCause::Query, range);
+                self.follow_read(*oid, LockMode::AccessShare, false, Depth::Run, range);
+            }
+        }
+        for object in &definition.objects {
+            self.run_function(*object, range);
+        }
+    }
+
+    fn rewrite_materialized_view(&mut self, view: Oid, refresh: &RefreshMaterializedView) {
+        let relation = self.relation_name(view);
+        let range = refresh.keyword;
+        self.effects.rewrites.push(Rewrite { relation, cause: RewriteCause::Refresh, range });
+        let indexes = self.catalog.relation(view).indexes.clone();
+        if !indexes.is_empty() {
+            self.scan(view, ScanCause::IndexBuild, range);
+        }
+        for index in indexes {
+            self.lock(index, LockMode::AccessExclusive, LockCause::Part, range);
+            self.build_index(index, IndexBuildCause::Rewrite, false, range);
+        }
+    }
+
+    fn set_populated(&mut self, view: Oid, populated: bool) {
+        if let RelationDetail::View(definition) = &mut self.catalog.relation_mut(view).detail {
+            Arc::make_mut(definition).populated = populated;
+        }
+    }
+}
+
+/// OR REPLACE may only add columns at the end.
+///
+/// Source: PostgreSQL 18, `src/backend/commands/view.c`, `checkViewColumns`.
+fn check_view_columns(old: &[Column], new: &[QueryColumn], range: TextRange) -> Run {
+    if new.len() < old.len() {
+        return fail("42P16", "cannot drop columns from view", range);
+    }
+    for (old, (name, sql_type)) in old.iter().zip(new) {
+        if old.name != *name {
+            let reason = format!("cannot change name of view column \"{}\" to \"{name}\"", old.name);
+            return fail("42P16", reason, range);
+        }
+        if old.sql_type.is_known() && sql_type.is_known() && old.sql_type.oid != sql_type.oid {
+            return fail("42P16", format!("cannot change data type of view column \"{name}\""), range);
+        }
+    }
+    Ok(())
+}
+
+fn check_duplicate_columns(columns: &[QueryColumn], range: TextRange) -> Run {
+    for (at, (name, _)) in columns.iter().enumerate() {
+        if columns[..at].iter().any(|(other, _)| other == name) {
+            return fail("42701", format!("column \"{name}\" specified more than once"), range);
+        }
+    }
+    Ok(())
+}
+
+fn view_column((name, sql_type): (SmolStr, SqlType)) -> Column {
+    Column {
+        name,
+        sql_type,
+        not_null: false,
+        default: None,
+        identity: None,
+        generated: None,
+        collation: None,
+        storage: None,
+        compression: None,
+        is_local: true,
+        inherited_from: 0,
+        has_missing_value: false,
+    }
+}
+
+/// An option as the catalog keeps it.
+pub(crate) fn option_text(option: &DefElem) -> (SmolStr, SmolStr) {
+    let value = match &option.value {
+        DefValue::None => SmolStr::new_static("true"),
+        DefValue::Literal(literal) => literal_text(literal),
+        DefValue::Names(names) => SmolStr::new(names.join(".")),
+        DefValue::Type(type_name) => type_name.name.clone(),
+        DefValue::List(list) => SmolStr::new(list.iter().map(literal_text).collect::<Vec<_>>().join(", ")),
+        DefValue::Other => SmolStr::default(),
+    };
+    (SmolStr::new(option.name.to_ascii_lowercase()), value)
+}
+
+/// A literal as text.
+pub(crate) fn literal_text(literal: &Literal) -> SmolStr {
+    match literal {
+        Literal::Integer(number) => smol_str::format_smolstr!("{number}"),
+        Literal::Boolean(value) => smol_str::format_smolstr!("{value}"),
+        Literal::Numeric(text) | Literal::String(text) | Literal::BitString(text) => text.clone(),
+        Literal::Null => SmolStr::new_static("null"),
+    }
+}

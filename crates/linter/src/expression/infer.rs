@@ -1,0 +1,531 @@
+//! The type and volatility of an expression, and what it uses.
+
+use super::overload::{CallArguments, Candidate, Resolution};
+use super::{Analyzer, Scope, constant};
+use crate::ast::{Expr, ExprKind, FunctionCall, IndirectionStep, OperatorForm, SubqueryKind, TypeName};
+use crate::builtin::{CastContext, TypeCategory, oid};
+use crate::catalog::{Oid, SqlType, Volatility};
+use smol_str::SmolStr;
+
+/// What an expression is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Typed {
+    /// Its type; PostgreSQL's `unknown` (705) for a bare string, [`SqlType::UNKNOWN`] where it could not be told.
+    pub sql_type: SqlType,
+    /// The greatest volatility of all functions, operators and casts in it, as `contain_volatile_functions` and
+    /// `contain_mutable_functions` (src/backend/optimizer/util/clauses.c) see it.
+    pub volatility: Volatility,
+    /// The first volatile function in it.
+    pub volatile_function: Option<SmolStr>,
+    pub has_subquery: bool,
+    /// Names of the columns that it uses, outside of subqueries; a whole-row reference counts as `*`.
+    pub columns: Vec<SmolStr>,
+    /// Relations that its subqueries read.
+    pub relations: Vec<Oid>,
+    /// User functions that it calls, also those that are inlined.
+    pub functions: Vec<Oid>,
+    /// Functions, types, operators and relations that are not known; each makes the volatility a guess on the safe side.
+    pub unknown: Vec<String>,
+}
+
+impl Analyzer<'_> {
+    /// The type and volatility of an expression.
+    pub fn infer(&self, expression: &Expr, scope: &Scope) -> Typed {
+        let mut inference = Inference::new(*self);
+        inference.typed.sql_type = inference.visit(expression, scope);
+        inference.typed
+    }
+}
+
+/// Deeper expressions are given up: they would need more stack than a thread has.
+const MAX_DEPTH: u32 = 128;
+
+/// An inference under way.
+pub(super) struct Inference<'a> {
+    pub(super) analyzer: Analyzer<'a>,
+    pub(super) typed: Typed,
+    /// Depth of the expression.
+    pub(super) depth: u32,
+    /// Depth of subqueries.
+    pub(super) level: u32,
+    /// User functions whose bodies are being inlined, against recursion.
+    pub(super) inlining: Vec<Oid>,
+}
+
+impl<'a> Inference<'a> {
+    pub(super) fn new(analyzer: Analyzer<'a>) -> Self {
+        let typed = Typed {
+            sql_type: SqlType::UNKNOWN,
+            volatility: Volatility::Immutable,
+            volatile_function: None,
+            has_subquery: false,
+            columns: Vec::new(),
+            relations: Vec::new(),
+            functions: Vec::new(),
+            unknown: Vec::new(),
+        };
+        Self { analyzer, typed, depth: 0, level: 0, inlining: Vec::new() }
+    }
+
+    pub(super) fn visit(&mut self, expression: &Expr, scope: &Scope) -> SqlType {
+        if self.depth == MAX_DEPTH {
+            self.unknown(format!("an expression nested more than {MAX_DEPTH} deep"));
+            return SqlType::UNKNOWN;
+        }
+        self.depth += 1;
+        let sql_type = self.visit_kind(expression, scope);
+        self.depth -= 1;
+        sql_type
+    }
+
+    fn visit_kind(&mut self, expression: &Expr, scope: &Scope) -> SqlType {
+        let boolean = SqlType::new(Oid(oid::BOOL));
+        match &expression.kind {
+            ExprKind::Column(path) => self.column(path, scope),
+            ExprKind::Star(_) => {
+                self.use_column("*");
+                SqlType::UNKNOWN
+            }
+            ExprKind::Literal(literal) => constant::literal_type(literal),
+            ExprKind::Parameter(number) => {
+                let index = usize::try_from(*number).unwrap_or_default().wrapping_sub(1);
+                scope.parameters.get(index).copied().unwrap_or(SqlType::UNKNOWN)
+            }
+            ExprKind::Call(call) => self.call(call, scope),
+            ExprKind::Operator { schema, operator, form, operands } => {
+                let types: Vec<SqlType> = operands.iter().map(|operand| self.visit(operand, scope)).collect();
+                self.operator(schema.as_deref(), operator, *form, &types)
+            }
+            ExprKind::Cast { operand, target } => {
+                if let ExprKind::Array(items) = &operand.kind {
+                    self.array_cast(items, target, scope)
+                } else {
+                    let from = self.visit(operand, scope);
+                    self.cast(from, target)
+                }
+            }
+            ExprKind::And(list) | ExprKind::Or(list) => {
+                for operand in list {
+                    self.visit(operand, scope);
+                }
+                boolean
+            }
+            ExprKind::Not(operand) | ExprKind::IsNull { operand, .. } | ExprKind::BooleanTest { operand, .. } => {
+                self.visit(operand, scope);
+                boolean
+            }
+            ExprKind::Case { operand, branches, otherwise } => {
+                self.case(operand.as_deref(), branches, otherwise.as_deref(), scope)
+            }
+            ExprKind::Coalesce(list) | ExprKind::MinMax(list) => self.common(list, scope),
+            ExprKind::Array(list) => {
+                let element = self.common(list, scope);
+                // ARRAY[ARRAY[1]] is int4[] too.
+                if self.analyzer.element_type(element.oid).is_some() { element } else { self.array_of(element) }
+            }
+            ExprKind::Row(list) => {
+                for item in list {
+                    self.visit(item, scope);
+                }
+                SqlType::new(Oid(oid::RECORD))
+            }
+            ExprKind::Subquery { kind, test, query } => {
+                let test = test.as_deref().map(|test| self.visit(test, scope));
+                let output = self.subquery(query, scope);
+                match kind {
+                    SubqueryKind::Exists => boolean,
+                    SubqueryKind::Any | SubqueryKind::All => {
+                        self.operator(None, "=", OperatorForm::Plain, &[test.unwrap_or(SqlType::UNKNOWN), output])
+                    }
+                    SubqueryKind::Scalar => output,
+                    SubqueryKind::Array => self.array_of(output),
+                }
+            }
+            ExprKind::Collate { operand, .. } => self.visit(operand, scope),
+            ExprKind::SqlValue(keyword) => {
+                self.raise(Volatility::Stable, keyword);
+                constant::sql_value_type(keyword)
+            }
+            ExprKind::Indirection { operand, steps } => {
+                let start = self.visit(operand, scope);
+                self.indirection(start, steps, scope)
+            }
+            ExprKind::Default => SqlType::UNKNOWN,
+            ExprKind::Other(node, operands) => {
+                for operand in operands {
+                    self.visit(operand, scope);
+                }
+                // JSON constructors and the like depend on settings and output functions at most; nothing looks into XML.
+                if *node != "XmlExpr" {
+                    self.raise(Volatility::Stable, "");
+                }
+                SqlType::UNKNOWN
+            }
+        }
+    }
+
+    pub(super) fn raise(&mut self, volatility: Volatility, name: &str) {
+        self.typed.volatility = self.typed.volatility.max(volatility);
+        if volatility == Volatility::Volatile && self.typed.volatile_function.is_none() && !name.is_empty() {
+            self.typed.volatile_function = Some(name.into());
+        }
+    }
+
+    /// Notes what is not known; it may be anything.
+    pub(super) fn unknown(&mut self, what: String) {
+        self.typed.volatility = Volatility::Volatile;
+        if !self.typed.unknown.contains(&what) {
+            self.typed.unknown.push(what);
+        }
+    }
+
+    fn use_column(&mut self, name: &str) {
+        if self.level == 0 && !self.typed.columns.iter().any(|column| column == name) {
+            self.typed.columns.push(name.into());
+        }
+    }
+
+    fn column(&mut self, path: &[SmolStr], scope: &Scope) -> SqlType {
+        let Some(name) = path.last() else { return SqlType::UNKNOWN };
+        match scope.column(path) {
+            Some(sql_type) => {
+                self.use_column(name);
+                sql_type
+            }
+            None if path.len() == 1 && scope.relation(name).is_some() => {
+                self.use_column("*");
+                SqlType::UNKNOWN
+            }
+            None => {
+                self.use_column(name);
+                SqlType::UNKNOWN
+            }
+        }
+    }
+
+    fn call(&mut self, call: &FunctionCall, scope: &Scope) -> SqlType {
+        let mut types = Vec::with_capacity(call.arguments.len());
+        let mut volatilities = Vec::with_capacity(call.arguments.len());
+        for argument in &call.arguments {
+            let before = std::mem::replace(&mut self.typed.volatility, Volatility::Immutable);
+            types.push(self.visit(&argument.value, scope));
+            volatilities.push(self.typed.volatility);
+            self.typed.volatility = self.typed.volatility.max(before);
+        }
+        for part in call.filter.iter().chain(&call.order_by).chain(call.window.iter().flatten()) {
+            self.visit(part, scope);
+        }
+        if call.star {
+            types.clear();
+        }
+        let arguments = CallArguments {
+            types: types.iter().map(|sql_type| sql_type.oid).collect(),
+            names: call.arguments.iter().filter_map(|argument| argument.name.as_ref()).collect(),
+            variadic: call.variadic,
+        };
+        match self.analyzer.resolve_function(call.schema.as_deref(), &call.name, &arguments) {
+            Resolution::One(candidate) => self.chosen(&call.name, &candidate, &types, Some(&volatilities)),
+            Resolution::OneOf(candidates) => self.undecided(&call.name, &candidates),
+            Resolution::NotFound => self.cast_call(call, &types).unwrap_or_else(|| {
+                self.raise(Volatility::Volatile, &call.name);
+                self.unknown(format!("function {}", call.name));
+                SqlType::UNKNOWN
+            }),
+        }
+    }
+
+    /// `int4(x)`: a type's name called like a function is a cast.
+    fn cast_call(&mut self, call: &FunctionCall, types: &[SqlType]) -> Option<SqlType> {
+        let [from] = types else { return None };
+        let target = SqlType::new(self.analyzer.type_oid(call.schema.as_deref(), &call.name)?);
+        self.coerce(*from, target, CastContext::Explicit);
+        Some(target)
+    }
+
+    fn chosen(
+        &mut self,
+        name: &str,
+        candidate: &Candidate,
+        types: &[SqlType],
+        arguments: Option<&[Volatility]>,
+    ) -> SqlType {
+        let returns = self.returned(candidate, types);
+        for (from, to) in types.iter().zip(&candidate.arguments) {
+            if from.is_known() && to.is_valid() {
+                self.coerce(*from, SqlType { oid: *to, typmod: -1 }, CastContext::Implicit);
+            }
+        }
+        let inlined = match (&candidate.user, arguments) {
+            (Some(function), Some(arguments)) => {
+                self.use_function(function.oid);
+                self.inline(function, arguments)
+            }
+            _ => false,
+        };
+        if !inlined {
+            self.raise(self.concatenation(candidate, types).unwrap_or(candidate.volatility), name);
+        }
+        returns
+    }
+
+    /// `text || x` is a SQL function that PostgreSQL inlines (textanycat, anytextcat): it is as volatile as the output of
+    /// x, not stable as declared.
+    fn concatenation(&self, candidate: &Candidate, types: &[SqlType]) -> Option<Volatility> {
+        let other = match candidate.arguments.as_slice() {
+            [Oid(oid::TEXT), Oid(oid::ANYNONARRAY)] => types.get(1)?,
+            [Oid(oid::ANYNONARRAY), Oid(oid::TEXT)] => types.first()?,
+            _ => return None,
+        };
+        self.analyzer.facts(other.oid).map(|facts| facts.output)
+    }
+
+    /// Several overloads remain: where they agree, nothing is lost.
+    fn undecided(&mut self, name: &str, candidates: &[Candidate]) -> SqlType {
+        let volatility = candidates.iter().map(|candidate| candidate.volatility).max().unwrap_or(Volatility::Volatile);
+        if candidates.iter().any(|candidate| candidate.volatility != volatility) {
+            self.typed.unknown.push(format!("which overload of {name}"));
+        }
+        for function in candidates.iter().filter_map(|candidate| candidate.user.as_ref()) {
+            self.use_function(function.oid);
+        }
+        self.raise(volatility, name);
+        match candidates {
+            [first, rest @ ..] if rest.iter().all(|candidate| candidate.returns == first.returns) => {
+                self.returned(first, &[])
+            }
+            _ => SqlType::UNKNOWN,
+        }
+    }
+
+    fn use_function(&mut self, oid: Oid) {
+        if !self.typed.functions.contains(&oid) {
+            self.typed.functions.push(oid);
+        }
+    }
+
+    /// The result type with polymorphic types settled by the arguments.
+    fn returned(&self, candidate: &Candidate, types: &[SqlType]) -> SqlType {
+        let declared = candidate.returns.oid.0;
+        let is_element = |oid: u32| {
+            matches!(
+                oid,
+                oid::ANYELEMENT | oid::ANYNONARRAY | oid::ANYENUM | oid::ANYCOMPATIBLE | oid::ANYCOMPATIBLENONARRAY
+            )
+        };
+        let is_array = |oid: u32| matches!(oid, oid::ANYARRAY | oid::ANYCOMPATIBLEARRAY);
+        let same = |wanted: u32| {
+            candidate
+                .arguments
+                .iter()
+                .zip(types)
+                .find(|(to, from)| to.0 == wanted && from.is_known())
+                .map(|(_, from)| from.oid)
+        };
+        let element = || {
+            candidate
+                .arguments
+                .iter()
+                .zip(types)
+                .filter(|(_, from)| from.is_known() && from.oid.0 != oid::UNKNOWN)
+                .find_map(|(to, from)| match to.0 {
+                    oid if is_element(oid) => Some(from.oid),
+                    oid if is_array(oid) => self.analyzer.element_type(from.oid),
+                    oid::ANYRANGE | oid::ANYCOMPATIBLERANGE => {
+                        self.analyzer.facts(from.oid).map(|facts| facts.base.oid)
+                    }
+                    _ => None,
+                })
+        };
+        let settled = match declared {
+            oid if is_element(oid) => element(),
+            oid if is_array(oid) => element().and_then(|element| self.analyzer.array_type(element)),
+            oid::ANYRANGE | oid::ANYMULTIRANGE | oid::ANYCOMPATIBLERANGE | oid::ANYCOMPATIBLEMULTIRANGE => {
+                same(declared)
+            }
+            _ => return candidate.returns,
+        };
+        settled.map_or(SqlType::UNKNOWN, SqlType::new)
+    }
+
+    fn operator(&mut self, schema: Option<&str>, name: &str, form: OperatorForm, types: &[SqlType]) -> SqlType {
+        use OperatorForm as Form;
+        let boolean = SqlType::new(Oid(oid::BOOL));
+        match (form, types) {
+            (Form::Between | Form::NotBetween, [value, low, high]) => {
+                self.operator(None, ">=", Form::Plain, &[*value, *low]);
+                self.operator(None, "<=", Form::Plain, &[*value, *high]);
+                boolean
+            }
+            (Form::In, [value, items @ ..]) => {
+                for item in items {
+                    self.operator(schema, name, Form::Plain, &[*value, *item]);
+                }
+                boolean
+            }
+            (Form::AnyArray | Form::AllArray, [value, array]) => {
+                let element = if array.oid.0 == oid::UNKNOWN {
+                    *array
+                } else {
+                    self.analyzer.element_type(array.oid).map_or(SqlType::UNKNOWN, SqlType::new)
+                };
+                self.operator(schema, name, Form::Plain, &[*value, element]);
+                boolean
+            }
+            (Form::Distinct | Form::NotDistinct, _) => {
+                self.operator(schema, name, Form::Plain, types);
+                boolean
+            }
+            (Form::NullIf, [value, _]) => {
+                self.operator(schema, name, Form::Plain, types);
+                *value
+            }
+            _ => {
+                let oids: Vec<Oid> = types.iter().map(|sql_type| sql_type.oid).collect();
+                match self.analyzer.resolve_operator(schema, name, &oids) {
+                    Resolution::One(candidate) => self.chosen(name, &candidate, types, None),
+                    Resolution::OneOf(candidates) => self.undecided(name, &candidates),
+                    Resolution::NotFound => {
+                        self.unknown(format!("operator {name}"));
+                        SqlType::UNKNOWN
+                    }
+                }
+            }
+        }
+    }
+
+    fn cast(&mut self, from: SqlType, target: &TypeName) -> SqlType {
+        let to = self.analyzer.resolve_type(target);
+        if !to.is_known() && from.oid.0 != oid::UNKNOWN {
+            self.unknown(format!("type {}", target.name));
+        }
+        self.coerce(from, to, CastContext::Explicit);
+        to
+    }
+
+    /// `ARRAY[...]::t[]` casts the elements one by one.
+    fn array_cast(&mut self, items: &[Expr], target: &TypeName, scope: &Scope) -> SqlType {
+        let to = self.analyzer.resolve_type(target);
+        let Some(element) = self.analyzer.element_type(to.oid) else {
+            let from = self.common(items, scope);
+            let array = self.array_of(from);
+            return self.cast(array, target);
+        };
+        for item in items {
+            let from = self.visit(item, scope);
+            // Rows of a multidimensional array are arrays already.
+            let is_row = self.analyzer.element_type(from.oid).is_some();
+            self.coerce(
+                from,
+                if is_row { to } else { SqlType { oid: element, typmod: to.typmod } },
+                CastContext::Explicit,
+            );
+        }
+        to
+    }
+
+    fn coerce(&mut self, from: SqlType, to: SqlType, context: CastContext) {
+        if let Ok(steps) = self.analyzer.coercion_steps(from, to, context) {
+            for step in steps {
+                self.raise(step.volatility(), "");
+            }
+        } else if context == CastContext::Explicit && from.oid.0 != oid::UNKNOWN {
+            if !from.is_known() && to.is_known() {
+                // Any source: a cast is at worst stable, unless a user made a volatile one.
+                self.raise(Volatility::Stable, "");
+            } else if to.is_known() {
+                self.unknown(format!("cast to {}", self.analyzer.format_type(to)));
+            }
+        }
+    }
+
+    fn case(
+        &mut self,
+        operand: Option<&Expr>,
+        branches: &[(Expr, Expr)],
+        otherwise: Option<&Expr>,
+        scope: &Scope,
+    ) -> SqlType {
+        let operand = operand.map(|operand| self.visit(operand, scope));
+        let mut results = Vec::new();
+        for (condition, result) in branches {
+            let condition = self.visit(condition, scope);
+            if let Some(operand) = operand {
+                self.operator(None, "=", OperatorForm::Plain, &[operand, condition]);
+            }
+            results.push(self.visit(result, scope));
+        }
+        results.extend(otherwise.map(|otherwise| self.visit(otherwise, scope)));
+        self.common_type(&results)
+    }
+
+    fn common(&mut self, list: &[Expr], scope: &Scope) -> SqlType {
+        let types: Vec<SqlType> = list.iter().map(|item| self.visit(item, scope)).collect();
+        self.common_type(&types)
+    }
+
+    /// PostgreSQL's `select_common_type`: documentation, "UNION, CASE, and Related Constructs".
+    pub(super) fn common_type(&mut self, types: &[SqlType]) -> SqlType {
+        let Some(first) = types.first().copied() else { return SqlType::UNKNOWN };
+        if first.oid.0 != oid::UNKNOWN && types.iter().all(|sql_type| *sql_type == first) {
+            return first;
+        }
+        if types.iter().any(|sql_type| !sql_type.is_known()) {
+            return SqlType::UNKNOWN;
+        }
+        let bases = types.iter().map(|sql_type| self.analyzer.base_type(SqlType::new(sql_type.oid)));
+        let mut known = bases.filter(|sql_type| sql_type.oid.0 != oid::UNKNOWN);
+        let Some(mut chosen) = known.next() else { return SqlType::new(Oid(oid::TEXT)) };
+        let category: TypeCategory = self.analyzer.category(chosen.oid);
+        for other in known {
+            let preferred = self.analyzer.facts(chosen.oid).is_some_and(|facts| facts.preferred);
+            let widens = self.analyzer.can_coerce(chosen.oid, other.oid, CastContext::Implicit) == Some(true)
+                && self.analyzer.can_coerce(other.oid, chosen.oid, CastContext::Implicit) != Some(true);
+            if !preferred && widens && self.analyzer.category(other.oid) == category {
+                chosen = SqlType::new(other.oid);
+            }
+        }
+        for sql_type in types {
+            self.coerce(*sql_type, chosen, CastContext::Implicit);
+        }
+        SqlType::new(chosen.oid)
+    }
+
+    fn array_of(&self, element: SqlType) -> SqlType {
+        self.analyzer.array_type(element.oid).map_or(SqlType::UNKNOWN, |oid| SqlType { oid, typmod: element.typmod })
+    }
+
+    fn indirection(&mut self, start: SqlType, steps: &[IndirectionStep], scope: &Scope) -> SqlType {
+        let mut current = start;
+        for step in steps {
+            match step {
+                IndirectionStep::Field(name) => current = self.field(current, name),
+                IndirectionStep::AllFields => current = SqlType::UNKNOWN,
+                IndirectionStep::Subscript(index) => {
+                    if let Some(index) = index {
+                        self.visit(index, scope);
+                    }
+                    if current.oid.0 != oid::JSONB {
+                        let element = self.analyzer.element_type(current.oid);
+                        current = element.map_or(SqlType::UNKNOWN, |oid| SqlType { oid, typmod: current.typmod });
+                    }
+                }
+                IndirectionStep::Slice(from, to) => {
+                    for bound in from.iter().chain(to) {
+                        self.visit(bound, scope);
+                    }
+                }
+            }
+        }
+        current
+    }
+
+    fn field(&self, row: SqlType, name: &str) -> SqlType {
+        let base = self.analyzer.base_type(row).oid;
+        let columns = self.analyzer.schema.type_by_oid(base).and_then(|definition| match definition.kind {
+            crate::catalog::TypeKind::Composite { relation } => self.analyzer.schema.columns(relation),
+            _ => None,
+        });
+        let column = columns.iter().flatten().find(|(column, _)| column == name);
+        column.map_or(SqlType::UNKNOWN, |(_, sql_type)| *sql_type)
+    }
+}

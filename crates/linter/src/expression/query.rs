@@ -1,0 +1,144 @@
+//! Subqueries: what they read and call.
+
+use super::infer::Inference;
+use super::{Scope, ScopeColumn, ScopeRelation};
+use crate::ast::{Expr, ExprKind, FromItem, Query, QueryBody, QueryStatement, RelationRef, Select};
+use crate::builtin;
+use crate::catalog::{Oid, SqlType};
+use smol_str::SmolStr;
+
+impl Inference<'_> {
+    /// Visits a subquery and returns the type of its first column.
+    pub(super) fn subquery(&mut self, query: &Query, scope: &Scope) -> SqlType {
+        self.typed.has_subquery = true;
+        self.level += 1;
+        let output = self.query(query, scope);
+        self.level -= 1;
+        output
+    }
+
+    fn query(&mut self, query: &Query, scope: &Scope) -> SqlType {
+        let mut outer = scope.clone();
+        for cte in query.with.iter().flat_map(|with| &with.ctes) {
+            match &cte.statement {
+                QueryStatement::Select(inner) => {
+                    self.query(inner, &outer);
+                }
+                _ => self.unknown(format!("data change in {}", cte.name.text)),
+            }
+            // A marker: the name is a relation of this query and not of the schema.
+            outer.variables.push(ScopeColumn { name: cte_marker(&cte.name.text), sql_type: SqlType::UNKNOWN });
+        }
+        match &query.body {
+            QueryBody::Select(select) => self.select(select, query, &outer),
+            QueryBody::Values(rows) => {
+                let mut first = SqlType::UNKNOWN;
+                for (position, value) in rows.iter().flatten().enumerate() {
+                    let sql_type = self.visit(value, &outer);
+                    if position == 0 {
+                        first = sql_type;
+                    }
+                }
+                first
+            }
+            QueryBody::SetOperation { left, right, .. } => {
+                let types = [self.query(left, &outer), self.query(right, &outer)];
+                self.common_type(&types)
+            }
+        }
+    }
+
+    fn select(&mut self, select: &Select, query: &Query, scope: &Scope) -> SqlType {
+        let mut relations = Vec::new();
+        for item in &select.from {
+            self.item_relations(item, scope, &mut relations);
+        }
+        let inner = scope.inner(relations);
+        for item in &select.from {
+            self.item_expressions(item, &inner);
+        }
+        let mut output = None;
+        for target in &select.targets {
+            let sql_type = self.visit(&target.value, &inner);
+            output.get_or_insert(sql_type);
+        }
+        let clauses =
+            select.distinct.iter().flatten().chain(&select.filter).chain(&select.group_by).chain(&select.having);
+        let rest = query.order_by.iter().chain(&query.limit).chain(&query.offset);
+        for expression in clauses.chain(&select.windows).chain(rest) {
+            self.visit(expression, &inner);
+        }
+        let is_star = select.targets.first().is_some_and(|target| matches!(target.value.kind, ExprKind::Star(_)));
+        match output {
+            Some(_) if is_star => inner
+                .relations
+                .first()
+                .and_then(|relation| relation.columns.first())
+                .map_or(SqlType::UNKNOWN, |column| column.sql_type),
+            Some(sql_type) => sql_type,
+            None => SqlType::UNKNOWN,
+        }
+    }
+
+    fn item_relations(&mut self, item: &FromItem, scope: &Scope, relations: &mut Vec<ScopeRelation>) {
+        match item {
+            FromItem::Relation(reference) => relations.push(self.relation(reference, scope)),
+            FromItem::Subquery { alias, .. } | FromItem::Function { alias, .. } => {
+                let name = alias.as_ref().map(|alias| alias.name.clone());
+                relations.push(ScopeRelation { name, ..ScopeRelation::default() });
+            }
+            FromItem::Join { left, right, .. } => {
+                self.item_relations(left, scope, relations);
+                self.item_relations(right, scope, relations);
+            }
+        }
+    }
+
+    /// Subqueries, function calls and join conditions of FROM; lateral ones see the other items.
+    fn item_expressions(&mut self, item: &FromItem, scope: &Scope) {
+        match item {
+            FromItem::Relation(_) => {}
+            FromItem::Subquery { query, .. } => {
+                self.query(query, scope);
+            }
+            FromItem::Function { calls, .. } => self.visit_all(calls, scope),
+            FromItem::Join { left, right, on, .. } => {
+                self.item_expressions(left, scope);
+                self.item_expressions(right, scope);
+                self.visit_all(on, scope);
+            }
+        }
+    }
+
+    fn visit_all<'e>(&mut self, expressions: impl IntoIterator<Item = &'e Expr>, scope: &Scope) {
+        for expression in expressions {
+            self.visit(expression, scope);
+        }
+    }
+
+    fn relation(&mut self, reference: &RelationRef, scope: &Scope) -> ScopeRelation {
+        let name = &reference.name.name.text;
+        let schema = reference.name.schema.as_ref().map(|schema| schema.text.as_str());
+        let alias = Some(reference.alias.as_ref().map_or_else(|| name.clone(), |alias| alias.name.clone()));
+        let is_cte = schema.is_none() && scope.variables.iter().any(|variable| variable.name == cte_marker(name));
+        let is_system = builtin::system_relation(schema.unwrap_or("pg_catalog"), name).is_some();
+        if is_cte || is_system {
+            return ScopeRelation { name: alias, ..ScopeRelation::default() };
+        }
+        if let Some(relation) = self.analyzer.schema.relation_named(schema, name) {
+            if !self.typed.relations.contains(&relation) {
+                self.typed.relations.push(relation);
+            }
+            ScopeRelation { name: alias, relation, columns: self.analyzer.relation_columns(relation) }
+        } else {
+            // Reading a relation is not volatile, so this only has to be said.
+            self.typed.unknown.push(format!("relation {}", reference.name));
+            ScopeRelation { name: alias, relation: Oid::INVALID, columns: Vec::new() }
+        }
+    }
+}
+
+/// No column has a name with a control character in it.
+fn cte_marker(name: &str) -> SmolStr {
+    format!("\u{1}{name}").into()
+}

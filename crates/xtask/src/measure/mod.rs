@@ -1,0 +1,85 @@
+//! How good and how fast is pgvet? Each submodule with a `run` is one measurement.
+
+mod danger;
+mod findings;
+mod history;
+pub mod history_truth;
+pub mod lock_truth;
+mod locks;
+pub mod outcome;
+mod speed;
+mod squawk;
+
+use clap::Subcommand;
+use pgvet_linter::settings::Settings;
+use pgvet_linter::version::{PgVersion, VersionRange};
+use std::path::{Path, PathBuf};
+
+/// The majors that lock truth was measured on.
+pub const MAJORS: [PgVersion; 5] = [PgVersion(14), PgVersion(15), PgVersion(16), PgVersion(17), PgVersion(18)];
+
+/// `cargo xtask measure ...`
+#[derive(clap::Args)]
+pub struct Arguments {
+    #[command(subcommand)]
+    measurement: Measurement,
+}
+
+#[derive(Subcommand)]
+enum Measurement {
+    /// Compare the model with what single statements do on real servers.
+    Locks(locks::Arguments),
+    /// Compare the model with what public migration histories do on a real server.
+    History(history::Arguments),
+    /// How many dangerous statements are found, and how many findings are false?
+    Danger(danger::Arguments),
+    /// Run pgvet and squawk in turn over the same files.
+    Speed(speed::Arguments),
+    /// What does pgvet report on public migration histories?
+    Findings(findings::Arguments),
+}
+
+/// Runs one measurement and prints its report.
+///
+/// # Errors
+/// What could not be read or run, in a sentence.
+pub fn run(arguments: &Arguments) -> Result<(), String> {
+    let report = match &arguments.measurement {
+        Measurement::Locks(arguments) => locks::run(arguments),
+        Measurement::History(arguments) => history::run(arguments),
+        Measurement::Danger(arguments) => danger::run(arguments),
+        Measurement::Speed(arguments) => speed::run(arguments),
+        Measurement::Findings(arguments) => findings::run(arguments),
+    }?;
+    print(&report);
+    Ok(())
+}
+
+#[expect(clippy::print_stdout, reason = "the one place where a measurement reports")]
+fn print(report: &str) {
+    println!("{}", report.trim_end());
+}
+
+/// A folder of measured truth in this repository.
+fn fixtures(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").join(name)
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// Settings for exactly one major.
+fn settings_for(version: PgVersion) -> Settings {
+    Settings { versions: VersionRange { from: version, to: version }, versions_configured: true, ..Settings::default() }
+}
+
+/// `part` of `whole` for people: `12 of 34 (35.29 %)`.
+fn share(part: usize, whole: usize) -> String {
+    if whole == 0 {
+        return "0 of 0".to_owned();
+    }
+    #[expect(clippy::cast_precision_loss, reason = "counts of statements")]
+    let percent = part as f64 * 100.0 / whole as f64;
+    format!("{part} of {whole} ({percent:.2} %)")
+}

@@ -1,0 +1,140 @@
+//! `cargo xtask measure speed`: pgvet and squawk in turn over the same files, so that a busy machine slows down both.
+
+use super::history_truth::{measured, short_name};
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+#[derive(clap::Args)]
+pub(super) struct Arguments {
+    /// The release build to measure.
+    #[arg(long, value_name = "PATH", default_value = "target/release/pgvet")]
+    pgvet: PathBuf,
+    #[arg(long, value_name = "PATH")]
+    squawk: PathBuf,
+    /// The folder with the checkouts that `fixtures/history/README.md` lists.
+    #[arg(long, value_name = "DIR")]
+    checkouts: PathBuf,
+    /// Pairs of runs over all files.
+    #[arg(long, value_name = "N", default_value_t = 7)]
+    runs: usize,
+    /// Pairs of runs on one small file.
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    starts: usize,
+}
+
+/// What one run of a program took.
+struct Cost {
+    wall: f64,
+    /// User and system time of all its threads.
+    cpu: f64,
+    peak_kilobytes: f64,
+}
+
+pub(super) fn run(arguments: &Arguments) -> Result<String, String> {
+    let files = up_files(&arguments.checkouts)?;
+    let bytes: u64 = files.iter().filter_map(|file| file.metadata().ok()).map(|metadata| metadata.len()).sum();
+    let programs: [(&str, &Path, &[&str]); 2] = [
+        ("pgvet", &arguments.pgvet, &["check", "--format", "json"]),
+        ("squawk", &arguments.squawk, &["--reporter", "json"]),
+    ];
+    let mut costs: [Vec<Cost>; 2] = [Vec::new(), Vec::new()];
+    // The first pair warms the page cache.
+    for round in 0..=arguments.runs {
+        for ((_, program, options), costs) in programs.iter().zip(&mut costs) {
+            let cost = timed(program, options, &files)?;
+            if round > 0 {
+                costs.push(cost);
+            }
+        }
+    }
+    let small = std::env::temp_dir().join(format!("pgvet-small-{}.sql", std::process::id()));
+    let sql = "ALTER TABLE t ADD COLUMN c int;\nCREATE INDEX i ON t (c);\n";
+    std::fs::write(&small, sql).map_err(|error| format!("{}: {error}", small.display()))?;
+    let mut starts: [Vec<f64>; 2] = [Vec::new(), Vec::new()];
+    for _ in 0..arguments.starts {
+        for ((_, program, options), starts) in programs.iter().zip(&mut starts) {
+            starts.push(wall(program, options, &small)?);
+        }
+    }
+    std::fs::remove_file(&small).map_err(|error| format!("{}: {error}", small.display()))?;
+
+    let mut text = format!("{} files, {bytes} bytes, medians of {} runs\n", files.len(), arguments.runs);
+    for ((name, _, _), (costs, starts)) in programs.iter().zip(costs.iter().zip(&starts)) {
+        let of = |field: fn(&Cost) -> f64| median(costs.iter().map(field).collect());
+        let (wall, cpu, peak) = (of(|cost| cost.wall), of(|cost| cost.cpu), of(|cost| cost.peak_kilobytes));
+        let start = median(starts.clone()) * 1000.0;
+        let peak = peak / 1024.0;
+        let _ = writeln!(text, "{name:7} wall {wall:.3} s  cpu {cpu:.2} s  peak {peak:.1} MB  start {start:.2} ms");
+    }
+    let pairs = |field: fn(&Cost) -> f64| {
+        median(costs[0].iter().zip(&costs[1]).map(|(pgvet, squawk)| field(squawk) / field(pgvet)).collect())
+    };
+    let (wall, cpu) = (pairs(|cost| cost.wall), pairs(|cost| cost.cpu));
+    let start = median(starts[0].iter().zip(&starts[1]).map(|(pgvet, squawk)| squawk / pgvet).collect());
+    let _ = writeln!(text, "squawk takes {wall:.2} x the wall time, {cpu:.2} x the CPU time, {start:.2} x to start");
+    Ok(text)
+}
+
+/// The files that the histories run.
+fn up_files(checkouts: &Path) -> Result<Vec<PathBuf>, String> {
+    let paths =
+        measured()?.into_iter().map(|statement| checkouts.join(short_name(&statement.repo)).join(statement.path));
+    let files: Vec<PathBuf> = paths.collect::<BTreeSet<_>>().into_iter().collect();
+    match files.iter().find(|file| !file.is_file()) {
+        Some(missing) => Err(format!("{} is missing", missing.display())),
+        None => Ok(files),
+    }
+}
+
+/// One run under GNU time, which reads what the kernel counted for it.
+fn timed(program: &Path, options: &[&str], files: &[PathBuf]) -> Result<Cost, String> {
+    let mut command = Command::new("time");
+    command.args(["--quiet", "--format", "%U %S %M"]).arg(program).args(options).args(files);
+    let begin = Instant::now();
+    let output = command.stdout(Stdio::null()).output().map_err(|error| format!("GNU time: {error}"))?;
+    let wall = begin.elapsed().as_secs_f64();
+    // Both programs exit with 1 when they have findings; 2 and more mean that they gave up.
+    if output.status.code().is_none_or(|code| code > 1) {
+        return Err(format!("{} ended with {}", program.display(), output.status));
+    }
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let numbers = errors.lines().last().unwrap_or_default().split_whitespace().map(str::parse);
+    match numbers.collect::<Result<Vec<f64>, _>>().as_deref() {
+        Ok([user, system, peak_kilobytes]) => Ok(Cost { wall, cpu: user + system, peak_kilobytes: *peak_kilobytes }),
+        _ => Err(format!("GNU time printed: {errors}")),
+    }
+}
+
+fn wall(program: &Path, options: &[&str], file: &Path) -> Result<f64, String> {
+    let mut command = Command::new(program);
+    command.args(options).arg(file).stdout(Stdio::null()).stderr(Stdio::null());
+    let begin = Instant::now();
+    command.status().map_err(|error| format!("{}: {error}", program.display()))?;
+    Ok(begin.elapsed().as_secs_f64())
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    match values.len() {
+        0 => f64::NAN,
+        length if length % 2 == 1 => values[middle],
+        _ => f64::midpoint(values[middle - 1], values[middle]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[expect(clippy::float_cmp, reason = "exact in binary")]
+    fn the_median_is_the_middle_or_the_mean_of_two() {
+        assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), 2.5);
+        assert!(median(Vec::new()).is_nan());
+    }
+}
