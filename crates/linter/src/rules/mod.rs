@@ -2,6 +2,9 @@
 
 pub mod engine;
 pub mod locking;
+mod partition_bound;
+mod text;
+mod timeouts;
 
 use crate::rule::Rule;
 
@@ -14,7 +17,21 @@ static RULES: &[&Rule] = &[
     &engine::unsupported_encoding::RULE,
     &engine::unused_suppression::RULE,
     // locking
+    &locking::attach_partition_scans::RULE,
+    &locking::detach_partition_without_concurrently::RULE,
+    &locking::domain_constraint_scans_tables::RULE,
+    &locking::drop_partition_locks_parent::RULE,
+    &locking::explicit_table_lock::RULE,
     &locking::index_without_concurrently::RULE,
+    &locking::missing_lock_timeout::RULE,
+    &locking::partition_of_locks_parent::RULE,
+    &locking::refresh_blocks_readers::RULE,
+    &locking::row_level_security_locks::RULE,
+    &locking::table_rewrite::RULE,
+    &locking::timeout_during_concurrent_build::RULE,
+    &locking::timeout_not_in_effect::RULE,
+    &locking::trigger_blocks_writes::RULE,
+    &locking::truncate_existing_table::RULE,
 ];
 
 /// Every rule, in the order of categories and names.
