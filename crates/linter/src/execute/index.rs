@@ -28,6 +28,8 @@ pub(crate) struct IndexDefinition {
     pub(crate) concurrently: bool,
     /// ON ONLY: not in the partitions.
     pub(crate) only: bool,
+    /// Of a constraint that is checked later, by a trigger.
+    pub(crate) deferrable: bool,
     pub(crate) cause: IndexBuildCause,
     pub(crate) range: TextRange,
 }
@@ -77,6 +79,7 @@ impl Executor<'_> {
             predicate: statement.predicate.clone(),
             concurrently,
             only: statement.only,
+            deferrable: false,
             cause: IndexBuildCause::CreateIndex,
             range: statement.keyword,
         };
@@ -189,7 +192,12 @@ impl Executor<'_> {
     fn index_partitions(&mut self, table: Oid, index: Oid, definition: &IndexDefinition) -> Run {
         // The index of a constraint is made by ALTER TABLE, which locks the partitions as the table since 18.
         let strong = definition.constraint && self.target.at_least(18);
-        let mode = if strong { LockMode::AccessExclusive } else { LockMode::Share };
+        let mode = match strong {
+            true => LockMode::AccessExclusive,
+            // The trigger goes to the partitions, too.
+            false if definition.deferrable => LockMode::ShareRowExclusive,
+            false => LockMode::Share,
+        };
         let mut partitions = self.catalog.relation(table).children.clone();
         partitions.sort_unstable();
         for partition in partitions {
@@ -311,6 +319,7 @@ impl Executor<'_> {
             predicate: index.predicate.as_deref().cloned(),
             concurrently: false,
             only: false,
+            deferrable: false,
             cause: IndexBuildCause::Partition,
             range,
         }

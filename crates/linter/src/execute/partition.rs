@@ -72,7 +72,11 @@ impl Executor<'_> {
         }
         // Decided before the constraints of the parent become the child's.
         let constraint = self.partition_constraint(parent, bound);
-        self.inherit_as_partition(parent, child, partition)?;
+        self.inherit_from(parent, child, partition)?;
+        // A partition has no columns of its own.
+        for column in &mut self.catalog.relation_mut(child).columns {
+            column.is_local = false;
+        }
         self.catalog.relation_mut(child).partition_bound = Some(Arc::new(bound.clone()));
         self.attach_indexes(parent, child, range)?;
         self.clone_triggers(parent, child, range)?;
@@ -120,7 +124,7 @@ impl Executor<'_> {
 
     /// Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `MergeAttributesIntoExisting` and
     /// `MergeConstraintsIntoExisting`.
-    fn inherit_as_partition(&mut self, parent: Oid, child: Oid, name: &ObjectName) -> Run {
+    pub(super) fn inherit_from(&mut self, parent: Oid, child: Oid, name: &ObjectName) -> Run {
         let parents = self.catalog.relation(parent).clone();
         let relation = self.catalog.relation(child);
         for column in &parents.columns {
@@ -163,10 +167,8 @@ impl Executor<'_> {
         }
         let relation = self.catalog.relation_mut(child);
         relation.parents.push(parent);
-        for column in &mut relation.columns {
+        for column in relation.columns.iter_mut().filter(|column| parents.column(&column.name).is_some()) {
             column.inherited_from += 1;
-            // A partition has no columns of its own.
-            column.is_local = false;
         }
         self.catalog.relation_mut(parent).children.push(child);
         Ok(())

@@ -5,6 +5,7 @@ use crate::ast::ObjectName;
 use crate::catalog::Oid;
 use crate::effect::{LockCause, LockMode, RelationKind, ScanCause};
 use crate::source::TextRange;
+use smol_str::SmolStr;
 use std::sync::Arc;
 
 impl Executor<'_> {
@@ -89,14 +90,14 @@ impl Executor<'_> {
         }
     }
 
-    /// Makes a partition a table of its own.
-    pub(in crate::execute) fn forget_parent(&mut self, parent: Oid, child: Oid) {
+    /// Takes a table out of the children of another; it keeps what it inherited.
+    pub(in crate::execute) fn forget_inheritance(&mut self, parent: Oid, child: Oid) {
+        let columns = self.catalog.get_relation(parent).map(|parent| parent.columns.clone());
         let relation = self.catalog.relation_mut(child);
         relation.parents.retain(|other| *other != parent);
-        relation.partition_bound = None;
-        relation.detach_pending = false;
-        relation.triggers.retain(|trigger| !trigger.inherited);
-        for column in &mut relation.columns {
+        let from_parent =
+            |name: &SmolStr| columns.as_ref().is_none_or(|columns| columns.iter().any(|column| column.name == *name));
+        for column in relation.columns.iter_mut().filter(|column| from_parent(&column.name)) {
             column.inherited_from = column.inherited_from.saturating_sub(1);
             column.is_local |= column.inherited_from == 0;
         }
@@ -107,10 +108,19 @@ impl Executor<'_> {
                 constraint.is_local |= constraint.inherited_from == 0;
             }
         }
-        let indexes = relation.indexes.clone();
         if self.catalog.get_relation(parent).is_some() {
             self.catalog.relation_mut(parent).children.retain(|other| *other != child);
         }
+    }
+
+    /// Makes a partition a table of its own.
+    pub(in crate::execute) fn forget_parent(&mut self, parent: Oid, child: Oid) {
+        self.forget_inheritance(parent, child);
+        let relation = self.catalog.relation_mut(child);
+        relation.partition_bound = None;
+        relation.detach_pending = false;
+        relation.triggers.retain(|trigger| !trigger.inherited);
+        let indexes = relation.indexes.clone();
         for index in indexes {
             self.set_index_parent(index, None);
         }
