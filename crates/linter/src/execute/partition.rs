@@ -4,6 +4,7 @@ mod bound;
 mod clone;
 mod detach;
 mod proof;
+mod valid_bound;
 
 use super::{Executor, Run, fail};
 use crate::ast::{ObjectName, PartitionBound};
@@ -31,8 +32,10 @@ impl Executor<'_> {
             if *bound == PartitionBound::Default {
                 return self.fail_second_default(default, child, range);
             }
+            self.check_bound(parent, bound, range)?;
             self.verify_default(parent, default, bound, range);
         }
+        self.check_bound(parent, bound, range)?;
         self.catalog.relation_mut(child).partition_bound = Some(Arc::new(bound.clone()));
         self.clone_indexes(parent, child, range)?;
         self.clone_triggers(parent, child, range)?;
@@ -70,6 +73,7 @@ impl Executor<'_> {
         {
             return self.fail_second_default(default, child, range);
         }
+        self.check_bound(parent, bound, range)?;
         // Decided before the constraints of the parent become the child's.
         let constraint = self.partition_constraint(parent, bound);
         self.inherit_from(parent, child, partition)?;
@@ -179,11 +183,15 @@ impl Executor<'_> {
     /// Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `ATExecAttachPartitionIdx`.
     pub(crate) fn attach_index(&mut self, parent_index: Oid, index: &ObjectName) -> Run {
         let range = index.range();
+        let parent = self.catalog.relation(parent_index);
+        if parent.kind == RelationKind::Index && parent.known {
+            return fail("42809", format!("\"{}\" is not a partitioned index", parent.name), range);
+        }
         let child_index = self.open(index, RelationKind::Index, LockMode::AccessExclusive)?;
         let parents = self.catalog.relation(parent_index).index().cloned();
         let Some(ours) = self.catalog.relation(child_index).index().cloned() else {
             if self.catalog.relation(child_index).known {
-                return fail("42809", format!("\"{index}\" is not an index"), index.range());
+                return fail("42P17", format!("\"{index}\" is not an index"), index.range());
             }
             return Ok(());
         };

@@ -62,11 +62,12 @@ impl Executor<'_> {
 
     /// Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `RenameRelation`.
     fn rename_relation(&mut self, rename: &Rename) -> Run {
-        // An index needs the weaker lock whatever the command calls it; ALTER INDEX on a table takes the stronger.
-        let is_index = match self.find(&rename.object) {
-            Some(oid) => self.catalog.relation(oid).kind.is_index(),
-            None => rename.kind == ObjectKind::Index,
-        };
+        // ALTER INDEX on an index needs the weaker lock. Other commands have the stronger one before they see the kind.
+        let is_index = rename.kind == ObjectKind::Index
+            && match self.find(&rename.object) {
+                Some(oid) => self.catalog.relation(oid).kind.is_index(),
+                None => true,
+            };
         let mode = if is_index { LockMode::ShareUpdateExclusive } else { LockMode::AccessExclusive };
         let kind = Self::assumed_kind(rename.kind);
         let Some(oid) = self.open_if_exists(&rename.object, kind, mode, rename.if_exists)? else {
@@ -119,6 +120,19 @@ impl Executor<'_> {
             }
             return Ok(());
         };
+        let inherited = matches!(
+            constraint.kind,
+            crate::catalog::ConstraintKind::Check { .. } | crate::catalog::ConstraintKind::NotNull { .. }
+        );
+        if inherited && !constraint.no_inherit {
+            if constraint.inherited_from > 0 {
+                return fail("42P16", format!("cannot rename inherited constraint \"{}\"", old.text), old.range);
+            }
+            if rename.only && !relation.children.is_empty() {
+                let reason = format!("inherited constraint \"{}\" must be renamed in child tables too", old.text);
+                return fail("42P16", reason, old.range);
+            }
+        }
         let new = &rename.new_name.text;
         if relation.constraint(new).is_some() {
             let reason = format!("constraint \"{new}\" for relation \"{}\" already exists", relation.name);
@@ -134,10 +148,6 @@ impl Executor<'_> {
         }
         self.catalog.rename_constraint(table, &old.text, new.clone());
         // CHECK and NOT NULL constraints have the same name in all children.
-        let inherited = matches!(
-            constraint.kind,
-            crate::catalog::ConstraintKind::Check { .. } | crate::catalog::ConstraintKind::NotNull { .. }
-        );
         if inherited && !constraint.no_inherit && !rename.only {
             for child in self.lock_descendants(table, mode, rename.object.range()) {
                 self.catalog.rename_constraint(child, &old.text, new.clone());

@@ -51,6 +51,8 @@ impl Executor<'_> {
                 format!("column \"{}\" of relation \"{}\" already exists", definition.name.text, relation.name);
             return fail("42701", reason, definition.name.range);
         }
+        let serial = definition.type_name.as_ref().is_some_and(|written| serial_type(&written.name).is_some());
+        self.check_column_definition(definition, serial)?;
         self.check_new_column_reaches_children(altering, definition)?;
         let mut column = self.new_column(table, definition)?;
         let fill = self.fill_of(table, definition, &column);
@@ -197,7 +199,7 @@ impl Executor<'_> {
     }
 
     /// Before 18 a generated column is STORED and says so.
-    pub(super) fn check_generated_syntax(&self, constraint: &Constraint) -> Run {
+    pub(crate) fn check_generated_syntax(&self, constraint: &Constraint) -> Run {
         match &constraint.kind {
             ConstraintKind::Generated { stored, explicit_kind, .. }
                 if !(self.target.at_least(18) || *stored && *explicit_kind) =>
@@ -351,23 +353,24 @@ impl Executor<'_> {
 
     pub(super) fn set_not_null(&mut self, altering: &mut Altering, column: &Name, range: TextRange) -> Run {
         self.require_column(altering.table, column)?;
-        self.check_not_null_reaches_children(altering, &column.text, range)?;
+        self.check_not_null_reaches_children(altering, &column.text, false, range)?;
         for target in self.altered_tables(altering) {
             self.make_not_null(altering, target, &column.text, None, true, range);
         }
         Ok(())
     }
 
-    /// ONLY is enough where the partitions, or from 18 on all children, forbid nulls already.
+    /// ONLY is enough where the partitions forbid nulls already; ADD NOT NULL (`named`) asks that of all children.
     pub(super) fn check_not_null_reaches_children(
         &mut self,
         altering: &Altering,
         column: &SmolStr,
+        named: bool,
         range: TextRange,
     ) -> Run {
         let relation = self.catalog.relation(altering.table);
         let forbids = |oid: &Oid| self.catalog.relation(*oid).column(column).is_none_or(|found| found.not_null);
-        let strict = relation.kind == RelationKind::PartitionedTable || self.target.at_least(18);
+        let strict = relation.kind == RelationKind::PartitionedTable || named;
         if altering.recurse || !strict || relation.children.is_empty() || forbids(&altering.table) {
             return Ok(());
         }
@@ -572,6 +575,12 @@ impl Executor<'_> {
         let base = self.with_analyzer(|analyzer| analyzer.base_type(found.sql_type)).oid;
         let fixed = crate::builtin::type_by_oid(base.0).is_some_and(|builtin| builtin.length > 0);
         let plain = ["plain", "default"].iter().any(|word| storage.eq_ignore_ascii_case(word));
+        if !["plain", "external", "extended", "main", "default"].iter().any(|word| storage.eq_ignore_ascii_case(word)) {
+            return fail("22023", format!("invalid storage type \"{storage}\""), column.range);
+        }
+        if storage.eq_ignore_ascii_case("default") && !self.target.at_least(16) {
+            return fail("42601", "syntax error at or near \"DEFAULT\"", column.range);
+        }
         if fixed && !plain {
             return fail("0A000", "column data type can only have storage PLAIN", column.range);
         }
@@ -589,6 +598,15 @@ impl Executor<'_> {
             return fail("42601", "syntax error at or near \"COMPRESSION\"", range);
         }
         self.require_column(altering.table, column)?;
+        if !["pglz", "lz4", "default"].contains(&method.as_str()) {
+            return fail("22023", format!("invalid compression method \"{method}\""), column.range);
+        }
+        if let Some(found) = self.catalog.relation(altering.table).column(&column.text) {
+            let base = self.with_analyzer(|analyzer| analyzer.base_type(found.sql_type)).oid;
+            if method != "default" && crate::builtin::type_by_oid(base.0).is_some_and(|builtin| builtin.length > 0) {
+                return fail("0A000", "column data type does not support compression", column.range);
+            }
+        }
         self.lock_indexes(altering.table, crate::effect::LockMode::AccessExclusive, column.range);
         if let Some(found) = self.catalog.relation_mut(altering.table).column_mut(&column.text) {
             found.compression = Some(method.clone());

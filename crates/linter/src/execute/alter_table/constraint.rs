@@ -107,6 +107,7 @@ impl Executor<'_> {
         expression: &Expr,
         range: TextRange,
     ) -> Run {
+        self.check_columns_exist(altering.table, expression)?;
         let relation = self.catalog.relation(altering.table);
         if !altering.recurse && !constraint.no_inherit && !relation.children.is_empty() {
             return fail("42P16", "constraint must be added to child tables too", range);
@@ -176,7 +177,7 @@ impl Executor<'_> {
             return fail("55000", reason, name.range);
         }
         if !constraint.no_inherit {
-            self.check_not_null_reaches_children(altering, &column.text, range)?;
+            self.check_not_null_reaches_children(altering, &column.text, true, range)?;
         }
         let targets = if constraint.no_inherit { vec![altering.table] } else { self.altered_tables(altering) };
         for target in targets {
@@ -375,7 +376,7 @@ impl Executor<'_> {
         let (sqlstate, reason) = if taken {
             ("42704", format!("index \"{quoted}\" is already associated with a constraint"))
         } else if index.table != table {
-            ("42809", format!("index \"{quoted}\" does not belong to table"))
+            ("55000", format!("index \"{quoted}\" does not belong to table"))
         } else if !index.valid {
             ("55000", format!("index \"{quoted}\" is not valid"))
         } else if !index.unique {
@@ -481,6 +482,18 @@ impl Executor<'_> {
         }
         if let catalog::ConstraintKind::NotNull { column } = &constraint.kind {
             return self.drop_not_null(altering, &Name::new(column.clone(), name.range));
+        }
+        let shared = matches!(constraint.kind, catalog::ConstraintKind::Check { .. }) && !constraint.no_inherit;
+        let relation = self.catalog.relation(altering.table);
+        if !altering.recurse && shared && !relation.children.is_empty() {
+            if relation.kind == RelationKind::PartitionedTable && !self.target.at_least(18) {
+                let reason = "cannot remove constraint from only the partitioned table when partitions exist";
+                return fail("42P16", reason, name.range);
+            }
+            self.lock_keeping_children(altering, range);
+            for child in self.catalog.relation(altering.table).children.clone() {
+                self.inherit_constraint(child, &name.text, false);
+            }
         }
         for target in self.altered_tables(altering) {
             let Some(own) = self.catalog.relation(target).constraint(&name.text).cloned() else { continue };

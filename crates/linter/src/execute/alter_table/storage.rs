@@ -200,6 +200,9 @@ impl Executor<'_> {
 
     fn set_options(&mut self, table: Oid, options: &[DefElem], range: TextRange) -> Run {
         let relation = self.catalog.relation(table);
+        if relation.kind == RelationKind::PartitionedIndex {
+            return fail("42809", format!("cannot set options of partitioned index \"{}\"", relation.name), range);
+        }
         if relation.kind == RelationKind::PartitionedTable && !options.is_empty() {
             let sqlstate = if self.target.at_least(16) { "42809" } else { "22023" };
             return fail(sqlstate, "cannot specify storage parameters for a partitioned table", range);
@@ -223,6 +226,10 @@ impl Executor<'_> {
         let chosen = self.catalog.relation_named(&schema, &index.text);
         if chosen.is_none() && known {
             return fail("42704", format!("index \"{}\" does not exist", index.text), index.range);
+        }
+        let partial = chosen.and_then(|oid| self.catalog.relation(oid).index()?.predicate.clone());
+        if partial.is_some() {
+            return fail("0A000", format!("cannot cluster on partial index \"{}\"", index.text), index.range);
         }
         for oid in indexes {
             let Some(definition) = self.catalog.relation(oid).index().cloned() else { continue };
@@ -283,6 +290,10 @@ impl Executor<'_> {
     }
 
     fn no_inherit(&mut self, table: Oid, parent: &ObjectName) -> Run {
+        let child = self.catalog.relation(table);
+        if child.is_partition() {
+            return fail("42809", "cannot change inheritance of a partition", parent.range());
+        }
         let name = parent;
         let parent = self.open(parent, RelationKind::Table, LockMode::AccessShare)?;
         let child = self.catalog.relation(table);
@@ -320,7 +331,10 @@ impl Executor<'_> {
             let relation = self.catalog.relation(table);
             let (schema, known) = (relation.schema.clone(), relation.known);
             match self.catalog.relation_named(&schema, &name.text) {
-                Some(oid) => self.lock(oid, LockMode::Share, LockCause::Part, name.range),
+                Some(oid) => {
+                    self.lock(oid, LockMode::Share, LockCause::Part, name.range);
+                    self.check_identity_index(table, oid, name)?;
+                }
                 None if known => {
                     let reason = format!("index \"{}\" for table does not exist", name.text);
                     return fail("42704", reason, name.range);
@@ -329,6 +343,27 @@ impl Executor<'_> {
             }
         }
         self.catalog.relation_mut(table).replica_identity = identity.clone();
+        Ok(())
+    }
+
+    /// Rows are told apart by a plain unique index over columns without nulls.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `ATExecReplicaIdentity`.
+    fn check_identity_index(&self, table: Oid, oid: Oid, name: &Name) -> Run {
+        let relation = self.catalog.relation(table);
+        let Some(index) = self.catalog.relation(oid).index() else { return Ok(()) };
+        let nullable = |column: &SmolStr| relation.column(column).is_some_and(|found| !found.not_null);
+        let deferrable = relation.constraints.iter().any(|one| one.index() == Some(oid) && one.deferrable);
+        let unusable = index.table != table
+            || !index.unique
+            || deferrable
+            || index.has_expressions()
+            || index.predicate.is_some()
+            || index.plain_columns().is_some_and(|columns| columns.iter().any(nullable));
+        if relation.known && unusable {
+            let reason = format!("index \"{}\" cannot be used as replica identity", name.text);
+            return fail("42809", reason, name.range);
+        }
         Ok(())
     }
 

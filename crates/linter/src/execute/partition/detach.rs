@@ -25,6 +25,11 @@ impl Executor<'_> {
             let reason = "ALTER TABLE ... DETACH CONCURRENTLY cannot run inside a transaction block";
             return fail("25001", reason, range);
         }
+        let relation = self.catalog.relation(parent);
+        if relation.known && relation.kind != RelationKind::PartitionedTable {
+            let sqlstate = if self.target.at_least(18) { "42809" } else { "42P17" };
+            return fail(sqlstate, format!("table \"{}\" is not partitioned", relation.name), range);
+        }
         let default = self.default_partition(parent).filter(|_| !finalize);
         if let Some(default) = default {
             if concurrently {
@@ -62,7 +67,12 @@ impl Executor<'_> {
 
     /// Foreign keys to the parent no longer reference the partition: each is checked and loses its part for it.
     fn detach_references(&mut self, parent: Oid, child: Oid, finalize: bool, range: TextRange) {
-        for (referencing, constraint) in self.catalog.foreign_keys_to(parent) {
+        let mut ancestors = vec![parent];
+        while let Some(above) = ancestors.last().and_then(|oid| self.catalog.get_relation(*oid)?.parents.first()) {
+            ancestors.push(*above);
+        }
+        let keys: Vec<_> = ancestors.into_iter().flat_map(|oid| self.catalog.foreign_keys_to(oid)).collect();
+        for (referencing, constraint) in keys {
             self.lock(referencing, LockMode::AccessExclusive, LockCause::ForeignKey, range);
             if !finalize {
                 let cause = ScanCause::ForeignKey { constraint: Some(constraint.name.clone()) };
