@@ -28,8 +28,7 @@ fn the_model_agrees_with_the_cases_that_it_once_got_wrong() {
             let truth = more.truth.remove(&version.0)?;
             Some((more.case, truth))
         });
-        let (cases, truth): (Vec<Case>, Truth) =
-            measured.map(|(case, truth)| (case.clone(), (case.id, truth))).unzip();
+        let (cases, truth): (Vec<Case>, Truth) = measured.map(|(case, truth)| (case.clone(), (case.id, truth))).unzip();
         let (count, differing) = judge(&cases, &truth, version);
         compared += count;
         mismatches.extend(differing);
