@@ -367,7 +367,9 @@ impl Executor<'_> {
     pub(super) fn validate_constraint(&mut self, altering: &mut Altering, name: &Name, range: TextRange) -> Run {
         let relation = self.catalog.relation(altering.table);
         let Some(constraint) = relation.constraint(&name.text).cloned() else {
-            return self.missing_constraint(altering, name, false, range);
+            self.missing_constraint(altering, name, false, range)?;
+            altering.work.check(altering.table, ScanCause::Validate { constraint: name.text.clone() }, range);
+            return Ok(());
         };
         let supported = match constraint.kind {
             catalog::ConstraintKind::Check { .. } | catalog::ConstraintKind::ForeignKey(_) => true,
@@ -423,9 +425,6 @@ impl Executor<'_> {
             return fail("42704", reason, name.range);
         }
         self.unknown(format!("constraint \"{}\" was used before any statement created it", name.text));
-        if altering.lock == LockMode::ShareUpdateExclusive {
-            altering.work.check(altering.table, ScanCause::Validate { constraint: name.text.clone() }, range);
-        }
         Ok(())
     }
 

@@ -1,0 +1,88 @@
+//! Names and lists in messages and in the SQL of help.
+
+use crate::effect::RelationName;
+use crate::rule::RuleContext;
+
+/// The words that need quotes as a table's name: reserved ones, and those reserved for functions and types.
+///
+/// Source: PostgreSQL 18, `src/include/parser/kwlist.h`, RESERVED_KEYWORD and TYPE_FUNC_NAME_KEYWORD.
+const RESERVED: &str = " all analyse analyze and any array as asc asymmetric authorization binary both case cast check \
+    collate collation column concurrently constraint create cross current_catalog current_date current_role \
+    current_schema current_time current_timestamp current_user default deferrable desc distinct do else end except \
+    false fetch for foreign freeze from full grant group having ilike in initially inner intersect into is isnull join \
+    lateral leading left like limit localtime localtimestamp natural not notnull null offset on only or order outer \
+    overlaps placing primary references returning right select session_user similar some symmetric system_user table \
+    tablesample then to trailing true union unique user using variadic verbose when where window with ";
+
+/// An identifier as SQL: quoted where PostgreSQL would read it differently otherwise.
+pub(crate) fn identifier(name: &str) -> String {
+    let mut characters = name.chars();
+    let plain = characters.next().is_some_and(|first| first.is_ascii_lowercase() || first == '_')
+        && characters.all(|next| next.is_ascii_lowercase() || next.is_ascii_digit() || matches!(next, '_' | '$'));
+    if plain && !RESERVED.contains(&format!(" {name} ")) {
+        name.to_owned()
+    } else {
+        format!("\"{}\"", name.replace('"', "\"\""))
+    }
+}
+
+/// A relation as SQL, qualified where the search path does not lead to its schema.
+pub(crate) fn sql_name(context: &RuleContext<'_>, relation: &RelationName) -> String {
+    let name = identifier(&relation.name);
+    if relation.schema == crate::catalog::TEMPORARY_SCHEMA
+        || context.session.settings.search_path().contains(&relation.schema)
+    {
+        name
+    } else {
+        format!("{}.{name}", identifier(&relation.schema))
+    }
+}
+
+/// `` `a`, `b` and `c` ``; of many only the first and how many more.
+pub(crate) fn enumerate<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    const SHOWN: usize = 5;
+    let mut quoted: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
+    if quoted.len() > SHOWN + 1 {
+        let more = quoted.len() - SHOWN;
+        quoted.truncate(SHOWN);
+        quoted.push(format!("{more} more"));
+    }
+    join(&quoted)
+}
+
+/// `a, b and c`.
+pub(crate) fn join(parts: &[String]) -> String {
+    match parts {
+        [] => String::new(),
+        [only] => only.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_quoted_where_they_must_be() {
+        for (name, expected) in [
+            ("orders", "orders"),
+            ("_2", "_2"),
+            ("Orders", "\"Orders\""),
+            ("2nd", "\"2nd\""),
+            ("user", "\"user\""),
+            ("order", "\"order\""),
+            ("a\"b", "\"a\"\"b\""),
+            ("", "\"\""),
+        ] {
+            assert_eq!(identifier(name), expected);
+        }
+    }
+
+    #[test]
+    fn long_lists_are_cut() {
+        assert_eq!(enumerate(["a", "b", "c"]), "`a`, `b` and `c`");
+        assert_eq!(enumerate(["a"; 7]), "`a`, `a`, `a`, `a`, `a` and 2 more");
+        assert_eq!(enumerate([]), "");
+    }
+}
