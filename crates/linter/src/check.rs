@@ -11,6 +11,7 @@ use crate::session::Session;
 use crate::settings::Settings;
 use crate::source::{LineIndex, SourceFile, TextRange};
 use crate::statement::{self, Statement, SyntaxError};
+use crate::suppression;
 use crate::version::{PgVersion, VersionRange};
 
 /// A file that has been read and split into statements. Made in parallel; needs no other file.
@@ -92,6 +93,7 @@ pub fn check(migrations: &[Migration<'_>], settings: &Settings) -> Vec<Diagnosti
     replay.run(migrations, &mut checker);
     let run = RunContext { settings, sets_lock_timeout: replay.sets_lock_timeout };
     let mut found = checker.found;
+    suppression::apply(migrations, settings, &mut found);
     for rule in rules::all() {
         if let Some(finish) = rule.run {
             let (mut own, others) = found.into_iter().partition(|diagnostic| diagnostic.rule == rule.meta.name);

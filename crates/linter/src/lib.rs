@@ -23,4 +23,5 @@ pub mod session;
 pub mod settings;
 pub mod source;
 pub mod statement;
+mod suppression;
 pub mod version;

@@ -67,6 +67,8 @@ pub struct RuleMeta {
     pub fixable: bool,
     /// Equivalent rules of other linters, such as `squawk/require-concurrent-index-creation`.
     pub sources: &'static [&'static str],
+    /// The version of pgvet that has it first.
+    pub since: &'static str,
     /// The rule's doc comment: its page in markdown.
     pub docs: &'static str,
     /// The file that declares it.
@@ -140,13 +142,14 @@ pub struct RunContext<'a> {
     pub sets_lock_timeout: bool,
 }
 
-/// Declares a rule as a `pub static RULE`. The doc comment is the rule's page.
+/// Declares a rule as a `pub static RULE`. The doc comment is the rule's page. A rule without functions is reported by
+/// the run itself.
 macro_rules! declare_rule {
     (
         $(#[doc = $doc:literal])+
         $name:literal, $category:ident, $severity:ident,
         { $($field:ident: $value:expr),* $(,)? }
-        $($hook:ident = $function:expr),+ $(,)?
+        $($hook:ident = $function:expr),* $(,)?
     ) => {
         $(#[doc = $doc])+
         pub static RULE: $crate::rule::Rule = $crate::rule::Rule {
@@ -160,12 +163,13 @@ macro_rules! declare_rule {
                     recommended: true,
                     fixable: false,
                     sources: &[],
+                    since: "0.1.0",
                     docs: concat!($($doc, "\n"),+),
                     file: file!(),
                 }
             },
             ..$crate::rule::Rule {
-                $($hook: Some($function),)+
+                $($hook: Some($function),)*
                 ..$crate::rule::NO_HOOKS
             }
         };
@@ -184,6 +188,7 @@ pub const NO_HOOKS: Rule = Rule {
         recommended: true,
         fixable: false,
         sources: &[],
+        since: "",
         docs: "",
         file: "",
     },

@@ -1,8 +1,11 @@
 //! Tasks of the project itself: generators and checks that need more than `cargo test`.
 
 mod builtin;
+mod docs;
+mod new_rule;
 
 use clap::{Parser, Subcommand};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use xtask::measure;
 
@@ -17,6 +20,10 @@ struct Arguments {
 enum Task {
     /// Regenerate the tables of built-in objects from the catalogs of real servers.
     Builtin(builtin::Arguments),
+    /// Write the pages of `rules/` anew.
+    Docs,
+    /// Create and register a rule, with a fixture.
+    NewRule(new_rule::Arguments),
     /// Hold pgvet against measured truth, and against other linters.
     Measure(measure::Arguments),
 }
@@ -24,12 +31,19 @@ enum Task {
 fn main() -> ExitCode {
     let result = match Arguments::parse().task {
         Task::Builtin(arguments) => builtin::run(&arguments),
+        Task::Docs => docs::run(),
+        Task::NewRule(arguments) => new_rule::run(&arguments),
         Task::Measure(arguments) => measure::run(&arguments),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => fail(&message),
     }
+}
+
+/// The top folder of the repository.
+fn repository() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
 #[expect(clippy::print_stderr, reason = "the one place where a task reports")]

@@ -4,7 +4,9 @@ mod advice;
 mod altered;
 pub mod engine;
 pub mod locking;
+mod partition_bound;
 mod text;
+mod timeouts;
 
 use crate::rule::Rule;
 
@@ -13,17 +15,34 @@ static RULES: &[&Rule] = &[
     // engine
     &engine::statement_will_fail::RULE,
     &engine::syntax_error::RULE,
+    &engine::unknown_suppression::RULE,
+    &engine::unsupported_encoding::RULE,
+    &engine::unused_suppression::RULE,
     // locking
+    &locking::attach_partition_scans::RULE,
     &locking::column_default_rewrites_table::RULE,
     &locking::constraint_builds_index::RULE,
     &locking::constraint_scans_table::RULE,
+    &locking::detach_partition_without_concurrently::RULE,
+    &locking::domain_constraint_scans_tables::RULE,
     &locking::drop_index_without_concurrently::RULE,
+    &locking::drop_partition_locks_parent::RULE,
+    &locking::explicit_table_lock::RULE,
     &locking::foreign_key_column_type_change::RULE,
     &locking::foreign_key_locks_other_table::RULE,
     &locking::foreign_key_without_not_valid::RULE,
     &locking::index_without_concurrently::RULE,
+    &locking::missing_lock_timeout::RULE,
+    &locking::partition_of_locks_parent::RULE,
+    &locking::refresh_blocks_readers::RULE,
     &locking::reindex_without_concurrently::RULE,
+    &locking::row_level_security_locks::RULE,
     &locking::set_not_null_scans_table::RULE,
+    &locking::table_rewrite::RULE,
+    &locking::timeout_during_concurrent_build::RULE,
+    &locking::timeout_not_in_effect::RULE,
+    &locking::trigger_blocks_writes::RULE,
+    &locking::truncate_existing_table::RULE,
     &locking::type_change_rewrites_table::RULE,
     &locking::validate_with_stronger_subcommand::RULE,
 ];
@@ -36,4 +55,25 @@ pub fn all() -> &'static [&'static Rule] {
 /// The rule of that name.
 pub fn find(name: &str) -> Option<&'static Rule> {
     RULES.iter().copied().find(|rule| rule.meta.name == name)
+}
+
+/// How many letters may be wrong for a name to be suggested.
+const MAX_DISTANCE: usize = 4;
+
+/// The rule whose name is most like `name`, if one is.
+pub fn nearest(name: &str) -> Option<&'static str> {
+    let distance = |rule: &&Rule| (strsim::damerau_levenshtein(name, rule.meta.name), rule.meta.name);
+    let nearest = RULES.iter().map(distance).min();
+    nearest.filter(|(distance, _)| *distance <= MAX_DISTANCE).map(|(_, nearest)| nearest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_near_names_are_suggested() {
+        assert_eq!(nearest("syntax-eror"), Some("syntax-error"));
+        assert_eq!(nearest("something-else"), None);
+    }
 }

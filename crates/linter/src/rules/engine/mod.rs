@@ -2,3 +2,6 @@
 
 pub mod statement_will_fail;
 pub mod syntax_error;
+pub mod unknown_suppression;
+pub mod unsupported_encoding;
+pub mod unused_suppression;

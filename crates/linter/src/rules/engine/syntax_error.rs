@@ -1,7 +1,6 @@
 //! The statement cannot be read; reported by the run itself, since there is no statement to look at.
 
-use crate::report::Reporter;
-use crate::rule::{RuleContext, declare_rule};
+use crate::rule::declare_rule;
 
 declare_rule! {
     /// A statement that PostgreSQL's own parser refuses.
@@ -28,8 +27,4 @@ declare_rule! {
     /// The grammar is that of PostgreSQL 18; syntax that an older configured version lacks is `statement-will-fail`.
     "syntax-error", Engine, Error,
     {}
-    statement = check,
 }
-
-/// The message comes with the parse error; see `check.rs`.
-fn check(_: &RuleContext<'_>, _: &mut Reporter<'_>) {}

@@ -1,0 +1,189 @@
+//! ATTACH PARTITION that reads tables or builds indexes.
+
+use crate::ast::PartitionBound;
+use crate::ast::{AlterTableAction, Ast, ObjectName};
+use crate::catalog::Relation;
+use crate::effect::{IndexBuild, IndexBuildCause, RelationName, ScanCause};
+use crate::report::Reporter;
+use crate::rule::{RuleContext, declare_rule};
+use crate::rules::partition_bound;
+use crate::rules::text::{enumerate, identifier, join, sql_name};
+
+declare_rule! {
+    /// `ATTACH PARTITION` of a table that has to be read, or gets indexes, while nobody can use it.
+    ///
+    /// ## Why it matters
+    ///
+    /// The table that is attached, and the DEFAULT partition, are locked ACCESS EXCLUSIVE. Under that lock PostgreSQL
+    /// reads all rows of the table unless a valid CHECK proves that they belong there, reads all rows of the DEFAULT
+    /// partition unless a CHECK proves that none belongs to the new one, builds every index of the parent that the table
+    /// lacks, and checks the parent's foreign keys.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// ALTER TABLE events ATTACH PARTITION events_2025 FOR VALUES FROM ('2025-01-01') TO ('2026-01-01');
+    /// ```
+    ///
+    /// Use instead:
+    ///
+    /// ```sql,clean
+    /// ALTER TABLE events_2025
+    ///     ADD CONSTRAINT bound CHECK (at IS NOT NULL AND at >= '2025-01-01' AND at < '2026-01-01') NOT VALID;
+    /// ALTER TABLE events_2025 VALIDATE CONSTRAINT bound;
+    /// ```
+    ///
+    /// and attach it in a later migration, when all indexes of the parent are there.
+    ///
+    /// ## When it is not reported
+    ///
+    /// For a table that the same transaction created, or the same migration while it is empty; where valid constraints
+    /// and indexes that the history shows leave nothing to do.
+    "attach-partition-scans", Locking, Warning,
+    {
+        sources: &["pgls/avoidAttachingPartition", "pg-migration-lint/PGM005"],
+    }
+    statement = check,
+}
+
+fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    let Ast::AlterTable(statement) = context.ast else { return };
+    let attach = statement.commands.iter().find_map(|command| match &command.action {
+        AlterTableAction::AttachPartition { partition, bound: Some(bound) } => Some((command, partition, bound)),
+        _ => None,
+    });
+    let Some((command, partition, bound)) = attach.filter(|_| context.effects.fails.is_none()) else { return };
+    let parent = context.effects.locks.iter().find(|lock| lock.range == statement.name.range());
+    let Some(parent) = parent.and_then(|lock| context.after.get_relation(lock.relation.oid)) else { return };
+    let work = Work::new(context);
+    if work.relations.is_empty() {
+        return;
+    }
+    let names = enumerate(work.relations.iter().map(|relation| relation.name.as_str()));
+    let message = format!("this {}, and nobody can use {names} until that is done", join(&work.parts));
+    let help = work.help(context, parent, partition, bound);
+    let mut finding = reporter.report(command.keyword, message).help(help);
+    for relation in &work.relations {
+        finding = finding.relation(relation);
+    }
+    drop(finding);
+}
+
+/// What attaching does to tables that others use.
+struct Work<'a> {
+    bound: Option<&'a RelationName>,
+    default: Option<&'a RelationName>,
+    builds: Vec<&'a IndexBuild>,
+    /// What happens, for the message.
+    parts: Vec<String>,
+    /// The tables that cannot be used meanwhile.
+    relations: Vec<RelationName>,
+}
+
+impl<'a> Work<'a> {
+    fn new(context: &RuleContext<'a>) -> Self {
+        let mut work =
+            Self { bound: None, default: None, builds: Vec::new(), parts: Vec::new(), relations: Vec::new() };
+        for scan in context.effects.scans.iter().filter(|scan| scan.relation.visibility.is_exposed()) {
+            let part = match &scan.cause {
+                ScanCause::PartitionBound => {
+                    work.bound = work.bound.or(Some(&scan.relation));
+                    format!("reads all rows of `{}` to check the bound", scan.relation.name)
+                }
+                ScanCause::DefaultPartition => {
+                    work.default = work.default.or(Some(&scan.relation));
+                    format!("reads all rows of the DEFAULT partition `{}`", scan.relation.name)
+                }
+                ScanCause::ForeignKey { .. } => format!("checks a foreign key of `{}`", scan.relation.name),
+                _ => continue,
+            };
+            if !work.parts.contains(&part) {
+                work.parts.push(part);
+            }
+            work.add(&scan.relation);
+        }
+        let builds = context.effects.index_builds.iter();
+        work.builds = builds
+            .filter(|build| build.cause == IndexBuildCause::Partition && build.table.visibility.is_exposed())
+            .collect();
+        if let Some(first) = work.builds.first() {
+            let table = &first.table;
+            work.parts.push(match work.builds.len() {
+                1 => format!("builds an index on `{}`", table.name),
+                more => format!("builds {more} indexes on `{}`", table.name),
+            });
+            work.add(table);
+        }
+        work
+    }
+
+    fn add(&mut self, relation: &RelationName) {
+        if !self.relations.iter().any(|other| other.oid == relation.oid) {
+            self.relations.push(relation.clone());
+        }
+    }
+
+    fn help(
+        &self,
+        context: &RuleContext<'_>,
+        parent: &Relation,
+        partition: &ObjectName,
+        bound: &PartitionBound,
+    ) -> String {
+        let mut lines = Vec::new();
+        if self.bound.is_some() {
+            lines.push(bound_help(context, parent, partition, bound));
+        }
+        if let Some(default) = self.default {
+            let default = sql_name(context, default);
+            lines.push(partition_bound::default_scan_help(context, parent, bound, &default, partition));
+        }
+        if !self.builds.is_empty() {
+            let statements: Vec<String> = self.builds.iter().filter_map(|build| build_index(context, build)).collect();
+            lines.push(format!(
+                "build the parent's indexes on it before, outside a transaction:{}",
+                statements.concat()
+            ));
+        }
+        if lines.is_empty() {
+            lines.push("add the parent's foreign keys to it before, NOT VALID, and validate them".to_owned());
+        }
+        lines.join("\n")
+    }
+}
+
+fn bound_help(context: &RuleContext<'_>, parent: &Relation, partition: &ObjectName, bound: &PartitionBound) -> String {
+    let table = context.text(partition.range());
+    let name = identifier(&format!("{}_bound", partition.name.text));
+    match (partition_bound::key(parent), partition_bound::condition(context, parent, bound)) {
+        (Some(key), Some(condition)) => format!(
+            "a valid CHECK spares the scan; before, in transactions of their own:\n    \
+             ALTER TABLE {table} ADD CONSTRAINT {name} CHECK ({key} IS NOT NULL AND {condition}) NOT VALID;\n    \
+             ALTER TABLE {table} VALIDATE CONSTRAINT {name};"
+        ),
+        _ => "a CHECK on the table that proves the bound, with IS NOT NULL for the key, spares the scan: add it NOT VALID \
+              and validate it before, in transactions of their own"
+            .to_owned(),
+    }
+}
+
+/// The statements that give a table the index beforehand; PostgreSQL takes over an index of the same definition.
+fn build_index(context: &RuleContext<'_>, build: &IndexBuild) -> Option<String> {
+    let index = context.after.get_relation(build.index.oid)?.index()?;
+    let columns: Vec<String> = index.plain_columns()?.iter().map(|column| identifier(column)).collect();
+    let plain = index.predicate.is_none() && index.including.is_empty() && !index.exclusion;
+    if !plain || index.elements.iter().any(|element| element.descending || element.operator_class.is_some()) {
+        return None;
+    }
+    let (name, table) = (identifier(&build.index.name), sql_name(context, &build.table));
+    let unique = if index.unique { "UNIQUE " } else { "" };
+    let method = if index.method == "btree" { String::new() } else { format!(" USING {}", identifier(&index.method)) };
+    let mut sql =
+        format!("\n    CREATE {unique}INDEX CONCURRENTLY {name} ON {table}{method} ({});", columns.join(", "));
+    let constraints = &context.after.get_relation(build.table.oid)?.constraints;
+    if constraints.iter().any(|constraint| constraint.index() == Some(build.index.oid)) {
+        let kind = if index.primary { "PRIMARY KEY" } else { "UNIQUE" };
+        sql += &format!("\n    ALTER TABLE {table} ADD CONSTRAINT {name} {kind} USING INDEX {name};");
+    }
+    Some(sql)
+}

@@ -1,0 +1,112 @@
+//! ALTER DOMAIN that checks every table with a column of the domain.
+
+use crate::ast::{AlterDomain, AlterDomainAction, Ast, ConstraintKind};
+use crate::catalog::TypeKind;
+use crate::effect::{Scan, ScanCause};
+use crate::report::Reporter;
+use crate::rule::{RuleContext, declare_rule};
+use crate::rules::text::enumerate;
+use smol_str::SmolStr;
+
+declare_rule! {
+    /// `ALTER DOMAIN` that adds or validates a constraint while columns of the domain are in use.
+    ///
+    /// ## Why it matters
+    ///
+    /// Every table with a column of the domain is read in full, one after the other, and stays locked SHARE until the
+    /// transaction ends: nobody can insert, update or delete. `NOT VALID` avoids the scan for a CHECK, but
+    /// `VALIDATE CONSTRAINT` of a domain, unlike that of a table, takes the same lock.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// ALTER DOMAIN email ADD CONSTRAINT email_has_at CHECK (VALUE LIKE '%@%');
+    /// ```
+    ///
+    /// Use instead:
+    ///
+    /// ```sql,clean
+    /// ALTER DOMAIN email ADD CONSTRAINT email_has_at CHECK (VALUE LIKE '%@%') NOT VALID;
+    /// ```
+    ///
+    /// New values are checked from then on. To have the old ones checked without blocking writes, give the tables the
+    /// same CHECK, `NOT VALID` first, and validate that.
+    ///
+    /// ## When it is not reported
+    ///
+    /// When no table that the history shows has a column of the domain, or only such as the same transaction created, or
+    /// the same migration while they are empty.
+    "domain-constraint-scans-tables", Locking, Warning,
+    {
+        sources: &["squawk/ban-alter-domain-with-add-constraint"],
+    }
+    statement = check,
+}
+
+fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    let Ast::AlterDomain(statement) = context.ast else { return };
+    if context.effects.fails.is_some() || !checks_values(&statement.action) {
+        return;
+    }
+    let range = statement.name.range();
+    let help = help(context, statement);
+    if !is_known(context, statement) {
+        let message = format!(
+            "every table with a column of domain `{}` is read in full, and blocked for writes until the transaction ends",
+            statement.name
+        );
+        drop(reporter.report(range, message).help(help));
+        return;
+    }
+    let scans = context.effects.scans.iter();
+    let scans: Vec<&Scan> = scans
+        .filter(|scan| matches!(scan.cause, ScanCause::Domain { .. }) && scan.relation.visibility.is_exposed())
+        .filter(|scan| scan.lock.blocks_writes())
+        .collect();
+    if scans.is_empty() {
+        return;
+    }
+    let tables = enumerate(scans.iter().map(|scan| scan.relation.name.as_str()));
+    let message = format!("this reads all of {tables} and blocks writes to it until the transaction ends");
+    let mut finding = reporter.report(range, message).help(help);
+    for scan in scans {
+        finding = finding.relation(&scan.relation);
+    }
+    drop(finding);
+}
+
+/// Must old values be looked at?
+fn checks_values(action: &AlterDomainAction) -> bool {
+    match action {
+        AlterDomainAction::SetNotNull | AlterDomainAction::ValidateConstraint { .. } => true,
+        AlterDomainAction::AddConstraint(constraint) => !constraint.not_valid,
+        _ => false,
+    }
+}
+
+/// Has a statement shown the domain?
+fn is_known(context: &RuleContext<'_>, statement: &AlterDomain) -> bool {
+    let schemas = match &statement.name.schema {
+        Some(schema) => vec![schema.text.clone()],
+        None => context.session.settings.search_path(),
+    };
+    let is_domain = |schema: &SmolStr| {
+        let oid = context.before.type_named(schema, &statement.name.name.text)?;
+        Some(matches!(context.before.get_type(oid)?.kind, TypeKind::Domain(_)))
+    };
+    schemas.iter().any(|schema| is_domain(schema) == Some(true))
+}
+
+fn help(context: &RuleContext<'_>, statement: &AlterDomain) -> String {
+    let tables = "give the tables the same CHECK, NOT VALID first, and validate it in another transaction, which does not \
+                  block writes";
+    match &statement.action {
+        AlterDomainAction::AddConstraint(constraint) if matches!(constraint.kind, ConstraintKind::Check(_)) => format!(
+            "add it for new values only, without a scan:\n    ALTER DOMAIN {} ADD {} NOT VALID;\nand to have old values \
+             checked, {tables}",
+            context.text(statement.name.range()),
+            context.text(constraint.range)
+        ),
+        _ => tables.to_owned(),
+    }
+}

@@ -1,0 +1,82 @@
+//! DROP TABLE of a partition.
+
+use crate::ast::{Ast, ObjectKind};
+use crate::catalog::Oid;
+use crate::effect::{LockMode, RelationName};
+use crate::report::Reporter;
+use crate::rule::{RuleContext, declare_rule};
+use crate::rules::text::sql_name;
+
+declare_rule! {
+    /// `DROP TABLE` of a partition, which locks its parent.
+    ///
+    /// ## Why it matters
+    ///
+    /// The parent (and a DEFAULT partition) is locked ACCESS EXCLUSIVE: nobody can read or write any partition until the
+    /// transaction ends, and the lock waits for every query that runs, while all later ones queue behind it. A partition
+    /// that was detached first is a table of its own, which nobody waits for.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// ALTER TABLE events ATTACH PARTITION events_2019 FOR VALUES FROM ('2019-01-01') TO ('2020-01-01');
+    /// DROP TABLE events_2019;
+    /// ```
+    ///
+    /// Use instead:
+    ///
+    /// ```sql,clean
+    /// ALTER TABLE events ATTACH PARTITION events_2019 FOR VALUES FROM ('2019-01-01') TO ('2020-01-01');
+    /// ALTER TABLE events DETACH PARTITION events_2019 CONCURRENTLY;
+    /// DROP TABLE events_2019;
+    /// ```
+    ///
+    /// ## When it is not reported
+    ///
+    /// When no migration shows that the table is a partition, when the parent goes with it, and for a parent that the
+    /// same transaction created, or the same migration while it is empty.
+    "drop-partition-locks-parent", Locking, Warning,
+    {}
+    statement = check,
+}
+
+fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    let Ast::Drop(statement) = context.ast else { return };
+    let of_tables = matches!(statement.kind, ObjectKind::Table | ObjectKind::ForeignTable);
+    if !of_tables || context.effects.fails.is_some() {
+        return;
+    }
+    let mut reported: Vec<Oid> = Vec::new();
+    for object in &statement.objects {
+        let path = context.session.settings.search_path();
+        let Some(oid) = context.before.find_relation(&object.name, &path) else { continue };
+        let Some(partition) = context.before.get_relation(oid).filter(|relation| relation.is_partition()) else {
+            continue;
+        };
+        for parent in &partition.parents {
+            let Some(parent) = locked_parent(context, *parent) else { continue };
+            if reported.contains(&parent.oid) {
+                continue;
+            }
+            reported.push(parent.oid);
+            let message = format!(
+                "dropping partition `{}` blocks every read and write of `{}` until the transaction ends",
+                partition.name, parent.name
+            );
+            let (name, parent_name) = (context.text(object.name.range()), sql_name(context, parent));
+            let after = format!("\n    DROP TABLE {name};");
+            let help =
+                super::detach_partition_without_concurrently::help(context, parent.oid, &parent_name, name, &after);
+            drop(reporter.report(object.name.range(), message).relation(parent).help(help));
+        }
+    }
+}
+
+/// The parent, where the statement locks it, others see it, and it stays.
+fn locked_parent<'c>(context: &RuleContext<'c>, parent: Oid) -> Option<&'c RelationName> {
+    let locks = context.effects.locks.iter();
+    let mut parents = locks.filter(|lock| lock.relation.oid == parent && lock.mode == LockMode::AccessExclusive);
+    let parent = &parents.find(|lock| lock.relation.visibility.is_exposed())?.relation;
+    let dropped = context.effects.drops.iter().any(|dropped| dropped.oid == parent.oid);
+    (!dropped).then_some(parent)
+}

@@ -1,0 +1,82 @@
+//! LOCK TABLE that locks more than it says, or waits without limit.
+
+use crate::ast::{Ast, LockTable};
+use crate::effect::{Lock, LockMode};
+use crate::report::Reporter;
+use crate::rule::{RuleContext, declare_rule};
+use crate::rules::text::enumerate;
+use crate::rules::timeouts::lock_timeout_in_effect;
+
+declare_rule! {
+    /// `LOCK TABLE` without a mode, or without an end to its waiting.
+    ///
+    /// ## Why it matters
+    ///
+    /// Without a mode it takes ACCESS EXCLUSIVE, which stops reads as well; mostly a weaker mode is enough. And while it
+    /// waits for the transactions that use the table, every later query that its mode conflicts with queues behind it:
+    /// without `NOWAIT` or a `lock_timeout` that can last as long as the longest of those transactions.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// BEGIN;
+    /// LOCK TABLE orders;
+    /// COMMIT;
+    /// ```
+    ///
+    /// Use instead:
+    ///
+    /// ```sql,clean
+    /// BEGIN;
+    /// LOCK TABLE orders IN SHARE ROW EXCLUSIVE MODE NOWAIT;
+    /// COMMIT;
+    /// ```
+    ///
+    /// ## When it is not reported
+    ///
+    /// With a mode that stops neither reads nor writes; with a mode, while a `lock_timeout` is in effect; for a table
+    /// that the same transaction created, or the same migration while it is empty.
+    "explicit-table-lock", Locking, Warning,
+    {}
+    statement = check,
+}
+
+fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    let Ast::LockTable(statement) = context.ast else { return };
+    let waits = !statement.nowait && !lock_timeout_in_effect(context);
+    let harmless = !statement.mode.blocks_writes() || (statement.explicit_mode && !waits);
+    if harmless || context.effects.fails.is_some() {
+        return;
+    }
+    let locks = context.effects.locks.iter();
+    let locks: Vec<&Lock> =
+        locks.filter(|lock| lock.mode == statement.mode && lock.relation.visibility.is_exposed()).collect();
+    if locks.is_empty() {
+        return;
+    }
+    let tables = enumerate(locks.iter().map(|lock| lock.relation.name.as_str()));
+    let stopped = if statement.mode.blocks_reads() { "read and write" } else { "write" };
+    let message = if statement.explicit_mode {
+        format!("while this waits for its lock, every {stopped} of {tables} waits behind it, without limit")
+    } else {
+        format!("LOCK TABLE without a mode takes ACCESS EXCLUSIVE: every {stopped} of {tables} waits")
+    };
+    let mut finding = reporter.report(statement.keyword, message).help(help(context, statement));
+    for lock in locks {
+        finding = finding.relation(&lock.relation);
+    }
+    drop(finding);
+}
+
+fn help(context: &RuleContext<'_>, statement: &LockTable) -> String {
+    let name = |(name, only): &(crate::ast::ObjectName, bool)| {
+        format!("{}{}", if *only { "ONLY " } else { "" }, context.text(name.range()))
+    };
+    let tables: Vec<String> = statement.tables.iter().map(name).collect();
+    let mode = if statement.explicit_mode { statement.mode } else { LockMode::ShareRowExclusive };
+    format!(
+        "name the weakest mode that is enough, and fail rather than wait:\n    LOCK TABLE {} IN {} MODE NOWAIT;",
+        tables.join(", "),
+        mode.sql()
+    )
+}

@@ -1,0 +1,92 @@
+//! REFRESH MATERIALIZED VIEW that locks out readers.
+
+use crate::ast::{Ast, RefreshMaterializedView};
+use crate::catalog::{Catalog, Relation};
+use crate::effect::LockMode;
+use crate::report::Reporter;
+use crate::rule::{RuleContext, declare_rule};
+
+declare_rule! {
+    /// `REFRESH MATERIALIZED VIEW` without `CONCURRENTLY`.
+    ///
+    /// ## Why it matters
+    ///
+    /// The view is locked ACCESS EXCLUSIVE while its query runs and its indexes are built: nobody can read it.
+    /// `CONCURRENTLY` lets readers go on; it needs a unique index over plain columns without WHERE, and a view that has
+    /// been filled before.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// REFRESH MATERIALIZED VIEW daily_sales;
+    /// ```
+    ///
+    /// Use instead:
+    ///
+    /// ```sql,clean
+    /// REFRESH MATERIALIZED VIEW CONCURRENTLY daily_sales;
+    /// ```
+    ///
+    /// ## When it is not reported
+    ///
+    /// For a view that was never filled (`WITH NO DATA`): reading it is an error until the first refresh. For a view that
+    /// the same transaction created.
+    "refresh-blocks-readers", Locking, Warning,
+    {
+        sources: &["pgls/requireConcurrentRefreshMatview"],
+    }
+    statement = check,
+}
+
+fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    let Ast::RefreshMaterializedView(refresh) = context.ast else { return };
+    if refresh.concurrently || context.effects.fails.is_some() {
+        return;
+    }
+    let lock = context.effects.locks.iter().find(|lock| {
+        lock.mode == LockMode::AccessExclusive
+            && lock.range == refresh.name.range()
+            && lock.relation.visibility.is_exposed()
+    });
+    let Some(lock) = lock else { return };
+    let view = context.before.get_relation(lock.relation.oid);
+    if view.and_then(|view| view.view()).is_some_and(|definition| !definition.populated) {
+        return;
+    }
+    let name = &lock.relation.name;
+    let (message, help) = if refresh.with_data {
+        let message = format!("refreshing blocks every read of `{name}` until its query is done");
+        (message, help(context, refresh, view.map(AsRef::as_ref)))
+    } else {
+        let message = format!("WITH NO DATA makes every read of `{name}` an error until it is refreshed again");
+        (message, "drop the view when nobody reads it any more, or keep its rows".to_owned())
+    };
+    drop(reporter.report(refresh.keyword, message).relation(&lock.relation).help(help));
+}
+
+fn help(context: &RuleContext<'_>, refresh: &RefreshMaterializedView, view: Option<&Relation>) -> String {
+    let name = context.text(refresh.name.range());
+    let concurrently = format!("REFRESH MATERIALIZED VIEW CONCURRENTLY {name};");
+    let known = view.filter(|view| view.view().is_some());
+    match known {
+        Some(view) if has_usable_index(context.before, view) => {
+            format!("refresh it while it is read:\n    {concurrently}")
+        }
+        Some(_) => format!(
+            "CONCURRENTLY is refused because `{name}` has no unique index over plain columns without WHERE: create one \
+             first, outside a transaction, with CREATE UNIQUE INDEX CONCURRENTLY; then\n    {concurrently}"
+        ),
+        None => format!(
+            "if `{name}` has a unique index over plain columns without WHERE (create one first where it has none):\n    \
+             {concurrently}"
+        ),
+    }
+}
+
+/// Source: PostgreSQL 18, `src/backend/commands/matview.c`, `is_usable_unique_index`.
+fn has_usable_index(catalog: &Catalog, view: &Relation) -> bool {
+    let indexes = view.indexes.iter().filter_map(|oid| catalog.get_relation(*oid)?.index());
+    indexes
+        .into_iter()
+        .any(|index| index.unique && index.valid && index.predicate.is_none() && !index.has_expressions())
+}

@@ -1,0 +1,157 @@
+//! Commands whose purpose is to write a table anew.
+
+use crate::ast::Ast;
+use crate::effect::{RelationName, Rewrite, RewriteCause};
+use crate::report::Reporter;
+use crate::rule::{RuleContext, declare_rule};
+use crate::rules::text::{identifier, sql_name};
+use crate::source::TextRange;
+
+declare_rule! {
+    /// A command that writes a whole table anew: `VACUUM FULL`, `CLUSTER`, `SET LOGGED`, `SET TABLESPACE` and their like.
+    ///
+    /// ## Why it matters
+    ///
+    /// The table is locked ACCESS EXCLUSIVE until the copy is done: nobody can read or write it. On a large table that
+    /// takes minutes to hours, needs the disk space a second time, and all of it goes to the standbys. A new tablespace
+    /// for an index locks that index, and with it the planning of every query on its table.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// VACUUM FULL orders;
+    /// ```
+    ///
+    /// Use instead:
+    ///
+    /// ```sql,clean
+    /// VACUUM orders;
+    /// ```
+    ///
+    /// Plain VACUUM makes the space of dead rows usable again, without a lock that stops anybody. To give it back to the
+    /// file system while the table is in use, there are the extensions pg_repack and pg_squeeze.
+    ///
+    /// ## When it is not reported
+    ///
+    /// When nothing is rewritten (the table has that persistence, access method or tablespace already), and for a table
+    /// that the same transaction created, or the same migration while it is empty. Rewrites that come with new columns
+    /// and other types are `column-default-rewrites-table` and `type-change-rewrites-table`.
+    "table-rewrite", Locking, Error,
+    {
+        sources: &["squawk/prefer-repack", "pgls/banVacuumFull", "pg-migration-lint/PGM018", "pg-migration-lint/PGM021"],
+    }
+    statement = check,
+}
+
+fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    if context.effects.fails.is_some() {
+        return;
+    }
+    let rewrites = context.effects.rewrites.iter();
+    let exposed: Vec<&Rewrite> = rewrites
+        .filter(|rewrite| rewrite.relation.visibility.is_exposed() && action(&rewrite.cause).is_some())
+        .collect();
+    let mut ranges: Vec<TextRange> = exposed.iter().map(|rewrite| rewrite.range).collect();
+    ranges.dedup();
+    for range in ranges {
+        let here: Vec<&Rewrite> = exposed.iter().filter(|rewrite| rewrite.range == range).copied().collect();
+        report(context, range, &here, reporter);
+    }
+}
+
+/// Reports what one command rewrites.
+fn report(context: &RuleContext<'_>, range: TextRange, rewrites: &[&Rewrite], reporter: &mut Reporter<'_>) {
+    let [first, more @ ..] = rewrites else { return };
+    let Some(action) = action(&first.cause) else { return };
+    let relation = &first.relation;
+    let index = relation.kind.is_index();
+    let what = match (index, more.len()) {
+        (true, 0) => format!("index `{}`: every query on its table waits", relation.name),
+        (true, more) => format!("index `{}` and {more} more: every query on their tables waits", relation.name),
+        (false, 0) => format!("`{}` and blocks every read and write of it", relation.name),
+        (false, more) => format!("`{}` and {more} more tables and blocks every read and write of them", relation.name),
+    };
+    let message = format!("{action} {what} until that is done");
+    let mut finding = reporter.report(range, message).help(help(context, relation, &first.cause));
+    for rewrite in rewrites {
+        finding = finding.relation(table_of(context, &rewrite.relation).as_ref().unwrap_or(&rewrite.relation));
+    }
+    drop(finding);
+}
+
+/// The table of an index, whose size counts.
+fn table_of(context: &RuleContext<'_>, relation: &RelationName) -> Option<RelationName> {
+    let table = context.before.get_relation(relation.oid)?.index()?.table;
+    let table = context.before.get_relation(table)?;
+    Some(RelationName {
+        oid: table.oid,
+        schema: table.schema.clone(),
+        name: table.name.clone(),
+        kind: table.kind,
+        visibility: relation.visibility,
+    })
+}
+
+/// What the command does, where it is a command of this rule.
+fn action(cause: &RewriteCause) -> Option<&'static str> {
+    Some(match cause {
+        RewriteCause::VacuumFull => "VACUUM FULL rewrites",
+        RewriteCause::Cluster => "CLUSTER rewrites",
+        RewriteCause::Persistence => "changing between LOGGED and UNLOGGED rewrites",
+        RewriteCause::AccessMethod => "another access method rewrites",
+        RewriteCause::Tablespace => "moving to another tablespace copies",
+        RewriteCause::SetExpression { .. } => "another expression for a stored generated column rewrites",
+        _ => return None,
+    })
+}
+
+fn help(context: &RuleContext<'_>, relation: &RelationName, cause: &RewriteCause) -> String {
+    let name = sql_name(context, relation);
+    match cause {
+        RewriteCause::VacuumFull => format!(
+            "plain VACUUM makes the space usable again without such a lock; the extensions pg_repack and pg_squeeze give \
+             it back while the table is in use:\n    VACUUM {name};"
+        ),
+        RewriteCause::Cluster => {
+            "the extensions pg_repack and pg_squeeze put rows in order while the table is in use".to_owned()
+        }
+        RewriteCause::Tablespace if relation.kind.is_index() => move_index(context, relation, &name),
+        RewriteCause::Tablespace => {
+            "the extension pg_repack moves a table (`--tablespace`) while it is in use".to_owned()
+        }
+        RewriteCause::SetExpression { column } => format!(
+            "add a plain column, keep it up to date with a trigger, fill it in batches, and let it take the place of `{column}`"
+        ),
+        _ => {
+            "fill a new table of that kind in batches, keep it up to date with a trigger, and swap the names".to_owned()
+        }
+    }
+}
+
+/// REINDEX builds the index anew in the other tablespace (14 and later), except that of an exclusion constraint.
+fn move_index(context: &RuleContext<'_>, index: &RelationName, name: &str) -> String {
+    let definition = context.before.get_relation(index.oid).and_then(|relation| relation.index());
+    let exclusion = definition.is_some_and(|definition| definition.exclusion);
+    let tablespace = match context.ast {
+        Ast::AlterTable(statement) => statement.commands.iter().find_map(|command| match &command.action {
+            crate::ast::AlterTableAction::SetTablespace { tablespace } => Some(identifier(&tablespace.text)),
+            _ => None,
+        }),
+        _ => None,
+    };
+    match tablespace {
+        Some(tablespace) if !exclusion && context.target.at_least(14) => format!(
+            "build it anew there, outside a transaction:\n    \
+             REINDEX (TABLESPACE {tablespace}) INDEX CONCURRENTLY {name};"
+        ),
+        _ if exclusion => {
+            "the index of an exclusion constraint cannot be built concurrently: move it while the table is \
+                           not in use"
+                .to_owned()
+        }
+        _ => {
+            "create another index there with CREATE INDEX CONCURRENTLY, then drop this one with DROP INDEX CONCURRENTLY"
+                .to_owned()
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! A lock_timeout that is set and does not act.
+
+use crate::ast::{Ast, Literal, Setting};
+use crate::diagnostic::Diagnostic;
+use crate::report::Reporter;
+use crate::rule::{RuleContext, RunContext, declare_rule};
+use crate::rules::timeouts::{Lost, TIMEOUTS, first_strong_lock, lock_timeout_in_effect, lost, waited_before};
+use crate::settings::LockTimeout;
+
+declare_rule! {
+    /// A timeout that a migration sets, but that is not in effect when it is needed.
+    ///
+    /// ## Why it matters
+    ///
+    /// The migration looks safe and is not. `SET LOCAL` outside a transaction block is a warning and nothing else; the
+    /// value 0 switches a timeout off; `RESET` gives back the server's default, which is 0; what `SET LOCAL` set is gone
+    /// after COMMIT, and what any SET in a transaction set is gone after ROLLBACK.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// SET LOCAL lock_timeout = '2s';
+    /// ALTER TABLE orders ADD COLUMN note text;
+    /// ```
+    ///
+    /// Use instead:
+    ///
+    /// ```sql,clean
+    /// SET lock_timeout = '2s';
+    /// ALTER TABLE orders ADD COLUMN note text;
+    /// ```
+    ///
+    /// ## When it is not reported
+    ///
+    /// When nothing follows that takes a lock which stops reads or writes of a table in use (`SET LOCAL` outside a
+    /// transaction is always reported). `lock_timeout = 0` is right before `CREATE INDEX CONCURRENTLY`.
+    "timeout-not-in-effect", Locking, Warning,
+    {}
+    statement = check,
+    run = merge,
+}
+
+fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    if let Ast::Set(_) = context.ast {
+        check_local(context, reporter);
+    } else if !lock_timeout_in_effect(context) && !waited_before(context) {
+        check_lost(context, reporter);
+    }
+}
+
+/// SET LOCAL outside a transaction block.
+fn check_local(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    let Ast::Set(set) = context.ast else { return };
+    let Setting::Value { name, values } = &set.setting else { return };
+    let is_off = matches!(values.as_slice(), [Literal::Integer(0)]);
+    if !set.local || is_off || context.session.in_transaction() || !TIMEOUTS.contains(&name.as_str()) {
+        return;
+    }
+    let message = format!("SET LOCAL outside a transaction block does nothing: {name} is not set");
+    let text = context.text(set.range);
+    let value = text.split_once(['=']).map_or_else(|| "'2s'".to_owned(), |(_, value)| value.trim().to_owned());
+    let help = format!("set it for the session:\n    SET {name} = {value};");
+    drop(reporter.report(set.range, message).help(help));
+}
+
+/// A strong lock after the timeout was switched off or lost.
+fn check_lost(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    let Some(lock) = first_strong_lock(context) else { return };
+    let Some((why, place)) = lost(context.migration, context.statement.range.start) else { return };
+    let by_runner = context.settings.lock_timeout == LockTimeout::Runner && why != Lost::Zero;
+    let label = match why {
+        // Reported where it stands.
+        Lost::NoTransaction => return,
+        _ if by_runner => return,
+        Lost::Zero => "0 switches it off",
+        Lost::Reset => "it ends here: the server's default is off",
+        Lost::Committed => "SET LOCAL ends with the transaction",
+        Lost::RolledBack => "what the transaction set is undone",
+    };
+    let message = format!(
+        "lock_timeout is not in effect any more: this may wait for its {} lock on `{}` for any time",
+        lock.mode.sql(),
+        lock.relation.name
+    );
+    let set = if context.session.in_transaction() { "SET LOCAL" } else { "SET" };
+    let help = format!("before this statement:\n    {set} lock_timeout = '2s';");
+    drop(reporter.report(lock.range, message).relation(&lock.relation).label(place, label).help(help));
+}
+
+/// What was lost once is reported once.
+fn merge(_: &RunContext<'_>, found: &mut Vec<Diagnostic>) {
+    found.sort_by_key(|finding| (finding.file, finding.range.start));
+    found.dedup_by(|later, earlier| {
+        let place = |finding: &Diagnostic| finding.labels.first().map(|label| label.range);
+        later.file == earlier.file && place(later).is_some() && place(later) == place(earlier)
+    });
+}

@@ -1,0 +1,87 @@
+//! Triggers and rules made, dropped, enabled or disabled on a table in use.
+
+use crate::ast::{AlterTableAction, Ast, ObjectKind};
+use crate::effect::{Lock, LockCause};
+use crate::report::Reporter;
+use crate::rule::{RuleContext, declare_rule};
+use crate::rules::timeouts::lock_timeout_in_effect;
+use crate::source::TextRange;
+
+declare_rule! {
+    /// A trigger or rule that is created, dropped, enabled or disabled on a table in use, without a `lock_timeout`.
+    ///
+    /// ## Why it matters
+    ///
+    /// Creating, enabling and disabling a trigger takes a SHARE ROW EXCLUSIVE lock, which stops writes; dropping one, and
+    /// everything about rules, takes ACCESS EXCLUSIVE, which stops reads, too. The work is short, but the lock waits for
+    /// the transactions that use the table, and all later ones queue behind it; and it stays until the transaction ends.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// CREATE TRIGGER audit AFTER UPDATE ON orders FOR EACH ROW EXECUTE FUNCTION audit();
+    /// ```
+    ///
+    /// Use instead:
+    ///
+    /// ```sql,clean
+    /// SET lock_timeout = '2s';
+    /// CREATE TRIGGER audit AFTER UPDATE ON orders FOR EACH ROW EXECUTE FUNCTION audit();
+    /// ```
+    ///
+    /// ## When it is not reported
+    ///
+    /// While a `lock_timeout` is in effect; for views; for a table that the same transaction created, or the same
+    /// migration while it is empty.
+    "trigger-blocks-writes", Locking, Info,
+    {
+        sources: &["pgls/avoidCreateTrigger", "pgls/avoidEnableDisableTrigger"],
+    }
+    statement = check,
+}
+
+fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    if context.effects.fails.is_some() || lock_timeout_in_effect(context) {
+        return;
+    }
+    for (range, table) in places(context.ast) {
+        let lock = context.effects.locks.iter().find(|lock| lock.range == table && is_target(lock));
+        let Some(lock) = lock else { continue };
+        let stopped = if lock.mode.blocks_reads() { "read and write" } else { "write" };
+        let message = format!(
+            "this stops every {stopped} of `{}` ({}) until the transaction ends",
+            lock.relation.name,
+            lock.mode.sql()
+        );
+        let set = if context.session.in_transaction() { "SET LOCAL" } else { "SET" };
+        let help = format!("so that nobody queues behind it for long, before it:\n    {set} lock_timeout = '2s';");
+        drop(reporter.report(range, message).relation(&lock.relation).help(help));
+    }
+}
+
+fn is_target(lock: &Lock) -> bool {
+    lock.cause == LockCause::Target
+        && lock.mode.blocks_writes()
+        && lock.relation.kind.is_table()
+        && lock.relation.visibility.is_exposed()
+}
+
+/// What the statement does with triggers and rules: where it says so, and the name of the table.
+fn places(ast: &Ast) -> Vec<(TextRange, TextRange)> {
+    match ast {
+        Ast::CreateTrigger(create) => vec![(create.keyword, create.table.range())],
+        Ast::CreateRule(create) => vec![(create.name.range, create.table.range())],
+        Ast::Drop(drop) if matches!(drop.kind, ObjectKind::Trigger | ObjectKind::Rule) => {
+            let tables = drop.objects.iter().filter_map(|object| object.on.as_ref());
+            tables.map(|table| (drop.keyword, table.range())).collect()
+        }
+        Ast::AlterTable(statement) => {
+            let about_triggers = |action: &AlterTableAction| {
+                matches!(action, AlterTableAction::Trigger { .. } | AlterTableAction::Rule { .. })
+            };
+            let command = statement.commands.iter().find(|command| about_triggers(&command.action));
+            command.map(|command| (command.keyword, statement.name.range())).into_iter().collect()
+        }
+        _ => Vec::new(),
+    }
+}

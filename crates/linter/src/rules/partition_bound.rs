@@ -1,0 +1,74 @@
+//! Help about partitions: the bound of one as the condition of a CHECK.
+
+use super::text::identifier;
+use crate::ast::{Expr, ExprKind, Literal, ObjectName, PartitionBound};
+use crate::catalog::{Oid, Relation};
+use crate::rule::RuleContext;
+
+/// The condition that a bound puts on rows, where the parent's key is one column and the bound holds no null:
+/// `k >= 1 AND k < 10`, `k IN ('a', 'b')`.
+pub(crate) fn condition(context: &RuleContext<'_>, parent: &Relation, bound: &PartitionBound) -> Option<String> {
+    let [key] = parent.partition_by.as_ref()?.keys.as_slice() else { return None };
+    let key = identifier(key.as_column()?);
+    let text = |value: &Expr| context.text(value.range).to_owned();
+    match bound {
+        PartitionBound::List(values) => {
+            let null = |value: &Expr| matches!(value.kind, ExprKind::Literal(Literal::Null));
+            let list: Vec<String> = values.iter().map(text).collect();
+            (!values.iter().any(null)).then(|| format!("{key} IN ({})", list.join(", ")))
+        }
+        PartitionBound::Range { from, to } => {
+            let side = |values: &[Expr], operator: &str| match values {
+                [value] if !is_unbounded(value) => Some(format!("{key} {operator} {}", text(value))),
+                _ => None,
+            };
+            let sides: Vec<String> = [side(from, ">="), side(to, "<")].into_iter().flatten().collect();
+            (!sides.is_empty()).then(|| sides.join(" AND "))
+        }
+        PartitionBound::Hash { .. } | PartitionBound::Default => None,
+    }
+}
+
+/// The name of the key where it is one column.
+pub(crate) fn key(parent: &Relation) -> Option<String> {
+    match parent.partition_by.as_ref()?.keys.as_slice() {
+        [key] => key.as_column().map(|name| identifier(name)),
+        _ => None,
+    }
+}
+
+/// MINVALUE and MAXVALUE.
+fn is_unbounded(value: &Expr) -> bool {
+    value.as_column().is_some_and(|word| matches!(word.as_str(), "minvalue" | "maxvalue"))
+}
+
+/// The DEFAULT partition of a table, before the statement.
+pub(crate) fn default_partition<'c>(context: &RuleContext<'c>, parent: Oid) -> Option<&'c Relation> {
+    let children = &context.before.get_relation(parent)?.children;
+    children
+        .iter()
+        .filter_map(|child| context.before.get_relation(*child))
+        .map(AsRef::as_ref)
+        .find(|child| matches!(child.partition_bound.as_deref(), Some(PartitionBound::Default)))
+}
+
+/// What spares the DEFAULT partition its scan: a valid CHECK that no row of it belongs to the new partition.
+pub(crate) fn default_scan_help(
+    context: &RuleContext<'_>,
+    parent: &Relation,
+    bound: &PartitionBound,
+    default: &str,
+    partition: &ObjectName,
+) -> String {
+    let name = identifier(&format!("excludes_{}", partition.name.text));
+    match condition(context, parent, bound) {
+        Some(condition) => format!(
+            "a valid CHECK on the DEFAULT partition spares it the scan; before, in transactions of their own:\n    \
+             ALTER TABLE {default} ADD CONSTRAINT {name} CHECK (NOT ({condition})) NOT VALID;\n    \
+             ALTER TABLE {default} VALIDATE CONSTRAINT {name};"
+        ),
+        None => "a CHECK on the DEFAULT partition that excludes the rows of the new one spares it the scan: add it \
+                 NOT VALID and validate it before, in transactions of their own"
+            .to_owned(),
+    }
+}

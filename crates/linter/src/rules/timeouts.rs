@@ -1,0 +1,221 @@
+//! Where in a migration a lock_timeout was set, and why it is not in effect at a later statement.
+
+use crate::ast::{Ast, Discard, Literal, Setting, Transaction};
+use crate::check::{Migration, TransactionMode};
+use crate::effect::{Lock, LockMode, RelationKind};
+use crate::rule::RuleContext;
+use crate::session::HeldLock;
+use crate::settings::LockTimeout;
+use crate::source::TextRange;
+
+/// The settings that end a statement or transaction that takes too long.
+pub(crate) const TIMEOUTS: [&str; 3] = ["lock_timeout", "statement_timeout", "transaction_timeout"];
+
+/// Why a lock_timeout that the migration set does not act.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lost {
+    /// SET LOCAL outside a transaction block.
+    NoTransaction,
+    /// `SET lock_timeout = 0`.
+    Zero,
+    /// RESET, RESET ALL, DISCARD ALL, SET ... TO DEFAULT.
+    Reset,
+    /// COMMIT after SET LOCAL.
+    Committed,
+    /// ROLLBACK of the transaction that set it.
+    RolledBack,
+}
+
+/// What the statements of a migration before `end` did to lock_timeout last, where that means that it is off.
+pub(crate) fn lost(migration: &Migration<'_>, end: u32) -> Option<(Lost, TextRange)> {
+    let several = migration.file.statements.len() > 1;
+    let mut walk = Walk {
+        implicit: migration.transaction == TransactionMode::SingleString && several,
+        in_block: migration.transaction == TransactionMode::Transaction
+            || (migration.transaction == TransactionMode::SingleString && several),
+        local: false,
+        set_in_block: false,
+        set: false,
+        lost: None,
+    };
+    let run = migration.file.statements.iter().filter(|statement| {
+        statement.range.start < end && migration.section.is_none_or(|section| section.contains(statement.range))
+    });
+    for statement in run {
+        if let Ok(ast) = &statement.parsed {
+            walk.statement(ast, statement.range);
+        }
+    }
+    walk.lost
+}
+
+struct Walk {
+    /// Where a transaction ends an implicit one begins.
+    implicit: bool,
+    in_block: bool,
+    /// The value that is in effect was set with SET LOCAL.
+    local: bool,
+    /// It was set in the transaction that is open.
+    set_in_block: bool,
+    set: bool,
+    lost: Option<(Lost, TextRange)>,
+}
+
+impl Walk {
+    fn statement(&mut self, ast: &Ast, range: TextRange) {
+        match ast {
+            Ast::Set(set) => match &set.setting {
+                Setting::Value { name, values } if name == "lock_timeout" => {
+                    self.value(is_zero(values), set.local, range);
+                }
+                Setting::Default { name } if name == "lock_timeout" => self.reset(range),
+                Setting::ResetAll => self.reset(range),
+                _ => {}
+            },
+            Ast::Discard(Discard::All) => self.reset(range),
+            Ast::Transaction(Transaction::Begin) => self.in_block = true,
+            Ast::Transaction(Transaction::Commit { chain }) => {
+                self.end(self.local, Lost::Committed, range);
+                self.in_block = *chain || self.implicit;
+            }
+            Ast::Transaction(Transaction::Rollback { chain }) => {
+                self.end(self.set_in_block, Lost::RolledBack, range);
+                self.in_block = *chain || self.implicit;
+            }
+            _ => {}
+        }
+    }
+
+    fn value(&mut self, zero: bool, local: bool, range: TextRange) {
+        if local && !self.in_block {
+            if !zero && !self.set {
+                self.lost = Some((Lost::NoTransaction, range));
+            }
+            return;
+        }
+        self.set = !zero;
+        self.local = local;
+        self.set_in_block = self.in_block;
+        self.lost = zero.then_some((Lost::Zero, range));
+    }
+
+    fn reset(&mut self, range: TextRange) {
+        if self.set {
+            self.lost = Some((Lost::Reset, range));
+        }
+        self.set = false;
+    }
+
+    fn end(&mut self, ends: bool, why: Lost, range: TextRange) {
+        if self.set && ends {
+            self.lost = Some((why, range));
+            self.set = false;
+        }
+        self.set_in_block = false;
+        self.local = false;
+    }
+}
+
+fn is_zero(values: &[Literal]) -> bool {
+    match values {
+        [Literal::Integer(number)] => *number == 0,
+        [Literal::String(text)] => {
+            text.trim_start().starts_with('0') && !text.bytes().any(|byte| byte.is_ascii_digit() && byte != b'0')
+        }
+        _ => false,
+    }
+}
+
+/// Is a lock_timeout in effect, set here or by the program that runs the migration?
+pub(crate) fn lock_timeout_in_effect(context: &RuleContext<'_>) -> bool {
+    let settings = &context.session.settings;
+    settings.timeout("lock_timeout").is_some()
+        || (context.settings.lock_timeout == LockTimeout::Runner && settings.get("lock_timeout").is_none())
+}
+
+/// The first lock for which the statement may have to wait while others queue behind it: strong enough to stop reads
+/// or writes, on a table or view that others see, and not held by the transaction already.
+pub(crate) fn first_strong_lock<'c>(context: &RuleContext<'c>) -> Option<&'c Lock> {
+    let fails = context.effects.fails.is_some();
+    let nowait = matches!(context.ast, Ast::LockTable(lock) if lock.nowait);
+    if fails || nowait || context.effects.waits_for_transactions {
+        return None;
+    }
+    let held = |lock: &Lock| {
+        let block = context.session.block.as_ref();
+        block.is_some_and(|block| {
+            block.locks.iter().any(|held| held.relation == lock.relation.oid && held.mode >= lock.mode)
+        })
+    };
+    context.effects.locks.iter().find(|lock| {
+        lock.mode.blocks_writes()
+            && stops_queries(lock.relation.kind)
+            && lock.relation.visibility.is_exposed()
+            && !held(lock)
+    })
+}
+
+/// Did an earlier statement of the transaction wait for such a lock?
+pub(crate) fn waited_before(context: &RuleContext<'_>) -> bool {
+    let is_strong = |held: &HeldLock| {
+        let kind = context.before.get_relation(held.relation).map(|relation| relation.kind);
+        held.exposed && held.mode >= LockMode::Share && kind.is_none_or(stops_queries) && !is_nowait(context, held)
+    };
+    context.session.block.as_ref().is_some_and(|block| block.locks.iter().any(is_strong))
+}
+
+fn is_nowait(context: &RuleContext<'_>, held: &HeldLock) -> bool {
+    let mut statements = context.migration.file.statements.iter();
+    let statement = statements.find(|statement| statement.range == held.place.range);
+    statement.is_some_and(|statement| matches!(&statement.parsed, Ok(Ast::LockTable(lock)) if lock.nowait))
+}
+
+fn stops_queries(kind: RelationKind) -> bool {
+    kind.is_table() || matches!(kind, RelationKind::View | RelationKind::MaterializedView)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::{Direction, parse_file};
+    use crate::source::SourceFile;
+
+    fn lost_at_end(text: &str, transaction: TransactionMode) -> Option<Lost> {
+        let source = SourceFile { path: "m.sql".into(), text: text.into() };
+        let file = parse_file(source);
+        let migration = Migration {
+            file: &file,
+            section: None,
+            direction: Direction::Up,
+            transaction,
+            report: true,
+            baseline: false,
+        };
+        lost(&migration, text.len() as u32).map(|(why, _)| why)
+    }
+
+    #[test]
+    fn says_why_a_timeout_does_not_act() {
+        for (text, expected) in [
+            ("SELECT 1;", None),
+            ("SET lock_timeout = '2s';", None),
+            ("SET LOCAL lock_timeout = '2s';", Some(Lost::NoTransaction)),
+            ("BEGIN; SET LOCAL lock_timeout = '2s';", None),
+            ("BEGIN; SET LOCAL lock_timeout = '2s'; COMMIT;", Some(Lost::Committed)),
+            ("BEGIN; SET lock_timeout = '2s'; COMMIT;", None),
+            ("BEGIN; SET lock_timeout = '2s'; ROLLBACK;", Some(Lost::RolledBack)),
+            ("SET lock_timeout = '2s'; BEGIN; ROLLBACK;", None),
+            ("SET lock_timeout = 0;", Some(Lost::Zero)),
+            ("SET lock_timeout = '0ms';", Some(Lost::Zero)),
+            ("SET lock_timeout = '0.5s';", None),
+            ("SET lock_timeout = '2s'; RESET lock_timeout;", Some(Lost::Reset)),
+            ("SET lock_timeout = '2s'; DISCARD ALL;", Some(Lost::Reset)),
+            ("RESET ALL;", None),
+            ("SET lock_timeout = '2s'; RESET ALL; SET lock_timeout = '1s';", None),
+        ] {
+            assert_eq!(lost_at_end(text, TransactionMode::Autocommit), expected, "{text}");
+        }
+        let local = "SET LOCAL lock_timeout = '2s';";
+        assert_eq!(lost_at_end(local, TransactionMode::Transaction), None);
+    }
+}

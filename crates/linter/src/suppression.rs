@@ -1,0 +1,214 @@
+//! Comments that switch rules off: `-- pgvet: ignore[rule-a, rule-b] reason` for the statement that they stand before,
+//! in or behind, `-- pgvet: ignore-file[rule] reason` for the file. Block comments and comments in function bodies do
+//! as well.
+//!
+//! Suppressions are accountable: one that names no rule, and one that suppresses nothing, is a finding itself.
+
+mod directive;
+
+use crate::check::{Direction, Migration};
+use crate::diagnostic::Diagnostic;
+use crate::fix::{Applicability, Edit, Fix};
+use crate::lexer::Lexer;
+use crate::report::Reporter;
+use crate::rule::{Category, Rule};
+use crate::rules;
+use crate::settings::Settings;
+use crate::source::TextRange;
+use crate::statement;
+use directive::{Directive, RuleName, Scope};
+
+/// Stands in every suppression; most files have none and are not read again.
+const MARK: &str = "pgvet:";
+
+/// Removes the findings that comments suppress, and adds findings about the comments themselves.
+pub(crate) fn apply(migrations: &[Migration<'_>], settings: &Settings, found: &mut Vec<Diagnostic>) {
+    for (file, migration) in migrations.iter().enumerate() {
+        let file = file as u32;
+        if !migration.report || !migration.file.source.text.contains(MARK) {
+            continue;
+        }
+        for (comment, scope) in comments(migration) {
+            let Some(directive) = directive::read(&migration.file.source.text, comment) else { continue };
+            let suppression = Suppression { file, migration, comment, scope };
+            match directive {
+                Ok(directive) => suppression.follow(&directive, settings, found),
+                Err(message) => {
+                    suppression.report(&rules::engine::unknown_suppression::RULE, settings, found, |reporter| {
+                        let help = "write `pgvet: ignore[rule] reason` or `pgvet: ignore-file[rule] reason`";
+                        drop(reporter.report(comment, message).help(help));
+                    });
+                }
+            }
+        }
+    }
+}
+
+/// The comments that may concern a migration, with the statement of each.
+fn comments(migration: &Migration<'_>) -> Vec<(TextRange, Option<TextRange>)> {
+    let text = &migration.file.source.text;
+    let mut comments = Vec::new();
+    for statement in &migration.file.statements {
+        comments.extend(statement.comments.iter().map(|comment| (*comment, Some(statement.range))));
+        for token in &statement.tokens {
+            comments
+                .extend(body_comments(text, token.range).into_iter().map(|comment| (comment, Some(statement.range))));
+        }
+    }
+    for comment in statement::split(text).comments {
+        if !comments.iter().any(|(other, _)| *other == comment) {
+            comments.push((comment, None));
+        }
+    }
+    comments.retain(|(comment, _)| text.get(comment.as_usize()).is_some_and(|comment| comment.contains(MARK)));
+    comments.sort_by_key(|(comment, _)| *comment);
+    comments
+}
+
+/// The comments in a dollar-quoted string: the body of DO or a function.
+fn body_comments(text: &str, token: TextRange) -> Vec<TextRange> {
+    let quoted = text.get(token.as_usize()).unwrap_or_default();
+    let tag = quoted.strip_prefix('$').and_then(|rest| rest.find('$')).map(|at| at as u32 + 2);
+    let Some(tag) = tag.filter(|tag| quoted.contains(MARK) && quoted.len() >= 2 * *tag as usize) else {
+        return Vec::new();
+    };
+    let mut lexer = Lexer::new(text, TextRange::new(token.start + tag, token.end - tag));
+    let mut nested: Vec<TextRange> = Vec::new();
+    while let Some(token) = lexer.next() {
+        nested.extend(body_comments(text, token.range));
+    }
+    nested.extend(lexer.take_comments());
+    nested
+}
+
+/// A comment of a migration.
+struct Suppression<'a> {
+    file: u32,
+    migration: &'a Migration<'a>,
+    comment: TextRange,
+    /// The statement that it belongs to.
+    scope: Option<TextRange>,
+}
+
+impl Suppression<'_> {
+    fn follow(&self, directive: &Directive, settings: &Settings, found: &mut Vec<Diagnostic>) {
+        let mut unused = Vec::new();
+        for name in &directive.names {
+            match rules::find(&name.text) {
+                Some(rule) if rule.meta.category != Category::Engine => {
+                    let used = self.suppress(rule.meta.name, directive.scope, found);
+                    // Down migrations are only parsed: nothing can be said about what their comments are for.
+                    let runs = self.migration.direction == Direction::Up && settings.severity_of(&rule.meta).is_some();
+                    if !used && runs {
+                        unused.push(name);
+                    }
+                }
+                rule => self.unknown(name, rule, settings, found),
+            }
+        }
+        if !unused.is_empty() && self.is_own() {
+            self.unused(directive, &unused, settings, found);
+        }
+    }
+
+    /// Does it stand in the part of the file that the migration runs?
+    fn is_own(&self) -> bool {
+        self.migration.section.is_none_or(|section| section.contains(self.comment))
+    }
+
+    /// Removes the findings of a rule. Were there any?
+    fn suppress(&self, rule: &str, scope: Scope, found: &mut Vec<Diagnostic>) -> bool {
+        let before = found.len();
+        found.retain(|diagnostic| {
+            let concerned = match scope {
+                Scope::File => true,
+                Scope::Statement => {
+                    self.scope.is_some_and(|range| range == diagnostic.statement || range.contains(diagnostic.range))
+                }
+            };
+            diagnostic.rule != rule || diagnostic.file != self.file || !concerned
+        });
+        found.len() < before
+    }
+
+    fn unknown(&self, name: &RuleName, rule: Option<&'static Rule>, settings: &Settings, found: &mut Vec<Diagnostic>) {
+        if !self.is_own() {
+            return;
+        }
+        let (message, help) = match (rule, rules::nearest(&name.text)) {
+            (Some(_), _) => (
+                format!("`{}` cannot be suppressed", name.text),
+                "it says that the text itself does not work: correct that".to_owned(),
+            ),
+            (None, Some(nearest)) => (
+                format!("there is no rule `{}`, so this suppresses nothing", name.text),
+                format!("did you mean `{nearest}`? `pgvet rules` lists all rules"),
+            ),
+            (None, None) => (
+                format!("there is no rule `{}`, so this suppresses nothing", name.text),
+                "`pgvet rules` lists all rules".to_owned(),
+            ),
+        };
+        self.report(&rules::engine::unknown_suppression::RULE, settings, found, |reporter| {
+            drop(reporter.report(name.range, message).help(help));
+        });
+    }
+
+    fn unused(&self, directive: &Directive, unused: &[&RuleName], settings: &Settings, found: &mut Vec<Diagnostic>) {
+        let names: Vec<String> = unused.iter().map(|name| format!("`{}`", name.text)).collect();
+        let place = match directive.scope {
+            Scope::File => "in this file",
+            Scope::Statement => "here",
+        };
+        let verb = if names.len() == 1 { "reports" } else { "report" };
+        let message = format!("{} {verb} nothing {place}", names.join(", "));
+        let text = &self.migration.file.source.text;
+        let fix = if unused.len() == directive.names.len() {
+            let edit = Edit { range: whole_lines(text, self.comment), text: String::new() };
+            Fix { title: "delete the comment".to_owned(), applicability: Applicability::Safe, edits: vec![edit] }
+        } else {
+            let kept = directive.names.iter().filter(|name| !unused.contains(name)).map(|name| name.text.as_str());
+            let edit = Edit { range: directive.list, text: kept.collect::<Vec<_>>().join(", ") };
+            Fix { title: "delete what is unused".to_owned(), applicability: Applicability::Safe, edits: vec![edit] }
+        };
+        let range = if unused.len() == directive.names.len() { self.comment } else { unused[0].range };
+        self.report(&rules::engine::unused_suppression::RULE, settings, found, |reporter| {
+            drop(reporter.report(range, message).help("delete it, or it will hide the next finding").fix(fix));
+        });
+    }
+
+    fn report(
+        &self,
+        rule: &'static Rule,
+        settings: &Settings,
+        found: &mut Vec<Diagnostic>,
+        report: impl FnOnce(&mut Reporter<'_>),
+    ) {
+        let at = found.len();
+        if let Some(mut reporter) =
+            Reporter::new(settings, rule, self.file, self.comment, settings.versions.from, found)
+        {
+            report(&mut reporter);
+        }
+        for diagnostic in &mut found[at..] {
+            diagnostic.pg_versions = settings.versions.iter().collect();
+        }
+    }
+}
+
+/// The comment with the blanks before it, and with its line where nothing else stands on that.
+fn whole_lines(text: &str, comment: TextRange) -> TextRange {
+    let (start, end) = (comment.start as usize, comment.end as usize);
+    let before = text[..start].trim_end_matches([' ', '\t']).len();
+    let alone = before == 0 || text[..before].ends_with(['\n', '\r']);
+    let line_break = ["\r\n", "\n", "\r"].into_iter().find(|line_break| text[end..].starts_with(line_break));
+    match line_break {
+        Some(line_break) if alone => TextRange::new(before as u32, (end + line_break.len()) as u32),
+        // A block comment may be all that separates two words.
+        None if end < text.len() => comment,
+        _ => TextRange::new(before as u32, comment.end),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,68 @@
+use crate::check::{Direction, Migration, TransactionMode, check, parse_file};
+use crate::settings::Settings;
+use crate::source::SourceFile;
+
+/// The rules that report in a text, and where.
+fn found(text: &str) -> Vec<(&'static str, String)> {
+    let file = parse_file(SourceFile { path: "m.sql".to_owned(), text: text.to_owned() });
+    let migration = Migration {
+        file: &file,
+        section: None,
+        direction: Direction::Up,
+        transaction: TransactionMode::Autocommit,
+        report: true,
+        baseline: false,
+    };
+    let only = ["index-without-concurrently", "unknown-suppression", "unused-suppression"].map(str::to_owned).to_vec();
+    let found = check(&[migration], &Settings { only, ..Settings::default() });
+    found.into_iter().map(|found| (found.rule, text[found.range.as_usize()].to_owned())).collect()
+}
+
+const INDEX: &str = "CREATE INDEX i ON t (a)";
+const RULE: &str = "index-without-concurrently";
+
+#[test]
+fn a_comment_before_in_or_behind_a_statement_suppresses() {
+    assert_eq!(found(&format!("{INDEX};")).len(), 1);
+    for text in [
+        format!("-- pgvet: ignore[{RULE}] small\n{INDEX};"),
+        format!("/* pgvet: ignore[{RULE}] */ {INDEX};"),
+        format!("{INDEX}; -- pgvet: ignore[{RULE}]"),
+        format!("CREATE INDEX i -- pgvet: ignore[{RULE}]\nON t (a);"),
+        format!("SELECT 1;\n{INDEX};\n-- pgvet: ignore-file[{RULE}]"),
+        format!("-- pgvet: ignore-file[{RULE}]\nSELECT 1;\n{INDEX};"),
+    ] {
+        assert_eq!(found(&text), [], "{text}");
+    }
+}
+
+#[test]
+fn a_comment_in_a_body_counts_for_its_statement() {
+    let text = format!("DO $$ BEGIN\n-- pgvet: ignore[{RULE}]\nCREATE INDEX i ON t (a);\nEND $$;");
+    assert!(found(&text).iter().all(|(rule, _)| *rule != RULE));
+}
+
+#[test]
+fn a_comment_about_another_statement_is_unused() {
+    let text = format!("-- pgvet: ignore[{RULE}]\nSELECT 1;\n{INDEX};");
+    let rules: Vec<&str> = found(&text).into_iter().map(|(rule, _)| rule).collect();
+    assert_eq!(rules, ["unused-suppression", RULE]);
+    let text = format!("SELECT 1;\n-- pgvet: ignore[{RULE}]");
+    assert_eq!(found(&text), [("unused-suppression", format!("-- pgvet: ignore[{RULE}]"))]);
+}
+
+#[test]
+fn names_are_checked() {
+    let text = "-- pgvet: ignore[index-without-concurrentl, syntax-error]\nSELECT 1;";
+    let expected = ["index-without-concurrentl", "syntax-error"];
+    assert_eq!(found(text), expected.map(|name| ("unknown-suppression", name.to_owned())));
+}
+
+#[test]
+fn rules_that_do_not_run_are_not_unused() {
+    assert_eq!(
+        found("-- pgvet: ignore[drop-table, work-after-strong-lock]\nSELECT 1;").len(),
+        1,
+        "drop-table is to come"
+    );
+}

@@ -1,0 +1,44 @@
+//! Findings as text, for snapshots.
+
+use crate::scenario::{Outcome, Scenario};
+use pgvet_linter::diagnostic::Diagnostic;
+use pgvet_linter::source::TextRange;
+use std::fmt::Write;
+
+/// The findings of a rule with everything that a user would see.
+pub(crate) fn describe(scenario: &Scenario, outcome: &Outcome, rule: &str) -> String {
+    let mut out = String::new();
+    for found in outcome.of_rule(rule) {
+        one(scenario, outcome, found, &mut out).expect("writing to a string does not fail");
+    }
+    if out.is_empty() { "nothing\n".to_owned() } else { out }
+}
+
+fn one(scenario: &Scenario, outcome: &Outcome, found: &Diagnostic, out: &mut String) -> std::fmt::Result {
+    let place = |file: u32, range: TextRange| {
+        let file = &outcome.files[file as usize];
+        let text = &file.source.text;
+        let start = file.lines.position(text, range.start);
+        let shown = text.get(range.as_usize()).unwrap_or("<no text>").lines().next().unwrap_or_default();
+        format!("{}:{} `{shown}`", start.line, start.column)
+    };
+    let (severity, message) = (found.severity.as_str(), &found.message);
+    writeln!(out, "{}: {severity}[{}] {message}", place(found.file, found.range), found.rule)?;
+    for label in &found.labels {
+        writeln!(out, "  {}: {}", place(label.file, label.range), label.message)?;
+    }
+    if found.pg_versions.len() < scenario.settings.versions.iter().count() {
+        let versions: Vec<String> = found.pg_versions.iter().map(ToString::to_string).collect();
+        writeln!(out, "  only PostgreSQL {}", versions.join(", "))?;
+    }
+    if let Some(help) = &found.help {
+        writeln!(out, "  help: {}", help.replace('\n', "\n  "))?;
+    }
+    for fix in &found.fixes {
+        writeln!(out, "  fix ({:?}): {}", fix.applicability, fix.title)?;
+        for edit in &fix.edits {
+            writeln!(out, "    {} -> `{}`", place(found.file, edit.range), edit.text.replace('\n', "\\n"))?;
+        }
+    }
+    Ok(())
+}
