@@ -1,7 +1,7 @@
 //! CHECK, NOT NULL and FOREIGN KEY without reading the table under a strong lock.
 
 use super::key::named;
-use super::{Advice, before, everywhere_at_least, list, without};
+use super::{Advice, before, everywhere_at_least, without};
 use crate::ast::{AlterTableAction, ConstraintKind};
 use crate::effect::{RelationKind, RelationName};
 use crate::rule::RuleContext;
@@ -133,12 +133,4 @@ pub(crate) fn drop_foreign_keys(context: &RuleContext<'_>, dropped: &[&RelationN
 /// Where nothing but a short wait helps.
 pub(crate) fn give_up_and_retry() -> Advice {
     Advice::new("run it on its own with a short lock_timeout, and try again when it gives up:").sql("SET lock_timeout = '2s'")
-}
-
-/// A NOT NULL constraint by name (18).
-pub(crate) fn named_not_null(context: &RuleContext<'_>, table: &RelationName, column: &str, name: &str) -> Advice {
-    let (table, column, name) = (sql_name(context, table), list(&[column]), identifier(name));
-    Advice::new(LATER)
-        .sql(format!("ALTER TABLE {table} ADD CONSTRAINT {name} NOT NULL {column} NOT VALID"))
-        .sql(format!("ALTER TABLE {table} VALIDATE CONSTRAINT {name}"))
 }

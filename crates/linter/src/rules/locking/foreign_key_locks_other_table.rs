@@ -24,16 +24,26 @@ declare_rule! {
     /// ## Example
     ///
     /// ```sql,reported
-    /// ALTER TABLE orders ADD CONSTRAINT orders_customer_id_fkey
-    ///     FOREIGN KEY (customer_id) REFERENCES customers (id) NOT VALID;
+    /// -- history:
+    /// CREATE TABLE customers (id bigint PRIMARY KEY);
+    /// CREATE TABLE orders (id bigint PRIMARY KEY, customer_id bigint REFERENCES customers);
+    /// -- migration:
     /// DROP TABLE orders;
     /// ```
     ///
     /// Use instead:
     ///
     /// ```sql,clean
-    /// CREATE TABLE order_notes (id bigint PRIMARY KEY, order_id bigint);
+    /// -- history:
+    /// CREATE TABLE customers (id bigint PRIMARY KEY);
+    /// CREATE TABLE orders (id bigint PRIMARY KEY, customer_id bigint REFERENCES customers);
+    /// ALTER TABLE orders DROP CONSTRAINT orders_customer_id_fkey;
+    /// -- migration:
+    /// DROP TABLE orders;
     /// ```
+    ///
+    /// The foreign key still goes with a strong lock on both tables: drop it in a transaction of its own, with a short
+    /// `lock_timeout`, and try again when it strikes.
     ///
     /// ## When it is not reported
     ///

@@ -75,7 +75,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     };
     let message = format!("rebuilding indexes blocks every write to {what}, and queries that would plan with them");
     let mut finding = reporter.report(statement.keyword, message);
-    for relation in table.or(index) {
+    if let Some(relation) = table.or(index) {
         finding = finding.relation(relation);
     }
     if let Some(reason) = refused(context, statement, index) {
