@@ -124,6 +124,9 @@ fn with_sequence(
     if !identity {
         return Some(advice);
     }
+    if !everywhere_at_least(context, 12) {
+        return Some(advice.then("leave it at the sequence: GENERATED AS IDENTITY needs NOT NULL, which reads the table before 12"));
+    }
     let always = column.constraints.iter().any(|one| matches!(one.kind, ConstraintKind::Identity { always: true, .. }));
     let kind = if always { "ALWAYS" } else { "BY DEFAULT" };
     let literal = |text: &str| text.replace('\'', "''");
@@ -197,7 +200,9 @@ fn then_constraints(
     let not_null = implied_not_null || primary || has(|kind| matches!(kind, ConstraintKind::NotNull { .. }));
     let columns: [SmolStr; 1] = [column.name.text.clone()];
     let mut advice = advice;
-    if not_null {
+    if primary {
+        advice = advice.all(not_null::steps_for_key(context, table, &columns));
+    } else if not_null {
         advice = advice.all(not_null::steps(context, table, &columns));
     }
     if primary || unique {

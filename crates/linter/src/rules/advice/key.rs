@@ -49,7 +49,7 @@ pub(crate) fn advice(
     let attributes = attributes(written);
     let sentence = format!("build the index {}, then add the constraint with it:", outside_transaction(context));
     if word == "PRIMARY KEY" {
-        first.extend(not_null::steps(context, altered.table, &steps.nullable(altered.table)));
+        first.extend(not_null::steps_for_key(context, altered.table, &columns));
     }
     Advice::new(sentence).all(first).all(steps.with_index(altered.table, &index, attributes))
 }
@@ -71,11 +71,6 @@ struct Steps<'s, 'a> {
 }
 
 impl Steps<'_, '_> {
-    /// A key's columns must be NOT NULL, which USING INDEX would check under the strong lock.
-    fn nullable(&self, table: &RelationName) -> Vec<SmolStr> {
-        not_null::nullable(self.context, table, self.columns)
-    }
-
     /// `(a, b) INCLUDE (c)`.
     fn keys(&self) -> String {
         let mut keys = format!("({})", list(self.columns));
@@ -116,7 +111,7 @@ impl Steps<'_, '_> {
         let constraint = identifier(&index.name);
         let mut steps = first;
         if self.word == "PRIMARY KEY" {
-            steps.extend(not_null::steps(self.context, parent, &self.nullable(parent)));
+            steps.extend(not_null::steps_for_key(self.context, parent, self.columns));
         }
         steps.extend(self.with_index(&build.table, &build.index.name, ""));
         steps.push(format!("ALTER TABLE ONLY {table} ADD CONSTRAINT {constraint} {key} {}", self.keys()));

@@ -79,8 +79,13 @@ fn unvalidated_proof<'r>(relation: &'r Relation, column: &SmolStr) -> Option<&'r
     relation.constraints.iter().find(proves).map(|constraint| &constraint.name)
 }
 
+/// The statements for the columns of a primary key, where they help: before 12 it reads the table in any case.
+pub(crate) fn steps_for_key(context: &RuleContext<'_>, table: &RelationName, columns: &[SmolStr]) -> Vec<String> {
+    if everywhere_at_least(context, 12) { steps(context, table, &nullable(context, table, columns)) } else { Vec::new() }
+}
+
 /// Those of the columns that may hold nulls.
-pub(crate) fn nullable(context: &RuleContext<'_>, table: &RelationName, columns: &[SmolStr]) -> Vec<SmolStr> {
+fn nullable(context: &RuleContext<'_>, table: &RelationName, columns: &[SmolStr]) -> Vec<SmolStr> {
     let relation = before(context, table);
     let may_be_null = |column: &&SmolStr| {
         relation.and_then(|relation| relation.column(column)).is_none_or(|column| !column.not_null)
