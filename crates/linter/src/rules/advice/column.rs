@@ -19,7 +19,7 @@ fn batch(context: &RuleContext<'_>, table: &RelationName, assignment: &str, miss
         }
         _ => format!(
             "UPDATE {sql_table} SET {assignment} WHERE ctid = ANY (ARRAY(SELECT ctid FROM {sql_table} WHERE {missing} \
-             LIMIT 5000))"
+             LIMIT 5000)) AND {missing}"
         ),
     }
 }
@@ -38,7 +38,9 @@ pub(crate) fn replace(
     let type_text = one_line(context, type_name.range);
     let value = using.map_or_else(|| Some(old.clone()), |using| one_line(context, using.range));
     let (Some(type_text), Some(value)) = (type_text, value) else {
-        return Advice::new("add a new column, fill it in batches, keep it up to date with a trigger, then swap the names");
+        return Advice::new(
+            "add a new column, fill it in batches, keep it up to date with a trigger, then swap the names",
+        );
     };
     Advice::new("add a new column, copy every write to it with a trigger, fill it in batches, then swap the names:")
         .sql(format!("ALTER TABLE {sql_table} ADD COLUMN {new} {type_text}"))
@@ -47,7 +49,7 @@ pub(crate) fn replace(
         .sql(format!("ALTER TABLE {sql_table} RENAME COLUMN {old} TO {kept}"))
         .sql(format!("ALTER TABLE {sql_table} RENAME COLUMN {new} TO {old}"))
         .sql("COMMIT")
-        .then("indexes and constraints of the new column are built as their own rules say")
+        .then("before the swap the new column needs the indexes and constraints of the old one, built without blocking, too")
 }
 
 /// A CHECK in place of the length of varchar(n).
@@ -90,7 +92,8 @@ pub(crate) fn fill_later(
         Filling::Stored(expression) => generated(context, table, column, expression),
         Filling::Domain => of_domain(context, table, column),
     };
-    advice.unwrap_or_else(|| Advice::new("add the column without it, set it for new rows, and fill old rows in batches"))
+    advice
+        .unwrap_or_else(|| Advice::new("add the column without it, set it for new rows, and fill old rows in batches"))
 }
 
 fn with_default(context: &RuleContext<'_>, table: &RelationName, column: &ColumnDef, default: &Expr) -> Option<Advice> {
@@ -125,7 +128,11 @@ fn with_sequence(
         return Some(advice);
     }
     if !everywhere_at_least(context, 12) {
-        return Some(advice.then("leave it at the sequence: GENERATED AS IDENTITY needs NOT NULL, which reads the table before 12"));
+        return Some(
+            advice.then(
+                "leave it at the sequence: GENERATED AS IDENTITY needs NOT NULL, which reads the table before 12",
+            ),
+        );
     }
     let always = column.constraints.iter().any(|one| matches!(one.kind, ConstraintKind::Identity { always: true, .. }));
     let kind = if always { "ALWAYS" } else { "BY DEFAULT" };

@@ -68,10 +68,10 @@ fn constraint_text(context: &RuleContext<'_>, written: WrittenConstraint<'_>, na
     let (Some(column), ConstraintKind::ForeignKey(_)) = (written.column, &written.constraint.kind) else {
         return named(context, written, name);
     };
-    let references = super::one_line(context, crate::source::TextRange::new(
-        written.constraint.keyword.start,
-        written.constraint.range.end,
-    ))?;
+    let references = super::one_line(
+        context,
+        crate::source::TextRange::new(written.constraint.keyword.start, written.constraint.range.end),
+    )?;
     let column = identifier(&column.name.text);
     Some(format!("CONSTRAINT {} FOREIGN KEY ({column}) {references}", identifier(name)))
 }
@@ -105,12 +105,18 @@ pub(crate) fn foreign_key(
         .sql(format!("ALTER TABLE {table} ADD {text}"));
     match partitions.len() {
         1 => advice,
-        count => advice.then(format!("with the foreign keys of the other partitions ({} more) before the last", count - 1)),
+        count => {
+            advice.then(format!("with the foreign keys of the other partitions ({} more) before the last", count - 1))
+        }
     }
 }
 
 /// Dropping foreign keys one at a time, each with a lock that gives up.
-pub(crate) fn drop_foreign_keys(context: &RuleContext<'_>, dropped: &[&RelationName], referenced: &[&RelationName]) -> Advice {
+pub(crate) fn drop_foreign_keys(
+    context: &RuleContext<'_>,
+    dropped: &[&RelationName],
+    referenced: &[&RelationName],
+) -> Advice {
     let mut statements = Vec::new();
     for table in dropped {
         let Some(relation) = before(context, table) else { continue };
@@ -132,5 +138,6 @@ pub(crate) fn drop_foreign_keys(context: &RuleContext<'_>, dropped: &[&RelationN
 
 /// Where nothing but a short wait helps.
 pub(crate) fn give_up_and_retry() -> Advice {
-    Advice::new("run it on its own with a short lock_timeout, and try again when it gives up:").sql("SET lock_timeout = '2s'")
+    Advice::new("run it on its own with a short lock_timeout, and try again when it gives up:")
+        .sql("SET lock_timeout = '2s'")
 }

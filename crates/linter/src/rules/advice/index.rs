@@ -110,8 +110,7 @@ pub(crate) fn drop_concurrently(context: &RuleContext<'_>, indexes: &[String], i
         1 => format!("drop it {}:", outside_transaction(context)),
         _ => format!("drop one after the other {}:", outside_transaction(context)),
     };
-    Advice::new(sentence)
-        .all(indexes.iter().map(|index| format!("DROP INDEX CONCURRENTLY {if_exists}{index}")))
+    Advice::new(sentence).all(indexes.iter().map(|index| format!("DROP INDEX CONCURRENTLY {if_exists}{index}")))
 }
 
 /// Is the index one that PostgreSQL refuses to drop or rebuild concurrently?

@@ -1,7 +1,7 @@
 //! PRIMARY KEY, UNIQUE and EXCLUDE over an index that was built concurrently.
 
 use super::index::index_made_on;
-use super::{Advice, list, not_null, one_line, outside_transaction, without};
+use super::{Advice, before, list, not_null, one_line, outside_transaction, without};
 use crate::ast::{ConstraintKind, IndexConstraint};
 use crate::effect::{IndexBuild, RelationKind, RelationName};
 use crate::rule::RuleContext;
@@ -51,7 +51,11 @@ pub(crate) fn advice(
     if word == "PRIMARY KEY" {
         first.extend(not_null::steps_for_key(context, altered.table, &columns));
     }
-    Advice::new(sentence).all(first).all(steps.with_index(altered.table, &index, attributes))
+    let advice = Advice::new(sentence).all(first).all(steps.with_index(altered.table, &index, attributes));
+    if word == "PRIMARY KEY" && before(context, altered.table).is_none_or(|table| !table.known) {
+        return advice.then("the steps to NOT NULL are for columns that may hold nulls, which no migration shows");
+    }
+    advice
 }
 
 /// DEFERRABLE and the like.

@@ -81,14 +81,17 @@ fn unvalidated_proof<'r>(relation: &'r Relation, column: &SmolStr) -> Option<&'r
 
 /// The statements for the columns of a primary key, where they help: before 12 it reads the table in any case.
 pub(crate) fn steps_for_key(context: &RuleContext<'_>, table: &RelationName, columns: &[SmolStr]) -> Vec<String> {
-    if everywhere_at_least(context, 12) { steps(context, table, &nullable(context, table, columns)) } else { Vec::new() }
+    if everywhere_at_least(context, 12) {
+        steps(context, table, &nullable(context, table, columns))
+    } else {
+        Vec::new()
+    }
 }
 
 /// Those of the columns that may hold nulls.
 fn nullable(context: &RuleContext<'_>, table: &RelationName, columns: &[SmolStr]) -> Vec<SmolStr> {
     let relation = before(context, table);
-    let may_be_null = |column: &&SmolStr| {
-        relation.and_then(|relation| relation.column(column)).is_none_or(|column| !column.not_null)
-    };
+    let may_be_null =
+        |column: &&SmolStr| relation.and_then(|relation| relation.column(column)).is_none_or(|column| !column.not_null);
     columns.iter().filter(may_be_null).cloned().collect()
 }

@@ -70,9 +70,11 @@ fn advice_is_accepted_and_blocks_nobody() {
             for help in helps(statement, versions) {
                 advised += 1;
                 let sql = sql_of(&help);
-                problems.extend(refusals(statement, versions, &sql).into_iter().map(|problem| {
-                    format!("{versions}: {statement}\n  {problem}\n{sql}")
-                }));
+                problems.extend(
+                    refusals(statement, versions, &sql)
+                        .into_iter()
+                        .map(|problem| format!("{versions}: {statement}\n  {problem}\n{sql}")),
+                );
             }
         }
     }
@@ -109,8 +111,9 @@ fn refusals(statement: &str, versions: &str, sql: &str) -> Vec<String> {
     };
     let found = run(first, sql, versions);
     // Before 12 nothing spares a primary key over nullable columns that the table is read.
-    let unavoidable =
-        |found: &Diagnostic| versions == "10-18" && found.rule == "set-not-null-scans-table" && sql.contains("PRIMARY KEY");
+    let unavoidable = |found: &Diagnostic| {
+        versions == "10-18" && found.rule == "set-not-null-scans-table" && sql.contains("PRIMARY KEY")
+    };
     let bad = found.into_iter().filter(|found| is_blocking(found) && !unavoidable(found));
     bad.map(|found| format!("[{}] {}", found.rule, found.message)).collect()
 }

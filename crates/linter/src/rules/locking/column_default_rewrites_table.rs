@@ -56,9 +56,11 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     if context.effects.fails.is_some() {
         return;
     }
-    let rewrites = context.effects.rewrites.iter().filter(|rewrite| {
-        rewrite.relation.visibility.is_exposed() && reason(&rewrite.cause).is_some()
-    });
+    let rewrites = context
+        .effects
+        .rewrites
+        .iter()
+        .filter(|rewrite| rewrite.relation.visibility.is_exposed() && reason(&rewrite.cause).is_some());
     for (range, rewrites) in by_range(rewrites, |rewrite| rewrite.range) {
         report(context, reporter, range, &rewrites);
     }
@@ -86,7 +88,8 @@ fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
     let altered = Altered::of(context);
     let tables: Vec<&RelationName> = rewrites.iter().map(|rewrite| &rewrite.relation).collect();
     let subject = subject(altered, &tables);
-    let message = format!("{reason}: this rewrites {subject} under ACCESS EXCLUSIVE, nobody can read or write meanwhile");
+    let message =
+        format!("{reason}: this rewrites {subject} under ACCESS EXCLUSIVE, nobody can read or write meanwhile");
     let column = altered.and_then(|altered| match &altered.command(range)?.action {
         AlterTableAction::AddColumn { column, .. } => Some((altered.table, column)),
         _ => None,

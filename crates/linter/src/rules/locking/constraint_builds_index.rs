@@ -92,9 +92,8 @@ fn report(
         Some(ConstraintKind::Exclude(_)) => "exclusion constraint",
         _ => "constraint",
     };
-    let message = format!(
-        "this {kind} builds its index under ACCESS EXCLUSIVE on {subject}: nobody can read or write meanwhile"
-    );
+    let message =
+        format!("this {kind} builds its index under ACCESS EXCLUSIVE on {subject}: nobody can read or write meanwhile");
     let place = written.map_or(range, |(_, written)| written.constraint.keyword);
     let finding = reporter.report(place, message).relation(altered.map_or(&first.table, |altered| altered.table));
     drop(match written {

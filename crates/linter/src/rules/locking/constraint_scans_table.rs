@@ -97,9 +97,7 @@ fn report(
     );
     let finding = reporter.report(place, message).relation(altered.map_or(&first.relation, |altered| altered.table));
     drop(match (written, name) {
-        (Some((altered, written)), Some(name)) => {
-            finding.help(constraint::not_valid(context, altered, written, &name))
-        }
+        (Some((altered, written)), Some(name)) => finding.help(constraint::not_valid(context, altered, written, &name)),
         _ => finding.help("add it with NOT VALID, and validate it in a later transaction"),
     });
 }

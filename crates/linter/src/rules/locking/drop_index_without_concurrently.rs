@@ -82,7 +82,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     };
     let partitioned = tables.iter().any(|table| table.kind == RelationKind::PartitionedTable)
         || indexes.iter().any(|one| index::is_partitioned(context, one));
-    let names: Vec<String> = statement.objects.iter().map(|object| context.text(object.name.range()).to_owned()).collect();
+    let names: Vec<String> =
+        statement.objects.iter().map(|object| context.text(object.name.range()).to_owned()).collect();
     let mut finding = reporter.report(statement.keyword, message);
     for relation in if tables.is_empty() { &indexes } else { &tables } {
         finding = finding.relation(relation);

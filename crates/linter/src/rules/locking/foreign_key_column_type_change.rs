@@ -20,18 +20,29 @@ declare_rule! {
     /// ## Example
     ///
     /// ```sql,reported
-    /// ALTER TABLE orders ADD CONSTRAINT orders_country_fkey
-    ///     FOREIGN KEY (country) REFERENCES countries (code) NOT VALID;
-    /// ALTER TABLE orders ALTER COLUMN country TYPE text;
+    /// -- history:
+    /// CREATE TABLE countries (code varchar(2) PRIMARY KEY);
+    /// CREATE TABLE orders (id bigint PRIMARY KEY, country varchar(2) REFERENCES countries);
+    /// -- migration:
+    /// ALTER TABLE orders ALTER COLUMN country TYPE varchar(3);
     /// ```
     ///
     /// Use instead:
     ///
     /// ```sql,clean
+    /// -- history:
+    /// CREATE TABLE countries (code varchar(2) PRIMARY KEY);
+    /// CREATE TABLE orders (id bigint PRIMARY KEY, country varchar(2) REFERENCES countries);
+    /// -- migration:
+    /// ALTER TABLE orders DROP CONSTRAINT orders_country_fkey;
+    /// ALTER TABLE orders ALTER COLUMN country TYPE varchar(3);
     /// ALTER TABLE orders ADD CONSTRAINT orders_country_fkey
-    ///     FOREIGN KEY (country) REFERENCES countries (code) NOT VALID;
-    /// ALTER TABLE orders ADD COLUMN country_new text;
+    ///     FOREIGN KEY (country) REFERENCES countries NOT VALID;
+    /// ALTER TABLE orders VALIDATE CONSTRAINT orders_country_fkey;
     /// ```
+    ///
+    /// Each statement in a transaction of its own: every lock is short then, and both tables are locked only to drop and
+    /// to add the foreign key.
     ///
     /// ## When it is not reported
     ///

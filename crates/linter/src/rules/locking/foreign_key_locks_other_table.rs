@@ -6,9 +6,9 @@ use crate::diagnostic::Severity;
 use crate::effect::{Lock, LockCause, LockMode, RelationName};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use crate::rules::advice::{Advice, constraint};
-use crate::rules::altered::by_range;
-use crate::rules::text::enumerate;
+use crate::rules::advice::{Advice, constraint, one_line};
+use crate::rules::altered::{Altered, by_range};
+use crate::rules::text::{enumerate, sql_name};
 use crate::source::TextRange;
 
 declare_rule! {
@@ -67,7 +67,10 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             && lock.relation.visibility.is_exposed()
             && lock.relation.kind.is_table()
             && !effects.drops.iter().any(|dropped| dropped.oid == lock.relation.oid)
-            && !effects.locks.iter().any(|other| other.relation.oid == lock.relation.oid && other.cause == LockCause::Target)
+            && !effects
+                .locks
+                .iter()
+                .any(|other| other.relation.oid == lock.relation.oid && other.cause == LockCause::Target)
     });
     for (range, locks) in by_range(locks, |lock| lock.range) {
         if locks.iter().all(|lock| lock.cause == LockCause::ForeignKeyAdded) && !read.is_empty() {
@@ -97,9 +100,16 @@ fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
     }
     let help = match context.ast {
         Ast::Drop(_) => constraint::drop_foreign_keys(context, &dropped(context), &tables),
-        _ => constraint::give_up_and_retry(),
+        _ => constraint::give_up_and_retry().all(command(context, range)),
     };
     drop(finding.help(help));
+}
+
+/// The command alone, as a statement.
+fn command(context: &RuleContext<'_>, range: TextRange) -> Option<String> {
+    let altered = Altered::of(context)?;
+    let command = one_line(context, altered.command(range)?.range)?;
+    Some(format!("ALTER TABLE {} {command}", sql_name(context, altered.table)))
 }
 
 fn dropped<'e>(context: &RuleContext<'e>) -> Vec<&'e RelationName> {

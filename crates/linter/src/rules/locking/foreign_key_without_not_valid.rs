@@ -98,11 +98,13 @@ fn report(
         }
     }
     let subject = subject(altered, &tables);
-    let mut blocked = vec![altered.map_or(first.relation.name.as_str(), |altered| &altered.table.name)];
-    blocked.extend(referenced.iter().map(|table| table.name.as_str()));
-    let blocked = enumerate(blocked);
-    let message = format!("checking this foreign key reads all of {subject}, and blocks every write to {blocked} meanwhile");
-    let mut finding = reporter.report(range, message).relation(altered.map_or(&first.relation, |altered| altered.table));
+    let table = altered.map_or(&first.relation, |altered| altered.table);
+    let waiting =
+        std::iter::once(table).chain(referenced.iter().copied()).filter(|table| table.visibility.is_exposed());
+    let blocked = enumerate(waiting.map(|table| table.name.as_str()));
+    let message =
+        format!("checking this foreign key reads all of {subject}, and blocks every write to {blocked} meanwhile");
+    let mut finding = reporter.report(range, message).relation(table);
     for table in referenced {
         finding = finding.relation(table);
     }

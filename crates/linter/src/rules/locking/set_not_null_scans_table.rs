@@ -107,8 +107,9 @@ fn report(
     let table = altered.map_or(*first, |altered| altered.table);
     let names = enumerate(columns.iter().map(SmolStr::as_str));
     let subject = subject(altered, &tables);
-    let message =
-        format!("making {names} NOT NULL reads all of {subject} under ACCESS EXCLUSIVE: nobody can read or write meanwhile");
+    let message = format!(
+        "making {names} NOT NULL reads all of {subject} under ACCESS EXCLUSIVE: nobody can read or write meanwhile"
+    );
     let advice = not_null::advice(context, table, &columns);
     drop(reporter.report(range, message).relation(table).help(advice));
 }

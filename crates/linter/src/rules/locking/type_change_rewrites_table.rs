@@ -73,8 +73,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     }
     let effects = context.effects;
     let rewrites = effects.rewrites.iter().filter(|rewrite| matches!(rewrite.cause, RewriteCause::TypeChange { .. }));
-    let builds =
-        effects.index_builds.iter().filter(|build| matches!(build.cause, IndexBuildCause::TypeChange { .. }));
+    let builds = effects.index_builds.iter().filter(|build| matches!(build.cause, IndexBuildCause::TypeChange { .. }));
     let scans = effects.scans.iter().filter(|scan| is_recheck(context, &scan.cause, scan.range));
     let mut ranges: Vec<TextRange> = rewrites.clone().map(|rewrite| rewrite.range).collect();
     ranges.extend(builds.clone().map(|build| build.range).chain(scans.clone().map(|scan| scan.range)));
@@ -128,7 +127,9 @@ impl Work<'_> {
         let (message, table) = if let Some(first) = self.rewritten.first() {
             let subject = subject(altered, &self.rewritten);
             let start = if self.from_unknown {
-                format!("this type change rewrites {subject}, unless the column's type (which no migration shows) allows otherwise,")
+                format!(
+                    "this type change rewrites {subject}, unless the column's type (which no migration shows) allows otherwise,"
+                )
             } else {
                 format!("this type change rewrites {subject} and every index of it")
             };
@@ -173,9 +174,8 @@ impl Work<'_> {
             let indexes: Vec<String> = self.rebuilt.iter().map(|index| sql_name(context, index)).collect();
             let partitioned = altered.table.kind == crate::effect::RelationKind::PartitionedTable;
             let belongs = self.rebuilt.iter().any(|index| {
-                let of_constraint = |constraint: &std::sync::Arc<crate::catalog::Constraint>| {
-                    constraint.index() == Some(index.oid)
-                };
+                let of_constraint =
+                    |constraint: &std::sync::Arc<crate::catalog::Constraint>| constraint.index() == Some(index.oid);
                 let table = context.before.get_relation(altered.table.oid);
                 table.is_some_and(|table| table.constraints.iter().any(of_constraint))
             });
@@ -184,10 +184,13 @@ impl Work<'_> {
             }
             let command = crate::rules::advice::one_line(context, altered.command(range)?.range)?;
             return Some(
-                Advice::new(format!("drop the index {}, change the type, build the index again:", outside_transaction(context)))
-                    .all(indexes.iter().map(|index| format!("DROP INDEX CONCURRENTLY {index}")))
-                    .sql(format!("ALTER TABLE {table} {command}"))
-                    .then("then CREATE INDEX CONCURRENTLY, and ANALYZE the table"),
+                Advice::new(format!(
+                    "drop what would be rebuilt {}, change the type, build it again:",
+                    outside_transaction(context)
+                ))
+                .all(indexes.iter().map(|index| format!("DROP INDEX CONCURRENTLY {index}")))
+                .sql(format!("ALTER TABLE {table} {command}"))
+                .then("then CREATE INDEX CONCURRENTLY, and ANALYZE the table"),
             );
         }
         Some(Advice::new(

@@ -74,7 +74,9 @@ fn report(
         _ => "nobody can write",
     };
     let mode_name = mode.sql();
-    let message = format!("this VALIDATE reads all of {subject} under {mode_name}, which the same ALTER TABLE takes: {effect} meanwhile");
+    let message = format!(
+        "this VALIDATE reads all of {subject} under {mode_name}, which the same ALTER TABLE takes: {effect} meanwhile"
+    );
     let mut finding = reporter.report(range, message).relation(altered.table);
     let stronger = altered.statement.commands.iter().find(|command| command_lock_level(&command.action) == mode);
     if let Some(command) = stronger {
