@@ -222,7 +222,9 @@ impl Executor<'_> {
         let Some(name) = found.map(|constraint| constraint.name.clone()) else { return false };
         for constraint in &mut self.catalog.relation_mut(partition).constraints {
             if constraint.name == name && constraint.inherited_from == 0 {
-                std::sync::Arc::make_mut(constraint).inherited_from = 1;
+                let constraint = std::sync::Arc::make_mut(constraint);
+                constraint.inherited_from = 1;
+                constraint.is_local = false;
             }
         }
         true
