@@ -84,10 +84,10 @@ pub(crate) fn fill_later(
 ) -> Advice {
     let advice = match filling {
         Filling::Default(default) => with_default(context, table, column, default),
-        Filling::Serial(integer) => with_sequence(context, table, column, integer, false),
+        Filling::Serial(integer) => Some(with_sequence(context, table, column, integer, false)),
         Filling::Identity => {
             let integer = column.type_name.as_ref().and_then(|name| one_line(context, name.range));
-            with_sequence(context, table, column, integer.as_deref().unwrap_or("bigint"), true)
+            Some(with_sequence(context, table, column, integer.as_deref().unwrap_or("bigint"), true))
         }
         Filling::Stored(expression) => generated(context, table, column, expression),
         Filling::Domain => of_domain(context, table, column),
@@ -112,11 +112,11 @@ fn with_sequence(
     column: &ColumnDef,
     integer: &str,
     identity: bool,
-) -> Option<Advice> {
+) -> Advice {
     let (sql_table, name) = (sql_name(context, table), identifier(&column.name.text));
     let chosen = context.before.choose_relation_name(&table.name, Some(&column.name.text), "seq", &table.schema, false);
     let sequence = sql_name(context, &RelationName { name: chosen, ..table.clone() });
-    let next = format!("nextval('{}')", sequence.replace('\'', "''"));
+    let next = format!("nextval('{}')", literal(&sequence));
     let owned = if identity { String::new() } else { format!(" OWNED BY {sql_table}.{name}") };
     let advice = Advice::new("add a plain column and a sequence, fill old rows in batches, then add the rest:")
         .sql(format!("ALTER TABLE {sql_table} ADD COLUMN {name} {integer}"))
@@ -124,33 +124,35 @@ fn with_sequence(
         .sql(format!("ALTER TABLE {sql_table} ALTER COLUMN {name} SET DEFAULT {next}"))
         .sql(batch(context, table, &format!("{name} = {next}"), &format!("{name} IS NULL")));
     let advice = then_constraints(context, table, column, advice, true);
-    if !identity {
-        return Some(advice);
+    match (identity, everywhere_at_least(context, 12)) {
+        (false, _) => advice,
+        (true, false) => advice
+            .then("leave it at the sequence: GENERATED AS IDENTITY needs NOT NULL, which reads the table before 12"),
+        (true, true) => then_identity(advice, column, &sql_table, &sequence),
     }
-    if !everywhere_at_least(context, 12) {
-        return Some(
-            advice.then(
-                "leave it at the sequence: GENERATED AS IDENTITY needs NOT NULL, which reads the table before 12",
-            ),
-        );
-    }
+}
+
+/// Text within a string literal.
+fn literal(text: &str) -> String {
+    text.replace('\'', "''")
+}
+
+fn then_identity(advice: Advice, column: &ColumnDef, table: &str, sequence: &str) -> Advice {
+    let name = identifier(&column.name.text);
     let always = column.constraints.iter().any(|one| matches!(one.kind, ConstraintKind::Identity { always: true, .. }));
     let kind = if always { "ALWAYS" } else { "BY DEFAULT" };
-    let literal = |text: &str| text.replace('\'', "''");
-    Some(
-        advice
-            .then("and make it an identity column that goes on where the sequence is:")
-            .sql("BEGIN")
-            .sql(format!("ALTER TABLE {sql_table} ALTER COLUMN {name} DROP DEFAULT"))
-            .sql(format!("ALTER TABLE {sql_table} ALTER COLUMN {name} ADD GENERATED {kind} AS IDENTITY"))
-            .sql(format!(
-                "SELECT setval(pg_get_serial_sequence('{}', '{}'), {next})",
-                literal(&sql_table),
-                literal(&column.name.text)
-            ))
-            .sql(format!("DROP SEQUENCE {sequence}"))
-            .sql("COMMIT"),
-    )
+    let (table_text, column_text) = (literal(table), literal(&column.name.text));
+    advice
+        .then("and make it an identity column that goes on where the sequence is:")
+        .sql("BEGIN")
+        .sql(format!("ALTER TABLE {table} ALTER COLUMN {name} DROP DEFAULT"))
+        .sql(format!("ALTER TABLE {table} ALTER COLUMN {name} ADD GENERATED {kind} AS IDENTITY"))
+        .sql(format!(
+            "SELECT setval(pg_get_serial_sequence('{table_text}', '{column_text}'), nextval('{}'))",
+            literal(sequence)
+        ))
+        .sql(format!("DROP SEQUENCE {sequence}"))
+        .sql("COMMIT")
 }
 
 fn generated(context: &RuleContext<'_>, table: &RelationName, column: &ColumnDef, expression: &Expr) -> Option<Advice> {

@@ -79,8 +79,8 @@ impl Steps<'_, '_> {
     fn keys(&self) -> String {
         let mut keys = format!("({})", list(self.columns));
         if !self.key.including.is_empty() {
-            let included: Vec<&str> = self.key.including.iter().map(|name| name.as_str()).collect();
-            keys.push_str(&format!(" INCLUDE ({})", list(&included)));
+            let included: Vec<SmolStr> = self.key.including.iter().map(|name| name.text.clone()).collect();
+            keys = format!("{keys} INCLUDE ({})", list(&included));
         }
         if self.key.nulls_not_distinct {
             keys.push_str(" NULLS NOT DISTINCT");

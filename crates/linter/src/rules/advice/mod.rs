@@ -30,7 +30,7 @@ impl Advice {
 
     /// A statement on a line of its own.
     pub(crate) fn sql(mut self, statement: impl Display) -> Self {
-        self.0.push_str(&format!("\n    {statement};"));
+        self.0 = format!("{}\n    {statement};", self.0);
         self
     }
 
@@ -40,7 +40,7 @@ impl Advice {
 
     /// Another sentence.
     pub(crate) fn then(mut self, sentence: impl Display) -> Self {
-        self.0.push_str(&format!("\n{sentence}"));
+        self.0 = format!("{}\n{sentence}", self.0);
         self
     }
 }

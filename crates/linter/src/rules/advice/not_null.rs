@@ -51,16 +51,10 @@ fn column_steps(context: &RuleContext<'_>, table: &RelationName, column: &SmolSt
     }
     let unvalidated = before(context, table).and_then(|relation| unvalidated_proof(relation, column));
     let mut steps = Vec::new();
-    let name = match unvalidated {
-        Some(name) => identifier(name),
-        None => {
-            let name = choose("is_not_null");
-            steps.push(format!(
-                "ALTER TABLE {sql_table} ADD CONSTRAINT {name} CHECK ({sql_column} IS NOT NULL) NOT VALID"
-            ));
-            name
-        }
-    };
+    let name = unvalidated.map_or_else(|| choose("is_not_null"), |name| identifier(name));
+    if unvalidated.is_none() {
+        steps.push(format!("ALTER TABLE {sql_table} ADD CONSTRAINT {name} CHECK ({sql_column} IS NOT NULL) NOT VALID"));
+    }
     steps.push(format!("ALTER TABLE {sql_table} VALIDATE CONSTRAINT {name}"));
     if everywhere_at_least(context, 12) {
         steps.push(format!("ALTER TABLE {sql_table} ALTER COLUMN {sql_column} SET NOT NULL"));

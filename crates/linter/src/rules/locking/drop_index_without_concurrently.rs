@@ -72,14 +72,15 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     if tables.is_empty() && !unknown {
         return;
     }
-    tables.truncate(1 + tables.iter().skip(1).filter(|table| !is_partition(context, table)).count());
-    let message = match tables.is_empty() {
-        true => "dropping this index blocks every read and write of its table".to_owned(),
-        false => {
-            let names = enumerate(tables.iter().map(|table| table.name.as_str()));
-            format!("dropping this index blocks every read and write of {names}")
-        }
+    // Partitions are locked with their parent, which stands for them.
+    let named = tables.clone();
+    tables.retain(|table| !is_partition_of(context, table, &named));
+    let blocked = if tables.is_empty() {
+        "its table".to_owned()
+    } else {
+        enumerate(tables.iter().map(|table| table.name.as_str()))
     };
+    let message = format!("dropping this index blocks every read and write of {blocked}");
     let partitioned = tables.iter().any(|table| table.kind == RelationKind::PartitionedTable)
         || indexes.iter().any(|one| index::is_partitioned(context, one));
     let names: Vec<String> =
@@ -100,8 +101,9 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     }
 }
 
-fn is_partition(context: &RuleContext<'_>, table: &RelationName) -> bool {
-    context.before.get_relation(table.oid).is_some_and(|relation| relation.is_partition())
+fn is_partition_of(context: &RuleContext<'_>, table: &RelationName, parents: &[&RelationName]) -> bool {
+    let relation = context.before.get_relation(table.oid);
+    relation.is_some_and(|relation| parents.iter().any(|parent| relation.parents.contains(&parent.oid)))
 }
 
 fn concurrently(context: &RuleContext<'_>, statement: &Drop) -> Option<Fix> {

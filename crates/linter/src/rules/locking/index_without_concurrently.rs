@@ -95,10 +95,9 @@ fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
         Some(statement) => finding.help(index::create_concurrently(context, statement)),
         None => finding.help("build it with CREATE INDEX CONCURRENTLY, which functions and DO blocks cannot run"),
     };
-    if let Some(fix) = statement.and_then(|statement| concurrently(context, statement)) {
-        if table.kind != RelationKind::PartitionedTable {
-            drop(finding.fix(fix));
-        }
+    let unpartitioned = statement.filter(|_| table.kind != RelationKind::PartitionedTable);
+    if let Some(fix) = unpartitioned.and_then(|statement| concurrently(context, statement)) {
+        drop(finding.fix(fix));
     }
 }
 

@@ -94,10 +94,10 @@ fn report(
     let mut columns: Vec<SmolStr> = Vec::new();
     let mut tables: Vec<&RelationName> = Vec::new();
     for scan in scans {
-        if let ScanCause::NotNull { column } = &scan.cause {
-            if !columns.contains(column) {
-                columns.push(column.clone());
-            }
+        if let ScanCause::NotNull { column } = &scan.cause
+            && !columns.contains(column)
+        {
+            columns.push(column.clone());
         }
         if !tables.iter().any(|table| table.oid == scan.relation.oid) {
             tables.push(&scan.relation);
