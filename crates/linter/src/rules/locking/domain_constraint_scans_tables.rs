@@ -67,7 +67,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         return;
     }
     let tables = enumerate(scans.iter().map(|scan| scan.relation.name.as_str()));
-    let message = format!("this reads all of {tables} and blocks writes to it until the transaction ends");
+    let message = format!("this reads all rows of {tables} and blocks every write there until the transaction ends");
     let mut finding = reporter.report(range, message).help(help);
     for scan in scans {
         finding = finding.relation(&scan.relation);
@@ -98,12 +98,11 @@ fn is_known(context: &RuleContext<'_>, statement: &AlterDomain) -> bool {
 }
 
 fn help(context: &RuleContext<'_>, statement: &AlterDomain) -> String {
-    let tables = "give the tables the same CHECK, NOT VALID first, and validate it in another transaction, which does not \
-                  block writes";
+    let tables = "have the old values checked by a CHECK on each table instead: NOT VALID first, then VALIDATE CONSTRAINT in \
+                  another transaction, which for a table does not block writes";
     match &statement.action {
         AlterDomainAction::AddConstraint(constraint) if matches!(constraint.kind, ConstraintKind::Check(_)) => format!(
-            "add it for new values only, without a scan:\n    ALTER DOMAIN {} ADD {} NOT VALID;\nand to have old values \
-             checked, {tables}",
+            "add it for new values only, without a scan:\n    ALTER DOMAIN {} ADD {} NOT VALID;\n{tables}",
             context.text(statement.name.range()),
             context.text(constraint.range)
         ),

@@ -1,7 +1,6 @@
 //! CREATE TABLE ... PARTITION OF a table in use.
 
 use crate::ast::{Ast, CreateTable};
-use crate::catalog::Relation;
 use crate::effect::{LockMode, ScanCause};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
@@ -61,7 +60,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         ),
         None => format!("making this partition blocks every read and write of `{name}` until the transaction ends"),
     };
-    let mut help = help(context, statement, relation, parent.range());
+    let mut help = help(context, statement, parent.range());
     if let Some(scan) = scan {
         help.push('\n');
         let default = sql_name(context, &scan.relation);
@@ -70,7 +69,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     drop(reporter.report(parent.range(), message).relation(&lock.relation).help(help));
 }
 
-fn help(context: &RuleContext<'_>, statement: &CreateTable, parent: &Relation, parent_range: TextRange) -> String {
+fn help(context: &RuleContext<'_>, statement: &CreateTable, parent_range: TextRange) -> String {
     if !context.target.at_least(12) {
         return "before PostgreSQL 12 ATTACH PARTITION locks the parent as strongly: set a short lock_timeout and try \
                 again when it strikes"
@@ -79,16 +78,14 @@ fn help(context: &RuleContext<'_>, statement: &CreateTable, parent: &Relation, p
     let (table, parent_name) = (context.text(statement.name.range()), context.text(parent_range));
     // The words from FOR VALUES or DEFAULT on stand after the parent's name.
     let bound = bound_text(context, parent_range);
-    let like = if parent.kind.is_table() && statement.partition_by.is_none() && !statement.foreign && !bound.is_empty()
-    {
-        format!(
-            ":\n    CREATE TABLE {table} (LIKE {parent_name} INCLUDING ALL EXCLUDING IDENTITY);\n    \
-             ALTER TABLE {parent_name} ATTACH PARTITION {table} {bound};"
-        )
-    } else {
-        " with ALTER TABLE ... ATTACH PARTITION".to_owned()
-    };
-    format!("create it as a table of its own and attach it, which stops neither reads nor writes of the parent{like}")
+    let advice = "create it as a table of its own and attach it, which stops neither reads nor writes of the parent";
+    if statement.partition_by.is_some() || statement.foreign || bound.is_empty() {
+        return advice.to_owned();
+    }
+    format!(
+        "{advice}:\n    CREATE TABLE {table} (LIKE {parent_name} INCLUDING ALL EXCLUDING IDENTITY);\n    \
+         ALTER TABLE {parent_name} ATTACH PARTITION {table} {bound};"
+    )
 }
 
 /// `FOR VALUES ...` or `DEFAULT` as written, without what follows the bound.

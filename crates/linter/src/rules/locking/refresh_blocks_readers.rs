@@ -77,8 +77,8 @@ fn help(context: &RuleContext<'_>, refresh: &RefreshMaterializedView, view: Opti
              first, outside a transaction, with CREATE UNIQUE INDEX CONCURRENTLY; then\n    {concurrently}"
         ),
         None => format!(
-            "if `{name}` has a unique index over plain columns without WHERE (create one first where it has none):\n    \
-             {concurrently}"
+            "if `{name}` was filled before, and has a unique index over plain columns without WHERE (create one first where it \
+             has none):\n    {concurrently}"
         ),
     }
 }
