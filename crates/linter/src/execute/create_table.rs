@@ -103,10 +103,10 @@ impl Executor<'_> {
             return fail("3F000", format!("schema \"{schema}\" does not exist"), name.range());
         }
         if self.catalog.relation_named(&schema, &name.name.text).is_some() {
-            return match if_not_exists {
-                true => Ok(None),
-                false => fail("42P07", format!("relation \"{name}\" already exists"), name.range()),
-            };
+            if if_not_exists {
+                return Ok(None);
+            }
+            return fail("42P07", format!("relation \"{name}\" already exists"), name.range());
         }
         let type_in_the_way = self.catalog.type_named(&schema, &name.name.text).and_then(|oid| {
             let definition = self.catalog.get_type(oid)?;
@@ -180,7 +180,7 @@ impl Executor<'_> {
 
     /// Opens the tables of INHERITS, or the parent of PARTITION OF.
     ///
-    /// A partition locks its parent AccessExclusive, because the parent's list of partitions must not change under a query.
+    /// A partition locks its parent `AccessExclusive`, because the parent's list of partitions must not change under a query.
     fn open_parents(&mut self, statement: &CreateTable) -> Run<Vec<Oid>> {
         if let Some((parent, _)) = &statement.partition_of {
             let oid = self.open(parent, RelationKind::PartitionedTable, LockMode::AccessExclusive)?;
@@ -226,13 +226,12 @@ impl Executor<'_> {
     /// The columns of OF type.
     fn collect_typed(&mut self, table: &mut NewTable, type_name: &crate::ast::TypeName) {
         let oid = self.resolve_type(type_name).oid;
-        let relation = match self.catalog.get_type(oid).map(|definition| &definition.kind) {
-            Some(TypeKind::Composite { relation }) => *relation,
-            _ => {
-                table.known = false;
-                return;
-            }
+        let kind = self.catalog.get_type(oid).map(|definition| &definition.kind);
+        let Some(TypeKind::Composite { relation }) = kind else {
+            table.known = false;
+            return;
         };
+        let relation = *relation;
         self.lock(relation, LockMode::AccessShare, LockCause::Target, type_name.range);
         let columns = self.catalog.relation(relation).columns.clone();
         table.columns.extend(columns.into_iter().map(|column| Column { is_local: true, ..column }));
@@ -256,4 +255,74 @@ pub(super) fn option_as_text(option: &DefElem) -> (SmolStr, SmolStr) {
         DefValue::Other => SmolStr::default(),
     };
     (option.name.to_lowercase().into(), value)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::execute::testing::{check, effects_on, summary};
+
+    #[test]
+    fn parts_get_the_names_of_postgresql() {
+        let sql = "CREATE TABLE t (id serial PRIMARY KEY, a int UNIQUE, n int GENERATED ALWAYS AS IDENTITY,
+            EXCLUDE USING gist (a WITH =), UNIQUE (a, n))";
+        let expected = [
+            "build public.t_a_excl",
+            "build public.t_a_key",
+            "build public.t_a_n_key",
+            "build public.t_pkey",
+            "create public.t",
+            "create public.t_a_excl",
+            "create public.t_a_key",
+            "create public.t_a_n_key",
+            "create public.t_id_seq",
+            "create public.t_n_seq",
+            "create public.t_pkey",
+        ];
+        check("", sql, &expected);
+    }
+
+    #[test]
+    fn checks_are_named_after_their_only_column() {
+        let history = "CREATE TABLE t (a int CHECK (a > 0), b int, CHECK (a < b), CHECK (b > 1), CHECK (b < 9));";
+        for name in ["t_a_check", "t_check", "t_b_check", "t_b_check1"] {
+            let sql = format!("ALTER TABLE t DROP CONSTRAINT {name}");
+            check(history, &sql, &["lock public.t AccessExclusive"]);
+        }
+    }
+
+    #[test]
+    fn if_not_exists_does_nothing() {
+        check("CREATE TABLE t (a int);", "CREATE TABLE IF NOT EXISTS t (a int REFERENCES r)", &[]);
+        check("CREATE TABLE t (a int);", "CREATE TABLE t (a int)", &["fails 42P07"]);
+    }
+
+    #[test]
+    fn like_takes_names_of_its_own() {
+        let history = "CREATE TABLE s (id int PRIMARY KEY, a int); CREATE INDEX i ON s (a);";
+        let expected = [
+            "build public.t_a_idx",
+            "build public.t_pkey",
+            "create public.t",
+            "create public.t_a_idx",
+            "create public.t_pkey",
+            "lock public.s AccessShare",
+        ];
+        check(history, "CREATE TABLE t (LIKE s INCLUDING ALL)", &expected);
+    }
+
+    #[test]
+    fn children_merge_the_columns_of_their_parents() {
+        let history = "CREATE TABLE a (id int); CREATE TABLE b (id int, x text);";
+        let expected = ["create public.c", "lock public.a ShareUpdateExclusive", "lock public.b ShareUpdateExclusive"];
+        check(history, "CREATE TABLE c (id int) INHERITS (a, b)", &expected);
+        let effects = effects_on(17, history, "CREATE TABLE c (id text) INHERITS (a)");
+        assert!(summary(&effects).contains(&"fails 42804".to_owned()));
+    }
+
+    #[test]
+    fn what_postgresql_refuses() {
+        check("", "CREATE TABLE t (a int, a int)", &["fails 42701"]);
+        let effects = effects_on(17, "", "CREATE TABLE t (a int PRIMARY KEY, b int, PRIMARY KEY (b))");
+        assert!(summary(&effects).contains(&"fails 42P16".to_owned()));
+    }
 }

@@ -59,7 +59,7 @@ impl Executor<'_> {
         range: TextRange,
     ) -> Run {
         self.lock(oid, LockMode::AccessExclusive, cause, range);
-        self.delete(vec![Object::Relation(oid)], Deletion::new(behavior, range))
+        self.delete(&[Object::Relation(oid)], Deletion::new(behavior, range))
     }
 
     /// What goes with a column: indexes, constraints, sequences, views with CASCADE. The column itself is left to the
@@ -72,7 +72,7 @@ impl Executor<'_> {
         range: TextRange,
     ) -> Run {
         let deletion = Deletion { keeps_target: true, ..Deletion::new(behavior, range) };
-        self.delete(vec![Object::Column(table, column.clone())], deletion)
+        self.delete(&[Object::Column(table, column.clone())], deletion)
     }
 
     /// Drops a constraint with its index and what depends on it.
@@ -83,15 +83,15 @@ impl Executor<'_> {
         behavior: DropBehavior,
         range: TextRange,
     ) -> Run {
-        self.delete(vec![Object::Constraint(table, name.clone())], Deletion::new(behavior, range))
+        self.delete(&[Object::Constraint(table, name.clone())], Deletion::new(behavior, range))
     }
 
     /// Source: PostgreSQL 18, `src/backend/catalog/dependency.c`, `performMultipleDeletions`.
-    fn delete(&mut self, targets: Vec<Object>, mut deletion: Deletion) -> Run {
-        for target in &targets {
+    fn delete(&mut self, targets: &[Object], mut deletion: Deletion) -> Run {
+        for target in targets {
             deletion.found.push(Found { object: target.clone(), silent: true, because_of: None });
         }
-        self.check_owners(&targets, &deletion)?;
+        self.check_owners(targets, &deletion)?;
         let mut at = 0;
         while let Some(found) = deletion.found.get(at) {
             let object = found.object.clone();
@@ -153,5 +153,61 @@ impl Executor<'_> {
         } else {
             LockCause::Child
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::execute::testing::check;
+
+    #[test]
+    fn a_serial_column_goes_with_its_sequence() {
+        let history = "CREATE TABLE t (id serial, a int);";
+        let expected =
+            ["drop public.t_id_seq", "lock public.t AccessExclusive", "lock public.t_id_seq AccessExclusive"];
+        check(history, "ALTER TABLE t DROP COLUMN id", &expected);
+        check(history, "DROP SEQUENCE t_id_seq", &["fails 2BP01", "lock public.t_id_seq AccessExclusive"]);
+        let both = ["lock public.t AccessExclusive", "lock public.t_id_seq AccessExclusive"];
+        check(history, "DROP TABLE t", &[&["drop public.t", "drop public.t_id_seq"], &both[..]].concat());
+    }
+
+    #[test]
+    fn a_schema_goes_with_what_is_in_it() {
+        let history = "CREATE SCHEMA s; CREATE TABLE s.t (id int PRIMARY KEY); CREATE TABLE u (id int REFERENCES s.t);";
+        let locks = ["lock s.t AccessExclusive", "lock s.t_pkey AccessExclusive"];
+        let gone = ["drop s.t", "drop s.t_pkey", "lock public.u AccessExclusive"];
+        check(history, "DROP SCHEMA s CASCADE", &[&gone[..], &locks].concat());
+        check(history, "DROP SCHEMA s", &[&["fails 2BP01"], &locks[..]].concat());
+    }
+
+    #[test]
+    fn views_fall_one_after_the_other() {
+        let history =
+            "CREATE TABLE t (a int, b int); CREATE VIEW v AS SELECT a FROM t; CREATE VIEW w AS SELECT * FROM v;";
+        let locks = ["lock public.t AccessExclusive", "lock public.v AccessExclusive", "lock public.w AccessExclusive"];
+        check(
+            history,
+            "ALTER TABLE t DROP COLUMN a CASCADE",
+            &[&["drop public.v", "drop public.w"], &locks[..]].concat(),
+        );
+        check(history, "ALTER TABLE t DROP COLUMN b", &locks[..1]);
+    }
+
+    #[test]
+    fn concurrently_has_its_limits() {
+        let history = "CREATE TABLE t (id int PRIMARY KEY, a int); CREATE INDEX i ON t (a); CREATE INDEX j ON t (a);";
+        let locks = ["lock public.i ShareUpdateExclusive", "lock public.t ShareUpdateExclusive"];
+        check(history, "DROP INDEX CONCURRENTLY i", &[&["drop public.i"], &locks[..]].concat());
+        check(history, "BEGIN; DROP INDEX CONCURRENTLY i", &["fails 25001"]);
+        check(history, "DROP INDEX CONCURRENTLY i, j", &["fails 0A000"]);
+        let key = ["fails 2BP01", "lock public.t ShareUpdateExclusive", "lock public.t_pkey ShareUpdateExclusive"];
+        check(history, "DROP INDEX CONCURRENTLY t_pkey", &key);
+    }
+
+    #[test]
+    fn everything_that_uses_a_function_goes_with_it() {
+        let history = "CREATE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1'; CREATE TABLE t (a int DEFAULT f());";
+        check(history, "DROP FUNCTION f()", &["fails 2BP01"]);
+        check(history, "DROP FUNCTION f() CASCADE", &["lock public.t AccessExclusive"]);
     }
 }

@@ -188,10 +188,8 @@ impl Executor<'_> {
     /// Gives every partition the index: one that is there already is attached, otherwise one is built.
     fn index_partitions(&mut self, table: Oid, index: Oid, definition: &IndexDefinition) -> Run {
         // The index of a constraint is made by ALTER TABLE, which locks the partitions as the table since 18.
-        let mode = match definition.constraint {
-            true if self.target.at_least(18) => LockMode::AccessExclusive,
-            _ => LockMode::Share,
-        };
+        let strong = definition.constraint && self.target.at_least(18);
+        let mode = if strong { LockMode::AccessExclusive } else { LockMode::Share };
         let mut partitions = self.catalog.relation(table).children.clone();
         partitions.sort_unstable();
         for partition in partitions {
@@ -410,4 +408,54 @@ fn same_element(ours: &IndexElement, parents: &IndexElement) -> bool {
         && ours.operator_class == parents.operator_class
         && ours.descending == parents.descending
         && nulls_first(ours) == nulls_first(parents)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::execute::testing::check;
+
+    const TABLE: &str = "CREATE TABLE t (id int PRIMARY KEY, a int, b text); ";
+    const PARTITIONED: &str = "CREATE TABLE p (id int, k int) PARTITION BY RANGE (k);
+        CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (10); CREATE INDEX mine ON p1 (id); ";
+
+    #[test]
+    fn names_are_made_as_postgresql_makes_them() {
+        for (sql, name) in [
+            ("CREATE INDEX ON t (a, b)", "t_a_b_idx"),
+            ("CREATE INDEX ON t (lower(b), (a + 1), a, (a + 2))", "t_lower_expr_a_expr1_idx"),
+            ("CREATE INDEX ON t (a) INCLUDE (b)", "t_a_b_idx"),
+        ] {
+            let (create, build) = (format!("create public.{name}"), format!("build public.{name}"));
+            check(TABLE, sql, &[&build, &create, "lock public.t Share", "scan public.t"]);
+        }
+        let history = format!("{TABLE} CREATE INDEX ON t (a);");
+        let expected = ["build public.t_a_idx1", "create public.t_a_idx1", "lock public.t Share", "scan public.t"];
+        check(&history, "CREATE INDEX ON t (a)", &expected);
+    }
+
+    #[test]
+    fn if_not_exists_locks_and_does_nothing() {
+        let history = format!("{TABLE} CREATE INDEX i ON t (a);");
+        check(&history, "CREATE INDEX IF NOT EXISTS i ON t (b)", &["lock public.t Share"]);
+        check(&history, "CREATE INDEX i ON t (b)", &["fails 42P07", "lock public.t Share"]);
+    }
+
+    #[test]
+    fn an_equal_index_of_a_partition_is_attached() {
+        let expected = ["create public.i", "lock public.mine Share", "lock public.p Share", "lock public.p1 Share"];
+        check(PARTITIONED, "CREATE INDEX i ON p (id)", &expected);
+    }
+
+    #[test]
+    fn what_postgresql_refuses() {
+        for (sql, expected) in [
+            ("BEGIN; CREATE INDEX CONCURRENTLY i ON t (a)", &["fails 25001"][..]),
+            ("CREATE UNIQUE INDEX i ON t USING hash (a)", &["fails 0A000", "lock public.t Share"]),
+            ("CREATE INDEX i ON t (nope)", &["fails 42703", "lock public.t Share"]),
+        ] {
+            check(TABLE, sql, expected);
+        }
+        let locks = ["fails 0A000", "lock public.p Share", "lock public.p1 Share"];
+        check(PARTITIONED, "CREATE UNIQUE INDEX i ON p (id)", &locks);
+    }
 }

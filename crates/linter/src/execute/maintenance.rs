@@ -71,3 +71,28 @@ impl Executor<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{check_failure, check_locks};
+
+    const TREE: &str = "CREATE TABLE t(id int); CREATE UNIQUE INDEX i ON t(id);
+        CREATE TABLE u(t_id int REFERENCES t(id)); CREATE VIEW v AS SELECT * FROM t;";
+
+    #[test]
+    fn truncate_follows_foreign_keys_only_with_cascade() {
+        check_failure(TREE, "TRUNCATE t", "0A000");
+        check_failure(TREE, "TRUNCATE t, u", "");
+        check_locks(TREE, "TRUNCATE t CASCADE", &["t AccessExclusive", "u AccessExclusive", "i AccessExclusive"]);
+    }
+
+    #[test]
+    fn some_commands_need_a_block_and_some_refuse_one() {
+        check_failure(TREE, "LOCK TABLE t", "25P01");
+        check_locks(TREE, "BEGIN; LOCK TABLE v IN SHARE MODE", &["v Share", "t Share"]);
+        check_failure(TREE, "BEGIN; VACUUM t", "25001");
+        check_failure(TREE, "BEGIN; REINDEX INDEX CONCURRENTLY i", "25001");
+        check_failure(TREE, "CLUSTER t", "42704");
+        check_locks(TREE, "REINDEX INDEX i", &["t Share", "i AccessExclusive"]);
+    }
+}

@@ -182,3 +182,15 @@ fn element_order(element: &Ast) -> u8 {
         _ => 5,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{effects_on, locks_of};
+
+    #[test]
+    fn privileges_lock_since_18() {
+        let locks = |major| locks_of(&effects_on(major, "CREATE TABLE t(a int)", "GRANT SELECT ON t TO public"));
+        assert!(locks(17).is_empty());
+        assert_eq!(locks(18), ["t AccessShare"]);
+    }
+}

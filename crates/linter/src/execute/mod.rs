@@ -24,6 +24,8 @@ mod routine;
 mod scope;
 mod sequence;
 mod settings;
+#[cfg(test)]
+mod testing;
 mod trigger;
 mod types;
 mod view;

@@ -77,7 +77,7 @@ impl Executor<'_> {
         self.attach_indexes(parent, child, range)?;
         self.clone_triggers(parent, child, range)?;
         self.clone_foreign_keys(parent, child, range);
-        self.verify_bound(child, &constraint, &ScanCause::PartitionBound, range);
+        self.verify_bound(child, constraint.as_ref(), &ScanCause::PartitionBound, range);
         if let Some(default) = default {
             self.verify_default(parent, default, bound, range);
         }
@@ -236,5 +236,48 @@ impl Executor<'_> {
                 self.validate_partitioned_index(parent);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::execute::testing::{check, effects_on, summary};
+
+    const PARTITIONED: &str = "CREATE TABLE p (id int, k int) PARTITION BY RANGE (k);
+        CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (10); CREATE TABLE pd PARTITION OF p DEFAULT; ";
+
+    #[test]
+    fn a_new_partition_locks_its_parent_and_reads_the_default_partition() {
+        let sql = "CREATE TABLE p2 PARTITION OF p FOR VALUES FROM (10) TO (20)";
+        let locks = ["create public.p2", "lock public.p AccessExclusive", "lock public.pd AccessExclusive"];
+        check(PARTITIONED, sql, &[&locks[..], &["scan public.pd"]].concat());
+        let proven = format!("{PARTITIONED} ALTER TABLE pd ADD CHECK (k < 10 OR k >= 20);");
+        check(&proven, sql, &locks);
+    }
+
+    #[test]
+    fn references_to_the_parent_lock_the_referencing_table_weakly_only_on_14() {
+        let history = "CREATE TABLE p (k int PRIMARY KEY) PARTITION BY RANGE (k); CREATE TABLE u (k int REFERENCES p);";
+        let sql = "CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (10)";
+        for (version, line) in [(14, "lock public.u AccessShare"), (15, "lock public.u ShareRowExclusive")] {
+            assert!(summary(&effects_on(version, history, sql)).contains(&line.to_owned()), "{version}");
+        }
+    }
+
+    #[test]
+    fn detaching_concurrently_is_refused_beside_a_default_partition() {
+        let sql = "ALTER TABLE p DETACH PARTITION p1 CONCURRENTLY";
+        check(PARTITIONED, sql, &["fails 55000", "lock public.p ShareUpdateExclusive"]);
+        let history = format!("{PARTITIONED} DROP TABLE pd;");
+        let expected = ["lock public.p ShareUpdateExclusive", "lock public.p1 AccessExclusive"];
+        check(&history, sql, &expected);
+        let effects = effects_on(17, &history, &format!("BEGIN; {sql}"));
+        assert!(summary(&effects).contains(&"fails 25001".to_owned()));
+    }
+
+    #[test]
+    fn a_detached_partition_is_a_table_of_its_own() {
+        let history = format!("{PARTITIONED} ALTER TABLE p DETACH PARTITION p1;");
+        check(&history, "DROP TABLE p1", &["drop public.p1", "lock public.p1 AccessExclusive"]);
     }
 }

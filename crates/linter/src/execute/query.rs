@@ -308,3 +308,36 @@ pub(crate) fn is_always_true(filter: &Expr) -> bool {
         _ => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{check_locks, effects_on};
+
+    const T: &str = "CREATE TABLE t(id int PRIMARY KEY, a int); CREATE VIEW v AS SELECT id, a FROM t;";
+
+    #[test]
+    fn views_are_expanded_and_with_hides_relations() {
+        check_locks(T, "SELECT * FROM v", &["v AccessShare", "t AccessShare", "t_pkey AccessShare"]);
+        check_locks(T, "WITH t AS (SELECT 1) SELECT * FROM t", &[]);
+        check_locks(T, "PREPARE p AS SELECT * FROM v", &["v AccessShare", "t AccessShare"]);
+        check_locks(T, "SELECT * FROM pg_class, information_schema.tables", &[]);
+        check_locks(T, "SELECT * FROM v FOR UPDATE", &["v RowShare", "t RowShare", "t_pkey RowShare"]);
+        check_locks(T, "UPDATE v SET a = 1 WHERE id = 1", &["v RowExclusive", "t RowExclusive", "t_pkey RowExclusive"]);
+    }
+
+    #[test]
+    fn data_changes_know_whether_they_are_unbounded() {
+        for (sql, unbounded) in [
+            ("UPDATE t SET a = 1", true),
+            ("UPDATE t SET a = 1 WHERE true", true),
+            ("DELETE FROM t WHERE 1 = 1 AND id = 2", false),
+            ("WITH d AS (DELETE FROM t RETURNING *) SELECT * FROM d", true),
+            ("INSERT INTO t SELECT * FROM v", true),
+            ("INSERT INTO t SELECT max(id), 1 FROM t", false),
+            ("INSERT INTO t VALUES (1, 2)", false),
+        ] {
+            let changes = effects_on(17, T, sql).data_changes;
+            assert_eq!(changes.iter().map(|change| change.unbounded).collect::<Vec<_>>(), [unbounded], "{sql}");
+        }
+    }
+}

@@ -223,3 +223,25 @@ impl Executor<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{check_failure, check_locks};
+
+    #[test]
+    fn what_hangs_on_a_relation_follows_its_new_name_and_schema() {
+        let history = "CREATE TABLE t(id serial PRIMARY KEY, a int CHECK (a > 0)); CREATE SCHEMA s;";
+        let moved = format!("{history} ALTER TABLE t SET SCHEMA s;");
+        check_locks(&moved, "SELECT nextval('s.t_id_seq')", &["t_id_seq RowExclusive"]);
+        check_failure(&moved, "SELECT * FROM t", "42P01");
+        let renamed = format!("{history} ALTER TABLE t RENAME COLUMN a TO b;");
+        check_failure(&renamed, "ALTER TABLE t RENAME COLUMN a TO c", "42703");
+        check_locks(
+            history,
+            "ALTER TABLE t RENAME CONSTRAINT t_pkey TO k",
+            &["t AccessExclusive", "t_pkey ShareUpdateExclusive"],
+        );
+        let schema = format!("{moved} ALTER SCHEMA s RENAME TO s2;");
+        check_locks(&schema, "COMMENT ON TABLE s2.t IS 'x'", &["t ShareUpdateExclusive"]);
+    }
+}

@@ -46,3 +46,17 @@ impl Executor<'_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::check_failure;
+
+    #[test]
+    fn search_path_decides_where_names_are_found() {
+        let history = "CREATE SCHEMA s; CREATE TABLE s.t(a int);";
+        check_failure(history, "SET search_path TO s; CREATE TABLE t(a int)", "42P07");
+        check_failure(history, "SET search_path TO s; RESET ALL; CREATE TABLE t(a int)", "");
+        check_failure(history, "SET LOCAL search_path TO s; CREATE TABLE t(a int)", "");
+        check_failure(history, "SELECT set_config('search_path', 's', false); CREATE TABLE t(a int)", "42P07");
+    }
+}

@@ -139,3 +139,28 @@ fn attribute(name: SmolStr, sql_type: SqlType) -> Column {
         has_missing_value: false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{check_failure, check_locks};
+
+    #[test]
+    fn a_new_label_is_not_used_in_its_transaction() {
+        let history = "CREATE TYPE mood AS ENUM ('sad'); CREATE TABLE t(m mood);";
+        let add = "BEGIN; ALTER TYPE mood ADD VALUE 'ok';";
+        for usage in ["SELECT 'ok'::mood", "INSERT INTO t VALUES ('ok')", "UPDATE t SET m = 'ok'"] {
+            check_failure(history, &format!("{add} {usage}"), "55P04");
+            check_failure(history, &format!("{add} COMMIT; {usage}"), "");
+        }
+        check_failure("", "BEGIN; CREATE TYPE e AS ENUM ('a'); ALTER TYPE e ADD VALUE 'b'; SELECT 'b'::e", "");
+        check_failure(history, "ALTER TYPE mood ADD VALUE 'sad'", "42710");
+    }
+
+    #[test]
+    fn constraints_of_a_domain_lock_and_read_its_tables() {
+        let history = "CREATE DOMAIN d AS int; CREATE DOMAIN e AS d; CREATE TABLE t(a d); CREATE TABLE u(a e);";
+        check_locks(history, "ALTER DOMAIN d SET NOT NULL", &["t Share", "u Share"]);
+        check_locks(history, "ALTER DOMAIN e ADD CHECK (VALUE > 0)", &["u Share"]);
+        check_locks(history, "ALTER DOMAIN d ADD CHECK (VALUE > 0) NOT VALID", &[]);
+    }
+}

@@ -281,3 +281,32 @@ pub(crate) fn literal_text(literal: &Literal) -> SmolStr {
         Literal::Null => SmolStr::new_static("null"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{check_failure, check_locks};
+
+    const V: &str = "CREATE TABLE t(id int PRIMARY KEY, a int, b text); CREATE VIEW v AS SELECT id, a AS x FROM t;";
+
+    #[test]
+    fn replacing_a_view_may_only_add_columns() {
+        check_locks(
+            V,
+            "CREATE OR REPLACE VIEW v AS SELECT id, a AS x, b FROM t",
+            &["t AccessShare", "v AccessExclusive"],
+        );
+        check_failure(V, "CREATE OR REPLACE VIEW v AS SELECT id FROM t", "42P16");
+        check_failure(V, "CREATE OR REPLACE VIEW v AS SELECT id, a FROM t", "42P16");
+        check_failure(V, "CREATE OR REPLACE VIEW v AS SELECT id, b AS x FROM t", "42P16");
+        check_failure(V, "CREATE VIEW v AS SELECT 1", "42P07");
+        check_failure(V, "CREATE VIEW w AS SELECT id, id FROM t", "42701");
+    }
+
+    #[test]
+    fn refresh_concurrently_needs_a_unique_index() {
+        let history = format!("{V} CREATE MATERIALIZED VIEW m AS SELECT * FROM t;");
+        check_failure(&history, "REFRESH MATERIALIZED VIEW CONCURRENTLY m", "55000");
+        let history = format!("{history} CREATE UNIQUE INDEX i ON m(id);");
+        check_failure(&history, "REFRESH MATERIALIZED VIEW CONCURRENTLY m", "");
+    }
+}

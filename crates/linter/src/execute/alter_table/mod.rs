@@ -18,10 +18,7 @@ use crate::ast::{
 };
 use crate::catalog::Oid;
 use crate::effect::{LockCause, LockMode, RelationKind, RewriteCause};
-pub(crate) use column::serial_type;
 pub(crate) use constraint::names;
-pub(crate) use lock_level::command_lock_level;
-pub(crate) use storage::option_value;
 use work::Work;
 
 /// PostgreSQL's AT_PASS_*, in order.

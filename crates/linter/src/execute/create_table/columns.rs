@@ -33,7 +33,7 @@ impl Executor<'_> {
             (Some(type_name), None) => Some(self.resolve_type(type_name)),
             (None, None) => None,
         };
-        self.collect_own_column(table, definition, sql_type)?;
+        Self::collect_own_column(table, definition, sql_type)?;
         if let Some(integer) = serial {
             let sequence = self.new_sequence(table, &name, false, integer);
             let default = nextval(&table.schema, &sequence, definition.name.range);
@@ -93,7 +93,7 @@ impl Executor<'_> {
     /// Adds the column, or merges it with the parent's of that name.
     ///
     /// Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `MergeAttributes`.
-    fn collect_own_column(&mut self, table: &mut NewTable, definition: &ColumnDef, sql_type: Option<SqlType>) -> Run {
+    fn collect_own_column(table: &mut NewTable, definition: &ColumnDef, sql_type: Option<SqlType>) -> Run {
         let name = &definition.name;
         let known = table.known;
         if let Some(column) = table.column(&name.text) {

@@ -70,17 +70,14 @@ impl Executor<'_> {
 
     fn store_check(&mut self, table: Oid, constraint: &ConstraintSyntax, expression: &Expr) -> Run {
         let columns = self.columns_of(table, expression);
-        let name = match &constraint.name {
-            Some(name) => name.text.clone(),
-            None => {
+        let name = constraint.name.as_ref().map_or_else(
+            || {
                 let relation = self.catalog.relation(table);
-                let column = match columns.as_slice() {
-                    [column] => Some(column.as_str()),
-                    _ => None,
-                };
+                let column = columns.first().filter(|_| columns.len() == 1).map(SmolStr::as_str);
                 self.catalog.choose_constraint_name(&relation.name, column, "check", &relation.schema, &[])
-            }
-        };
+            },
+            |name| name.text.clone(),
+        );
         if let Some(existing) = self.catalog.relation(table).constraint(&name) {
             // The same CHECK as a parent's is merged with it.
             let same = matches!(&existing.kind, ConstraintKind::Check { expression: theirs, .. } if theirs.is_same(expression));

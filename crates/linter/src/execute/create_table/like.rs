@@ -70,7 +70,7 @@ impl Executor<'_> {
                     let relation = self.catalog.relation(table);
                     let (schema, name) = (relation.schema.clone(), relation.name.clone());
                     let taken = |name: &str| self.catalog.statistics_named(&schema, name).is_some();
-                    let free = (0..)
+                    let free = (0..u32::MAX)
                         .map(|number| match number {
                             0 => format!("{name}_stat"),
                             _ => format!("{name}_stat{number}"),

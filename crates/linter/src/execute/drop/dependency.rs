@@ -176,7 +176,7 @@ impl Executor<'_> {
         let mut found = Dependents::new();
         for table in self.catalog.relations_in_order() {
             for column in &table.columns {
-                let uses = column.default.as_deref().is_some_and(|default| self.uses_sequence(default, sequence));
+                let uses = column.default.as_deref().is_some_and(|default| Self::uses_sequence(default, sequence));
                 if uses {
                     found.push((Object::Default(table.oid, column.name.clone()), Normal));
                 }
@@ -186,7 +186,7 @@ impl Executor<'_> {
     }
 
     /// Does the expression name the sequence, as `nextval('s')` does?
-    fn uses_sequence(&self, expr: &Expr, sequence: &Relation) -> bool {
+    fn uses_sequence(expr: &Expr, sequence: &Relation) -> bool {
         let mut uses = false;
         expr.walk(&mut |part| {
             let ExprKind::Call(call) = &part.kind else { return };
@@ -324,9 +324,10 @@ impl Executor<'_> {
             // The columns of a view go with the view.
             let is_view = matches!(relation.kind, RelationKind::View | RelationKind::MaterializedView);
             for column in relation.columns.iter().filter(|column| is_it(column.sql_type)) {
-                let object = match is_view {
-                    true => Object::Relation(relation.oid),
-                    false => Object::Column(relation.oid, column.name.clone()),
+                let object = if is_view {
+                    Object::Relation(relation.oid)
+                } else {
+                    Object::Column(relation.oid, column.name.clone())
                 };
                 found.push((object, Normal));
             }

@@ -64,15 +64,15 @@ impl Executor<'_> {
     fn remove_relation(&mut self, oid: Oid, deletion: &Deletion) {
         let Some(relation) = self.catalog.get_relation(oid).cloned() else { return };
         let range = deletion.range;
-        if let Some(index) = relation.index() {
-            if self.catalog.get_relation(index.table).is_some() {
-                let cause = match deletion.found.first().map(|first| &first.object) {
-                    Some(Object::Relation(first)) if *first == oid => LockCause::Target,
-                    _ => LockCause::Dependent,
-                };
-                self.lock(index.table, deletion.mode, cause, range);
-                self.catalog.relation_mut(index.table).indexes.retain(|other| *other != oid);
-            }
+        if let Some(index) = relation.index()
+            && self.catalog.get_relation(index.table).is_some()
+        {
+            let cause = match deletion.found.first().map(|first| &first.object) {
+                Some(Object::Relation(first)) if *first == oid => LockCause::Target,
+                _ => LockCause::Dependent,
+            };
+            self.lock(index.table, deletion.mode, cause, range);
+            self.catalog.relation_mut(index.table).indexes.retain(|other| *other != oid);
         }
         for parent in &relation.parents {
             if self.catalog.get_relation(*parent).is_none() {

@@ -42,7 +42,7 @@ impl Executor<'_> {
             deletion.mode = LockMode::ShareUpdateExclusive;
             self.effects.waits_for_transactions |= !targets.is_empty();
         }
-        self.delete(targets, deletion)
+        self.delete(&targets, deletion)
     }
 
     fn drop_target(&mut self, statement: &Drop, object: &DropObject, concurrently: &mut bool) -> Run<Option<Object>> {
@@ -88,10 +88,7 @@ impl Executor<'_> {
                 }
             }
         }
-        let oid = match self.open_if_exists(name, kind, mode, statement.if_exists)? {
-            Some(oid) => oid,
-            None => return Ok(None),
-        };
+        let Some(oid) = self.open_if_exists(name, kind, mode, statement.if_exists)? else { return Ok(None) };
         if kind == RelationKind::Index && self.catalog.relation(oid).index().is_none() {
             self.unknown(format!("the table of the index `{name}` is not known"));
         }
@@ -117,10 +114,10 @@ impl Executor<'_> {
             return Ok(None);
         };
         if missing {
-            return match statement.if_exists {
-                true => Ok(None),
-                false => fail("42704", format!("\"{name}\" for table \"{on}\" does not exist"), object.name.range()),
-            };
+            if statement.if_exists {
+                return Ok(None);
+            }
+            return fail("42704", format!("\"{name}\" for table \"{on}\" does not exist"), object.name.range());
         }
         let inherited = self.catalog.relation(table).triggers.iter().any(|it| it.name == name && it.inherited);
         if statement.kind == ObjectKind::Trigger && inherited {
@@ -151,30 +148,28 @@ impl Executor<'_> {
             }
             ObjectKind::Statistics => self.find_statistics(name).map(Object::Statistics),
             ObjectKind::Publication => {
-                let certain = self.catalog.publication(&name.name.text).is_some();
+                let exists = self.catalog.publication(&name.name.text).is_some();
                 self.catalog.remove_publication(&name.name.text);
-                return self.found_or_missing(statement, name, certain.then_some(None));
+                if !exists {
+                    self.check_may_be_missing(statement, name)?;
+                }
+                return Ok(None);
             }
             // Nothing in the catalog stands for it.
             _ => return Ok(None),
         };
-        self.found_or_missing(statement, name, found.map(Some))
+        if found.is_none() {
+            self.check_may_be_missing(statement, name)?;
+        }
+        Ok(found)
     }
 
     /// A missing object is an error only where everything is known.
-    fn found_or_missing(
-        &self,
-        statement: &Drop,
-        name: &ObjectName,
-        found: Option<Option<Object>>,
-    ) -> Run<Option<Object>> {
-        match found {
-            Some(object) => Ok(object),
-            None if self.knowledge == Knowledge::Everything && !statement.if_exists => {
-                fail("42704", format!("\"{name}\" does not exist"), name.range())
-            }
-            None => Ok(None),
+    fn check_may_be_missing(&self, statement: &Drop, name: &ObjectName) -> Run {
+        if self.knowledge == Knowledge::Everything && !statement.if_exists {
+            return fail("42704", format!("\"{name}\" does not exist"), name.range());
         }
+        Ok(())
     }
 
     fn schemas_of(&self, name: &ObjectName) -> Vec<SmolStr> {

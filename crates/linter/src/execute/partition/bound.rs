@@ -63,7 +63,7 @@ impl Executor<'_> {
     pub(super) fn verify_bound(
         &mut self,
         table: Oid,
-        constraint: &Option<Predicate>,
+        constraint: Option<&Predicate>,
         cause: &ScanCause,
         range: TextRange,
     ) {
@@ -76,7 +76,7 @@ impl Executor<'_> {
             RelationKind::PartitionedTable => {
                 for partition in self.catalog.relation(table).children.clone() {
                     self.lock(partition, LockMode::AccessExclusive, LockCause::Child, range);
-                    self.verify_bound(partition, &Some(constraint.clone()), cause, range);
+                    self.verify_bound(partition, Some(constraint), cause, range);
                 }
             }
             _ => {}
@@ -87,8 +87,8 @@ impl Executor<'_> {
     ///
     /// Source: PostgreSQL 18, `src/backend/partitioning/partbounds.c`, `check_default_partition_contents`.
     pub(super) fn verify_default(&mut self, parent: Oid, default: Oid, bound: &PartitionBound, range: TextRange) {
-        let constraint = Some(self.bound_predicate(parent, bound).negated());
-        self.verify_bound(default, &constraint, &ScanCause::DefaultPartition, range);
+        let constraint = self.bound_predicate(parent, bound).negated();
+        self.verify_bound(default, Some(&constraint), &ScanCause::DefaultPartition, range);
     }
 
     fn is_implied(&self, table: Oid, goal: &Predicate) -> bool {

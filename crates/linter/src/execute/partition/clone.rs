@@ -112,12 +112,11 @@ impl Executor<'_> {
             self.inherit_constraint(child, &name, true);
             return;
         }
-        let name = match relation.constraint(&constraint.name) {
-            None => constraint.name.clone(),
-            Some(_) => {
-                let addition = foreign_key_name_addition(&key.columns);
-                self.catalog.choose_constraint_name(&relation.name, Some(&addition), "fkey", &relation.schema, &[])
-            }
+        let name = if relation.constraint(&constraint.name).is_none() {
+            constraint.name.clone()
+        } else {
+            let addition = foreign_key_name_addition(&key.columns);
+            self.catalog.choose_constraint_name(&relation.name, Some(&addition), "fkey", &relation.schema, &[])
         };
         let clone = Constraint { name, is_local: false, inherited_from: 1, ..constraint.clone() };
         if constraint.valid && constraint.enforced && self.catalog.relation(child).kind == RelationKind::Table {

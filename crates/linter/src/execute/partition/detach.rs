@@ -8,14 +8,8 @@ use crate::source::TextRange;
 use std::sync::Arc;
 
 impl Executor<'_> {
-    /// The lock that DETACH takes on the parent.
-    ///
-    /// Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `AlterTableGetLockLevel`.
-    pub(crate) fn detach_lock_mode(concurrently: bool, finalize: bool) -> LockMode {
-        if concurrently || finalize { LockMode::ShareUpdateExclusive } else { LockMode::AccessExclusive }
-    }
-
-    /// ALTER TABLE ... DETACH PARTITION; the caller has locked the parent in [`Executor::detach_lock_mode`].
+    /// ALTER TABLE ... DETACH PARTITION; the caller has locked the parent `AccessExclusive`, or
+    /// `ShareUpdateExclusive` for CONCURRENTLY and FINALIZE.
     ///
     /// Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `ATExecDetachPartition`.
     pub(crate) fn detach_partition(
@@ -71,6 +65,8 @@ impl Executor<'_> {
             self.lock(referencing, LockMode::AccessExclusive, LockCause::ForeignKey, range);
             if !finalize {
                 let cause = ScanCause::ForeignKey { constraint: Some(constraint.name.clone()) };
+                // A join of the referencing table with the partition.
+                self.scan(referencing, cause.clone(), range);
                 self.scan(child, cause, range);
             }
         }

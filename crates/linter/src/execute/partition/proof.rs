@@ -58,9 +58,8 @@ impl Value {
         match &expr.kind {
             ExprKind::Literal(Literal::Integer(number)) => Self::Integer(*number),
             ExprKind::Literal(Literal::String(text)) if is_date(text) => Self::Date(text.clone()),
-            ExprKind::Literal(Literal::String(text)) => {
-                text.parse().map_or_else(|_| Self::Text(text.clone()), Self::Integer)
-            }
+            // The order of other texts depends on the type and the collation of the column.
+            ExprKind::Literal(Literal::String(text)) => Self::Text(text.clone()),
             ExprKind::Literal(Literal::Numeric(text)) => Self::Text(text.clone()),
             ExprKind::Cast { operand, .. } => Self::of(operand),
             ExprKind::Operator { operator, operands, .. } if operator == "-" => match operands.as_slice() {

@@ -2,7 +2,7 @@
 
 use super::Depth;
 use crate::ast::{Call, Expr, ExprKind, Firing, FunctionCall, Literal, TriggerEvents, string_literal};
-use crate::catalog::{Function, Oid, Volatility};
+use crate::catalog::{Function, Oid};
 use crate::effect::{DataChangeKind, LockCause, LockMode};
 use crate::execute::{Executor, Run};
 use crate::session::SettingValue;
@@ -110,14 +110,13 @@ impl Executor<'_> {
         Vec::new()
     }
 
-    /// Runs a function of the project.
+    /// Runs a function of the project; a refusal inside depends on data too often to be the statement's.
     pub(crate) fn run_function(&mut self, oid: Oid, range: TextRange) {
-        let _ = range;
-        let Some(function) = self.catalog.get_function(oid) else { return };
-        let followed = matches!(function.language.as_str(), "sql" | "plpgsql");
-        if followed && function.volatility == Volatility::Volatile {
-            let name = function.name.clone();
-            self.unknown(format!("calls `{name}()`, whose body is not followed"));
+        let (catalog, session) = (self.catalog.clone(), self.session.clone());
+        if let Err(failure) = self.call_function(oid, range) {
+            self.catalog = catalog;
+            self.session = session;
+            self.unknown(format!("a function that it calls may fail: {}", failure.reason));
         }
     }
 
