@@ -108,10 +108,12 @@ fn action(cause: &RewriteCause) -> Option<&'static str> {
 
 fn help(context: &RuleContext<'_>, relation: &RelationName, cause: &RewriteCause) -> String {
     let name = sql_name(context, relation);
+    let everything = matches!(context.ast, Ast::Vacuum(vacuum) if vacuum.tables.is_empty());
+    let tables = if everything { String::new() } else { format!(" {name}") };
     match cause {
         RewriteCause::VacuumFull => format!(
             "plain VACUUM makes the space usable again without such a lock; the extensions pg_repack and pg_squeeze give \
-             it back while the table is in use:\n    VACUUM {name};"
+             it back while the table is in use:\n    VACUUM{tables};"
         ),
         RewriteCause::Cluster => {
             "the extensions pg_repack and pg_squeeze put rows in order while the table is in use".to_owned()
