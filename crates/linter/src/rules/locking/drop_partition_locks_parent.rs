@@ -5,6 +5,7 @@ use crate::effect::{LockMode, RelationName};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::text::sql_name;
+use crate::source::TextRange;
 
 use super::detach_partition_without_concurrently::help as detach_help;
 
@@ -45,27 +46,42 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     if context.effects.fails.is_some() {
         return;
     }
+    let place = |dropped: &RelationName| {
+        let mut locks = context.effects.locks.iter();
+        locks.find(|lock| lock.relation.oid == dropped.oid).map_or(context.statement.range, |lock| lock.range)
+    };
+    // In the order of the text, so that of several partitions the first is reported.
+    let mut drops: Vec<(TextRange, &RelationName)> =
+        context.effects.drops.iter().map(|dropped| (place(dropped), dropped)).collect();
+    drops.sort_by_key(|(range, _)| *range);
     let mut reported: Vec<Oid> = Vec::new();
-    for dropped in &context.effects.drops {
+    for (range, dropped) in drops {
         let partition = context.before.get_relation(dropped.oid).filter(|relation| relation.is_partition());
         for parent in partition.iter().flat_map(|partition| &partition.parents) {
             let Some(parent) = locked_parent(context, *parent).filter(|parent| !reported.contains(&parent.oid)) else {
                 continue;
             };
             reported.push(parent.oid);
-            let message = format!(
-                "dropping partition `{}` blocks every read and write of `{}` until the transaction ends",
-                dropped.name, parent.name
-            );
-            let (name, parent_name) = (sql_name(context, dropped), sql_name(context, parent));
-            let after = format!("\n    DROP TABLE {name};");
-            let help = detach_help(context, parent.oid, &parent_name, &name, &after);
-            let mut locks = context.effects.locks.iter();
-            let range =
-                locks.find(|lock| lock.relation.oid == dropped.oid).map_or(context.statement.range, |lock| lock.range);
-            drop(reporter.report(range, message).relation(parent).help(help));
+            report(context, range, dropped, parent, reporter);
         }
     }
+}
+
+fn report(
+    context: &RuleContext<'_>,
+    range: TextRange,
+    partition: &RelationName,
+    parent: &RelationName,
+    reporter: &mut Reporter<'_>,
+) {
+    let message = format!(
+        "dropping partition `{}` blocks every read and write of `{}` until the transaction ends",
+        partition.name, parent.name
+    );
+    let (name, parent_name) = (sql_name(context, partition), sql_name(context, parent));
+    let after = format!("\n    DROP TABLE {name};");
+    let help = detach_help(context, parent.oid, &parent_name, &name, &after);
+    drop(reporter.report(range, message).relation(parent).help(help));
 }
 
 /// The parent, where the statement locks it, others see it, and it stays.
