@@ -7,7 +7,7 @@ fn root() -> PathBuf {
 }
 
 fn page() -> String {
-    std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap()
+    std::fs::read_to_string(root().join("ARCHITECTURE.md")).expect("the page is there")
 }
 
 /// What stands between backquotes and looks like a path of this repository.
@@ -18,7 +18,10 @@ fn paths(page: &str) -> Vec<&str> {
 
 /// The names in a folder, except those that cargo does not build.
 fn entries(folder: &Path) -> Vec<PathBuf> {
-    let mut entries: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut entries: Vec<PathBuf> = std::fs::read_dir(folder)
+        .expect("a folder can be listed")
+        .map(|entry| entry.expect("an entry can be read").path())
+        .collect();
     entries.sort();
     entries
 }
@@ -35,7 +38,7 @@ fn is_test(path: &Path) -> bool {
 }
 
 fn code(path: &Path) -> String {
-    let text = std::fs::read_to_string(path).unwrap();
+    let text = std::fs::read_to_string(path).expect("a source file can be read");
     let program = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
     let lines = program.lines().filter(|line| !line.trim_start().starts_with("//"));
     lines.collect::<Vec<_>>().join("\n")

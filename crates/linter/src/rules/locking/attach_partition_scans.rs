@@ -193,12 +193,11 @@ fn build_index(context: &RuleContext<'_>, build: &IndexBuild) -> Option<String> 
     let (name, table) = (identifier(&build.index.name), sql_name(context, &build.table));
     let unique = if index.unique { "UNIQUE " } else { "" };
     let method = if index.method == "btree" { String::new() } else { format!(" USING {}", identifier(&index.method)) };
-    let mut sql =
-        format!("\n    CREATE {unique}INDEX CONCURRENTLY {name} ON {table}{method} ({});", columns.join(", "));
+    let sql = format!("\n    CREATE {unique}INDEX CONCURRENTLY {name} ON {table}{method} ({});", columns.join(", "));
     let constraints = &context.after.get_relation(build.table.oid)?.constraints;
     if constraints.iter().any(|constraint| constraint.index() == Some(build.index.oid)) {
         let kind = if index.primary { "PRIMARY KEY" } else { "UNIQUE" };
-        sql += &format!("\n    ALTER TABLE {table} ADD CONSTRAINT {name} {kind} USING INDEX {name};");
+        return Some(format!("{sql}\n    ALTER TABLE {table} ADD CONSTRAINT {name} {kind} USING INDEX {name};"));
     }
     Some(sql)
 }

@@ -87,7 +87,8 @@ fn place(ast: &Ast) -> Option<(TextRange, &ObjectName, bool)> {
 fn denies_all(context: &RuleContext<'_>, lock: &Lock, table: &ObjectName) -> bool {
     let before = context.before.get_relation(lock.relation.oid);
     let already = before.is_some_and(|relation| relation.row_security || !relation.policies.is_empty());
-    !already && !(context.session.in_transaction() && policy_follows(context, table))
+    let follows = context.session.in_transaction() && policy_follows(context, table);
+    !already && !follows
 }
 
 /// Does a later statement of the same transaction create a policy for the table?

@@ -29,7 +29,7 @@ declare_rule! {
     /// ```
     ///
     /// Plain VACUUM makes the space of dead rows usable again, without a lock that stops anybody. To give it back to the
-    /// file system while the table is in use, there are the extensions pg_repack and pg_squeeze.
+    /// file system while the table is in use, there are the extensions `pg_repack` and `pg_squeeze`.
     ///
     /// ## When it is not reported
     ///

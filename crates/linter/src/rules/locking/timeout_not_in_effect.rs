@@ -1,4 +1,4 @@
-//! A lock_timeout that is set and does not act.
+//! A `lock_timeout` that is set and does not act.
 
 use crate::ast::{Ast, Literal, Setting};
 use crate::diagnostic::Diagnostic;

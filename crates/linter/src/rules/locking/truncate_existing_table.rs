@@ -63,7 +63,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let cascade = matches!(context.ast, Ast::Truncate(statement) if statement.behavior == DropBehavior::Cascade);
     if !cascaded.is_empty() {
         let names = enumerate(cascaded.iter().map(|relation| relation.name.as_str()));
-        message += &format!("; CASCADE does the same to {names}");
+        message = format!("{message}; CASCADE does the same to {names}");
     } else if cascade && is_any_unknown(context, &named) {
         message += "; CASCADE does the same to every table that references it";
     }
@@ -76,7 +76,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
 
 fn is_any_unknown(context: &RuleContext<'_>, relations: &[&RelationName]) -> bool {
     let known = |relation: &&RelationName| context.before.get_relation(relation.oid).is_some_and(|found| found.known);
-    !relations.iter().all(|relation| known(relation))
+    !relations.iter().all(known)
 }
 
 fn help(context: &RuleContext<'_>, table: &RelationName, alone: bool) -> String {
