@@ -5,6 +5,7 @@ use crate::ast::Ast;
 use crate::check::TransactionMode;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
+use crate::source::TextRange;
 
 declare_rule! {
     /// A statement that cannot run in a transaction runs in one.
@@ -67,5 +68,15 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         }
     };
     let finding = reporter.report(range, failure.reason.clone()).help(help);
-    drop(finding.label_in(block.started.file, block.started.range, began));
+    // The tool's transaction begins at the first statement, which is no news where that is this one.
+    if block.started.range.start < context.statement.range.start {
+        drop(finding.label_in(block.started.file, beginning(context, block.started.range), began));
+    }
+}
+
+/// The first word of the statement that a range begins with; the beginning of a tool's transaction has no length.
+fn beginning(context: &RuleContext<'_>, range: TextRange) -> TextRange {
+    let mut statements = context.migration.file.statements.iter();
+    let first = statements.find(|statement| statement.range.start == range.start);
+    first.and_then(|statement| statement.tokens.first()).map_or(range, |token| token.range)
 }

@@ -16,11 +16,11 @@ use crate::source::TextRange;
 
 /// How to leave a transaction before a statement, for the tool and the file at hand.
 fn split_help(context: &RuleContext<'_>, what: &str) -> String {
-    let explicit = context.session.block.as_ref().is_some_and(|block| block.explicit);
-    match context.migration.transaction {
-        TransactionMode::Transaction => format!("move {what} to a later migration"),
-        _ if explicit => format!("COMMIT before {what}"),
-        _ => format!("move {what} to a later migration: a file sent as one string is one transaction"),
+    match (context.migration.transaction, &context.session.block) {
+        (TransactionMode::Transaction, _) => format!("move {what} to a later migration"),
+        (_, None) => format!("move {what} out of this code, to a statement of its own"),
+        (_, Some(block)) if block.explicit => format!("COMMIT before {what}"),
+        (_, Some(_)) => format!("move {what} to a later migration: statements sent as one string are one transaction"),
     }
 }
 

@@ -59,9 +59,9 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let works = works(context);
     let Some((work, lock)) = works.iter().find_map(|work| Some((work, blocking_lock(context, work)?))) else { return };
     let table = unqualified(&lock.name);
-    let access = if lock.mode.blocks_reads() { "read or write" } else { "write" };
+    let access = if lock.mode.blocks_reads() { "read or write" } else { "write to" };
     let message = format!(
-        "{} while {} is held on `{table}`: nobody can {access} that until the transaction ends",
+        "{} while the transaction holds {} on `{table}`: nobody can {access} `{table}` until it ends",
         work.what,
         lock.mode.sql()
     );
