@@ -117,6 +117,7 @@ impl Replay {
         }
         visitor.migration_end(file, migration, &self.session, &before, &self.catalog);
         self.session.commit();
+        self.catalog.remove_temporary_relations();
     }
 
     fn begin(&mut self, explicit: bool, place: Place) {

@@ -66,6 +66,8 @@ pub struct Catalog {
     statistics: OrdMap<QualifiedName, Oid>,
     /// Names of relations that a statement dropped, renamed or moved away: using one is certainly an error.
     gone: HashMap<QualifiedName, ()>,
+    /// A relation was used that no statement had created: there may be more of that kind.
+    has_unseen: bool,
 }
 
 impl Default for Catalog {
@@ -91,6 +93,7 @@ impl Catalog {
             extensions: OrdMap::new(),
             statistics: OrdMap::new(),
             gone: HashMap::new(),
+            has_unseen: false,
         }
     }
 
@@ -182,6 +185,17 @@ impl Catalog {
         self.relations.insert(relation.oid, Arc::new(relation));
     }
 
+    /// Adds a relation that was there before everything the history shows.
+    pub fn add_unseen_relation(&mut self, relation: Relation) {
+        self.has_unseen = true;
+        self.add_relation(relation);
+    }
+
+    /// Does the history lack relations that it uses?
+    pub fn has_unseen(&self) -> bool {
+        self.has_unseen
+    }
+
     /// Removes a relation and its name; what depends on it is the caller's business.
     pub fn remove_relation(&mut self, oid: Oid) {
         let Some(relation) = self.relations.remove(&oid) else { return };
@@ -193,6 +207,20 @@ impl Catalog {
         for constraint in &relation.constraints {
             self.forget_constraint_name(&relation.schema, &constraint.name);
         }
+    }
+
+    /// The end of a session.
+    pub fn remove_temporary_relations(&mut self) {
+        let is_temporary = |key: &QualifiedName| key.0 == TEMPORARY_SCHEMA;
+        if !self.relation_names.keys().any(is_temporary) {
+            return;
+        }
+        let gone: Vec<Oid> =
+            self.relation_names.iter().filter(|(key, _)| is_temporary(key)).map(|(_, oid)| *oid).collect();
+        for oid in gone {
+            self.remove_relation(oid);
+        }
+        self.gone.retain(|key, ()| !is_temporary(key));
     }
 
     /// Renames a relation or moves it to another schema.

@@ -39,6 +39,8 @@ pub struct Relation {
     pub partition_by: Option<PartitionKey>,
     /// The bound of a partition within its parent.
     pub partition_bound: Option<Arc<PartitionBound>>,
+    /// A bulk DELETE may have left empty pages at the end.
+    pub tail_emptied: bool,
     /// DETACH CONCURRENTLY was begun and not finished.
     pub detach_pending: bool,
     pub access_method: Option<SmolStr>,
@@ -204,6 +206,7 @@ impl Relation {
             children: Vec::new(),
             partition_by: None,
             partition_bound: None,
+            tail_emptied: false,
             detach_pending: false,
             access_method: None,
             tablespace: None,

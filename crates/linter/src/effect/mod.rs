@@ -145,6 +145,8 @@ pub enum LockCause {
     Function,
     /// It uses a domain or type that is altered.
     TypeUser,
+    /// Taken only where nobody has to wait for it, and given back when somebody does.
+    WithoutWaiting,
 }
 
 /// New storage for a table, materialized view or index.

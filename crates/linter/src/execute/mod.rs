@@ -24,13 +24,14 @@ mod routine;
 mod scope;
 mod sequence;
 mod settings;
+mod temporary;
 #[cfg(test)]
 mod testing;
 mod trigger;
 mod types;
 mod view;
 
-use crate::ast::Ast;
+use crate::ast::{Ast, Transaction};
 use crate::catalog::{Birth, Catalog, Oid};
 use crate::effect::{Effects, Failure};
 use crate::session::{Place, Session};
@@ -123,7 +124,8 @@ impl Executor<'_> {
             Ast::SetSchema(statement) => self.set_schema(statement),
             Ast::Comment(statement) => self.comment(statement),
             Ast::Grant(statement) => self.grant(statement),
-            Ast::DropOwned(_) | Ast::ReassignOwned(_) => {
+            Ast::ReassignOwned(statement) => self.reassign_owned(statement),
+            Ast::DropOwned(_) => {
                 self.unknown("which objects a role owns is not known");
                 Ok(())
             }
@@ -147,6 +149,7 @@ impl Executor<'_> {
             Ast::Call(statement) => self.call(statement),
             Ast::Set(statement) => self.set(statement),
             Ast::Discard(discard) => self.discard(*discard),
+            Ast::Transaction(Transaction::Commit { .. }) => self.drop_at_commit(),
             _ => Ok(()),
         }
     }

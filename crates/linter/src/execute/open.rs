@@ -24,11 +24,17 @@ impl Executor<'_> {
     ) -> Run<Option<Oid>> {
         if let Some(oid) = self.find(name) {
             self.lock(oid, mode, LockCause::Target, name.range());
+            if mode >= LockMode::ShareUpdateExclusive && !self.catalog.relation(oid).known {
+                self.unknown(format!("`{name}` was used before any statement created it"));
+            }
             return Ok(Some(oid));
         }
-        let gone = self.knowledge == Knowledge::Everything
-            || (missing_ok && self.knowledge == Knowledge::History)
-            || self.catalog.is_gone(name, &self.session.settings.search_path());
+        let certain =
+            self.knowledge == Knowledge::Everything || self.catalog.is_gone(name, &self.session.settings.search_path());
+        if missing_ok && !certain && self.catalog.has_unseen() {
+            self.unknown(format!("whether `{name}` exists is not known"));
+        }
+        let gone = certain || (missing_ok && self.knowledge == Knowledge::History);
         match (gone, missing_ok) {
             (true, true) => Ok(None),
             (true, false) => fail("42P01", format!("relation \"{name}\" does not exist"), name.range()),
@@ -58,7 +64,7 @@ impl Executor<'_> {
         let birth = Birth { migration: None, transaction: 0, filled: true };
         let mut relation = Relation::new(oid, schema, name.name.text.clone(), kind, birth);
         relation.known = false;
-        self.catalog.add_relation(relation);
+        self.catalog.add_unseen_relation(relation);
         self.unknown(format!("`{name}` was used before any statement created it"));
         oid
     }

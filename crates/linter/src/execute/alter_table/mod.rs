@@ -84,6 +84,7 @@ impl Executor<'_> {
         let mut commands: Vec<&AlterTableCommand> = statement.commands.iter().collect();
         commands.sort_by_key(|command| pass_of(&command.action));
         self.lock_children(&mut altering, &commands);
+        self.lock_typed_tables(table, statement);
         let mut types_changed = false;
         for command in commands {
             if types_changed && pass_of(&command.action) > Pass::AlterType {
@@ -107,6 +108,32 @@ impl Executor<'_> {
         }
         if let Some(command) = commands.iter().find(|command| self.recurses(altering.table, &command.action)) {
             self.lock_descendants(altering.table, altering.lock, command.keyword);
+        }
+    }
+
+    /// ALTER TYPE ... ATTRIBUTE ... CASCADE changes the tables of that type.
+    fn lock_typed_tables(&mut self, oid: Oid, statement: &AlterTable) {
+        let relation = self.catalog.relation(oid);
+        if relation.kind != RelationKind::CompositeType {
+            return;
+        }
+        let row_type = self.catalog.type_named(&relation.schema, &relation.name);
+        let typed = self
+            .catalog
+            .relations_in_order()
+            .into_iter()
+            .filter(|table| table.of_type.is_some() && table.of_type == row_type);
+        let typed: Vec<Oid> = typed.map(|table| table.oid).collect();
+        for table in typed {
+            self.lock(table, LockMode::AccessExclusive, LockCause::TypeUser, statement.name.range());
+            let columns = self.catalog.relation(oid).columns.clone();
+            for command in &statement.commands {
+                if let Action::DropColumn { column, .. } = &command.action {
+                    self.catalog.relation_mut(table).columns.retain(|found| found.name != column.text);
+                } else {
+                    self.catalog.relation_mut(table).columns.clone_from(&columns);
+                }
+            }
         }
     }
 

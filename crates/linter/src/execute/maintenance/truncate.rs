@@ -2,7 +2,7 @@
 
 use crate::ast::{DropBehavior, Truncate};
 use crate::catalog::Oid;
-use crate::effect::{LockCause, LockMode, RelationKind};
+use crate::effect::{IndexBuildCause, LockCause, LockMode, RelationKind};
 use crate::execute::{Executor, Run, fail};
 use crate::source::TextRange;
 
@@ -38,6 +38,11 @@ impl Executor<'_> {
                 }
             }
             self.lock_indexes(*table, LockMode::AccessExclusive, *range);
+            for index in self.catalog.relation(*table).indexes.clone() {
+                if self.catalog.relation(index).kind == RelationKind::Index {
+                    self.build_index(index, IndexBuildCause::Rewrite, false, *range);
+                }
+            }
             let name = self.relation_name(*table);
             self.effects.truncates.push(name);
             self.catalog.relation_mut(*table).birth.filled = false;

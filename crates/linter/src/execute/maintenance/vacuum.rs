@@ -53,12 +53,24 @@ impl Executor<'_> {
             }
         } else if vacuum.vacuum && has_storage {
             self.lock_indexes(table, LockMode::RowExclusive, range);
+            self.truncate_tail(table, vacuum, range);
         }
         if vacuum.analyze || !vacuum.vacuum {
             self.lock_indexes(table, LockMode::AccessShare, range);
             if kind == RelationKind::Table {
                 self.lock_descendants(table, LockMode::AccessShare, range);
             }
+        }
+    }
+
+    /// Empty pages at the end of a table are given back under ACCESS EXCLUSIVE, which is only asked for without waiting.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/access/heap/vacuumlazy.c`, `lazy_truncate_heap`.
+    fn truncate_tail(&mut self, table: Oid, vacuum: &Vacuum, range: TextRange) {
+        let off = |option: &crate::ast::DefElem| option.name == "truncate" && option.as_bool() == Some(false);
+        if self.catalog.relation(table).tail_emptied && !vacuum.options.iter().any(off) {
+            self.lock(table, LockMode::AccessExclusive, LockCause::WithoutWaiting, range);
+            self.catalog.relation_mut(table).tail_emptied = false;
         }
     }
 

@@ -75,6 +75,11 @@ impl Executor<'_> {
         self.change(table, DataChangeKind::Delete, &[], delete.table.only, env.depth, delete.table.name.range());
         let unbounded = delete.filter.as_ref().is_none_or(is_always_true);
         self.note_change(table, DataChangeKind::Delete, unbounded, env.depth, delete.keyword);
+        if env.depth == Depth::Run
+            && delete.filter.as_ref().is_none_or(|filter| unbounded || is_open_at_the_top(filter))
+        {
+            self.catalog.relation_mut(table).tail_emptied = true;
+        }
         Ok(())
     }
 
@@ -368,4 +373,16 @@ fn yields_one_row(select: &Select) -> bool {
         found
     };
     select.group_by.is_empty() && select.targets.iter().any(|target| is_aggregate(&target.value))
+}
+
+/// `key > constant`: rows with the highest keys mostly stand at the end of the table.
+fn is_open_at_the_top(filter: &Expr) -> bool {
+    match &filter.kind {
+        ExprKind::Operator { operator, form: crate::ast::OperatorForm::Plain, operands, .. } => {
+            let [left, right] = operands.as_slice() else { return false };
+            let above = matches!(operator.as_str(), ">" | ">=");
+            above && matches!(left.kind, ExprKind::Column(_)) && matches!(right.kind, ExprKind::Literal(_))
+        }
+        _ => false,
+    }
 }

@@ -89,7 +89,11 @@ impl Executor<'_> {
         let in_schema = |column: &str, schema: &SmolStr| get(column).is_none_or(|wanted| wanted == schema);
         let has = |table: &str| tables.contains(&table);
         if has("pg_constraint") || has("table_constraints") {
-            let name = get("conname").or_else(|| get("constraint_name"))?;
+            let name = get("conname").or_else(|| get("constraint_name"));
+            let primary = matches!(get("constraint_type").or_else(|| get("contype")), Some("PRIMARY KEY" | "p"));
+            if name.is_none() && !primary {
+                return None;
+            }
             let on_table = |table: &SmolStr| {
                 let wanted = get("conrelid").or_else(|| get("table_name")).or_else(|| get("relname"));
                 wanted
@@ -98,7 +102,10 @@ impl Executor<'_> {
             return Some(self.catalog.relations().any(|relation| {
                 on_table(&relation.name)
                     && (in_schema("constraint_schema", &relation.schema) && in_schema("table_schema", &relation.schema))
-                    && relation.constraint(name).is_some()
+                    && match name {
+                        Some(name) => relation.constraint(name).is_some(),
+                        None => relation.primary_key().is_some(),
+                    }
             }));
         }
         if has("columns") || has("pg_attribute") {

@@ -1,0 +1,43 @@
+//! Temporary tables at the end of a transaction, and objects of a role.
+
+use super::{Executor, Run};
+use crate::ast::{DropBehavior, RoleList};
+use crate::catalog::Oid;
+use crate::effect::{LockCause, LockMode};
+
+impl Executor<'_> {
+    /// ON COMMIT DROP.
+    pub(super) fn drop_at_commit(&mut self) -> Run {
+        let dropped: Vec<Oid> = self
+            .catalog
+            .relations_in_order()
+            .into_iter()
+            .filter(|relation| relation.is_temporary())
+            .filter(|relation| relation.options.iter().any(|(name, value)| name == "on_commit" && value == "drop"))
+            .map(|relation| relation.oid)
+            .collect();
+        for oid in dropped {
+            if self.catalog.get_relation(oid).is_some() {
+                self.drop_relation(oid, DropBehavior::Cascade, LockCause::Target, self.place.range)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// REASSIGN OWNED: what earlier OWNER TO gave to the roles; what else they own is not known.
+    pub(super) fn reassign_owned(&mut self, statement: &RoleList) -> Run {
+        let owned: Vec<Oid> = self
+            .catalog
+            .relations_in_order()
+            .into_iter()
+            .filter(|relation| relation.owner.as_ref().is_some_and(|owner| statement.roles.contains(owner)))
+            .map(|relation| relation.oid)
+            .collect();
+        for oid in owned {
+            self.lock(oid, LockMode::AccessExclusive, LockCause::Target, self.place.range);
+            self.catalog.relation_mut(oid).owner = None;
+        }
+        self.unknown("which other objects a role owns is not known");
+        Ok(())
+    }
+}
