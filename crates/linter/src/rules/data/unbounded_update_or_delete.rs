@@ -1,5 +1,6 @@
 //! UPDATE or DELETE of a whole table.
 
+use crate::ast::Ast;
 use crate::effect::DataChangeKind;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
@@ -52,13 +53,18 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         }
         said.push(change.range);
         let (verb, help) = match change.kind {
+            _ if matches!(context.ast, Ast::Merge(_)) => (
+                "changes",
+                "merge a part of the source at a time, each in a transaction of its own, \
+                 and give WHEN MATCHED a condition that leaves out rows that are the same",
+            ),
             DataChangeKind::Delete => (
                 "deletes",
                 "delete in batches of some thousand rows, each in a transaction of its own; \
                  TRUNCATE is fast where nobody needs the table meanwhile",
             ),
             _ => (
-                "writes anew",
+                "rewrites",
                 "update in batches of some thousand rows, each in a transaction of its own:\n    \
                  UPDATE ... WHERE id BETWEEN ... AND ...;",
             ),

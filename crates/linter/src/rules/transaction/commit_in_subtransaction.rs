@@ -112,7 +112,7 @@ fn report(
         let range = if ending.range.is_empty() { fallback } else { ending.range };
         if let Some(refusal) = refusal {
             let help = "let the caller end the transaction, or use a procedure that is called outside of one";
-            drop(reporter.report(range, refusal).help(help));
+            drop(reporter.report(range, format!("PostgreSQL refuses this: {refusal}")).help(help));
         } else if ending.in_subtransaction {
             let message =
                 "PostgreSQL refuses to end the transaction here: the block has EXCEPTION and is a subtransaction";

@@ -1,7 +1,9 @@
 //! A new enum label that is used before it is committed.
 
 use super::split_help;
-use crate::ast::{AlterTableAction, Ast, ConstraintKind, Expr, ExprKind, TypeName, string_literal};
+use crate::ast::{
+    AlterTableAction, Ast, Constraint, ConstraintKind, Expr, ExprKind, Query, QueryBody, TypeName, string_literal,
+};
 use crate::catalog::{Oid, TypeDef, TypeKind};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
@@ -123,27 +125,46 @@ fn constant(enum_type: Oid, value: &Expr) -> Option<Use> {
     Some(Use { enum_type, label, range: value.range })
 }
 
-/// `column = 'label'` in the WHERE of a statement, where the column is an enum of a table that the statement uses.
+/// `column = 'label'` in a condition, where the column is an enum of a table that the statement uses.
 fn comparisons(context: &RuleContext<'_>) -> Vec<Use> {
-    let filter = match context.ast {
-        Ast::Update(update) => update.filter.as_ref(),
-        Ast::Delete(delete) => delete.filter.as_ref(),
-        Ast::Select(query) => match &query.body {
-            crate::ast::QueryBody::Select(select) => select.filter.as_ref(),
-            _ => None,
-        },
-        _ => None,
-    };
     let mut uses = Vec::new();
-    let Some(filter) = filter else { return uses };
-    filter.walk(&mut |expr| {
-        let ExprKind::Operator { operands, .. } = &expr.kind else { return };
-        let types: Vec<Oid> = operands.iter().filter_map(|operand| column_type(context, operand)).collect();
-        for enum_type in types {
-            uses.extend(operands.iter().filter_map(|operand| constant(enum_type, operand)));
-        }
-    });
+    for condition in conditions(context.ast) {
+        condition.walk(&mut |expr| {
+            let ExprKind::Operator { operands, .. } = &expr.kind else { return };
+            let types: Vec<Oid> = operands.iter().filter_map(|operand| column_type(context, operand)).collect();
+            for enum_type in types {
+                uses.extend(operands.iter().filter_map(|operand| constant(enum_type, operand)));
+            }
+        });
+    }
     uses
+}
+
+fn conditions(ast: &Ast) -> Vec<&Expr> {
+    match ast {
+        Ast::Update(update) => update.filter.iter().collect(),
+        Ast::Delete(delete) => delete.filter.iter().collect(),
+        Ast::Select(query) => filter(query).into_iter().collect(),
+        Ast::CreateView(view) => filter(&view.query).into_iter().collect(),
+        Ast::CreateIndex(index) => index.predicate.iter().collect(),
+        Ast::AlterTable(alter) => {
+            let checks = alter.commands.iter().filter_map(|command| match &command.action {
+                AlterTableAction::AddConstraint(Constraint { kind: ConstraintKind::Check(condition), .. }) => {
+                    Some(condition)
+                }
+                _ => None,
+            });
+            checks.collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn filter(query: &Query) -> Option<&Expr> {
+    match &query.body {
+        QueryBody::Select(select) => select.filter.as_ref(),
+        _ => None,
+    }
 }
 
 fn column_type(context: &RuleContext<'_>, operand: &Expr) -> Option<Oid> {

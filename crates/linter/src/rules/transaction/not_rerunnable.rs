@@ -1,7 +1,7 @@
 //! Statements that fail when half of a migration is run again.
 
 use super::first_words;
-use crate::ast::{AlterTableAction, Ast};
+use crate::ast::{AlterTableAction, Ast, CreateIndex, ObjectKind};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 
@@ -46,14 +46,30 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     }
     let is_last = context.migration.file.statements.last().is_none_or(|last| last.range == context.statement.range);
     let Some(help) = missing_guard(context.ast) else { return };
-    let is_concurrent = matches!(context.ast, Ast::CreateIndex(index) if index.concurrently);
-    if is_last && !is_concurrent {
-        return;
-    }
-    let message = "this fails when the migration is run again after a later statement failed";
-    let message =
-        if is_concurrent { "a failed build leaves an invalid index, on which the next run fails" } else { message };
+    let concurrent = match context.ast {
+        Ast::CreateIndex(index) if index.concurrently => Some(index),
+        _ => None,
+    };
+    let message = match concurrent {
+        Some(index) if is_dropped_before(context, index) => return,
+        Some(index) if index.if_not_exists => "a failed build leaves an invalid index, which the next run keeps",
+        Some(_) => "a failed build leaves an invalid index, on which the next run fails",
+        None if is_last => return,
+        None => "this fails when the migration is run again after a later statement failed",
+    };
     drop(reporter.report(first_words(context), message).help(help));
+}
+
+/// Does the file drop the index IF EXISTS, so that an invalid one goes first?
+fn is_dropped_before(context: &RuleContext<'_>, index: &CreateIndex) -> bool {
+    let earlier = context.migration.file.statements.iter().take_while(|other| other.range != context.statement.range);
+    earlier.filter_map(|statement| statement.parsed.as_ref().ok()).any(|ast| match ast {
+        Ast::Drop(drop) if drop.kind == ObjectKind::Index && drop.if_exists => {
+            let name = index.name.as_ref().map(|name| &name.text);
+            drop.objects.iter().any(|object| Some(&object.name.name.text) == name)
+        }
+        _ => false,
+    })
 }
 
 /// How to make the statement fit to be run again; `None` where it is.
