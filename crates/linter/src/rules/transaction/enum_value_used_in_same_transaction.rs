@@ -161,10 +161,7 @@ fn conditions(ast: &Ast) -> Vec<&Expr> {
 }
 
 fn filter(query: &Query) -> Option<&Expr> {
-    match &query.body {
-        QueryBody::Select(select) => select.filter.as_ref(),
-        _ => None,
-    }
+    if let QueryBody::Select(select) = &query.body { select.filter.as_ref() } else { None }
 }
 
 fn column_type(context: &RuleContext<'_>, operand: &Expr) -> Option<Oid> {
