@@ -2,11 +2,13 @@
 
 mod advice;
 mod altered;
+pub mod data;
 pub mod engine;
 pub mod locking;
 mod partition_bound;
 mod text;
 mod timeouts;
+pub mod transaction;
 
 use crate::rule::Rule;
 
@@ -45,6 +47,18 @@ static RULES: &[&Rule] = &[
     &locking::truncate_existing_table::RULE,
     &locking::type_change_rewrites_table::RULE,
     &locking::validate_with_stronger_subcommand::RULE,
+    // transaction
+    &transaction::commit_in_subtransaction::RULE,
+    &transaction::concurrently_in_transaction::RULE,
+    &transaction::enum_value_used_in_same_transaction::RULE,
+    &transaction::many_tables_locked::RULE,
+    &transaction::mixed_ddl_and_bulk_dml::RULE,
+    &transaction::nested_transaction::RULE,
+    &transaction::not_rerunnable::RULE,
+    &transaction::validate_in_same_transaction::RULE,
+    &transaction::work_after_strong_lock::RULE,
+    // data
+    &data::unbounded_update_or_delete::RULE,
 ];
 
 /// Every rule, in the order of categories and names.
