@@ -28,6 +28,9 @@ const SCHEMA_COLUMNS: &[&str] = &[
     "trigger_schema",
 ];
 
+/// Columns that are compared with a regclass or regtype, whose text folds and qualifies names.
+const OID_COLUMNS: &[&str] = &["attrelid", "conrelid", "enumtypid", "oid", "polrelid", "tgrelid"];
+
 impl Question {
     fn get(&self, columns: &[&str]) -> Option<&str> {
         let found = |column: &&str| self.wanted.iter().find(|(name, _)| name == column);
@@ -50,7 +53,7 @@ impl Question {
 
     /// Is the relation the one that the question names, if it names one?
     fn is_relation(&self, relation: &Relation, columns: &[&str]) -> bool {
-        self.in_schema(&relation.schema) && self.get(columns).is_none_or(|wanted| last_part(wanted) == relation.name)
+        self.in_schema(&relation.schema) && self.get(columns).is_none_or(|wanted| wanted == relation.name)
     }
 }
 
@@ -196,7 +199,7 @@ impl Executor<'_> {
         const NAME: &[&str] =
             &["indexname", "relname", "table_name", "tablename", "viewname", "matviewname", "sequence_name", "oid"];
         const ALL: &[&str] = &["indexrelid", "relkind", "table_type", "indrelid"];
-        let name = last_part(question.get(NAME)?);
+        let name = question.get(NAME)?;
         if !question.only(&[NAME, ALL].concat()) || question.get(&["indexrelid", "indrelid"]).is_some() {
             return None;
         }
@@ -246,8 +249,7 @@ impl Executor<'_> {
             return None;
         }
         let is_type = |definition: &TypeDef| {
-            question.get(TYPE).is_none_or(|wanted| last_part(wanted) == definition.name)
-                && question.in_schema(&definition.schema)
+            question.get(TYPE).is_none_or(|wanted| wanted == definition.name) && question.in_schema(&definition.schema)
         };
         Some(self.catalog.types().filter(|definition| is_type(definition)).any(|definition| {
             matches!(&definition.kind, TypeKind::Enum { labels } if labels.iter().any(|one| one.label == label))
@@ -255,7 +257,7 @@ impl Executor<'_> {
     }
 
     fn has_type(&self, question: &Question) -> Option<bool> {
-        let name = question.get(&["typname", "oid"]).map(last_part)?;
+        let name = question.get(&["typname", "oid"])?;
         if !question.only(&["typname", "typtype", "oid"]) {
             return None;
         }
@@ -358,8 +360,12 @@ impl Executor<'_> {
             }
             _ => {
                 let value = match self.regclass(value) {
-                    Some(name) => name.into(),
-                    None => self.value(value)?.as_text()?.into(),
+                    Some(name) => last_part(&name),
+                    None => {
+                        let value = self.value(value)?;
+                        let text = value.as_text()?;
+                        if OID_COLUMNS.contains(&column.as_str()) { last_part(text) } else { text.into() }
+                    }
                 };
                 question.wanted.push((column, value));
                 Some(())

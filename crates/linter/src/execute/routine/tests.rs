@@ -24,7 +24,7 @@ fn run(history: &str, body: &str) -> Vec<String> {
 #[test]
 fn partitions_that_run_time_names_make_later_statements_uncertain() {
     let effects = effects_on(17, PARTITIONED, "SELECT make_day('task', now()::date)");
-    assert!(locks_of(&effects).contains(&"public.task ShareUpdateExclusive".to_owned()), "{:?}", locks_of(&effects));
+    assert!(locks_of(&effects).contains(&"task ShareUpdateExclusive".to_owned()), "{:?}", locks_of(&effects));
     let history = format!("{PARTITIONED} SELECT make_day('task', now()::date);");
     for (sql, uncertain) in [
         ("ALTER TABLE task ADD COLUMN x int", true),
@@ -91,6 +91,7 @@ fn a_table_that_run_time_names_leaves_nothing_but_doubt() {
 fn conditions_are_decided_by_the_catalog() {
     let history = "CREATE TYPE mood AS ENUM ('ok');
         CREATE TABLE t(id int PRIMARY KEY, a text NOT NULL, m mood, CONSTRAINT c CHECK (id > 0));
+        CREATE TABLE \"Big\"(id int PRIMARY KEY);
         CREATE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1';";
     for (condition, holds) in [
         ("EXISTS (SELECT 1 FROM pg_constraint WHERE conname = 'c' AND conrelid = 't'::regclass)", true),
@@ -108,6 +109,10 @@ fn conditions_are_decided_by_the_catalog() {
         ),
         ("(SELECT count(*) FROM pg_class WHERE relname = 'missing') = 0", true),
         ("(SELECT count(*) FROM pg_class WHERE relname = 't') > 0", true),
+        ("EXISTS (SELECT FROM pg_tables WHERE tablename = 'Big')", true),
+        ("EXISTS (SELECT FROM pg_tables WHERE tablename = 'big')", false),
+        ("EXISTS (SELECT FROM pg_constraint WHERE contype = 'p' AND conrelid = '\"Big\"'::regclass)", true),
+        ("EXISTS (SELECT FROM pg_constraint WHERE contype = 'p' AND conrelid = 'public.T'::regclass)", true),
         ("to_regtype('mood') IS NULL", false),
         ("to_regproc('f') IS NOT NULL", true),
         ("to_regclass('public.t') IS NULL", false),
@@ -172,5 +177,5 @@ fn triggers_run_without_needless_doubt() {
         CREATE TRIGGER g AFTER INSERT ON t FOR EACH ROW EXECUTE FUNCTION f();";
     let effects = effects_on(17, history, "INSERT INTO t VALUES (1)");
     assert_eq!(effects.unknown, [""; 0]);
-    assert_eq!(locks_of(&effects), ["public.t RowExclusive", "public.log RowExclusive"]);
+    assert_eq!(locks_of(&effects), ["t RowExclusive", "log RowExclusive"]);
 }
