@@ -20,7 +20,7 @@ mod publication;
 mod query;
 mod record;
 mod rename;
-mod routine;
+pub(crate) mod routine;
 mod scope;
 mod sequence;
 mod settings;
@@ -81,6 +81,8 @@ pub(crate) struct Executor<'a> {
     pub(crate) created: Vec<Oid>,
     /// How deep calls of functions nest.
     pub(crate) depth: u8,
+    /// Variables of the code that is being run.
+    pub(crate) variables: routine::Variables,
 }
 
 impl Executor<'_> {
