@@ -461,7 +461,13 @@ impl Executor<'_> {
                     continue;
                 }
             }
+            if let Some(key) = own.foreign_key().filter(|key| self.catalog.get_relation(key.referenced).is_some()) {
+                self.lock(key.referenced, altering.lock, LockCause::ForeignKeyDropped, range);
+            }
             self.drop_constraint_object(target, &name.text, behavior, range)?;
+        }
+        if !altering.recurse && !constraint.no_inherit {
+            self.lock_children_left_out(altering, range);
         }
         Ok(())
     }
