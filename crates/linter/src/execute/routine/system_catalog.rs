@@ -51,6 +51,33 @@ impl Question {
         columns.filter_map(|column| self.get(&[column])).all(|wanted| wanted == schema)
     }
 
+    /// Do the catalogs of the question show relations of this kind?
+    fn shows(&self, kind: RelationKind) -> bool {
+        use RelationKind as K;
+        let by_view = self.tables.iter().all(|table| match table.as_str() {
+            "pg_tables" => matches!(kind, K::Table | K::PartitionedTable),
+            "tables" => kind.is_table() || kind == K::View,
+            "pg_views" | "views" => kind == K::View,
+            "pg_matviews" => kind == K::MaterializedView,
+            "pg_indexes" | "pg_index" => kind.is_index() || self.get(&["indexname"]).is_none(),
+            "sequences" | "pg_sequences" => kind == K::Sequence,
+            _ => true,
+        });
+        let by_kind = self.get(&["relkind"]).is_none_or(|wanted| match wanted {
+            "r" => kind == K::Table,
+            "p" => kind == K::PartitionedTable,
+            "i" => kind == K::Index,
+            "I" => kind == K::PartitionedIndex,
+            "S" => kind == K::Sequence,
+            "v" => kind == K::View,
+            "m" => kind == K::MaterializedView,
+            "c" => kind == K::CompositeType,
+            "f" => kind == K::ForeignTable,
+            _ => true,
+        });
+        by_view && by_kind
+    }
+
     /// Is the relation the one that the question names, if it names one?
     fn is_relation(&self, relation: &Relation, columns: &[&str]) -> bool {
         self.in_schema(&relation.schema) && self.get(columns).is_none_or(|wanted| wanted == relation.name)
@@ -203,14 +230,11 @@ impl Executor<'_> {
         if !question.only(&[NAME, ALL].concat()) || question.get(&["indexrelid", "indrelid"]).is_some() {
             return None;
         }
-        let index = question.get(&["indexname"]).is_some() || question.get(&["relkind"]) == Some("i");
-        let tables = question.asks(&["pg_tables"]) || question.get(&["relkind"]) == Some("r");
         let table = question.get(&["indexname"]).and(question.get(&["tablename"]));
         Some(self.catalog.relations().any(|relation| {
             relation.name == name
                 && question.in_schema(&relation.schema)
-                && (!index || relation.kind.is_index())
-                && (!tables || matches!(relation.kind, RelationKind::Table | RelationKind::PartitionedTable))
+                && question.shows(relation.kind)
                 && table.is_none_or(|table| {
                     let of = relation.index().and_then(|index| self.catalog.get_relation(index.table));
                     of.is_some_and(|of| of.name == table)
