@@ -26,6 +26,8 @@ fn partitions_that_run_time_names_make_later_statements_uncertain() {
     let effects = effects_on(17, PARTITIONED, "SELECT make_day('task', now()::date)");
     assert!(locks_of(&effects).contains(&"task ShareUpdateExclusive".to_owned()), "{:?}", locks_of(&effects));
     let history = format!("{PARTITIONED} SELECT make_day('task', now()::date);");
+    let again = effects_on(17, &history, "SELECT make_day('task', now()::date + 1)");
+    assert!(locks_of(&again).contains(&"task ShareUpdateExclusive".to_owned()), "{:?}", locks_of(&again));
     for (sql, uncertain) in [
         ("ALTER TABLE task ADD COLUMN x int", true),
         ("DROP TABLE task", true),
