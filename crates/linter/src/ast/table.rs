@@ -500,6 +500,10 @@ pub struct Vacuum {
     pub full: bool,
     /// Named tables; empty means all of the database.
     pub tables: Vec<ObjectName>,
+    /// Those of `tables` that stand behind ONLY.
+    pub only: Vec<ObjectName>,
+    /// A table is named with columns.
+    pub has_columns: bool,
     pub options: Vec<DefElem>,
     pub keyword: TextRange,
 }

@@ -159,9 +159,12 @@ impl Catalog {
     pub fn find_relation(&self, name: &ObjectName, search_path: &[SmolStr]) -> Option<Oid> {
         match &name.schema {
             Some(schema) => self.relation_named(&schema.text, &name.name.text),
-            None => std::iter::once(TEMPORARY_SCHEMA)
-                .chain(search_path.iter().map(SmolStr::as_str))
-                .find_map(|schema| self.relation_named(schema, &name.name.text)),
+            None => {
+                // Temporary relations come first unless the path names their schema.
+                let first = (!search_path.iter().any(|schema| schema == TEMPORARY_SCHEMA)).then_some(TEMPORARY_SCHEMA);
+                let mut schemas = first.into_iter().chain(search_path.iter().map(SmolStr::as_str));
+                schemas.find_map(|schema| self.relation_named(schema, &name.name.text))
+            }
         }
     }
 

@@ -31,6 +31,8 @@ mod trigger;
 mod types;
 mod view;
 
+pub(crate) use alter_table::command_lock_level;
+
 use crate::ast::{Ast, Transaction};
 use crate::catalog::{Birth, Catalog, Oid};
 use crate::effect::{Effects, Failure};

@@ -152,7 +152,10 @@ impl Executor<'_> {
     /// Runs something and moves the ranges of its effects to where they are shown.
     fn shown(&mut self, shown: &Shown, run: impl FnOnce(&mut Self) -> Run) -> Run {
         let outer = std::mem::take(&mut self.effects);
+        // What is refused in a transaction block is refused in code as well, wherever that runs.
+        let in_block = std::mem::replace(&mut self.in_block, true);
         let result = run(self);
+        self.in_block = in_block;
         let mut inner = std::mem::replace(&mut self.effects, outer);
         let place = |range: TextRange| match shown {
             Shown::Shifted(by) => range.shifted(*by),

@@ -3,7 +3,7 @@
 use super::Altering;
 use crate::ast::{AlterTableCommand, ColumnDef, Constraint, ConstraintKind, DropBehavior, Expr, Name};
 use crate::catalog::{self, Column, Generated, IdentityKind, Oid, SqlType};
-use crate::effect::{RelationKind, RewriteCause, ScanCause};
+use crate::effect::{LockCause, RelationKind, RewriteCause, ScanCause};
 use crate::execute::{Executor, Run, fail};
 use crate::source::TextRange;
 use smol_str::{SmolStr, ToSmolStr};
@@ -250,6 +250,10 @@ impl Executor<'_> {
             Some(found) if found.inherited_from > 0 => {
                 return fail("42P16", format!("cannot drop inherited column \"{}\"", column.text), column.range);
             }
+            Some(_) if !altering.recurse && self.is_partitioned(altering.table) && !relation.children.is_empty() => {
+                let reason = "cannot drop column from only the partitioned table when partitions exist";
+                return fail("42P16", reason, column.range);
+            }
             Some(_) => {}
         }
         for target in self.altered_tables(altering) {
@@ -263,7 +267,17 @@ impl Executor<'_> {
             self.drop_column_dependents(target, &column.text, behavior, command.range)?;
             self.catalog.relation_mut(target).columns.retain(|found| found.name != column.text);
         }
+        if !altering.recurse {
+            self.lock_children_left_out(altering, command.keyword);
+        }
         Ok(())
+    }
+
+    /// Without recursion the children become the owners of what goes: direct ones are locked and changed.
+    pub(super) fn lock_children_left_out(&mut self, altering: &Altering, range: TextRange) {
+        for child in self.catalog.relation(altering.table).children.clone() {
+            self.lock(child, altering.lock, LockCause::Child, range);
+        }
     }
 
     pub(super) fn set_default(&mut self, altering: &Altering, column: &Name, default: Option<&Expr>) -> Run {

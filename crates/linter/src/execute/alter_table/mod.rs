@@ -19,6 +19,7 @@ use crate::ast::{
 use crate::catalog::Oid;
 use crate::effect::{LockCause, LockMode, RelationKind, RewriteCause};
 pub(crate) use constraint::names;
+pub(crate) use lock_level::command_lock_level;
 use work::Work;
 
 /// PostgreSQL's AT_PASS_*, in order.
@@ -154,7 +155,7 @@ impl Executor<'_> {
             Action::AddIdentity { .. } | Action::SetIdentity { .. } | Action::DropIdentity { .. } => {
                 self.is_partitioned(table) && self.target.at_least(17)
             }
-            Action::Trigger { .. } => self.is_partitioned(table) && self.target.at_least(15),
+            Action::Trigger { .. } => self.is_partitioned(table),
             Action::AddConstraint(constraint) => match constraint.kind {
                 ConstraintKind::Check(_) => !constraint.no_inherit,
                 ConstraintKind::NotNull { .. } => true,
@@ -296,6 +297,6 @@ fn assumed_kind(kind: ObjectKind) -> RelationKind {
     }
 }
 
-fn is_system_column(name: &str) -> bool {
+pub(crate) fn is_system_column(name: &str) -> bool {
     matches!(name, "ctid" | "xmin" | "xmax" | "cmin" | "cmax" | "tableoid")
 }

@@ -37,9 +37,9 @@ impl Executor<'_> {
                     self.lock(sequence, LockMode::AccessExclusive, LockCause::Part, *range);
                 }
             }
-            self.lock_indexes(*table, LockMode::AccessExclusive, *range);
             for index in self.catalog.relation(*table).indexes.clone() {
                 if self.catalog.relation(index).kind == RelationKind::Index {
+                    self.lock(index, LockMode::AccessExclusive, LockCause::Part, *range);
                     self.build_index(index, IndexBuildCause::Rewrite, false, *range);
                 }
             }

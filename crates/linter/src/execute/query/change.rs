@@ -2,8 +2,8 @@
 
 use super::{Depth, Env, RowLocks, is_always_true};
 use crate::ast::{
-    Assignment, ConflictTarget, Delete, Expr, ExprKind, FromItem, Insert, InsertSource, Merge, MergeAction, ObjectName,
-    Query, QueryBody, ReferentialAction, Select, Update,
+    Assignment, ConflictTarget, Delete, Expr, ExprKind, FromItem, Insert, InsertSource, Merge, MergeAction,
+    MergeBranch, MergeMatch, ObjectName, Query, QueryBody, ReferentialAction, Select, Update,
 };
 use crate::catalog::{Constraint, Oid};
 use crate::effect::{DataChangeKind, LockCause, LockMode, RelationKind, ScanCause};
@@ -108,9 +108,21 @@ impl Executor<'_> {
                 MergeAction::DoNothing => continue,
             };
             self.change(table, kind, &columns, merge.table.only, env.depth, merge.table.name.range());
-            self.note_change(table, kind, false, env.depth, merge.keyword);
+            let unbounded = kind != DataChangeKind::Insert && self.merges_all(merge, branch);
+            self.note_change(table, kind, unbounded, env.depth, merge.keyword);
         }
         Ok(())
+    }
+
+    /// Does a branch of MERGE touch as many rows as a table that may have many?
+    fn merges_all(&self, merge: &Merge, branch: &MergeBranch) -> bool {
+        let whole_source = match &merge.source {
+            FromItem::Relation(source) => {
+                self.find(&source.name).is_some_and(|source| self.visibility(source).is_exposed())
+            }
+            _ => false,
+        };
+        branch.condition.is_none() && (whole_source || branch.matched == MergeMatch::NotMatchedBySource)
     }
 
     /// Opens the target of a data change; `None` for a system table.
