@@ -181,7 +181,7 @@ impl Executor<'_> {
         Some(false)
     }
 
-    /// Is the column as information_schema.columns is asked for it?
+    /// Is the column as `information_schema.columns` is asked for it?
     fn column_is(&self, column: &Column, question: &Question) -> Option<bool> {
         let mut all = true;
         if let Some(wanted) = question.get(&["is_nullable"]) {
@@ -204,7 +204,7 @@ impl Executor<'_> {
         Some(all)
     }
 
-    /// information_schema.columns.data_type.
+    /// `information_schema.columns.data_type`.
     fn data_type(&self, column: &Column) -> Option<String> {
         let sql_type = column.sql_type;
         if !sql_type.is_known() {
@@ -383,13 +383,12 @@ impl Executor<'_> {
                 Some(())
             }
             _ => {
-                let value = match self.regclass(value) {
-                    Some(name) => last_part(&name),
-                    None => {
-                        let value = self.value(value)?;
-                        let text = value.as_text()?;
-                        if OID_COLUMNS.contains(&column.as_str()) { last_part(text) } else { text.into() }
-                    }
+                let value = if let Some(name) = self.regclass(value) {
+                    last_part(&name)
+                } else {
+                    let value = self.value(value)?;
+                    let text = value.as_text()?;
+                    if OID_COLUMNS.contains(&column.as_str()) { last_part(text) } else { text.into() }
                 };
                 question.wanted.push((column, value));
                 Some(())
