@@ -23,6 +23,7 @@ impl Executor<'_> {
             Ok(statements) => statements,
             Err(_) if has_holes => {
                 self.unknown(NOT_KNOWN);
+                self.doubt_named(&text);
                 return Ok(());
             }
             Err(_) => return fail("42601", "syntax error in dynamic SQL", expression.range),
@@ -42,9 +43,22 @@ impl Executor<'_> {
         if result.is_err() {
             self.catalog = catalog;
             self.session = session;
+            self.doubt_named(&text);
         }
         self.mark_unknown_parts();
         Ok(())
+    }
+
+    /// After a statement that could not be followed: the tables that its text names may have got parts.
+    fn doubt_named(&mut self, text: &str) {
+        let words: Vec<&str> = text.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '$')).collect();
+        let named: Vec<Oid> = (self.catalog.relations())
+            .filter(|relation| relation.kind.is_table() && words.contains(&relation.name.as_str()))
+            .map(|relation| relation.oid)
+            .collect();
+        for oid in named {
+            self.catalog.relation_mut(oid).unknown_parts = true;
+        }
     }
 
     /// A table that run time names is another one each time: an older one under the same placeholder makes way.

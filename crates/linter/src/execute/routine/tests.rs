@@ -90,6 +90,15 @@ fn a_table_that_run_time_names_leaves_nothing_but_doubt() {
 }
 
 #[test]
+fn a_statement_that_cannot_be_followed_leaves_doubt_about_the_tables_it_names() {
+    let history = "CREATE TABLE p(id int) PARTITION BY LIST (id);
+        DO $$ DECLARE r record; BEGIN FOR r IN SELECT relname, bound FROM pg_class LOOP
+            EXECUTE format('CREATE TABLE %I PARTITION OF p %s', r.relname, r.bound); END LOOP; END $$;";
+    assert!(!effects_on(17, history, "ALTER TABLE p ADD COLUMN x int").unknown.is_empty());
+    assert_eq!(effects_on(17, history, "CREATE TABLE q(id int)").unknown, [""; 0]);
+}
+
+#[test]
 fn conditions_are_decided_by_the_catalog() {
     let history = "CREATE TYPE mood AS ENUM ('ok');
         CREATE TABLE t(id int PRIMARY KEY, a text NOT NULL, m mood, CONSTRAINT c CHECK (id > 0));
