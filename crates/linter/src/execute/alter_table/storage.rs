@@ -155,7 +155,8 @@ impl Executor<'_> {
         for option in options {
             let name = option_name(option);
             let view = self.catalog.relation(table).kind == RelationKind::View;
-            if view && name == "security_invoker" && !self.target.at_least(15) {
+            let invoker = name == "security_invoker" && self.target.at_least(15);
+            if view && !invoker && !matches!(name.as_str(), "security_barrier" | "check_option") {
                 return fail("22023", format!("unrecognized parameter \"{name}\""), range);
             }
             let relation = self.catalog.relation_mut(table);
@@ -169,6 +170,12 @@ impl Executor<'_> {
         let relation = self.catalog.relation(table);
         let (schema, indexes, known) = (relation.schema.clone(), relation.indexes.clone(), relation.known);
         let chosen = self.catalog.relation_named(&schema, &index.text);
+        if self.catalog.relation(table).kind == RelationKind::PartitionedTable {
+            return fail("0A000", "cannot mark index clustered in partitioned table", index.range);
+        }
+        if chosen.is_some_and(|chosen| !indexes.contains(&chosen)) && known {
+            return fail("42809", format!("\"{}\" is not an index for the table", index.text), index.range);
+        }
         if chosen.is_none() && known {
             return fail("42704", format!("index \"{}\" does not exist", index.text), index.range);
         }

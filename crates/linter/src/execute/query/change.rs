@@ -119,6 +119,11 @@ impl Executor<'_> {
             return Ok(None);
         }
         let oid = self.open(name, RelationKind::Table, LockMode::RowExclusive)?;
+        let relation = self.catalog.relation(oid);
+        let unchangeable = matches!(relation.kind, RelationKind::MaterializedView | RelationKind::Sequence);
+        if (unchangeable || relation.kind.is_index()) && relation.known {
+            return fail("42809", format!("cannot change relation \"{}\"", relation.name), name.range());
+        }
         Ok(Some(oid))
     }
 
@@ -332,7 +337,7 @@ fn assigned_columns(assignments: &[Assignment]) -> Vec<SmolStr> {
 }
 
 /// An aggregate without GROUP BY.
-fn yields_one_row(select: &Select) -> bool {
+pub(super) fn yields_one_row(select: &Select) -> bool {
     let is_aggregate = |expr: &Expr| {
         let mut found = false;
         expr.walk(&mut |part| {
