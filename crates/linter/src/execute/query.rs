@@ -96,7 +96,8 @@ fn check_row_locking(query: &Query) -> Run {
     if select.distinct.is_some() || grouped || change::yields_one_row(select) {
         return fail("0A000", "FOR UPDATE is not allowed with DISTINCT, GROUP BY, HAVING or aggregates", range);
     }
-    let missing = query.locking.iter().flat_map(|locking| &locking.of).find(|of| !is_in_from(&select.from, &of.name.text));
+    let missing =
+        query.locking.iter().flat_map(|locking| &locking.of).find(|of| !is_in_from(&select.from, &of.name.text));
     match missing {
         Some(of) => fail("42P01", format!("relation \"{of}\" in FOR UPDATE not found in FROM clause"), of.range()),
         None => Ok(()),
