@@ -163,7 +163,11 @@ impl Executor<'_> {
                 if !statement.if_exists || self.function_with(&signature).is_some() {
                     self.check_routine(&signature, statement.kind)?;
                 }
-                self.function_with(&signature).map(Object::Function)
+                let found = self.function_with(&signature).map(Object::Function);
+                if found.is_none() && matches!(statement.kind, ObjectKind::Aggregate | ObjectKind::Routine) {
+                    return Ok(None);
+                }
+                found
             }
             ObjectKind::Extension => {
                 let extension = name.name.text.clone();
