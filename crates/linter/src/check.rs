@@ -176,7 +176,7 @@ impl Visitor for Checker<'_> {
         let version = self.settings.versions.from;
         if let Some(mut reporter) = Reporter::new(self.settings, rule, file, statement.range, version, &mut self.found)
         {
-            let help = "PostgreSQL would refuse this statement; everything else in the file is still checked";
+            let help = "PostgreSQL refuses the whole statement; correct it (the rest of the file is still checked)";
             drop(reporter.report(error.range, error.message.clone()).help(help));
         }
         if let Some(diagnostic) = self.found.last_mut() {

@@ -6,7 +6,7 @@ use crate::catalog::Catalog;
 use crate::check::{Direction, Migration, TransactionMode, TransactionState};
 use crate::effect::Effects;
 use crate::execute::{Executor, Knowledge};
-use crate::session::{HeldLock, Place, Session};
+use crate::session::{Change, HeldLock, Place, Session};
 use crate::source::TextRange;
 use crate::statement::{Statement, SyntaxError};
 use crate::version::{PgVersion, Target, VersionRange};
@@ -204,6 +204,7 @@ impl Replay {
             knowledge: self.knowledge,
             created: Vec::new(),
             depth: 0,
+            variables: crate::execute::routine::Variables::default(),
         };
         executor.run(ast);
         (executor.catalog, executor.session, executor.effects)
@@ -221,12 +222,21 @@ impl Replay {
                 block.locks.push_back(HeldLock {
                     relation: lock.relation.oid,
                     name: lock.relation.to_smolstr(),
+                    kind: lock.relation.kind,
                     mode: lock.mode,
+                    cause: lock.cause,
                     exposed: lock.relation.visibility.is_exposed(),
                     place,
                 });
             }
         }
+        let changes = effects.data_changes.iter().map(|change| Change {
+            relation: change.relation.oid,
+            kind: change.kind,
+            unbounded: change.unbounded,
+            place,
+        });
+        block.changes.extend(changes);
     }
 
     fn transaction_state(&self) -> TransactionState {

@@ -19,6 +19,8 @@ pub struct Relation {
     /// False for a relation that was used before any statement created it: its columns, indexes and constraints
     /// are only those that later statements showed.
     pub known: bool,
+    /// It has, or may have, partitions, children or indexes under names that only run time knows.
+    pub unknown_parts: bool,
     pub birth: Birth,
     /// The role of the last OWNER TO.
     pub owner: Option<SmolStr>,
@@ -193,6 +195,7 @@ impl Relation {
             kind,
             persistence: Persistence::Permanent,
             known: true,
+            unknown_parts: false,
             birth,
             owner: None,
             columns: Vec::new(),

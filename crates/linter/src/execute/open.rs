@@ -29,6 +29,9 @@ impl Executor<'_> {
             }
             return Ok(Some(oid));
         }
+        if name.name.text.contains(crate::plpgsql::HOLE) {
+            return fail("42P01", format!("relation \"{name}\" is not known"), name.range());
+        }
         let certain =
             self.knowledge == Knowledge::Everything || self.catalog.is_gone(name, &self.session.settings.search_path());
         if missing_ok && !certain && self.catalog.has_unseen() {
@@ -109,6 +112,7 @@ impl Executor<'_> {
     /// Locks all descendants and returns them.
     pub(crate) fn lock_descendants(&mut self, oid: Oid, mode: LockMode, range: TextRange) -> Vec<Oid> {
         let descendants = self.descendants(oid);
+        self.note_unknown_parts(oid);
         for child in &descendants {
             self.lock(*child, mode, LockCause::Child, range);
         }

@@ -367,7 +367,9 @@ impl Executor<'_> {
     pub(super) fn validate_constraint(&mut self, altering: &mut Altering, name: &Name, range: TextRange) -> Run {
         let relation = self.catalog.relation(altering.table);
         let Some(constraint) = relation.constraint(&name.text).cloned() else {
-            return self.missing_constraint(altering, name, false, range);
+            self.missing_constraint(altering, name, false)?;
+            altering.work.check(altering.table, ScanCause::Validate { constraint: name.text.clone() }, range);
+            return Ok(());
         };
         let supported = match constraint.kind {
             catalog::ConstraintKind::Check { .. } | catalog::ConstraintKind::ForeignKey(_) => true,
@@ -413,7 +415,7 @@ impl Executor<'_> {
     }
 
     /// A constraint that the table does not have: an error where the table is known, otherwise a gap.
-    fn missing_constraint(&mut self, altering: &mut Altering, name: &Name, if_exists: bool, range: TextRange) -> Run {
+    fn missing_constraint(&mut self, altering: &Altering, name: &Name, if_exists: bool) -> Run {
         let relation = self.catalog.relation(altering.table);
         if if_exists {
             return Ok(());
@@ -423,9 +425,6 @@ impl Executor<'_> {
             return fail("42704", reason, name.range);
         }
         self.unknown(format!("constraint \"{}\" was used before any statement created it", name.text));
-        if altering.lock == LockMode::ShareUpdateExclusive {
-            altering.work.check(altering.table, ScanCause::Validate { constraint: name.text.clone() }, range);
-        }
         Ok(())
     }
 
@@ -439,7 +438,7 @@ impl Executor<'_> {
     ) -> Run {
         let relation = self.catalog.relation(altering.table);
         let Some(constraint) = relation.constraint(&name.text).cloned() else {
-            return self.missing_constraint(altering, name, if_exists, range);
+            return self.missing_constraint(altering, name, if_exists);
         };
         if constraint.inherited_from > 0 {
             let reason =
@@ -448,7 +447,7 @@ impl Executor<'_> {
         }
         if let catalog::ConstraintKind::NotNull { column } = &constraint.kind {
             if !self.target.at_least(18) {
-                return self.missing_constraint(altering, name, if_exists, range);
+                return self.missing_constraint(altering, name, if_exists);
             }
             return self.drop_not_null(altering, &Name::new(column.clone(), name.range));
         }
@@ -484,7 +483,7 @@ impl Executor<'_> {
         }
         let relation = self.catalog.relation(altering.table);
         let Some(constraint) = relation.constraint(&change.name.text).cloned() else {
-            return self.missing_constraint(altering, &change.name, false, range);
+            return self.missing_constraint(altering, &change.name, false);
         };
         if let Some(deferrable) = change.deferrable {
             if constraint.foreign_key().is_none() {

@@ -19,6 +19,7 @@ use crate::ast::{
 use crate::catalog::Oid;
 use crate::effect::{LockCause, LockMode, RelationKind, RewriteCause};
 pub(crate) use constraint::names;
+pub(crate) use lock_level::command_lock_level;
 use work::Work;
 
 /// PostgreSQL's AT_PASS_*, in order.

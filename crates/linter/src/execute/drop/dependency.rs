@@ -362,9 +362,11 @@ impl Executor<'_> {
 
     fn dependents_of_function(&self, oid: Oid) -> Dependents {
         let mut found = Dependents::new();
+        let Some(name) = self.catalog.get_function(oid).map(|function| function.name.clone()) else { return found };
         for relation in self.catalog.relations_in_order() {
             let table = relation.oid;
-            let calls = |expr: &Expr| self.analyze(expr, Some(table)).functions.contains(&oid);
+            let calls =
+                |expr: &Expr| calls_by_name(expr, &name) && self.analyze(expr, Some(table)).functions.contains(&oid);
             if relation.view().is_some_and(|view| view.objects.contains(&oid)) {
                 found.push((Object::Relation(table), Normal));
             }
@@ -484,4 +486,11 @@ fn index_uses(index: &Index, column: &SmolStr) -> bool {
     index.elements.iter().any(|element| mentions(&element.key, column))
         || index.including.contains(column)
         || index.predicate.as_deref().is_some_and(|predicate| mentions(predicate, column))
+}
+
+/// Does the expression call a function of that name, whichever it is?
+fn calls_by_name(expr: &Expr, name: &str) -> bool {
+    let mut found = false;
+    expr.walk(&mut |part| found |= matches!(&part.kind, crate::ast::ExprKind::Call(call) if call.name == name));
+    found
 }

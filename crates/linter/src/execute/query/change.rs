@@ -119,7 +119,8 @@ impl Executor<'_> {
                 MergeAction::DoNothing => continue,
             };
             self.change(table, kind, &columns, merge.table.only, env.depth, merge.table.name.range());
-            self.note_change(table, kind, false, env.depth, merge.keyword);
+            let unbounded = kind != DataChangeKind::Insert && self.merges_all(merge, branch);
+            self.note_change(table, kind, unbounded, env.depth, merge.keyword);
         }
         Ok(())
     }
@@ -131,6 +132,17 @@ impl Executor<'_> {
             return fail("42703", reason, column.range);
         }
         Ok(())
+    }
+
+    /// Does a branch of MERGE touch as many rows as a table that may have many?
+    fn merges_all(&self, merge: &Merge, branch: &MergeBranch) -> bool {
+        let whole_source = match &merge.source {
+            FromItem::Relation(source) => {
+                self.find(&source.name).is_some_and(|source| self.visibility(source).is_exposed())
+            }
+            _ => false,
+        };
+        branch.condition.is_none() && (whole_source || branch.matched == MergeMatch::NotMatchedBySource)
     }
 
     /// Opens the target of a data change; `None` for a system table.
