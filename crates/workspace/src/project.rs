@@ -150,6 +150,7 @@ fn sources(request: &Request, problems: &mut Vec<Problem>) -> Vec<Source> {
             Source { path: Some(file), role: Role::Reported, database }
         }));
     }
+    databases.merge_single(request, &mut reported);
     let schema = request.schema.iter();
     let mut all: Vec<Source> =
         schema.map(|path| Source { path: Some(path.clone()), role: Role::Baseline, database: 0 }).collect();
@@ -172,6 +173,15 @@ impl Databases {
         });
         at as u32 + 1
     }
+
+    /// Files that are named one by one belong to one database, unless they come from several folders of migrations.
+    fn merge_single(&self, request: &Request, reported: &mut [Source]) {
+        let folders = request.paths.iter().any(|path| path.is_dir());
+        let rooted = self.roots.iter().filter(|root| !root.as_os_str().is_empty()).count();
+        if !folders && rooted <= 1 {
+            reported.iter_mut().for_each(|source| source.database = 1);
+        }
+    }
 }
 
 /// Folder names under which tools keep the migrations of one database.
@@ -181,13 +191,14 @@ const MIGRATION_FOLDERS: [&str; 8] =
 /// The folder that holds the migrations of one database: the outermost one below `given` that is named so. A folder
 /// that was given is taken whole where there is none; files that were given one by one belong together.
 fn migrations_root(given: &Path, file: &Path) -> PathBuf {
-    let below = file.strip_prefix(given).unwrap_or(file);
+    let below = if given == file { file } else { file.strip_prefix(given).unwrap_or(file) };
     let folders = below.parent().map(|parent| parent.components().collect::<Vec<_>>()).unwrap_or_default();
     let is_root = |name: &std::ffi::OsStr| MIGRATION_FOLDERS.iter().any(|known| name.eq_ignore_ascii_case(known));
     match folders.iter().position(|folder| is_root(folder.as_os_str())) {
-        Some(at) if given != file => given.join(folders[..=at].iter().collect::<PathBuf>()),
-        _ if given == file => PathBuf::new(),
-        _ => given.to_owned(),
+        Some(at) if given == file => folders[..=at].iter().collect(),
+        Some(at) => given.join(folders[..=at].iter().collect::<PathBuf>()),
+        None if given == file => PathBuf::new(),
+        None => given.to_owned(),
     }
 }
 

@@ -158,10 +158,15 @@ impl Executor<'_> {
     fn rename_domain_constraint(&mut self, rename: &Rename) -> Run {
         let Some(old) = &rename.sub_name else { return Ok(()) };
         let Some(domain) = self.named_type(&rename.object) else { return Ok(()) };
-        if let Some(TypeKind::Domain(domain)) = self.catalog.type_mut(domain).map(|definition| &mut definition.kind)
-            && let Some(check) = domain.checks.iter_mut().find(|check| check.name == old.text)
-        {
+        let Some(TypeKind::Domain(domain)) = self.catalog.type_mut(domain).map(|definition| &mut definition.kind)
+        else {
+            return Ok(());
+        };
+        if let Some(check) = domain.checks.iter_mut().find(|check| check.name == old.text) {
             check.name = rename.new_name.text.clone();
+        } else if !domain.not_null {
+            let reason = format!("constraint \"{}\" for domain {} does not exist", old.text, rename.object);
+            return fail("42704", reason, old.range);
         }
         Ok(())
     }
