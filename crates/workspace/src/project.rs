@@ -79,12 +79,10 @@ impl Project {
             progress(done.fetch_add(1, Ordering::Relaxed) + 1, sources.len());
             file
         };
-        let pool = (sources.len() >= PARALLEL_FROM)
-            .then(|| rayon::ThreadPoolBuilder::new().stack_size(STACK_SIZE).build().ok())
-            .flatten();
-        let loaded: Vec<_> = match pool {
-            Some(pool) => pool.install(|| sources.par_iter().map(load).collect()),
-            None => sources.iter().map(load).collect(),
+        let loaded: Vec<_> = if sources.len() >= PARALLEL_FROM {
+            in_parallel(|| sources.par_iter().map(load).collect())
+        } else {
+            sources.iter().map(load).collect()
         };
         let mut files = Vec::with_capacity(loaded.len());
         for file in loaded {
@@ -101,13 +99,47 @@ impl Project {
         self.files.iter().flat_map(ProjectFile::migrations).collect()
     }
 
+    /// All findings, in the order of files. [`Diagnostic::file`] is an index into [`Project::migrations`].
+    ///
+    /// Databases have nothing to do with each other, so they are checked side by side.
+    pub fn check(&self, settings: &Settings) -> Vec<Diagnostic> {
+        let migrations = self.migrations();
+        let databases: BTreeSet<u32> = migrations.iter().map(|migration| migration.database).collect();
+        let groups: Vec<Vec<u32>> = databases
+            .into_iter()
+            .filter(|database| *database != 0 || migrations.iter().all(|migration| migration.database == 0))
+            .map(|database| {
+                let belongs = |migration: &Migration<'_>| migration.database == 0 || migration.database == database;
+                let all = migrations.iter().enumerate();
+                all.filter(|(_, migration)| belongs(migration)).map(|(index, _)| index as u32).collect()
+            })
+            .collect();
+        let check_group = |group: &Vec<u32>| {
+            let own: Vec<Migration<'_>> = group.iter().map(|index| migrations[*index as usize]).collect();
+            let mut found = check::check(&own, settings);
+            for diagnostic in &mut found {
+                diagnostic.file = group[diagnostic.file as usize];
+                diagnostic.labels.iter_mut().for_each(|label| label.file = group[label.file as usize]);
+            }
+            found
+        };
+        let mut found: Vec<Diagnostic> = match groups.as_slice() {
+            [] => Vec::new(),
+            [only] => check_group(only),
+            many => in_parallel(|| many.par_iter().map(check_group).collect::<Vec<_>>()).concat(),
+        };
+        found.extend(self.encoding_diagnostics(settings));
+        found.sort_by_key(|diagnostic| (diagnostic.file, diagnostic.range.start, diagnostic.range.end));
+        found
+    }
+
     /// How many files are reported on.
     pub fn reported_files(&self) -> usize {
         self.files.iter().filter(|file| file.role == Role::Reported).count()
     }
 
     /// Findings about the files themselves. [`Diagnostic::file`] is an index into [`Project::migrations`].
-    pub fn encoding_diagnostics(&self, settings: &Settings) -> Vec<Diagnostic> {
+    fn encoding_diagnostics(&self, settings: &Settings) -> Vec<Diagnostic> {
         let mut diagnostics = Vec::new();
         let mut index = 0;
         for file in &self.files {
@@ -132,6 +164,15 @@ impl ProjectFile {
             baseline: self.role == Role::Baseline,
             database: self.database,
         })
+    }
+}
+
+/// Runs work of rayon on threads whose stack is deep enough for the parser.
+fn in_parallel<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    match rayon::ThreadPoolBuilder::new().stack_size(STACK_SIZE).build() {
+        Ok(pool) => pool.install(work),
+        // Without threads of our own the present one has to do, as it does for few files.
+        Err(_) => work(),
     }
 }
 
