@@ -55,6 +55,9 @@ pub struct Migration<'a> {
     pub report: bool,
     /// A dump of a schema and no migration: what it creates counts as existing.
     pub baseline: bool,
+    /// Migrations of different databases do not see each other; what runs in database 0 before any other is the
+    /// history of all.
+    pub database: u32,
 }
 
 /// What is known about one statement after a run, for one major version.
@@ -176,7 +179,7 @@ impl Visitor for Checker<'_> {
         let version = self.settings.versions.from;
         if let Some(mut reporter) = Reporter::new(self.settings, rule, file, statement.range, version, &mut self.found)
         {
-            let help = "PostgreSQL would refuse this statement; everything else in the file is still checked";
+            let help = "PostgreSQL refuses the whole statement; correct it (the rest of the file is still checked)";
             drop(reporter.report(error.range, error.message.clone()).help(help));
         }
         if let Some(diagnostic) = self.found.last_mut() {

@@ -133,7 +133,8 @@ fn record(found: &mut Vec<Diagnostic>, diagnostic: Diagnostic) {
         other.rule == diagnostic.rule
             && other.range == diagnostic.range
             && other.file == diagnostic.file
-            && (other.message == diagnostic.message || other.pg_versions != diagnostic.pg_versions)
+            && (other.message == diagnostic.message
+                || !diagnostic.pg_versions.iter().any(|version| other.pg_versions.contains(version)))
     };
     match found.iter_mut().find(same) {
         Some(existing) => {

@@ -1,7 +1,7 @@
 //! The state of the session in which migrations run: transaction, settings, locks held.
 
 use crate::catalog::{Catalog, Oid};
-use crate::effect::LockMode;
+use crate::effect::{DataChangeKind, LockCause, LockMode, RelationKind};
 use crate::source::TextRange;
 use imbl::{OrdMap, Vector};
 use smol_str::SmolStr;
@@ -126,6 +126,8 @@ pub struct TransactionBlock {
     pub started: Place,
     /// Locks held until the end, in the order in which they were taken.
     pub locks: Vector<HeldLock>,
+    /// Rows that it has changed.
+    pub changes: Vector<Change>,
     savepoints: Vec<Savepoint>,
     before: Snapshot,
 }
@@ -136,10 +138,29 @@ pub struct HeldLock {
     pub relation: Oid,
     /// Schema-qualified.
     pub name: SmolStr,
+    pub kind: RelationKind,
     pub mode: LockMode,
+    pub cause: LockCause,
     /// Could anybody wait for it?
     pub exposed: bool,
     pub place: Place,
+}
+
+/// Rows of a relation that the transaction has changed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Change {
+    pub relation: Oid,
+    pub kind: DataChangeKind,
+    /// As [`crate::effect::DataChange::unbounded`].
+    pub unbounded: bool,
+    pub place: Place,
+}
+
+impl TransactionBlock {
+    /// The catalog when the transaction began.
+    pub fn catalog_before(&self) -> &Catalog {
+        &self.before.catalog
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -147,6 +168,7 @@ struct Savepoint {
     name: SmolStr,
     snapshot: Snapshot,
     locks: usize,
+    changes: usize,
 }
 
 #[derive(Debug, Clone)]
@@ -163,8 +185,8 @@ impl Session {
     /// Opens a transaction block.
     pub fn begin(&mut self, explicit: bool, number: u32, started: Place, catalog: &Catalog) {
         let before = Snapshot { catalog: catalog.clone(), settings: self.settings.clone() };
-        self.block =
-            Some(TransactionBlock { explicit, number, started, locks: Vector::new(), savepoints: Vec::new(), before });
+        let (locks, changes, savepoints) = (Vector::new(), Vector::new(), Vec::new());
+        self.block = Some(TransactionBlock { explicit, number, started, locks, changes, savepoints, before });
     }
 
     pub fn commit(&mut self) {
@@ -184,8 +206,8 @@ impl Session {
     pub fn savepoint(&mut self, name: SmolStr, catalog: &Catalog) -> bool {
         let snapshot = Snapshot { catalog: catalog.clone(), settings: self.settings.clone() };
         let Some(block) = &mut self.block else { return false };
-        let locks = block.locks.len();
-        block.savepoints.push(Savepoint { name, snapshot, locks });
+        let (locks, changes) = (block.locks.len(), block.changes.len());
+        block.savepoints.push(Savepoint { name, snapshot, locks, changes });
         true
     }
 
@@ -206,6 +228,7 @@ impl Session {
         *catalog = savepoint.snapshot.catalog.clone();
         self.settings = savepoint.snapshot.settings.clone();
         block.locks.truncate(savepoint.locks);
+        block.changes.truncate(savepoint.changes);
         true
     }
 }

@@ -74,7 +74,7 @@ fn body_comments(text: &str, token: TextRange) -> Vec<TextRange> {
     };
     let mut lexer = Lexer::new(text, TextRange::new(token.start + tag, token.end - tag));
     let mut nested: Vec<TextRange> = Vec::new();
-    while let Some(token) = lexer.next() {
+    for token in lexer.by_ref() {
         nested.extend(body_comments(text, token.range));
     }
     nested.extend(lexer.take_comments());

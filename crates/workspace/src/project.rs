@@ -43,6 +43,8 @@ pub struct ProjectFile {
     pub layout: Layout,
     pub role: Role,
     pub encoding: Option<EncodingError>,
+    /// Which database it belongs to: see [`Migration::database`].
+    pub database: u32,
 }
 
 /// The files of a run in the order in which they are replayed.
@@ -58,6 +60,7 @@ struct Source {
     /// `None` for standard input.
     path: Option<PathBuf>,
     role: Role,
+    database: u32,
 }
 
 /// Below so many files, threads cost more than they save.
@@ -76,12 +79,10 @@ impl Project {
             progress(done.fetch_add(1, Ordering::Relaxed) + 1, sources.len());
             file
         };
-        let pool = (sources.len() >= PARALLEL_FROM)
-            .then(|| rayon::ThreadPoolBuilder::new().stack_size(STACK_SIZE).build().ok())
-            .flatten();
-        let loaded: Vec<_> = match pool {
-            Some(pool) => pool.install(|| sources.par_iter().map(load).collect()),
-            None => sources.iter().map(load).collect(),
+        let loaded: Vec<_> = if sources.len() >= PARALLEL_FROM {
+            in_parallel(|| sources.par_iter().map(load).collect())
+        } else {
+            sources.iter().map(load).collect()
         };
         let mut files = Vec::with_capacity(loaded.len());
         for file in loaded {
@@ -98,13 +99,47 @@ impl Project {
         self.files.iter().flat_map(ProjectFile::migrations).collect()
     }
 
+    /// All findings, in the order of files. [`Diagnostic::file`] is an index into [`Project::migrations`].
+    ///
+    /// Databases have nothing to do with each other, so they are checked side by side.
+    pub fn check(&self, settings: &Settings) -> Vec<Diagnostic> {
+        let migrations = self.migrations();
+        let databases: BTreeSet<u32> = migrations.iter().map(|migration| migration.database).collect();
+        let groups: Vec<Vec<u32>> = databases
+            .into_iter()
+            .filter(|database| *database != 0 || migrations.iter().all(|migration| migration.database == 0))
+            .map(|database| {
+                let belongs = |migration: &Migration<'_>| migration.database == 0 || migration.database == database;
+                let all = migrations.iter().enumerate();
+                all.filter(|(_, migration)| belongs(migration)).map(|(index, _)| index as u32).collect()
+            })
+            .collect();
+        let check_group = |group: &Vec<u32>| {
+            let own: Vec<Migration<'_>> = group.iter().map(|index| migrations[*index as usize]).collect();
+            let mut found = check::check(&own, settings);
+            for diagnostic in &mut found {
+                diagnostic.file = group[diagnostic.file as usize];
+                diagnostic.labels.iter_mut().for_each(|label| label.file = group[label.file as usize]);
+            }
+            found
+        };
+        let mut found: Vec<Diagnostic> = match groups.as_slice() {
+            [] => Vec::new(),
+            [only] => check_group(only),
+            many => in_parallel(|| many.par_iter().map(check_group).collect::<Vec<_>>()).concat(),
+        };
+        found.extend(self.encoding_diagnostics(settings));
+        found.sort_by_key(|diagnostic| (diagnostic.file, diagnostic.range.start, diagnostic.range.end));
+        found
+    }
+
     /// How many files are reported on.
     pub fn reported_files(&self) -> usize {
         self.files.iter().filter(|file| file.role == Role::Reported).count()
     }
 
     /// Findings about the files themselves. [`Diagnostic::file`] is an index into [`Project::migrations`].
-    pub fn encoding_diagnostics(&self, settings: &Settings) -> Vec<Diagnostic> {
+    fn encoding_diagnostics(&self, settings: &Settings) -> Vec<Diagnostic> {
         let mut diagnostics = Vec::new();
         let mut index = 0;
         for file in &self.files {
@@ -127,26 +162,85 @@ impl ProjectFile {
             transaction: section.transaction,
             report: self.role == Role::Reported,
             baseline: self.role == Role::Baseline,
+            database: self.database,
         })
+    }
+}
+
+/// Runs work of rayon on threads whose stack is deep enough for the parser.
+fn in_parallel<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    match rayon::ThreadPoolBuilder::new().stack_size(STACK_SIZE).build() {
+        Ok(pool) => pool.install(work),
+        // Without threads of our own the present one has to do, as it does for few files.
+        Err(_) => work(),
     }
 }
 
 fn sources(request: &Request, problems: &mut Vec<Problem>) -> Vec<Source> {
     let mut reported = Vec::new();
     let mut seen = BTreeSet::new();
+    let mut databases = Databases::default();
     for path in &request.paths {
         if path == Path::new("-") {
-            reported.push(Source { path: None, role: Role::Reported });
+            reported.push(Source { path: None, role: Role::Reported, database: databases.of(Path::new("")) });
             continue;
         }
         let files = files_at(path, problems).into_iter().filter(|file| seen.insert(file.clone()));
-        reported.extend(files.map(|file| Source { path: Some(file), role: Role::Reported }));
+        reported.extend(files.map(|file| {
+            let database = databases.of(&migrations_root(path, &file));
+            Source { path: Some(file), role: Role::Reported, database }
+        }));
     }
+    databases.merge_single(request, &mut reported);
+    let schema = request.schema.iter();
     let mut all: Vec<Source> =
-        request.schema.iter().map(|path| Source { path: Some(path.clone()), role: Role::Baseline }).collect();
+        schema.map(|path| Source { path: Some(path.clone()), role: Role::Baseline, database: 0 }).collect();
     all.extend(history(request, &reported, problems));
     all.extend(reported);
     all
+}
+
+/// Numbers the folders of migrations, from 1.
+#[derive(Default)]
+struct Databases {
+    roots: Vec<PathBuf>,
+}
+
+impl Databases {
+    fn of(&mut self, root: &Path) -> u32 {
+        let at = self.roots.iter().position(|known| known == root).unwrap_or_else(|| {
+            self.roots.push(root.to_owned());
+            self.roots.len() - 1
+        });
+        at as u32 + 1
+    }
+
+    /// Files that are named one by one belong to one database, unless they come from several folders of migrations.
+    fn merge_single(&self, request: &Request, reported: &mut [Source]) {
+        let folders = request.paths.iter().any(|path| path.is_dir());
+        let rooted = self.roots.iter().filter(|root| !root.as_os_str().is_empty()).count();
+        if !folders && rooted <= 1 {
+            reported.iter_mut().for_each(|source| source.database = 1);
+        }
+    }
+}
+
+/// Folder names under which tools keep the migrations of one database.
+const MIGRATION_FOLDERS: [&str; 8] =
+    ["migrations", "migration", "migrate", "drizzle", "deploy", "changelog", "updates", "delta"];
+
+/// The folder that holds the migrations of one database: the outermost one below `given` that is named so. A folder
+/// that was given is taken whole where there is none; files that were given one by one belong together.
+fn migrations_root(given: &Path, file: &Path) -> PathBuf {
+    let below = if given == file { file } else { file.strip_prefix(given).unwrap_or(file) };
+    let folders = below.parent().map(|parent| parent.components().collect::<Vec<_>>()).unwrap_or_default();
+    let is_root = |name: &std::ffi::OsStr| MIGRATION_FOLDERS.iter().any(|known| name.eq_ignore_ascii_case(known));
+    match folders.iter().position(|folder| is_root(folder.as_os_str())) {
+        Some(at) if given == file => folders[..=at].iter().collect(),
+        Some(at) => given.join(folders[..=at].iter().collect::<PathBuf>()),
+        None if given == file => PathBuf::new(),
+        None => given.to_owned(),
+    }
 }
 
 /// The files of the history. A folder that holds reported files too is history only up to the first of them.
@@ -162,7 +256,7 @@ fn history(request: &Request, reported: &[Source], problems: &mut Vec<Problem>) 
     for path in &request.history {
         let before = files_at(path, problems).into_iter().take_while(|file| !reported.contains(&identity(file)));
         let new = before.filter(|file| seen.insert(identity(file)));
-        files.extend(new.map(|file| Source { path: Some(file), role: Role::History }));
+        files.extend(new.map(|file| Source { path: Some(file), role: Role::History, database: 0 }));
     }
     files
 }
@@ -179,7 +273,7 @@ fn load_file(source: &Source, stdin_name: &str, folders: &Folders) -> Result<Pro
     } else {
         check::parse_file(text)
     };
-    Ok(ProjectFile { parsed, layout, role: source.role, encoding })
+    Ok(ProjectFile { parsed, layout, role: source.role, encoding, database: source.database })
 }
 
 fn encoding_diagnostic(file: u32, error: EncodingError, settings: &Settings) -> Diagnostic {
@@ -235,6 +329,18 @@ mod tests {
         let at = |name: &str| root.path().join(name);
         let project = load(&Request { paths: vec![at("2.sql"), at("1.sql"), at("2.sql")], ..Request::default() });
         assert_eq!(names(&project), [("2.sql".to_owned(), Role::Reported), ("1.sql".to_owned(), Role::Reported)]);
+    }
+
+    #[test]
+    fn folders_of_migrations_are_databases_of_their_own() {
+        let root = tempfile::tempdir().unwrap();
+        for name in ["a/migrations/1.sql", "a/migrations/2/up.sql", "b/migrations/1.sql"] {
+            let path = root.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "SELECT 1;").unwrap();
+        }
+        let project = load(&Request { paths: vec![root.path().to_owned()], ..Request::default() });
+        assert_eq!(project.files.iter().map(|file| file.database).collect::<Vec<_>>(), [1, 1, 2]);
     }
 
     #[test]

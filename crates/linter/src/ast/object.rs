@@ -337,6 +337,8 @@ pub struct Rename {
     pub new_name: Name,
     pub only: bool,
     pub if_exists: bool,
+    /// RENAME ATTRIBUTE with CASCADE.
+    pub cascade: bool,
     /// The words RENAME ... TO, or RENAME alone.
     pub keyword: TextRange,
 }

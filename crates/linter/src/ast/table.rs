@@ -49,6 +49,8 @@ pub struct AlterTable {
     pub only: bool,
     pub if_exists: bool,
     pub commands: Vec<AlterTableCommand>,
+    /// A command ends in CASCADE; ALTER TYPE ... ATTRIBUTE then changes the tables of the type.
+    pub cascade: bool,
 }
 
 /// One comma-separated command of ALTER TABLE.
@@ -500,6 +502,10 @@ pub struct Vacuum {
     pub full: bool,
     /// Named tables; empty means all of the database.
     pub tables: Vec<ObjectName>,
+    /// Those of `tables` that stand behind ONLY.
+    pub only: Vec<ObjectName>,
+    /// A table is named with columns.
+    pub has_columns: bool,
     pub options: Vec<DefElem>,
     pub keyword: TextRange,
 }

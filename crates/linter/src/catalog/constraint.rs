@@ -48,7 +48,7 @@ pub enum ConstraintKind {
 }
 
 /// A foreign key.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ForeignKeyConstraint {
     pub columns: Vec<SmolStr>,
     pub referenced: Oid,

@@ -1,7 +1,7 @@
 //! Functions and procedures of the project.
 
 use super::{Oid, SqlType};
-use crate::ast::{FunctionBody, ParameterMode};
+use crate::ast::{Expr, FunctionBody, ParameterMode};
 use smol_str::SmolStr;
 use std::sync::Arc;
 
@@ -35,6 +35,7 @@ pub struct Parameter {
     pub mode: ParameterMode,
     pub sql_type: SqlType,
     pub has_default: bool,
+    pub default: Option<Arc<Expr>>,
 }
 
 /// provolatile, safest first.

@@ -122,7 +122,7 @@ mod tests {
         let (long, longer) = ("a".repeat(40), "b".repeat(50));
         let name = make_object_name(&long, Some(&longer), Some("fkey"));
         assert_eq!(name.len(), 63);
-        assert_eq!(name, format!("{}_{}_fkey", "a".repeat(28), "b".repeat(29)));
+        assert_eq!(name, format!("{}_{}_fkey", "a".repeat(29), "b".repeat(28)));
     }
 
     #[test]

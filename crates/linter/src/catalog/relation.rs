@@ -19,6 +19,8 @@ pub struct Relation {
     /// False for a relation that was used before any statement created it: its columns, indexes and constraints
     /// are only those that later statements showed.
     pub known: bool,
+    /// It has, or may have, partitions, children or indexes under names that only run time knows.
+    pub unknown_parts: bool,
     pub birth: Birth,
     /// The role of the last OWNER TO.
     pub owner: Option<SmolStr>,
@@ -28,6 +30,8 @@ pub struct Relation {
     pub indexes: Vec<Oid>,
     pub triggers: Vec<Trigger>,
     pub rules: Vec<SmolStr>,
+    /// The relations that the actions and the condition of a rule name.
+    pub rule_references: Vec<(SmolStr, Oid)>,
     pub policies: Vec<Policy>,
     pub row_security: bool,
     pub force_row_security: bool,
@@ -191,6 +195,7 @@ impl Relation {
             kind,
             persistence: Persistence::Permanent,
             known: true,
+            unknown_parts: false,
             birth,
             owner: None,
             columns: Vec::new(),
@@ -198,6 +203,7 @@ impl Relation {
             indexes: Vec::new(),
             triggers: Vec::new(),
             rules: Vec::new(),
+            rule_references: Vec::new(),
             policies: Vec::new(),
             row_security: false,
             force_row_security: false,

@@ -42,7 +42,7 @@ impl Executor<'_> {
             self.read_query(query, if into.with_data { Depth::Run } else { Depth::Analyze })?;
         }
         if let Some(described) = &described {
-            check_names(described, into)?;
+            check_columns(described, into)?;
         }
         let oid = self.catalog.new_oid();
         let kind = if materialized_view { RelationKind::MaterializedView } else { RelationKind::Table };
@@ -73,16 +73,15 @@ impl Executor<'_> {
     }
 }
 
-/// Every column has one name, and every name a column.
-fn check_names(described: &[(SmolStr, crate::catalog::SqlType)], into: &IntoClause) -> Run {
-    let range = into.name.range();
+fn check_columns(described: &[(SmolStr, crate::catalog::SqlType)], into: &IntoClause) -> Run {
     if into.columns.len() > described.len() {
-        return fail("42601", "too many column names were specified", range);
+        return fail("42601", "too many column names were specified", into.name.range());
     }
     let given = into.columns.iter().map(|name| &name.text);
-    let names: Vec<&SmolStr> = given.chain(described.iter().skip(into.columns.len()).map(|(name, _)| name)).collect();
+    let rest = described.iter().skip(into.columns.len()).map(|(name, _)| name);
+    let names: Vec<&SmolStr> = given.chain(rest).collect();
     match names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)) {
-        Some((_, name)) => fail("42701", format!("column \"{name}\" specified more than once"), range),
+        Some((_, name)) => fail("42701", format!("column \"{name}\" specified more than once"), into.name.range()),
         None => Ok(()),
     }
 }

@@ -59,6 +59,8 @@ impl Schema for SchemaView<'_> {
 
     fn sql_body(&self, function: &Function) -> Option<Arc<Query>> {
         let mut statements = match &*function.body {
+            // A body that reads a table cannot be inlined; most are told apart without parsing.
+            FunctionBody::Source { text, .. } if mentions_word(text, "from") => return None,
             FunctionBody::Source { text, .. } => crate::ast::from_pg::parse_sql(text).ok()?,
             FunctionBody::Atomic(statements) => statements.clone(),
             FunctionBody::Library | FunctionBody::Missing => return None,
@@ -203,6 +205,10 @@ impl Executor<'_> {
             builtin::type_by_oid(base.0).is_some_and(|found| found.category == builtin::TypeCategory::String)
         })
     }
+}
+
+fn mentions_word(text: &str, word: &str) -> bool {
+    text.split(|c: char| !c.is_alphanumeric() && c != '_').any(|part| part.eq_ignore_ascii_case(word))
 }
 
 /// The columns that an expression mentions, each once, in order.

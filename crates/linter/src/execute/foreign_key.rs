@@ -220,6 +220,9 @@ impl Executor<'_> {
             let mut own = constraint.clone();
             if target != table {
                 self.lock(target, LockMode::ShareRowExclusive, LockCause::Child, range);
+                if self.adopt_foreign_key(target, &own) {
+                    continue;
+                }
                 own.is_local = false;
                 own.inherited_from = 1;
                 let relation = self.catalog.relation(target);
@@ -234,5 +237,30 @@ impl Executor<'_> {
                 self.scan(target, cause, range);
             }
         }
+    }
+
+    /// A partition that has an equal and valid foreign key of its own keeps it as the counterpart of its parent's, and is
+    /// not checked again.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `tryAttachPartitionForeignKey`.
+    fn adopt_foreign_key(&mut self, partition: Oid, parents: &catalog::Constraint) -> bool {
+        let Some(key) = parents.foreign_key() else { return false };
+        let equal = |other: &&std::sync::Arc<catalog::Constraint>| {
+            other.foreign_key().is_some_and(|own| own == key)
+                && other.valid
+                && other.enforced == parents.enforced
+                && other.deferrable == parents.deferrable
+                && other.initially_deferred == parents.initially_deferred
+        };
+        let found = self.catalog.relation(partition).constraints.iter().find(equal);
+        let Some(name) = found.map(|constraint| constraint.name.clone()) else { return false };
+        for constraint in &mut self.catalog.relation_mut(partition).constraints {
+            if constraint.name == name && constraint.inherited_from == 0 {
+                let constraint = std::sync::Arc::make_mut(constraint);
+                constraint.inherited_from = 1;
+                constraint.is_local = false;
+            }
+        }
+        true
     }
 }

@@ -85,6 +85,7 @@ impl Executor<'_> {
             mode: parameter.mode,
             sql_type: self.resolve_type(&parameter.type_name),
             has_default: parameter.default.is_some(),
+            default: parameter.default.clone().map(Arc::new),
         };
         create.parameters.iter().map(parameter).collect()
     }

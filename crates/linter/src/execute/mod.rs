@@ -21,7 +21,7 @@ mod publication;
 mod query;
 mod record;
 mod rename;
-mod routine;
+pub(crate) mod routine;
 mod scope;
 mod sequence;
 mod settings;
@@ -31,6 +31,8 @@ mod testing;
 mod trigger;
 mod types;
 mod view;
+
+pub(crate) use alter_table::command_lock_level;
 
 use crate::ast::{Ast, Transaction};
 use crate::catalog::{Birth, Catalog, Oid};
@@ -80,6 +82,8 @@ pub(crate) struct Executor<'a> {
     pub(crate) created: Vec<Oid>,
     /// How deep calls of functions nest.
     pub(crate) depth: u8,
+    /// Variables of the code that is being run.
+    pub(crate) variables: routine::Variables,
 }
 
 impl Executor<'_> {

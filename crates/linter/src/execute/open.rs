@@ -29,6 +29,9 @@ impl Executor<'_> {
             }
             return Ok(Some(oid));
         }
+        if name.name.text.contains(crate::plpgsql::HOLE) {
+            return fail("42P01", format!("relation \"{name}\" is not known"), name.range());
+        }
         let certain =
             self.knowledge == Knowledge::Everything || self.catalog.is_gone(name, &self.session.settings.search_path());
         if missing_ok && !certain && self.catalog.has_unseen() {
@@ -69,10 +72,11 @@ impl Executor<'_> {
         oid
     }
 
-    /// The schema in which an unqualified new object goes: the first of the search path.
+    /// The schema in which an unqualified new object goes: the first of the search path that exists.
     pub(crate) fn creation_schema(&self) -> SmolStr {
         let path = self.session.settings.search_path();
-        path.into_iter().next().unwrap_or_else(|| SmolStr::new_static("public"))
+        let exists = |schema: &&SmolStr| self.knowledge != Knowledge::Everything || self.catalog.has_schema(schema);
+        path.iter().find(exists).or(path.first()).cloned().unwrap_or_else(|| SmolStr::new_static("public"))
     }
 
     /// The schema of a new relation.
@@ -108,6 +112,7 @@ impl Executor<'_> {
     /// Locks all descendants and returns them.
     pub(crate) fn lock_descendants(&mut self, oid: Oid, mode: LockMode, range: TextRange) -> Vec<Oid> {
         let descendants = self.descendants(oid);
+        self.note_unknown_parts(oid);
         for child in &descendants {
             self.lock(*child, mode, LockCause::Child, range);
         }

@@ -45,8 +45,21 @@ impl Executor<'_> {
         if self.created.contains(&oid) || self.effects.locks.iter().any(known) {
             return;
         }
+        if mode >= LockMode::ShareUpdateExclusive && cause != LockCause::Parent {
+            self.note_unknown_parts(oid);
+        }
         let relation = self.relation_name(oid);
         self.effects.locks.push(Lock { relation, mode, cause, range });
+    }
+
+    /// Notes that a relation, or the table of an index, has parts that are not known.
+    pub(crate) fn note_unknown_parts(&mut self, oid: Oid) {
+        let relation = self.catalog.relation(oid);
+        let table = relation.index().and_then(|index| self.catalog.get_relation(index.table));
+        if relation.unknown_parts || table.is_some_and(|table| table.unknown_parts) {
+            let name = &table.map_or(relation, |table| table).name;
+            self.unknown(format!("partitions of `{name}` that run time names are not known"));
+        }
     }
 
     /// Locks every index of a table.

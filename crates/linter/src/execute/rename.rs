@@ -1,6 +1,7 @@
 //! ALTER ... RENAME and ALTER ... SET SCHEMA.
 
 mod column;
+mod kind;
 mod schema;
 
 use super::{Executor, Run, fail};
@@ -19,15 +20,11 @@ impl Executor<'_> {
             | ObjectKind::Index => self.rename_relation(rename),
             ObjectKind::Column | ObjectKind::Attribute => self.rename_column(rename),
             ObjectKind::Constraint => self.rename_constraint(rename),
-            ObjectKind::DomainConstraint => {
-                self.rename_domain_constraint(rename);
-                Ok(())
-            }
+            ObjectKind::DomainConstraint => self.rename_domain_constraint(rename),
             ObjectKind::Trigger | ObjectKind::Rule | ObjectKind::Policy => self.rename_part(rename),
             ObjectKind::Type | ObjectKind::Domain => self.rename_type(rename),
             ObjectKind::Function | ObjectKind::Procedure | ObjectKind::Routine | ObjectKind::Aggregate => {
-                self.rename_function(rename);
-                Ok(())
+                self.rename_function(rename)
             }
             ObjectKind::Schema => self.rename_schema(rename),
             ObjectKind::Statistics => {
@@ -73,6 +70,9 @@ impl Executor<'_> {
         let Some(oid) = self.open_if_exists(&rename.object, kind, mode, rename.if_exists)? else {
             return Ok(());
         };
+        if rename.kind != ObjectKind::Index {
+            self.check_altered_kind(oid, rename.kind, &rename.object)?;
+        }
         let relation = self.catalog.relation(oid);
         let (schema, new) = (relation.schema.clone(), rename.new_name.text.clone());
         if self.catalog.relation_named(&schema, &new).is_some() {
@@ -83,6 +83,7 @@ impl Executor<'_> {
                 self.catalog.rename_constraint(table, &constraint, new.clone());
             }
         } else if let Some(row_type) = self.row_type_of(oid) {
+            self.check_type_name(&schema, &rename.new_name)?;
             self.catalog.rename_type(row_type, schema.clone(), new.clone());
         }
         self.catalog.rename_relation(oid, schema, new);
@@ -156,14 +157,20 @@ impl Executor<'_> {
         Ok(())
     }
 
-    fn rename_domain_constraint(&mut self, rename: &Rename) {
-        let Some(old) = &rename.sub_name else { return };
-        let Some(domain) = self.named_type(&rename.object) else { return };
-        if let Some(TypeKind::Domain(domain)) = self.catalog.type_mut(domain).map(|definition| &mut definition.kind)
-            && let Some(check) = domain.checks.iter_mut().find(|check| check.name == old.text)
-        {
+    fn rename_domain_constraint(&mut self, rename: &Rename) -> Run {
+        let Some(old) = &rename.sub_name else { return Ok(()) };
+        let Some(domain) = self.named_type(&rename.object) else { return Ok(()) };
+        let Some(TypeKind::Domain(domain)) = self.catalog.type_mut(domain).map(|definition| &mut definition.kind)
+        else {
+            return Ok(());
+        };
+        if let Some(check) = domain.checks.iter_mut().find(|check| check.name == old.text) {
             check.name = rename.new_name.text.clone();
+        } else if !domain.not_null {
+            let reason = format!("constraint \"{}\" for domain {} does not exist", old.text, rename.object);
+            return fail("42704", reason, old.range);
         }
+        Ok(())
     }
 
     /// Triggers, rules and policies.
@@ -175,8 +182,10 @@ impl Executor<'_> {
             return Ok(());
         };
         let (Some(old), new) = (&rename.sub_name, &rename.new_name.text) else { return Ok(()) };
+        self.check_part_rename(table, rename, old)?;
         let mut tables = vec![table];
-        if rename.kind == ObjectKind::Trigger && self.catalog.relation(table).kind == RelationKind::PartitionedTable {
+        let partitioned = self.catalog.relation(table).kind == RelationKind::PartitionedTable;
+        if rename.kind == ObjectKind::Trigger && partitioned && self.target.at_least(15) {
             tables.extend(self.lock_descendants(table, mode, rename.object.range()));
         }
         for table in tables {
@@ -200,10 +209,8 @@ impl Executor<'_> {
         let Some(oid) = self.named_type(&rename.object) else { return Ok(()) };
         let Some(definition) = self.catalog.get_type(oid).cloned() else { return Ok(()) };
         let new = rename.new_name.text.clone();
-        let taken = self.catalog.type_named(&definition.schema, &new).and_then(|other| self.catalog.get_type(other));
-        if taken.is_some_and(|taken| !matches!(taken.kind, TypeKind::Array { .. })) {
-            return fail("42710", format!("type \"{new}\" already exists"), rename.new_name.range);
-        }
+        self.check_type_kind(&definition, rename.kind, &rename.object)?;
+        self.check_type_name(&definition.schema, &rename.new_name)?;
         if let TypeKind::Composite { relation } = definition.kind
             && self.catalog.get_relation(relation).is_some()
         {
@@ -214,8 +221,9 @@ impl Executor<'_> {
         Ok(())
     }
 
-    fn rename_function(&mut self, rename: &Rename) {
+    fn rename_function(&mut self, rename: &Rename) -> Run {
         let signature = Signature { name: rename.object.clone(), arguments: rename.arguments.clone() };
+        self.check_routine(&signature, rename.kind)?;
         if let Some(oid) = self.function_with(&signature)
             && let Some(function) = self.catalog.remove_function(oid)
         {
@@ -223,6 +231,7 @@ impl Executor<'_> {
             function.name = rename.new_name.text.clone();
             self.catalog.add_function(function);
         }
+        Ok(())
     }
 
     fn rename_statistics(&mut self, rename: &Rename) {

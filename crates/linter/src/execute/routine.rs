@@ -5,39 +5,52 @@
 //! every branch is taken to run, and a refusal in such a branch is taken for a sign that it would not.
 
 mod branch;
-mod catalog_condition;
+mod condition;
+mod dynamic;
+mod loops;
+mod rows;
+mod system_catalog;
+#[cfg(test)]
+mod tests;
+mod text;
+mod value;
+mod variables;
 
 use super::{Executor, Run, fail};
-use crate::ast::{Ast, Do, FunctionBody};
+use crate::ast::{Ast, Do, FunctionBody, QueryBody};
 use crate::catalog::{Function, Oid};
 use crate::effect::{Effects, Failure};
 use crate::plpgsql::{
-    self, Block, BodyText, ConditionKind, Conditional, ConstantSql, Handler, Loop, LoopKind, QuerySource, SqlParser,
-    SqlText, Statement, StatementKind,
+    self, Block, BodyText, ConditionKind, Conditional, DeclarationKind, Handler, QuerySource, SqlParser, SqlText,
+    Statement, StatementKind,
 };
 use crate::source::TextRange;
-use branch::Certainty;
-use smol_str::SmolStr;
+use smol_str::{SmolStr, ToSmolStr};
 use std::sync::Arc;
+use value::Value;
+pub(crate) use variables::Variables;
+use variables::{assigned, target_name};
+
+/// The constant arguments of a call: name, if given by name, and value.
+pub(crate) type Arguments = Vec<(Option<SmolStr>, Option<Value>)>;
 
 /// Calls are followed this deep.
 const MAX_DEPTH: u8 = 8;
 
 /// A body that is being run.
-struct Frame<'a> {
-    body: BodyText<'a>,
+struct Frame {
     parser: SqlParser,
-    /// Variables whose text is known.
-    variables: Vec<(SmolStr, String)>,
-    certainty: Certainty,
 }
 
 /// How a list of statements ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Flow {
     Next,
-    /// RETURN, EXIT or CONTINUE, certainly.
-    Left,
+    /// It may have left them, so that what follows may not run.
+    Perhaps,
+    Exit,
+    Continue,
+    Return,
 }
 
 /// Where effects of a body are shown.
@@ -65,16 +78,43 @@ impl Executor<'_> {
     }
 
     /// Runs the body of a function of the project that a statement calls at `range`.
-    pub(crate) fn call_function(&mut self, oid: Oid, range: TextRange) -> Run {
+    pub(crate) fn call_function(&mut self, oid: Oid, arguments: &Arguments, range: TextRange) -> Run {
         let Some(function) = self.catalog.get_function(oid).cloned() else { return Ok(()) };
         if self.depth >= MAX_DEPTH {
             self.unknown(format!("calls nest deeper than {MAX_DEPTH} at {}()", function.name));
             return Ok(());
         }
         self.depth += 1;
+        let parameters = self.parameters_of(&function, arguments);
+        let outer = std::mem::replace(&mut self.variables, parameters);
         let result = self.call_body(&function, range);
+        self.variables = outer;
         self.depth -= 1;
         result
+    }
+
+    /// The parameters of a function with the values that a call gives them.
+    fn parameters_of(&self, function: &Function, arguments: &Arguments) -> Variables {
+        let mut variables = Variables::default();
+        let mut position = 0;
+        for (at, parameter) in function.parameters.iter().enumerate() {
+            let mut value = None;
+            if parameter.mode.is_input() {
+                let named = |(name, _): &&(Option<SmolStr>, Option<Value>)| name.is_some() && *name == parameter.name;
+                let given = arguments.get(position).filter(|(name, _)| name.is_none());
+                value = match given.or_else(|| arguments.iter().find(named)) {
+                    _ if parameter.mode == crate::ast::ParameterMode::Variadic => None,
+                    Some((_, value)) => value.clone(),
+                    None => parameter.default.as_ref().and_then(|default| self.value(default)),
+                };
+                position += 1;
+            }
+            variables.set(format!("${}", at + 1).to_smolstr(), value.clone());
+            if let Some(name) = &parameter.name {
+                variables.set(name.clone(), value);
+            }
+        }
+        variables
     }
 
     fn call_body(&mut self, function: &Arc<Function>, range: TextRange) -> Run {
@@ -99,20 +139,23 @@ impl Executor<'_> {
     }
 
     fn run_body(&mut self, text: &str, shown: &Shown) -> Run {
+        let text = &crate::statement::fill_text(text);
         let body = BodyText::verbatim(text, TextRange::new(0, text.len() as u32));
         let tree = plpgsql::read(&body);
         if !tree.errors.is_empty() {
             self.unknown("part of a PL/pgSQL body could not be read");
         }
-        let mut frame =
-            Frame { parser: SqlParser::new(text), body, variables: Vec::new(), certainty: Certainty::Certain };
+        let mut frame = Frame { parser: SqlParser::new(text) };
         self.shown(shown, |executor| executor.block(&tree.block, &mut frame).map(|_| ()))
     }
 
     /// Runs something and moves the ranges of its effects to where they are shown.
     fn shown(&mut self, shown: &Shown, run: impl FnOnce(&mut Self) -> Run) -> Run {
         let outer = std::mem::take(&mut self.effects);
+        // What is refused in a transaction block is refused in code as well, wherever that runs.
+        let in_block = std::mem::replace(&mut self.in_block, true);
         let result = run(self);
+        self.in_block = in_block;
         let mut inner = std::mem::replace(&mut self.effects, outer);
         let place = |range: TextRange| match shown {
             Shown::Shifted(by) => range.shifted(*by),
@@ -123,13 +166,17 @@ impl Executor<'_> {
         result.map_err(|failure| Failure { range: place(failure.range), ..failure })
     }
 
-    fn block(&mut self, block: &Block, frame: &mut Frame<'_>) -> Run<Flow> {
+    fn block(&mut self, block: &Block, frame: &mut Frame) -> Run<Flow> {
         for declaration in &block.declarations {
-            if let plpgsql::DeclarationKind::Variable(variable) = &declaration.kind {
-                if let Some(default) = &variable.default {
-                    self.assign(&declaration.name.text, default, frame);
-                }
-            }
+            let value = match &declaration.kind {
+                DeclarationKind::Variable(variable) => match &variable.default {
+                    Some(default) => self.text_value(default, frame),
+                    None => Some(Value::Null),
+                },
+                DeclarationKind::Alias(target) => self.variables.get(&target_name(target)).cloned(),
+                DeclarationKind::Cursor(_) => None,
+            };
+            self.variables.set(declaration.name.text.clone(), value);
         }
         let Some(section) = &block.exception else { return self.statements(&block.statements, frame) };
         let (catalog, session) = (self.catalog.clone(), self.session.clone());
@@ -138,6 +185,7 @@ impl Executor<'_> {
             Err(failure) => {
                 self.catalog = catalog;
                 self.session = session;
+                self.variables.forget(assigned(&block.statements));
                 match section.handlers.iter().find(|handler| catches(handler, failure.sqlstate)) {
                     Some(handler) => self.statements(&handler.statements, frame),
                     None => Err(failure),
@@ -146,101 +194,187 @@ impl Executor<'_> {
         }
     }
 
-    fn statements(&mut self, statements: &[Statement], frame: &mut Frame<'_>) -> Run<Flow> {
-        for statement in statements {
-            if self.body_statement(statement, frame)? == Flow::Left {
-                return Ok(Flow::Left);
+    fn statements(&mut self, statements: &[Statement], frame: &mut Frame) -> Run<Flow> {
+        for (at, statement) in statements.iter().enumerate() {
+            match self.body_statement(statement, frame)? {
+                Flow::Next => {}
+                Flow::Perhaps => {
+                    self.perhaps(&statements[at + 1..], frame);
+                    return Ok(Flow::Perhaps);
+                }
+                left => return Ok(left),
             }
         }
         Ok(Flow::Next)
     }
 
-    fn body_statement(&mut self, statement: &Statement, frame: &mut Frame<'_>) -> Run<Flow> {
+    fn body_statement(&mut self, statement: &Statement, frame: &mut Frame) -> Run<Flow> {
         match &statement.kind {
-            StatementKind::Block(block) => return self.block(block, frame),
+            StatementKind::Block(block) => {
+                let flow = self.block(block, frame);
+                // The names may be those of outer variables.
+                self.variables.forget(block.declarations.iter().map(|declaration| declaration.name.text.clone()));
+                return flow;
+            }
             StatementKind::If(conditional) => return self.conditional(conditional, frame),
             StatementKind::Case(case) => {
                 let branches = case.branches.iter().map(|branch| branch.statements.as_slice());
                 let otherwise = case.otherwise.iter().map(|otherwise| otherwise.statements.as_slice());
-                for statements in branches.chain(otherwise) {
-                    self.perhaps(statements, frame);
-                }
+                return Ok(self.one_of(branches.chain(otherwise), frame));
             }
-            StatementKind::Loop(a_loop) => self.run_loop(a_loop, frame)?,
+            StatementKind::Loop(a_loop) => return self.run_loop(a_loop, frame),
             StatementKind::Assign(assign) => {
-                if let [name] = assign.target.names.as_slice() {
-                    self.assign(name, &assign.value, frame);
-                }
+                let value = self.text_value(&assign.value, frame);
                 self.body_expression(&assign.value, frame)?;
+                self.variables.set(target_name(&assign.target), value);
             }
             StatementKind::Return(value) => {
                 if let Some(value) = value {
                     self.body_expression(value, frame)?;
                 }
-                return Ok(Flow::Left);
+                return Ok(Flow::Return);
             }
-            StatementKind::Exit(exit) | StatementKind::Continue(exit) if exit.when.is_none() => return Ok(Flow::Left),
+            StatementKind::Exit(exit) => return Ok(self.leaves(exit, Flow::Exit, frame)),
+            StatementKind::Continue(exit) => return Ok(self.leaves(exit, Flow::Continue, frame)),
             StatementKind::Raise(raise) if raise.level == plpgsql::RaiseLevel::Exception => {
                 return fail("P0001", "the code raises an exception", statement.keyword);
             }
             StatementKind::ReturnQuery(QuerySource::Static(sql)) => self.body_sql(sql, frame)?,
             StatementKind::ReturnQuery(QuerySource::Dynamic(query)) => self.dynamic(&query.expression, frame)?,
-            StatementKind::Execute(execute) => self.dynamic(&execute.query.expression, frame)?,
-            StatementKind::Perform(sql) | StatementKind::Call(sql) => self.body_sql(sql, frame)?,
-            StatementKind::Sql(sql) => self.body_sql(&sql.text, frame)?,
+            StatementKind::Execute(execute) => {
+                self.dynamic(&execute.query.expression, frame)?;
+                self.forget_into(execute.into.as_ref());
+            }
+            StatementKind::Perform(sql) => {
+                let found = self.row_of(sql, frame).map(|row| Value::boolean(!row.is_empty()));
+                self.body_sql(sql, frame)?;
+                self.variables.set(SmolStr::new_static("found"), found);
+            }
+            StatementKind::Call(sql) => self.body_sql(sql, frame)?,
+            StatementKind::Sql(sql) => self.embedded(sql, frame)?,
+            StatementKind::Fetch(_) | StatementKind::GetDiagnostics(_) => {
+                self.variables.forget(assigned(std::slice::from_ref(statement)));
+            }
             _ => {}
         }
         Ok(Flow::Next)
     }
 
-    fn conditional(&mut self, conditional: &Conditional, frame: &mut Frame<'_>) -> Run<Flow> {
+    /// EXIT and CONTINUE.
+    fn leaves(&self, exit: &plpgsql::Exit, flow: Flow, frame: &mut Frame) -> Flow {
+        let when = match &exit.when {
+            Some(when) => frame.parser.expression(when).ok().and_then(|condition| self.decide(&condition)),
+            None => Some(true),
+        };
+        match when {
+            Some(false) => Flow::Next,
+            Some(true) if exit.label.is_none() => flow,
+            _ => Flow::Perhaps,
+        }
+    }
+
+    /// An SQL statement, possibly with INTO.
+    fn embedded(&mut self, sql: &plpgsql::Sql, frame: &mut Frame) -> Run {
+        let row = sql.into.as_ref().and_then(|_| self.row_of(&sql.text, frame));
+        self.body_sql(&sql.text, frame)?;
+        let found = row.as_ref().map(|row| Value::boolean(!row.is_empty()));
+        match (&sql.into, row) {
+            (Some(into), Some(row)) if row.is_empty() => {
+                into.targets.iter().for_each(|target| self.variables.set(target_name(target), Some(Value::Null)));
+            }
+            (Some(into), Some(row)) => self.bind(&into.targets, row),
+            (into, _) => self.forget_into(into.as_ref()),
+        }
+        self.variables.set(SmolStr::new_static("found"), found);
+        Ok(())
+    }
+
+    fn forget_into(&mut self, into: Option<&plpgsql::Into>) {
+        self.variables.forget(into.iter().flat_map(|into| &into.targets).map(target_name));
+    }
+
+    /// The first row of a query, where it is known.
+    fn row_of(&self, sql: &SqlText, frame: &mut Frame) -> Option<rows::Row> {
+        match frame.parser.statement(sql).ok()? {
+            Ast::Select(query) => self.first_row(&query),
+            _ => None,
+        }
+    }
+
+    /// The value of an expression; `count(*) FROM t` is one.
+    fn text_value(&self, sql: &SqlText, frame: &mut Frame) -> Option<Value> {
+        let query = frame.parser.query(sql).ok()?;
+        match &query.body {
+            QueryBody::Select(select) if select.from.is_empty() && select.filter.is_none() => match &select.targets[..]
+            {
+                [target] => self.value(&target.value),
+                _ => None,
+            },
+            _ => self.scalar(&query),
+        }
+    }
+
+    fn conditional(&mut self, conditional: &Conditional, frame: &mut Frame) -> Run<Flow> {
+        let mut possible = Vec::new();
         for branch in &conditional.branches {
-            let condition = frame.parser.expression(&branch.condition).ok();
-            match condition.and_then(|condition| self.decide(&condition, &frame.variables)) {
-                Some(true) => return self.statements(&branch.statements, frame),
+            let decided = match frame.parser.expression(&branch.condition) {
+                Ok(condition) => self.decide(&condition),
+                Err(_) => self.text_value(&branch.condition, frame).and_then(|value| value.truth()),
+            };
+            match decided {
+                Some(true) if possible.is_empty() => return self.statements(&branch.statements, frame),
+                Some(true) => {
+                    possible.push(branch.statements.as_slice());
+                    return Ok(self.one_of(possible, frame));
+                }
                 Some(false) => {}
                 None => {
                     self.body_expression(&branch.condition, frame)?;
-                    self.perhaps(&branch.statements, frame);
-                    frame.certainty = Certainty::Possible;
+                    possible.push(branch.statements.as_slice());
                 }
             }
         }
         match &conditional.otherwise {
-            Some(otherwise) if frame.certainty == Certainty::Certain => self.statements(&otherwise.statements, frame),
-            Some(otherwise) => {
-                self.perhaps(&otherwise.statements, frame);
-                Ok(Flow::Next)
+            Some(otherwise) if possible.is_empty() => self.statements(&otherwise.statements, frame),
+            otherwise => {
+                possible.extend(otherwise.iter().map(|otherwise| otherwise.statements.as_slice()));
+                Ok(self.one_of(possible, frame))
             }
-            None => Ok(Flow::Next),
         }
+    }
+
+    /// Branches of which one runs, or none.
+    fn one_of<'s>(&mut self, branches: impl IntoIterator<Item = &'s [Statement]>, frame: &mut Frame) -> Flow {
+        let before = self.variables.clone();
+        let mut after = before.clone();
+        let mut flow = Flow::Next;
+        for statements in branches {
+            self.variables = before.clone();
+            if self.perhaps(statements, frame) != Flow::Next {
+                flow = Flow::Perhaps;
+            }
+            after.merge(&self.variables);
+        }
+        self.variables = after;
+        flow
     }
 
     /// Statements that may or may not run: what they do counts, a refusal does not.
-    fn perhaps(&mut self, statements: &[Statement], frame: &mut Frame<'_>) {
-        let (catalog, session, certainty) = (self.catalog.clone(), self.session.clone(), frame.certainty);
-        if self.statements(statements, frame).is_err() {
-            self.catalog = catalog;
-            self.session = session;
+    fn perhaps(&mut self, statements: &[Statement], frame: &mut Frame) -> Flow {
+        let (catalog, session, variables) = (self.catalog.clone(), self.session.clone(), self.variables.clone());
+        if let Ok(flow) = self.statements(statements, frame) {
+            self.variables.merge(&variables);
+            return flow;
         }
-        frame.certainty = certainty;
-    }
-
-    fn run_loop(&mut self, a_loop: &Loop, frame: &mut Frame<'_>) -> Run {
-        match &a_loop.kind {
-            LoopKind::Query { query, .. } => self.body_sql(query, frame)?,
-            LoopKind::Dynamic { query, .. } => self.dynamic(&query.expression, frame)?,
-            LoopKind::Endless => {
-                return self.statements(&a_loop.statements, frame).map(|_| ());
-            }
-            _ => {}
-        }
-        self.perhaps(&a_loop.statements, frame);
-        Ok(())
+        // Had they run, the statement would have failed.
+        self.catalog = catalog;
+        self.session = session;
+        self.variables = variables;
+        Flow::Next
     }
 
     /// A statement of SQL in the body.
-    fn body_sql(&mut self, sql: &SqlText, frame: &mut Frame<'_>) -> Run {
+    fn body_sql(&mut self, sql: &SqlText, frame: &mut Frame) -> Run {
         match frame.parser.statement(sql) {
             Ok(ast) => self.statement(&ast),
             Err(_) => {
@@ -251,7 +385,7 @@ impl Executor<'_> {
     }
 
     /// An expression matters for the functions that it calls and the tables that it reads.
-    fn body_expression(&mut self, sql: &SqlText, frame: &mut Frame<'_>) -> Run {
+    fn body_expression(&mut self, sql: &SqlText, frame: &mut Frame) -> Run {
         if !sql.text.contains('(') {
             return Ok(());
         }
@@ -259,34 +393,6 @@ impl Executor<'_> {
             Ok(query) => self.run_query(&query),
             Err(_) => Ok(()),
         }
-    }
-
-    fn assign(&mut self, name: &SmolStr, value: &SqlText, frame: &mut Frame<'_>) {
-        frame.variables.retain(|(existing, _)| existing != name);
-        if let Some(constant) = value.constant(frame.body.source()).filter(ConstantSql::is_complete) {
-            frame.variables.push((name.clone(), constant.text));
-        }
-    }
-
-    /// EXECUTE: of a constant, or of a variable that holds one.
-    fn dynamic(&mut self, expression: &SqlText, frame: &mut Frame<'_>) -> Run {
-        let variable = || {
-            let name = crate::lexer::identifier(expression.text.trim());
-            frame.variables.iter().find(|(known, _)| *known == name).map(|(_, text)| text.clone())
-        };
-        let constant = expression.constant(frame.body.source());
-        let text = match &constant {
-            Some(constant) if constant.is_complete() => Some(constant.text.clone()),
-            _ => variable(),
-        };
-        let Some(text) = text else {
-            self.unknown("dynamic SQL whose text only run time knows");
-            return Ok(());
-        };
-        let Ok(statements) = crate::ast::from_pg::parse_sql(&text) else {
-            return fail("42601", "syntax error in dynamic SQL", expression.range);
-        };
-        self.shown(&Shown::At(expression.range), |executor| executor.run_all(&statements))
     }
 }
 

@@ -1,7 +1,8 @@
 //! SET, RESET and DISCARD.
 
 use super::{Executor, Run};
-use crate::ast::{Discard, Set, Setting};
+use crate::ast::{Discard, DropBehavior, Set, Setting};
+use crate::effect::LockCause;
 use crate::session::SettingValue;
 use smol_str::SmolStr;
 
@@ -40,7 +41,9 @@ impl Executor<'_> {
                 .map(|relation| relation.oid)
                 .collect();
             for oid in temporary {
-                self.catalog.remove_relation(oid);
+                if self.catalog.get_relation(oid).is_some() {
+                    self.drop_relation(oid, DropBehavior::Cascade, LockCause::Target, self.place.range)?;
+                }
             }
         }
         Ok(())

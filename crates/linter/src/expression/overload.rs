@@ -58,30 +58,33 @@ impl Analyzer<'_> {
     }
 
     pub(super) fn resolve_operator(&self, schema: Option<&str>, name: &str, operands: &[Oid]) -> Resolution {
+        if let Some(exact) = self.exact_operator(schema, name, operands) {
+            return Resolution::One(exact);
+        }
         let mut candidates = Vec::new();
         if schema.is_none_or(|schema| schema == "pg_catalog") {
             candidates.extend(
                 builtin::operators(name)
                     .iter()
                     .filter(|row| row.majors.contain(self.target) && (row.left == 0) == (operands.len() == 1))
-                    .map(|row| Candidate {
-                        arguments: [row.left, row.right].into_iter().filter(|oid| *oid != 0).map(Oid).collect(),
-                        returns: SqlType::new(Oid(row.result)),
-                        volatility: row.volatility,
-                        user: None,
-                    }),
+                    .map(operator_candidate),
             );
         }
-        for row in self.schema.extensions().iter().flat_map(|extension| extension.operators) {
+        let extensions = self.schema.extensions();
+        for row in extensions.iter().flat_map(|extension| extension.operators).filter(|row| row.name == name) {
             let names = [row.left, row.right].into_iter().filter(|name| !name.is_empty());
             let arguments: Vec<Oid> = names.filter_map(|name| self.type_oid(None, name)).collect();
-            if row.name == name && arguments.len() == operands.len() {
+            if arguments.len() == operands.len() {
                 let returns = self.type_oid(None, row.result).map_or(SqlType::UNKNOWN, SqlType::new);
                 candidates.push(Candidate { arguments, returns, volatility: row.volatility, user: None });
             }
         }
         if candidates.is_empty() {
             return Resolution::NotFound;
+        }
+        // Where an operand could be anything, so could the operator.
+        if operands.iter().any(|operand| !operand.is_valid()) {
+            return Resolution::OneOf(candidates);
         }
         // oper() takes a literal beside a known type for that type where there is such an operator.
         if let [left, right] = operands {
@@ -97,6 +100,24 @@ impl Analyzer<'_> {
             }
         }
         self.choose(candidates, operands)
+    }
+
+    /// The built-in operator for just these types: by far the most frequent answer. A literal beside a known type is
+    /// taken for that type, as oper() does.
+    fn exact_operator(&self, schema: Option<&str>, name: &str, operands: &[Oid]) -> Option<Candidate> {
+        let [left, right] = operands else { return None };
+        let (left, right) = match (left.0, right.0) {
+            (oid::UNKNOWN, oid::UNKNOWN) | (0, _) | (_, 0) => return None,
+            (oid::UNKNOWN, right) => (right, right),
+            (left, oid::UNKNOWN) => (left, left),
+            both => both,
+        };
+        if schema.is_some_and(|schema| schema != "pg_catalog") {
+            return None;
+        }
+        let rows = builtin::operators(name).iter();
+        let mut exact = rows.filter(|row| row.left == left && row.right == right);
+        exact.find(|row| row.majors.contain(self.target)).map(operator_candidate)
     }
 
     /// Overloads that fit the shape of the call, or all of them.
@@ -320,4 +341,13 @@ fn fit(signature: &Signature, call: Option<&CallArguments>) -> Option<Vec<Oid>> 
         return Some(arguments);
     }
     (given <= declared && given + signature.defaults >= declared).then(|| signature.arguments[..given].to_vec())
+}
+
+fn operator_candidate(row: &builtin::BuiltinOperator) -> Candidate {
+    Candidate {
+        arguments: [row.left, row.right].into_iter().filter(|oid| *oid != 0).map(Oid).collect(),
+        returns: SqlType::new(Oid(row.result)),
+        volatility: row.volatility,
+        user: None,
+    }
 }

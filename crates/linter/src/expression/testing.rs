@@ -88,6 +88,7 @@ impl Fake {
                 mode: if variadic { ParameterMode::Variadic } else { ParameterMode::In },
                 sql_type: analyzer.resolve_type(&type_name(sql_type)),
                 has_default,
+                default: None,
             }
         });
         let (language, volatility, body) = rest;

@@ -277,18 +277,18 @@ impl ConstantSql {
 }
 
 /// `%[position$][flags][width]type`, without the percent sign.
-struct Specifier {
+pub(crate) struct Specifier {
     /// From 0.
-    argument: Option<usize>,
-    kind: char,
+    pub(crate) argument: Option<usize>,
+    pub(crate) kind: char,
     /// Has flags or a width.
-    padded: bool,
-    length: usize,
+    pub(crate) padded: bool,
+    pub(crate) length: usize,
 }
 
 impl Specifier {
     /// `None` where PostgreSQL would refuse the template.
-    fn read(text: &str) -> Option<Self> {
+    pub(crate) fn read(text: &str) -> Option<Self> {
         let digits = text.bytes().take_while(u8::is_ascii_digit).count();
         let (argument, start) = match text.as_bytes().get(digits) {
             Some(b'$') if digits > 0 => (Some(text[..digits].parse::<usize>().ok()?.checked_sub(1)?), digits + 1),

@@ -15,6 +15,7 @@ mod walk;
 mod tests;
 
 pub use body_text::BodyText;
+pub(crate) use constant::Specifier;
 pub use constant::{ConstantSql, HOLE, Hole, HoleKind, constant_sql};
 pub use reader::read;
 pub use sql_text::{SqlParser, SqlText};

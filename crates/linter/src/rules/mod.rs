@@ -1,10 +1,14 @@
 //! The rules, one file each; the folder is the category.
 
+mod advice;
+mod altered;
+pub mod data;
 pub mod engine;
 pub mod locking;
 mod partition_bound;
 mod text;
 mod timeouts;
+pub mod transaction;
 
 use crate::rule::Rule;
 
@@ -18,20 +22,43 @@ static RULES: &[&Rule] = &[
     &engine::unused_suppression::RULE,
     // locking
     &locking::attach_partition_scans::RULE,
+    &locking::column_default_rewrites_table::RULE,
+    &locking::constraint_builds_index::RULE,
+    &locking::constraint_scans_table::RULE,
     &locking::detach_partition_without_concurrently::RULE,
     &locking::domain_constraint_scans_tables::RULE,
+    &locking::drop_index_without_concurrently::RULE,
     &locking::drop_partition_locks_parent::RULE,
     &locking::explicit_table_lock::RULE,
+    &locking::foreign_key_column_type_change::RULE,
+    &locking::foreign_key_locks_other_table::RULE,
+    &locking::foreign_key_without_not_valid::RULE,
     &locking::index_without_concurrently::RULE,
     &locking::missing_lock_timeout::RULE,
     &locking::partition_of_locks_parent::RULE,
     &locking::refresh_blocks_readers::RULE,
+    &locking::reindex_without_concurrently::RULE,
     &locking::row_level_security_locks::RULE,
+    &locking::set_not_null_scans_table::RULE,
     &locking::table_rewrite::RULE,
     &locking::timeout_during_concurrent_build::RULE,
     &locking::timeout_not_in_effect::RULE,
     &locking::trigger_blocks_writes::RULE,
     &locking::truncate_existing_table::RULE,
+    &locking::type_change_rewrites_table::RULE,
+    &locking::validate_with_stronger_subcommand::RULE,
+    // transaction
+    &transaction::commit_in_subtransaction::RULE,
+    &transaction::concurrently_in_transaction::RULE,
+    &transaction::enum_value_used_in_same_transaction::RULE,
+    &transaction::many_tables_locked::RULE,
+    &transaction::mixed_ddl_and_bulk_dml::RULE,
+    &transaction::nested_transaction::RULE,
+    &transaction::not_rerunnable::RULE,
+    &transaction::validate_in_same_transaction::RULE,
+    &transaction::work_after_strong_lock::RULE,
+    // data
+    &data::unbounded_update_or_delete::RULE,
 ];
 
 /// Every rule, in the order of categories and names.

@@ -5,7 +5,7 @@ use crate::rule::RuleContext;
 
 /// The words that need quotes as a table's name: reserved ones, and those reserved for functions and types.
 ///
-/// Source: PostgreSQL 18, `src/include/parser/kwlist.h`, RESERVED_KEYWORD and TYPE_FUNC_NAME_KEYWORD.
+/// Source: PostgreSQL 18, `src/include/parser/kwlist.h`, `RESERVED_KEYWORD` and `TYPE_FUNC_NAME_KEYWORD`.
 const RESERVED: &str = " all analyse analyze and any array as asc asymmetric authorization binary both case cast check \
     collate collation column concurrently constraint create cross current_catalog current_date current_role \
     current_schema current_time current_timestamp current_user default deferrable desc distinct do else end except \

@@ -1,4 +1,4 @@
-//! Where in a migration a lock_timeout was set, and why it is not in effect at a later statement.
+//! Where in a migration a `lock_timeout` was set, and why it is not in effect at a later statement.
 
 use crate::ast::{Ast, Discard, Literal, Setting, Transaction};
 use crate::check::{Migration, TransactionMode};
@@ -11,7 +11,7 @@ use crate::source::TextRange;
 /// The settings that end a statement or transaction that takes too long.
 pub(crate) const TIMEOUTS: [&str; 3] = ["lock_timeout", "statement_timeout", "transaction_timeout"];
 
-/// Why a lock_timeout that the migration set does not act.
+/// Why a `lock_timeout` that the migration set does not act.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lost {
     /// SET LOCAL outside a transaction block.
@@ -26,7 +26,7 @@ pub(crate) enum Lost {
     RolledBack,
 }
 
-/// What the statements of a migration before `end` did to lock_timeout last, where that means that it is off.
+/// What the statements of a migration before `end` did to `lock_timeout` last, where that means that it is off.
 pub(crate) fn lost(migration: &Migration<'_>, end: u32) -> Option<(Lost, TextRange)> {
     let several = migration.file.statements.len() > 1;
     let mut walk = Walk {
@@ -126,7 +126,7 @@ fn is_zero(values: &[Literal]) -> bool {
     }
 }
 
-/// Is a lock_timeout in effect, set here or by the program that runs the migration?
+/// Is a `lock_timeout` in effect, set here or by the program that runs the migration?
 pub(crate) fn lock_timeout_in_effect(context: &RuleContext<'_>) -> bool {
     let settings = &context.session.settings;
     settings.timeout("lock_timeout").is_some()
@@ -190,6 +190,7 @@ mod tests {
             transaction,
             report: true,
             baseline: false,
+            database: 0,
         };
         lost(&migration, text.len() as u32).map(|(why, _)| why)
     }

@@ -33,15 +33,11 @@ pub(super) fn read(text: &str, comment: TextRange) -> Option<Result<Directive, S
     let inner = inner.strip_prefix("--").or_else(|| inner.strip_prefix("/*"))?;
     let directive = inner.trim_start().strip_prefix(MARK)?.trim_start();
     let directive = directive.strip_suffix("*/").unwrap_or(directive);
-    let (scope, rest) = match directive.strip_prefix("ignore-file") {
-        Some(rest) => (Scope::File, rest),
-        None => match directive.strip_prefix("ignore") {
-            Some(rest) => (Scope::Statement, rest),
-            None => {
-                let word = directive.split([' ', '[']).next().unwrap_or_default();
-                return Some(Err(format!("`{word}` is not known after `{MARK}`")));
-            }
-        },
+    let file = directive.strip_prefix("ignore-file").map(|rest| (Scope::File, rest));
+    let statement = || directive.strip_prefix("ignore").map(|rest| (Scope::Statement, rest));
+    let Some((scope, rest)) = file.or_else(statement) else {
+        let word = directive.split([' ', '[']).next().unwrap_or_default();
+        return Some(Err(format!("`{word}` is not known after `{MARK}`")));
     };
     let list = rest.trim_start().strip_prefix('[').and_then(|list| Some(&list[..list.find(']')?]));
     let Some(list) = list else { return Some(Err("this suppression names no rule in brackets".to_owned())) };

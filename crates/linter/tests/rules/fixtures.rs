@@ -92,7 +92,11 @@ pub(crate) fn check_snapshots() {
         settings.set_snapshot_path(fixture_folder(rule));
         for path in files(rule) {
             let scenario = Scenario::parse(&std::fs::read_to_string(&path).unwrap());
-            assert!(scenario.sections.iter().any(|section| section.kind == SectionKind::Migration), "{path:?}");
+            assert!(
+                scenario.sections.iter().any(|section| section.kind == SectionKind::Migration),
+                "{}: no migration",
+                path.display()
+            );
             let text = findings::describe(&scenario, &scenario.run(), rule);
             let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
             settings.bind(|| insta::assert_snapshot!(name, text));

@@ -161,6 +161,7 @@ impl Context<'_> {
             new_name: self.name_at((to + 1).min(span.end.saturating_sub(1)), &rename.newname),
             only: rename.relation.as_ref().is_some_and(|relation| !relation.inh),
             if_exists: rename.missing_ok,
+            cascade: rename.behavior() == pg::DropBehavior::DropCascade,
             keyword: self.token_range(word),
         }
     }

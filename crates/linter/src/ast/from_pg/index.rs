@@ -99,15 +99,20 @@ impl Context<'_> {
 
     pub(super) fn vacuum(&self, vacuum: &pg::VacuumStmt, span: Span) -> Vacuum {
         let options = self.options(&vacuum.options);
-        let tables = vacuum.rels.iter().filter_map(|node| match &node.node {
-            Some(Node::VacuumRelation(relation)) => relation.relation.as_ref().map(|relation| self.relation(relation)),
-            _ => None,
-        });
+        let relations: Vec<_> = (vacuum.rels.iter())
+            .filter_map(|node| match &node.node {
+                Some(Node::VacuumRelation(relation)) => Some(relation),
+                _ => None,
+            })
+            .collect();
+        let tables = relations.iter().filter_map(|relation| relation.relation.as_ref());
         Vacuum {
             vacuum: vacuum.is_vacuumcmd,
             analyze: !vacuum.is_vacuumcmd || is_set(&options, "analyze"),
             full: is_set(&options, "full"),
-            tables: tables.collect(),
+            only: tables.clone().filter(|table| !table.inh).map(|table| self.relation(table)).collect(),
+            tables: tables.map(|table| self.relation(table)).collect(),
+            has_columns: relations.iter().any(|relation| !relation.va_cols.is_empty()),
             keyword: self.range(span.to(self.skip_any(span.start + 1, &["FULL"]))),
             options,
         }

@@ -398,7 +398,9 @@ impl Executor<'_> {
     pub(super) fn validate_constraint(&mut self, altering: &mut Altering, name: &Name, range: TextRange) -> Run {
         let relation = self.catalog.relation(altering.table);
         let Some(constraint) = relation.constraint(&name.text).cloned() else {
-            return self.missing_constraint(altering, name, false, range);
+            self.missing_constraint(altering, name, false)?;
+            altering.work.check(altering.table, ScanCause::Validate { constraint: name.text.clone() }, range);
+            return Ok(());
         };
         let supported = match constraint.kind {
             catalog::ConstraintKind::Check { .. } | catalog::ConstraintKind::ForeignKey(_) => true,
@@ -444,7 +446,7 @@ impl Executor<'_> {
     }
 
     /// A constraint that the table does not have: an error where the table is known, otherwise a gap.
-    fn missing_constraint(&mut self, altering: &mut Altering, name: &Name, if_exists: bool, range: TextRange) -> Run {
+    fn missing_constraint(&mut self, altering: &Altering, name: &Name, if_exists: bool) -> Run {
         let relation = self.catalog.relation(altering.table);
         if if_exists {
             return Ok(());
@@ -454,9 +456,6 @@ impl Executor<'_> {
             return fail("42704", reason, name.range);
         }
         self.unknown(format!("constraint \"{}\" was used before any statement created it", name.text));
-        if altering.lock == LockMode::ShareUpdateExclusive {
-            altering.work.check(altering.table, ScanCause::Validate { constraint: name.text.clone() }, range);
-        }
         Ok(())
     }
 
@@ -470,10 +469,10 @@ impl Executor<'_> {
     ) -> Run {
         let relation = self.catalog.relation(altering.table);
         let Some(constraint) = relation.constraint(&name.text).cloned() else {
-            return self.missing_constraint(altering, name, if_exists, range);
+            return self.missing_constraint(altering, name, if_exists);
         };
         if matches!(constraint.kind, catalog::ConstraintKind::NotNull { .. }) && !self.target.at_least(18) {
-            return self.missing_constraint(altering, name, if_exists, range);
+            return self.missing_constraint(altering, name, if_exists);
         }
         if constraint.inherited_from > 0 {
             let reason =
@@ -505,6 +504,9 @@ impl Executor<'_> {
                     continue;
                 }
             }
+            if let Some(key) = own.foreign_key().filter(|key| self.catalog.get_relation(key.referenced).is_some()) {
+                self.lock(key.referenced, altering.lock, LockCause::ForeignKeyDropped, range);
+            }
             self.drop_constraint_object(target, &name.text, behavior, range)?;
         }
         Ok(())
@@ -526,7 +528,7 @@ impl Executor<'_> {
         }
         let relation = self.catalog.relation(altering.table);
         let Some(constraint) = relation.constraint(&change.name.text).cloned() else {
-            return self.missing_constraint(altering, &change.name, false, range);
+            return self.missing_constraint(altering, &change.name, false);
         };
         if let Some(deferrable) = change.deferrable {
             if constraint.foreign_key().is_none() {

@@ -126,6 +126,11 @@ impl Executor<'_> {
         found.extend(self.catalog.statistics_of(oid).into_iter().map(|name| (Object::Statistics(name), Auto)));
         found.extend(self.row_type(relation).map(|row_type| (Object::Type(row_type), Auto)));
         found.extend(relation.viewed_by.iter().map(|view| (Object::Relation(*view), Normal)));
+        for ruled in self.catalog.relations_where(|ruled| ruled.oid != oid && !ruled.rule_references.is_empty()) {
+            let rules =
+                ruled.rule_references.iter().filter(|(rule, named)| *named == oid && ruled.rules.contains(rule));
+            found.extend(rules.map(|(rule, _)| (Object::Rule(ruled.oid, rule.clone()), Normal)));
+        }
         // A foreign key to a partitioned table is also one to each of its partitions.
         for referenced in std::iter::once(oid).chain(self.partition_ancestors(relation)) {
             let keys = self.catalog.foreign_keys_to(referenced);
@@ -174,7 +179,8 @@ impl Executor<'_> {
 
     fn defaults_using_sequence(&self, sequence: &Relation) -> Dependents {
         let mut found = Dependents::new();
-        for table in self.catalog.relations_in_order() {
+        let has_defaults = |table: &Relation| table.columns.iter().any(|column| column.default.is_some());
+        for table in self.catalog.relations_where(has_defaults) {
             for column in &table.columns {
                 let uses = column.default.as_deref().is_some_and(|default| Self::uses_sequence(default, sequence));
                 if uses {
@@ -357,9 +363,11 @@ impl Executor<'_> {
 
     fn dependents_of_function(&self, oid: Oid) -> Dependents {
         let mut found = Dependents::new();
+        let Some(name) = self.catalog.get_function(oid).map(|function| function.name.clone()) else { return found };
         for relation in self.catalog.relations_in_order() {
             let table = relation.oid;
-            let calls = |expr: &Expr| self.analyze(expr, Some(table)).functions.contains(&oid);
+            let calls =
+                |expr: &Expr| calls_by_name(expr, &name) && self.analyze(expr, Some(table)).functions.contains(&oid);
             if relation.view().is_some_and(|view| view.objects.contains(&oid)) {
                 found.push((Object::Relation(table), Normal));
             }
@@ -479,4 +487,11 @@ fn index_uses(index: &Index, column: &SmolStr) -> bool {
     index.elements.iter().any(|element| mentions(&element.key, column))
         || index.including.contains(column)
         || index.predicate.as_deref().is_some_and(|predicate| mentions(predicate, column))
+}
+
+/// Does the expression call a function of that name, whichever it is?
+fn calls_by_name(expr: &Expr, name: &str) -> bool {
+    let mut found = false;
+    expr.walk(&mut |part| found |= matches!(&part.kind, crate::ast::ExprKind::Call(call) if call.name == name));
+    found
 }

@@ -2,9 +2,9 @@
 
 use super::dependency::Object;
 use super::{Deletion, Executor, Run, fail};
-use crate::ast::{Drop, DropObject, ObjectKind, ObjectName};
-use crate::catalog::{Oid, Relation};
-use crate::effect::{LockCause, LockMode, RelationKind};
+use crate::ast::{Drop, DropObject, ObjectKind, ObjectName, Signature};
+use crate::catalog::{Oid, Relation, TypeKind};
+use crate::effect::{Failure, Lock, LockCause, LockMode, RelationKind};
 use crate::execute::Knowledge;
 use smol_str::SmolStr;
 
@@ -42,7 +42,17 @@ impl Executor<'_> {
             deletion.mode = LockMode::ShareUpdateExclusive;
             self.effects.waits_for_transactions |= !targets.is_empty();
         }
-        self.delete(&targets, deletion)
+        // The last step, when nobody uses the index any more: `src/backend/catalog/index.c`, `index_drop`.
+        let indexes = targets.iter().filter_map(Object::locked_relation).filter(|_| concurrently);
+        let last_step: Vec<_> = indexes.map(|index| self.relation_name(index)).collect();
+        self.delete(&targets, deletion)?;
+        self.effects.locks.extend(last_step.into_iter().map(|relation| Lock {
+            relation,
+            mode: LockMode::AccessExclusive,
+            cause: LockCause::WithoutWaiting,
+            range: statement.keyword,
+        }));
+        Ok(())
     }
 
     fn drop_target(&mut self, statement: &Drop, object: &DropObject, concurrently: &mut bool) -> Run<Option<Object>> {
@@ -88,7 +98,13 @@ impl Executor<'_> {
                 }
             }
         }
-        let Some(oid) = self.open_if_exists(name, kind, mode, statement.if_exists)? else { return Ok(None) };
+        let missing = |failure: Failure| match kind {
+            RelationKind::Index => Failure { sqlstate: "42704", ..failure },
+            _ => failure,
+        };
+        let Some(oid) = self.open_if_exists(name, kind, mode, statement.if_exists).map_err(missing)? else {
+            return Ok(None);
+        };
         if kind == RelationKind::Index && self.catalog.relation(oid).index().is_none() {
             self.unknown(format!("the table of the index `{name}` is not known"));
         }
@@ -117,6 +133,9 @@ impl Executor<'_> {
             if statement.if_exists {
                 return Ok(None);
             }
+            if name == "_RETURN" && self.catalog.relation(table).kind == RelationKind::View {
+                return fail("2BP01", "cannot drop the rule of a view without the view", object.name.range());
+            }
             return fail("42704", format!("\"{name}\" for table \"{on}\" does not exist"), object.name.range());
         }
         let inherited = self.catalog.relation(table).triggers.iter().any(|it| it.name == name && it.inherited);
@@ -134,13 +153,31 @@ impl Executor<'_> {
     fn other_target(&mut self, statement: &Drop, object: &DropObject) -> Run<Option<Object>> {
         let name = &object.name;
         let found = match statement.kind {
-            ObjectKind::Type | ObjectKind::Domain => self.find_type(name).map(Object::Type),
+            ObjectKind::Type | ObjectKind::Domain => {
+                let found = self.find_type(name);
+                let is_domain = |oid| match &self.catalog.get_type(oid).map(|definition| &definition.kind) {
+                    Some(TypeKind::Domain(_) | TypeKind::Assumed) | None => true,
+                    Some(_) => false,
+                };
+                if statement.kind == ObjectKind::Domain && !found.is_none_or(is_domain) {
+                    return fail("42809", format!("\"{name}\" is not a domain"), name.range());
+                }
+                found.map(Object::Type)
+            }
             ObjectKind::Schema => {
                 let schema = name.name.text.clone();
                 self.catalog.has_schema(&schema).then_some(Object::Schema(schema))
             }
             ObjectKind::Function | ObjectKind::Procedure | ObjectKind::Routine | ObjectKind::Aggregate => {
-                self.find_function(object).map(Object::Function)
+                let signature = Signature { name: name.clone(), arguments: object.arguments.clone() };
+                if !statement.if_exists || self.function_with(&signature).is_some() {
+                    self.check_routine(&signature, statement.kind)?;
+                }
+                let found = self.function_with(&signature).map(Object::Function);
+                if found.is_none() && matches!(statement.kind, ObjectKind::Aggregate | ObjectKind::Routine) {
+                    return Ok(None);
+                }
+                found
             }
             ObjectKind::Extension => {
                 let extension = name.name.text.clone();
@@ -167,7 +204,8 @@ impl Executor<'_> {
     /// A missing object is an error only where everything is known.
     fn check_may_be_missing(&self, statement: &Drop, name: &ObjectName) -> Run {
         if self.knowledge == Knowledge::Everything && !statement.if_exists {
-            return fail("42704", format!("\"{name}\" does not exist"), name.range());
+            let sqlstate = if statement.kind == ObjectKind::Schema { "3F000" } else { "42704" };
+            return fail(sqlstate, format!("\"{name}\" does not exist"), name.range());
         }
         Ok(())
     }
@@ -187,25 +225,6 @@ impl Executor<'_> {
         let name_of = |schema: SmolStr| (schema, name.name.text.clone());
         let exists = |(schema, name): &(SmolStr, SmolStr)| self.catalog.statistics_named(schema, name).is_some();
         self.schemas_of(name).into_iter().map(name_of).find(exists)
-    }
-
-    /// The function with these argument types; without them, the only one of that name.
-    fn find_function(&mut self, object: &DropObject) -> Option<Oid> {
-        let arguments: Option<Vec<_>> =
-            object.arguments.as_ref().map(|types| types.iter().map(|name| self.resolve_type(name).oid).collect());
-        for schema in self.schemas_of(&object.name) {
-            let candidates: Vec<_> = self.catalog.functions_named(&schema, &object.name.name.text).collect();
-            let found = match &arguments {
-                Some(arguments) => candidates
-                    .iter()
-                    .find(|function| function.input_types().map(|it| it.oid).eq(arguments.iter().copied())),
-                None => candidates.first().filter(|_| candidates.len() == 1),
-            };
-            if let Some(function) = found {
-                return Some(function.oid);
-            }
-        }
-        None
     }
 }
 

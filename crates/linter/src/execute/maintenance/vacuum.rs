@@ -3,12 +3,13 @@
 use crate::ast::Vacuum;
 use crate::catalog::Oid;
 use crate::effect::{LockCause, LockMode, RelationKind, RewriteCause};
-use crate::execute::{Executor, Run};
+use crate::execute::{Executor, Run, fail};
 use crate::source::TextRange;
 
 impl Executor<'_> {
     /// Source: PostgreSQL 18, `src/backend/commands/vacuum.c`, `ExecVacuum`.
     pub(crate) fn vacuum(&mut self, vacuum: &Vacuum) -> Run {
+        self.check_vacuum_options(vacuum)?;
         if vacuum.vacuum {
             self.prevent_in_block("VACUUM", vacuum.keyword)?;
         }
@@ -34,12 +35,48 @@ impl Executor<'_> {
             let partitioned = self.catalog.relation(table).kind == RelationKind::PartitionedTable;
             let mut tables = vec![table];
             // Since 18 the children of an inheritance tree are processed, too.
-            if partitioned || (!self.catalog.relation(table).children.is_empty() && self.target.at_least(18)) {
+            let recurses =
+                partitioned || (!self.catalog.relation(table).children.is_empty() && self.target.at_least(18));
+            if recurses && !vacuum.only.contains(name) {
                 tables.extend(self.lock_descendants(table, mode, range));
             }
             for table in tables {
                 self.vacuum_table(table, vacuum, full, range);
             }
+        }
+        Ok(())
+    }
+
+    /// Refuses options and forms that this version does not have.
+    fn check_vacuum_options(&self, vacuum: &Vacuum) -> Run {
+        if let Some(name) = vacuum.only.first().filter(|_| !self.target.at_least(18)) {
+            return fail("42601", "syntax error at or near \"ONLY\"", name.range());
+        }
+        for option in &vacuum.options {
+            let known = match option.name.as_str() {
+                "verbose" | "skip_locked" => true,
+                "buffer_usage_limit" => self.target.at_least(16),
+                "process_main" | "skip_database_stats" | "only_database_stats" => {
+                    vacuum.vacuum && self.target.at_least(16)
+                }
+                "analyze"
+                | "freeze"
+                | "full"
+                | "disable_page_skipping"
+                | "index_cleanup"
+                | "process_toast"
+                | "truncate"
+                | "parallel" => vacuum.vacuum,
+                _ => false,
+            };
+            if !known {
+                let reason = format!("unrecognized VACUUM or ANALYZE option \"{}\"", option.name);
+                return fail("42601", reason, vacuum.keyword);
+            }
+        }
+        if vacuum.vacuum && vacuum.has_columns && !vacuum.analyze {
+            let reason = "ANALYZE option must be specified when a column list is provided";
+            return fail("0A000", reason, vacuum.keyword);
         }
         Ok(())
     }

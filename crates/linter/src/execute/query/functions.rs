@@ -4,6 +4,7 @@ use super::Depth;
 use crate::ast::{Call, Expr, ExprKind, Firing, FunctionCall, Literal, TriggerEvents, string_literal};
 use crate::catalog::{Function, Oid};
 use crate::effect::{DataChangeKind, LockCause, LockMode};
+use crate::execute::routine::Arguments;
 use crate::execute::{Executor, Run};
 use crate::session::SettingValue;
 use crate::source::TextRange;
@@ -29,8 +30,10 @@ impl Executor<'_> {
         if of_system && self.run_system_function(call)? {
             return Ok(());
         }
+        let argument = |argument: &crate::ast::Argument| (argument.name.clone(), self.value(&argument.value));
+        let arguments = call.arguments.iter().map(argument).collect();
         for oid in self.called_functions(call) {
-            self.run_function(oid, call.name_range);
+            self.run_function_with(oid, &arguments, call.name_range);
         }
         Ok(())
     }
@@ -112,8 +115,12 @@ impl Executor<'_> {
 
     /// Runs a function of the project; a refusal inside depends on data too often to be the statement's.
     pub(crate) fn run_function(&mut self, oid: Oid, range: TextRange) {
+        self.run_function_with(oid, &Arguments::new(), range);
+    }
+
+    fn run_function_with(&mut self, oid: Oid, arguments: &Arguments, range: TextRange) {
         let (catalog, session) = (self.catalog.clone(), self.session.clone());
-        if let Err(failure) = self.call_function(oid, range) {
+        if let Err(failure) = self.call_function(oid, arguments, range) {
             self.catalog = catalog;
             self.session = session;
             self.unknown(format!("a function that it calls may fail: {}", failure.reason));

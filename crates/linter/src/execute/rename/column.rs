@@ -2,7 +2,8 @@
 
 use crate::ast::{Expr, ExprKind, Name, Rename};
 use crate::catalog::{Column, ConstraintKind, Oid, RelationDetail};
-use crate::effect::{LockCause, LockMode};
+use crate::effect::{LockCause, LockMode, RelationKind};
+use crate::execute::alter_table::is_system_column;
 use crate::execute::{Executor, Run, fail};
 use smol_str::SmolStr;
 use std::sync::Arc;
@@ -24,7 +25,11 @@ impl Executor<'_> {
             let reason = format!("inherited column \"{}\" must be renamed in child tables too", old.text);
             return fail("42P16", reason, old.range);
         }
-        for typed in self.typed_tables(table) {
+        let typed_tables = self.typed_tables(table);
+        if !typed_tables.is_empty() && !rename.cascade {
+            return fail("2BP01", "cannot alter a type that is the type of a typed table", rename.object.range());
+        }
+        for typed in typed_tables {
             self.lock(typed, mode, LockCause::TypeUser, rename.object.range());
             tables.push(typed);
         }
@@ -37,6 +42,18 @@ impl Executor<'_> {
     fn check_column_rename(&self, table: Oid, old: &Name, new: &Name) -> Run {
         let relation = self.catalog.relation(table);
         let column = relation.column(&old.text);
+        if relation.kind == RelationKind::Sequence {
+            return fail("42809", format!("cannot rename columns of relation \"{}\"", relation.name), old.range);
+        }
+        if relation.of_type.is_some() {
+            return fail("42809", "cannot rename column of typed table", old.range);
+        }
+        if is_system_column(&old.text) {
+            return fail("0A000", format!("cannot rename system column \"{}\"", old.text), old.range);
+        }
+        if is_system_column(&new.text) {
+            return fail("42701", format!("column name \"{}\" conflicts with a system column", new.text), new.range);
+        }
         if column.is_none() && relation.known {
             let reason = format!("column \"{}\" does not exist in \"{}\"", old.text, relation.name);
             return fail("42703", reason, old.range);

@@ -11,6 +11,11 @@ impl Executor<'_> {
     /// Source: PostgreSQL 18, `src/backend/commands/schemacmds.c`, `RenameSchema`.
     pub(super) fn rename_schema(&mut self, rename: &Rename) -> Run {
         let (old, new) = (&rename.object.name.text, &rename.new_name.text);
+        let schema = rename.object.name.clone();
+        self.check_schema(&schema)?;
+        if new.starts_with("pg_") {
+            return fail("42939", format!("unacceptable schema name \"{new}\""), rename.new_name.range);
+        }
         if self.catalog.has_schema(new) {
             return fail("42P06", format!("schema \"{new}\" already exists"), rename.new_name.range);
         }
@@ -46,12 +51,11 @@ impl Executor<'_> {
             | ObjectKind::MaterializedView
             | ObjectKind::ForeignTable
             | ObjectKind::Sequence => self.set_relation_schema(set),
-            ObjectKind::Type | ObjectKind::Domain => {
-                self.set_type_schema(set);
-                Ok(())
-            }
+            ObjectKind::Type | ObjectKind::Domain => self.set_type_schema(set),
             ObjectKind::Function | ObjectKind::Procedure | ObjectKind::Routine | ObjectKind::Aggregate => {
                 let signature = Signature { name: set.object.clone(), arguments: set.arguments.clone() };
+                self.check_routine(&signature, set.kind)?;
+                self.check_schema(&set.new_schema)?;
                 if let Some(oid) = self.function_with(&signature) {
                     self.move_function(oid, &set.new_schema.text);
                 }
@@ -81,9 +85,20 @@ impl Executor<'_> {
         let Some(oid) = self.open_if_exists(&set.object, kind, LockMode::AccessExclusive, set.if_exists)? else {
             return Ok(());
         };
+        self.check_altered_kind(oid, set.kind, &set.object)?;
         let relation = self.catalog.relation(oid);
         let new = &set.new_schema.text;
+        if relation.kind.is_index() {
+            return fail("42809", format!("cannot change schema of index \"{}\"", relation.name), set.object.range());
+        }
+        if relation.is_temporary() && relation.schema != *new {
+            return fail("0A000", "cannot move objects into or out of temporary schemas", set.object.range());
+        }
+        self.check_schema(&set.new_schema)?;
         if relation.schema == *new {
+            for sequence in relation.owned_sequences.clone() {
+                self.lock(sequence, LockMode::AccessExclusive, LockCause::Part, set.object.range());
+            }
             return Ok(());
         }
         let is_temporary = |schema: &str| schema == "pg_temp" || schema.starts_with("pg_temp_");
@@ -122,16 +137,18 @@ impl Executor<'_> {
         }
     }
 
-    fn set_type_schema(&mut self, set: &SetSchema) {
-        let Some(oid) = self.named_type(&set.object) else { return };
-        let Some(definition) = self.catalog.get_type(oid).cloned() else { return };
+    fn set_type_schema(&mut self, set: &SetSchema) -> Run {
+        let Some(oid) = self.named_type(&set.object) else { return Ok(()) };
+        let Some(definition) = self.catalog.get_type(oid).cloned() else { return Ok(()) };
+        self.check_type_kind(&definition, set.kind, &set.object)?;
+        self.check_schema(&set.new_schema)?;
         match definition.kind {
             TypeKind::Composite { relation } if self.catalog.get_relation(relation).is_some() => {
-                self.lock(relation, LockMode::AccessExclusive, LockCause::Target, set.object.range());
                 self.move_relation(relation, &set.new_schema.text, set.object.range());
             }
             _ => self.catalog.rename_type(oid, set.new_schema.text.clone(), definition.name.clone()),
         }
+        Ok(())
     }
 
     fn move_function(&mut self, oid: Oid, schema: &SmolStr) {

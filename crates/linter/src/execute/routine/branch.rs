@@ -1,11 +1,4 @@
-//! What decides which way code goes.
-
-/// Is it known that the present statements run?
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Certainty {
-    Certain,
-    Possible,
-}
+//! Names of conditions.
 
 /// The SQLSTATE of a condition name, as far as statements of the model raise it.
 ///

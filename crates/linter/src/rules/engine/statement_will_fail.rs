@@ -28,16 +28,41 @@ declare_rule! {
     ///
     /// When the object may exist although no migration shows it, when only the data decide, and when only a version
     /// refuses it that is older than the newest and was not configured with `pg-version`.
-    /// Statements that PostgreSQL refuses in a transaction block are `concurrently-in-transaction`.
+    /// Statements that PostgreSQL refuses in a transaction block are `concurrently-in-transaction`, and new enum labels
+    /// `enum-value-used-in-same-transaction`.
     "statement-will-fail", Engine, Error,
     {}
     statement = check,
 }
 
+/// SQLSTATEs that rules of the category transaction explain better.
+const EXPLAINED_ELSEWHERE: &[&str] = &["25001", "55P04"];
+
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let Some(failure) = &context.effects.fails else { return };
-    // `concurrently-in-transaction` says it better.
-    if failure.sqlstate != "25001" {
-        reporter.report(failure.range, format!("PostgreSQL refuses this: {}", failure.reason));
+    if EXPLAINED_ELSEWHERE.contains(&failure.sqlstate) {
+        return;
+    }
+    let range = if failure.range.is_empty() { context.statement.range } else { failure.range };
+    let finding = reporter.report(range, format!("PostgreSQL refuses this: {}", failure.reason));
+    if let Some(help) = help(failure.sqlstate) {
+        drop(finding.help(help));
+    }
+}
+
+/// The next step, where the kind of refusal tells.
+///
+/// Source: PostgreSQL 18 documentation, appendix A, error codes.
+fn help(sqlstate: &str) -> Option<&'static str> {
+    match sqlstate {
+        "42P01" | "42703" | "42704" | "42883" | "3F000" => {
+            Some("if it exists, give `pgvet` the migration or the schema dump that creates it, before this one")
+        }
+        "42P07" | "42701" | "42710" | "42723" | "42P06" => {
+            Some("an earlier migration has made it: drop or rename one of the two")
+        }
+        "2BP01" => Some("drop what depends on it first; CASCADE would drop that too"),
+        "25P01" => Some("write BEGIN before it and COMMIT after it"),
+        _ => None,
     }
 }

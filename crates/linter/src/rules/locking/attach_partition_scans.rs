@@ -1,7 +1,6 @@
 //! ATTACH PARTITION that reads tables or builds indexes.
 
-use crate::ast::PartitionBound;
-use crate::ast::{AlterTableAction, Ast, ObjectName};
+use crate::ast::{AlterTableAction, Ast, IndexElement, ObjectName, PartitionBound};
 use crate::catalog::Relation;
 use crate::effect::{IndexBuild, IndexBuildCause, RelationName, ScanCause};
 use crate::report::Reporter;
@@ -74,6 +73,7 @@ struct Work<'a> {
     bound: Option<&'a RelationName>,
     default: Option<&'a RelationName>,
     builds: Vec<&'a IndexBuild>,
+    foreign_key: bool,
     /// What happens, for the message.
     parts: Vec<String>,
     /// The tables that cannot be used meanwhile.
@@ -82,8 +82,14 @@ struct Work<'a> {
 
 impl<'a> Work<'a> {
     fn new(context: &RuleContext<'a>) -> Self {
-        let mut work =
-            Self { bound: None, default: None, builds: Vec::new(), parts: Vec::new(), relations: Vec::new() };
+        let mut work = Self {
+            bound: None,
+            default: None,
+            builds: Vec::new(),
+            foreign_key: false,
+            parts: Vec::new(),
+            relations: Vec::new(),
+        };
         for scan in context.effects.scans.iter().filter(|scan| scan.relation.visibility.is_exposed()) {
             let part = match &scan.cause {
                 ScanCause::PartitionBound => {
@@ -94,7 +100,10 @@ impl<'a> Work<'a> {
                     work.default = work.default.or(Some(&scan.relation));
                     format!("reads all rows of the DEFAULT partition `{}`", scan.relation.name)
                 }
-                ScanCause::ForeignKey { .. } => format!("checks a foreign key of `{}`", scan.relation.name),
+                ScanCause::ForeignKey { .. } => {
+                    work.foreign_key = true;
+                    format!("checks a foreign key of `{}`", scan.relation.name)
+                }
                 _ => continue,
             };
             if !work.parts.contains(&part) {
@@ -140,13 +149,12 @@ impl<'a> Work<'a> {
         }
         if !self.builds.is_empty() {
             let statements: Vec<String> = self.builds.iter().filter_map(|build| build_index(context, build)).collect();
-            lines.push(format!(
-                "build the parent's indexes on it before, outside a transaction:{}",
-                statements.concat()
-            ));
+            let colon = if statements.is_empty() { "" } else { ":" };
+            let sql = statements.concat();
+            lines.push(format!("build the parent's indexes on it before, outside a transaction{colon}{sql}"));
         }
-        if lines.is_empty() {
-            lines.push("add the parent's foreign keys to it before, NOT VALID, and validate them".to_owned());
+        if self.foreign_key {
+            lines.push("add the parent's foreign keys to its tables before, NOT VALID, and validate them".to_owned());
         }
         lines.join("\n")
     }
@@ -171,19 +179,25 @@ fn bound_help(context: &RuleContext<'_>, parent: &Relation, partition: &ObjectNa
 fn build_index(context: &RuleContext<'_>, build: &IndexBuild) -> Option<String> {
     let index = context.after.get_relation(build.index.oid)?.index()?;
     let columns: Vec<String> = index.plain_columns()?.iter().map(|column| identifier(column)).collect();
-    let plain = index.predicate.is_none() && index.including.is_empty() && !index.exclusion;
-    if !plain || index.elements.iter().any(|element| element.descending || element.operator_class.is_some()) {
+    let plain =
+        index.predicate.is_none() && index.including.is_empty() && !index.exclusion && !index.nulls_not_distinct;
+    let is_plain = |element: &IndexElement| {
+        !element.descending
+            && element.operator_class.is_none()
+            && element.collation.is_none()
+            && element.nulls_first.is_none()
+    };
+    if !plain || !index.elements.iter().all(is_plain) {
         return None;
     }
     let (name, table) = (identifier(&build.index.name), sql_name(context, &build.table));
     let unique = if index.unique { "UNIQUE " } else { "" };
     let method = if index.method == "btree" { String::new() } else { format!(" USING {}", identifier(&index.method)) };
-    let mut sql =
-        format!("\n    CREATE {unique}INDEX CONCURRENTLY {name} ON {table}{method} ({});", columns.join(", "));
+    let sql = format!("\n    CREATE {unique}INDEX CONCURRENTLY {name} ON {table}{method} ({});", columns.join(", "));
     let constraints = &context.after.get_relation(build.table.oid)?.constraints;
     if constraints.iter().any(|constraint| constraint.index() == Some(build.index.oid)) {
         let kind = if index.primary { "PRIMARY KEY" } else { "UNIQUE" };
-        sql += &format!("\n    ALTER TABLE {table} ADD CONSTRAINT {name} {kind} USING INDEX {name};");
+        return Some(format!("{sql}\n    ALTER TABLE {table} ADD CONSTRAINT {name} {kind} USING INDEX {name};"));
     }
     Some(sql)
 }

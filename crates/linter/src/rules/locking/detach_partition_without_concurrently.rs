@@ -1,11 +1,13 @@
 //! DETACH PARTITION that locks the parent.
 
-use crate::ast::{AlterTableAction, Ast, ObjectName};
+use crate::ast::{AlterTableAction, Ast};
 use crate::catalog::Oid;
-use crate::effect::LockMode;
+use crate::effect::{Lock, LockMode, RelationKind};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::partition_bound::default_partition;
+use crate::rules::text::{identifier, sql_name};
+use crate::source::TextRange;
 
 declare_rule! {
     /// `DETACH PARTITION` without `CONCURRENTLY`.
@@ -46,41 +48,49 @@ declare_rule! {
 }
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
-    let Ast::AlterTable(statement) = context.ast else { return };
-    let detach = statement.commands.iter().find_map(|command| match &command.action {
-        AlterTableAction::DetachPartition { partition, concurrently: false, finalize: false } => {
-            Some((command, partition))
+    if context.effects.fails.is_some() {
+        return;
+    }
+    for lock in &context.effects.locks {
+        if lock.mode != LockMode::AccessExclusive || !lock.relation.visibility.is_exposed() {
+            continue;
         }
-        _ => None,
-    });
-    let Some((command, partition)) = detach.filter(|_| context.effects.fails.is_none()) else { return };
-    let parent = context.effects.locks.iter().find(|lock| {
-        lock.range == statement.name.range()
-            && lock.mode == LockMode::AccessExclusive
-            && lock.relation.visibility.is_exposed()
-    });
-    let Some(parent) = parent else { return };
-    let message = format!(
-        "detaching this partition blocks every read and write of `{}` until the transaction ends",
-        parent.relation.name
-    );
-    let help = concurrently(context, parent.relation.oid, &statement.name, partition, "");
-    drop(reporter.report(command.keyword, message).relation(&parent.relation).help(help));
+        let Some((range, partition)) = written(context, lock).or_else(|| hidden(context, lock)) else { continue };
+        let name = &lock.relation.name;
+        let message =
+            format!("detaching this partition blocks every read and write of `{name}` until the transaction ends");
+        let help = help(context, lock.relation.oid, &sql_name(context, &lock.relation), &partition, "");
+        drop(reporter.report(range, message).relation(&lock.relation).help(help));
+    }
+}
+
+/// Where the statement detaches a partition of the locked table, and that partition.
+fn written(context: &RuleContext<'_>, lock: &Lock) -> Option<(TextRange, String)> {
+    let Ast::AlterTable(statement) = context.ast else { return None };
+    statement.commands.iter().filter(|_| lock.range == statement.name.range()).find_map(|command| {
+        match &command.action {
+            AlterTableAction::DetachPartition { partition, concurrently: false, finalize: false } => {
+                Some((command.keyword, context.text(partition.range()).to_owned()))
+            }
+            _ => None,
+        }
+    })
+}
+
+/// The same for code that the statement runs: the table has lost a partition that still exists.
+fn hidden(context: &RuleContext<'_>, lock: &Lock) -> Option<(TextRange, String)> {
+    if matches!(context.ast, Ast::AlterTable(_)) || lock.relation.kind != RelationKind::PartitionedTable {
+        return None;
+    }
+    let before = context.before.get_relation(lock.relation.oid)?;
+    let after = context.after.get_relation(lock.relation.oid)?;
+    let mut lost = before.children.iter().filter(|child| !after.children.contains(child));
+    let partition = lost.find_map(|child| context.after.get_relation(*child))?;
+    let name = identifier(&partition.name);
+    Some((lock.range, format!("{}.{name}", identifier(&partition.schema))))
 }
 
 /// The statement that detaches without a strong lock on the parent, then `after`; or why there is none.
-pub(super) fn concurrently(
-    context: &RuleContext<'_>,
-    parent: Oid,
-    parent_name: &ObjectName,
-    partition: &ObjectName,
-    after: &str,
-) -> String {
-    let parent_name = context.text(parent_name.range());
-    help(context, parent, parent_name, context.text(partition.range()), after)
-}
-
-/// The same for names as SQL.
 pub(super) fn help(context: &RuleContext<'_>, parent: Oid, parent_name: &str, partition: &str, after: &str) -> String {
     let short = "set a short lock_timeout, and try again when it strikes";
     if !context.target.at_least(14) {

@@ -44,18 +44,18 @@ declare_rule! {
 }
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
-    let Ast::AlterDomain(statement) = context.ast else { return };
-    if context.effects.fails.is_some() || !checks_values(&statement.action) {
+    if context.effects.fails.is_some() {
         return;
     }
-    let range = statement.name.range();
-    let help = help(context, statement);
-    if !is_known(context, statement) {
+    if let Ast::AlterDomain(statement) = context.ast
+        && checks_values(&statement.action)
+        && !is_known(context, statement)
+    {
         let message = format!(
             "every table with a column of domain `{}` is read in full, and blocked for writes until the transaction ends",
             statement.name
         );
-        drop(reporter.report(range, message).help(help));
+        drop(reporter.report(statement.name.range(), message).help(help(context)));
         return;
     }
     let scans = context.effects.scans.iter();
@@ -63,12 +63,10 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         .filter(|scan| matches!(scan.cause, ScanCause::Domain { .. }) && scan.relation.visibility.is_exposed())
         .filter(|scan| scan.lock.blocks_writes())
         .collect();
-    if scans.is_empty() {
-        return;
-    }
+    let Some(first) = scans.first() else { return };
     let tables = enumerate(scans.iter().map(|scan| scan.relation.name.as_str()));
-    let message = format!("this reads all of {tables} and blocks writes to it until the transaction ends");
-    let mut finding = reporter.report(range, message).help(help);
+    let message = format!("this reads all rows of {tables} and blocks every write there until the transaction ends");
+    let mut finding = reporter.report(first.range, message).help(help(context));
     for scan in scans {
         finding = finding.relation(&scan.relation);
     }
@@ -97,16 +95,18 @@ fn is_known(context: &RuleContext<'_>, statement: &AlterDomain) -> bool {
     schemas.iter().any(|schema| is_domain(schema) == Some(true))
 }
 
-fn help(context: &RuleContext<'_>, statement: &AlterDomain) -> String {
-    let tables = "give the tables the same CHECK, NOT VALID first, and validate it in another transaction, which does not \
-                  block writes";
-    match &statement.action {
-        AlterDomainAction::AddConstraint(constraint) if matches!(constraint.kind, ConstraintKind::Check(_)) => format!(
-            "add it for new values only, without a scan:\n    ALTER DOMAIN {} ADD {} NOT VALID;\nand to have old values \
-             checked, {tables}",
+fn help(context: &RuleContext<'_>) -> String {
+    let tables = "have the old values checked by a CHECK on each table instead: NOT VALID first, then VALIDATE CONSTRAINT in \
+                  another transaction, which for a table does not block writes";
+    if let Ast::AlterDomain(statement) = context.ast
+        && let AlterDomainAction::AddConstraint(constraint) = &statement.action
+        && matches!(constraint.kind, ConstraintKind::Check(_))
+    {
+        return format!(
+            "add it for new values only, without a scan:\n    ALTER DOMAIN {} ADD {} NOT VALID;\n{tables}",
             context.text(statement.name.range()),
             context.text(constraint.range)
-        ),
-        _ => tables.to_owned(),
+        );
     }
+    tables.to_owned()
 }

@@ -1,11 +1,13 @@
 //! DROP TABLE of a partition.
 
-use crate::ast::{Ast, ObjectKind};
 use crate::catalog::Oid;
 use crate::effect::{LockMode, RelationName};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::text::sql_name;
+use crate::source::TextRange;
+
+use super::detach_partition_without_concurrently::help as detach_help;
 
 declare_rule! {
     /// `DROP TABLE` of a partition, which locks its parent.
@@ -41,35 +43,45 @@ declare_rule! {
 }
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
-    let Ast::Drop(statement) = context.ast else { return };
-    let of_tables = matches!(statement.kind, ObjectKind::Table | ObjectKind::ForeignTable);
-    if !of_tables || context.effects.fails.is_some() {
+    if context.effects.fails.is_some() {
         return;
     }
+    let place = |dropped: &RelationName| {
+        let mut locks = context.effects.locks.iter();
+        locks.find(|lock| lock.relation.oid == dropped.oid).map_or(context.statement.range, |lock| lock.range)
+    };
+    // In the order of the text, so that of several partitions the first is reported.
+    let mut drops: Vec<(TextRange, &RelationName)> =
+        context.effects.drops.iter().map(|dropped| (place(dropped), dropped)).collect();
+    drops.sort_by_key(|(range, _)| *range);
     let mut reported: Vec<Oid> = Vec::new();
-    for object in &statement.objects {
-        let path = context.session.settings.search_path();
-        let Some(oid) = context.before.find_relation(&object.name, &path) else { continue };
-        let Some(partition) = context.before.get_relation(oid).filter(|relation| relation.is_partition()) else {
-            continue;
-        };
-        for parent in &partition.parents {
-            let Some(parent) = locked_parent(context, *parent) else { continue };
-            if reported.contains(&parent.oid) {
+    for (range, dropped) in drops {
+        let partition = context.before.get_relation(dropped.oid).filter(|relation| relation.is_partition());
+        for parent in partition.iter().flat_map(|partition| &partition.parents) {
+            let Some(parent) = locked_parent(context, *parent).filter(|parent| !reported.contains(&parent.oid)) else {
                 continue;
-            }
+            };
             reported.push(parent.oid);
-            let message = format!(
-                "dropping partition `{}` blocks every read and write of `{}` until the transaction ends",
-                partition.name, parent.name
-            );
-            let (name, parent_name) = (context.text(object.name.range()), sql_name(context, parent));
-            let after = format!("\n    DROP TABLE {name};");
-            let help =
-                super::detach_partition_without_concurrently::help(context, parent.oid, &parent_name, name, &after);
-            drop(reporter.report(object.name.range(), message).relation(parent).help(help));
+            report(context, range, dropped, parent, reporter);
         }
     }
+}
+
+fn report(
+    context: &RuleContext<'_>,
+    range: TextRange,
+    partition: &RelationName,
+    parent: &RelationName,
+    reporter: &mut Reporter<'_>,
+) {
+    let message = format!(
+        "dropping partition `{}` blocks every read and write of `{}` until the transaction ends",
+        partition.name, parent.name
+    );
+    let (name, parent_name) = (sql_name(context, partition), sql_name(context, parent));
+    let after = format!("\n    DROP TABLE {name};");
+    let help = detach_help(context, parent.oid, &parent_name, &name, &after);
+    drop(reporter.report(range, message).relation(parent).help(help));
 }
 
 /// The parent, where the statement locks it, others see it, and it stays.

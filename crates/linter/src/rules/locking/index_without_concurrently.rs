@@ -1,9 +1,13 @@
 //! CREATE INDEX that blocks writes while it builds.
 
-use crate::ast::Ast;
-use crate::effect::{IndexBuildCause, RelationKind};
+use crate::ast::{Ast, CreateIndex};
+use crate::effect::{IndexBuild, IndexBuildCause, RelationKind};
+use crate::fix::{Applicability, Edit, Fix};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
+use crate::rules::advice::index;
+use crate::rules::altered::by_range;
+use crate::source::TextRange;
 
 declare_rule! {
     /// `CREATE INDEX` without `CONCURRENTLY` on a table that is in use.
@@ -11,7 +15,8 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// The build holds a SHARE lock: nobody can insert, update or delete until the last row is in the index. On a large
-    /// table that takes minutes to hours.
+    /// table that takes minutes to hours. On a partitioned table the indexes of all partitions are built one after the
+    /// other, and all of them stay locked until the last is done.
     ///
     /// ## Example
     ///
@@ -26,48 +31,84 @@ declare_rule! {
     /// ```
     ///
     /// `CONCURRENTLY` cannot run in a transaction block, and leaves an invalid index behind when it fails: drop that
-    /// before the next attempt.
+    /// before the next attempt. PostgreSQL refuses it for a partitioned table; there the index is created `ON ONLY` the
+    /// parent, and concurrently on each partition.
     ///
     /// ## When it is not reported
     ///
     /// For a table that the same transaction created, or the same migration while it is empty; for `ON ONLY` a
-    /// partitioned table, which builds nothing.
+    /// partitioned table, which builds nothing; for a temporary table.
+    ///
+    /// ## Fix safety
+    ///
+    /// The fix adds `CONCURRENTLY`. It is unsafe: the file can no longer run in a transaction, and a build that fails
+    /// leaves an invalid index, which `IF NOT EXISTS` takes for a good one. It is not offered inside a transaction, for
+    /// partitioned tables, and in function bodies.
     "index-without-concurrently", Locking, Error,
     {
-        sources: &["squawk/require-concurrent-index-creation", "eugene/E6", "strong_migrations/add_index", "pgls/requireConcurrentIndexCreation"],
+        fixable: true,
+        sources: &[
+            "squawk/require-concurrent-index-creation",
+            "eugene/E6",
+            "strong_migrations/add_index",
+            "pgls/requireConcurrentIndexCreation",
+        ],
     }
     statement = check,
 }
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
-    let Ast::CreateIndex(statement) = context.ast else { return };
-    let mut builds = context.effects.index_builds.iter().filter(|build| {
+    if context.effects.fails.is_some() {
+        return;
+    }
+    let builds = context.effects.index_builds.iter().filter(|build| {
         build.cause == IndexBuildCause::CreateIndex && !build.concurrently && build.table.visibility.is_exposed()
     });
-    let Some(build) = builds.next() else { return };
-    let more = builds.count();
-    let partitioned = context
-        .effects
-        .locks
-        .iter()
-        .find(|lock| lock.relation.kind == RelationKind::PartitionedTable && lock.relation.visibility.is_exposed());
-    let table = partitioned.map_or(&build.table, |lock| &lock.relation);
-    let message = if more == 0 || partitioned.is_none() {
-        format!("building this index blocks every write to `{}` until it is done", table.name)
-    } else {
-        format!(
+    for (range, builds) in by_range(builds, |build| build.range) {
+        report(context, reporter, range, &builds);
+    }
+}
+
+fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRange, builds: &[&IndexBuild]) {
+    let [first, ..] = builds else { return };
+    let statement = match context.ast {
+        Ast::CreateIndex(statement) => Some(statement),
+        _ => None,
+    };
+    let named = statement.and_then(|statement| {
+        context.effects.locks.iter().find(|lock| lock.range == statement.table.range()).map(|lock| &lock.relation)
+    });
+    let table = named.unwrap_or(&first.table);
+    let message = match (table.kind, builds.len()) {
+        (RelationKind::PartitionedTable, 2..) => format!(
             "building this index blocks every write to `{}` and its {} partitions until all are done",
             table.name,
-            more + 1
-        )
+            builds.len()
+        ),
+        _ => format!("building this index blocks every write to `{}` until it is done", table.name),
     };
-    let help = if partitioned.is_some() {
-        "create the index on the parent alone, build each partition's index concurrently, then attach it:\n    \
-         CREATE INDEX ... ON ONLY parent (...);\n    \
-         CREATE INDEX CONCURRENTLY ... ON partition (...);\n    \
-         ALTER INDEX ... ATTACH PARTITION ...;"
-    } else {
-        "build it outside a transaction with CREATE INDEX CONCURRENTLY"
+    let finding = reporter.report(range, message).relation(table);
+    let finding = match statement {
+        Some(statement) if table.kind == RelationKind::PartitionedTable => {
+            finding.help(index::create_by_partition(context, statement, table, &first.table, builds.len()))
+        }
+        Some(statement) => finding.help(index::create_concurrently(context, statement)),
+        None => finding.help("build it with CREATE INDEX CONCURRENTLY, which functions and DO blocks cannot run"),
     };
-    drop(reporter.report(statement.keyword, message).relation(table).help(help));
+    let unpartitioned = statement.filter(|_| table.kind != RelationKind::PartitionedTable);
+    if let Some(fix) = unpartitioned.and_then(|statement| concurrently(context, statement)) {
+        drop(finding.fix(fix));
+    }
+}
+
+fn concurrently(context: &RuleContext<'_>, statement: &CreateIndex) -> Option<Fix> {
+    if context.session.in_transaction() {
+        return None;
+    }
+    let edit = Edit { range: TextRange::at(statement.index_keyword.end), text: " CONCURRENTLY".to_owned() };
+    Some(Fix {
+        title: "Build the index concurrently".to_owned(),
+        applicability: Applicability::Unsafe,
+        edits: vec![edit],
+    })
 }

@@ -1,17 +1,28 @@
 //! Locks that stop other sessions for as long as the work takes.
 
 pub mod attach_partition_scans;
+pub mod column_default_rewrites_table;
+pub mod constraint_builds_index;
+pub mod constraint_scans_table;
 pub mod detach_partition_without_concurrently;
 pub mod domain_constraint_scans_tables;
+pub mod drop_index_without_concurrently;
 pub mod drop_partition_locks_parent;
 pub mod explicit_table_lock;
+pub mod foreign_key_column_type_change;
+pub mod foreign_key_locks_other_table;
+pub mod foreign_key_without_not_valid;
 pub mod index_without_concurrently;
 pub mod missing_lock_timeout;
 pub mod partition_of_locks_parent;
 pub mod refresh_blocks_readers;
+pub mod reindex_without_concurrently;
 pub mod row_level_security_locks;
+pub mod set_not_null_scans_table;
 pub mod table_rewrite;
 pub mod timeout_during_concurrent_build;
 pub mod timeout_not_in_effect;
 pub mod trigger_blocks_writes;
 pub mod truncate_existing_table;
+pub mod type_change_rewrites_table;
+pub mod validate_with_stronger_subcommand;

@@ -1,8 +1,8 @@
 //! CREATE TABLE ... PARTITION OF a table in use.
 
 use crate::ast::{Ast, CreateTable};
-use crate::catalog::Relation;
-use crate::effect::{LockMode, ScanCause};
+use crate::catalog::Oid;
+use crate::effect::{Lock, LockMode, RelationKind, RelationName, Scan, ScanCause};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::partition_bound;
@@ -45,13 +45,28 @@ declare_rule! {
 }
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
-    let Ast::CreateTable(statement) = context.ast else { return };
-    let Some((parent, bound)) = &statement.partition_of else { return };
-    let lock = context.effects.locks.iter().find(|lock| {
-        lock.mode == LockMode::AccessExclusive && lock.range == parent.range() && lock.relation.visibility.is_exposed()
-    });
-    let Some(lock) = lock.filter(|_| context.effects.fails.is_none()) else { return };
-    let Some(relation) = context.after.get_relation(lock.relation.oid) else { return };
+    if context.effects.fails.is_some() {
+        return;
+    }
+    for lock in &context.effects.locks {
+        let strong = lock.mode == LockMode::AccessExclusive && lock.relation.visibility.is_exposed();
+        if strong && gets_new_partition(context, lock.relation.oid) {
+            report(context, lock, reporter);
+        }
+    }
+}
+
+/// Does the statement create a table that is a partition of `parent` from the start?
+fn gets_new_partition(context: &RuleContext<'_>, parent: Oid) -> bool {
+    let is_child = |created: &RelationName| {
+        let relation = context.after.get_relation(created.oid);
+        created.kind.is_table() && relation.is_some_and(|relation| relation.parents.contains(&parent))
+    };
+    context.after.get_relation(parent).is_some_and(|parent| parent.kind == RelationKind::PartitionedTable)
+        && context.effects.creates.iter().any(is_child)
+}
+
+fn report(context: &RuleContext<'_>, lock: &Lock, reporter: &mut Reporter<'_>) {
     let scan = context.effects.scans.iter().find(|scan| scan.cause == ScanCause::DefaultPartition);
     let name = &lock.relation.name;
     let message = match scan {
@@ -61,16 +76,25 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         ),
         None => format!("making this partition blocks every read and write of `{name}` until the transaction ends"),
     };
-    let mut help = help(context, statement, relation, parent.range());
-    if let Some(scan) = scan {
-        help.push('\n');
-        let default = sql_name(context, &scan.relation);
-        help += &partition_bound::default_scan_help(context, relation, bound, &default, &statement.name);
-    }
-    drop(reporter.report(parent.range(), message).relation(&lock.relation).help(help));
+    let help = match context.ast {
+        Ast::CreateTable(statement) => {
+            let default = scan.and_then(|scan| default_help(context, statement, lock, scan)).unwrap_or_default();
+            help(context, statement, lock.range) + &default
+        }
+        _ => "create it as a table of its own and attach it, which stops neither reads nor writes of the parent"
+            .to_owned(),
+    };
+    drop(reporter.report(lock.range, message).relation(&lock.relation).help(help));
 }
 
-fn help(context: &RuleContext<'_>, statement: &CreateTable, parent: &Relation, parent_range: TextRange) -> String {
+fn default_help(context: &RuleContext<'_>, statement: &CreateTable, lock: &Lock, scan: &Scan) -> Option<String> {
+    let (_, bound) = statement.partition_of.as_ref()?;
+    let parent = context.after.get_relation(lock.relation.oid)?;
+    let default = sql_name(context, &scan.relation);
+    Some(format!("\n{}", partition_bound::default_scan_help(context, parent, bound, &default, &statement.name)))
+}
+
+fn help(context: &RuleContext<'_>, statement: &CreateTable, parent_range: TextRange) -> String {
     if !context.target.at_least(12) {
         return "before PostgreSQL 12 ATTACH PARTITION locks the parent as strongly: set a short lock_timeout and try \
                 again when it strikes"
@@ -79,16 +103,14 @@ fn help(context: &RuleContext<'_>, statement: &CreateTable, parent: &Relation, p
     let (table, parent_name) = (context.text(statement.name.range()), context.text(parent_range));
     // The words from FOR VALUES or DEFAULT on stand after the parent's name.
     let bound = bound_text(context, parent_range);
-    let like = if parent.kind.is_table() && statement.partition_by.is_none() && !statement.foreign && !bound.is_empty()
-    {
-        format!(
-            ":\n    CREATE TABLE {table} (LIKE {parent_name} INCLUDING ALL EXCLUDING IDENTITY);\n    \
-             ALTER TABLE {parent_name} ATTACH PARTITION {table} {bound};"
-        )
-    } else {
-        " with ALTER TABLE ... ATTACH PARTITION".to_owned()
-    };
-    format!("create it as a table of its own and attach it, which stops neither reads nor writes of the parent{like}")
+    let advice = "create it as a table of its own and attach it, which stops neither reads nor writes of the parent";
+    if statement.partition_by.is_some() || statement.foreign || bound.is_empty() {
+        return advice.to_owned();
+    }
+    format!(
+        "{advice}:\n    CREATE TABLE {table} (LIKE {parent_name} INCLUDING ALL EXCLUDING IDENTITY);\n    \
+         ALTER TABLE {parent_name} ATTACH PARTITION {table} {bound};"
+    )
 }
 
 /// `FOR VALUES ...` or `DEFAULT` as written, without what follows the bound.

@@ -1,10 +1,11 @@
 //! REFRESH MATERIALIZED VIEW that locks out readers.
 
-use crate::ast::{Ast, RefreshMaterializedView};
+use crate::ast::Ast;
 use crate::catalog::{Catalog, Relation};
-use crate::effect::LockMode;
+use crate::effect::{Rewrite, RewriteCause};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
+use crate::rules::text::sql_name;
 
 declare_rule! {
     /// `REFRESH MATERIALIZED VIEW` without `CONCURRENTLY`.
@@ -39,36 +40,36 @@ declare_rule! {
 }
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
-    let Ast::RefreshMaterializedView(refresh) = context.ast else { return };
-    if refresh.concurrently || context.effects.fails.is_some() {
+    if context.effects.fails.is_some() {
         return;
     }
-    let lock = context.effects.locks.iter().find(|lock| {
-        lock.mode == LockMode::AccessExclusive
-            && lock.range == refresh.name.range()
-            && lock.relation.visibility.is_exposed()
-    });
-    let Some(lock) = lock else { return };
-    let view = context.before.get_relation(lock.relation.oid);
+    let with_data = !matches!(context.ast, Ast::RefreshMaterializedView(refresh) if !refresh.with_data);
+    for rewrite in &context.effects.rewrites {
+        if rewrite.cause == RewriteCause::Refresh && rewrite.relation.visibility.is_exposed() {
+            report(context, rewrite, with_data, reporter);
+        }
+    }
+}
+
+fn report(context: &RuleContext<'_>, rewrite: &Rewrite, with_data: bool, reporter: &mut Reporter<'_>) {
+    let view = context.before.get_relation(rewrite.relation.oid);
     if view.and_then(|view| view.view()).is_some_and(|definition| !definition.populated) {
         return;
     }
-    let name = &lock.relation.name;
-    let (message, help) = if refresh.with_data {
+    let name = &rewrite.relation.name;
+    let (message, help) = if with_data {
         let message = format!("refreshing blocks every read of `{name}` until its query is done");
-        (message, help(context, refresh, view.map(AsRef::as_ref)))
+        (message, help(context, &sql_name(context, &rewrite.relation), view.map(AsRef::as_ref)))
     } else {
         let message = format!("WITH NO DATA makes every read of `{name}` an error until it is refreshed again");
         (message, "drop the view when nobody reads it any more, or keep its rows".to_owned())
     };
-    drop(reporter.report(refresh.keyword, message).relation(&lock.relation).help(help));
+    drop(reporter.report(rewrite.range, message).relation(&rewrite.relation).help(help));
 }
 
-fn help(context: &RuleContext<'_>, refresh: &RefreshMaterializedView, view: Option<&Relation>) -> String {
-    let name = context.text(refresh.name.range());
+fn help(context: &RuleContext<'_>, name: &str, view: Option<&Relation>) -> String {
     let concurrently = format!("REFRESH MATERIALIZED VIEW CONCURRENTLY {name};");
-    let known = view.filter(|view| view.view().is_some());
-    match known {
+    match view.filter(|view| view.view().is_some()) {
         Some(view) if has_usable_index(context.before, view) => {
             format!("refresh it while it is read:\n    {concurrently}")
         }
@@ -77,8 +78,8 @@ fn help(context: &RuleContext<'_>, refresh: &RefreshMaterializedView, view: Opti
              first, outside a transaction, with CREATE UNIQUE INDEX CONCURRENTLY; then\n    {concurrently}"
         ),
         None => format!(
-            "if `{name}` has a unique index over plain columns without WHERE (create one first where it has none):\n    \
-             {concurrently}"
+            "if `{name}` was filled before, and has a unique index over plain columns without WHERE (create one first \
+             where it has none):\n    {concurrently}"
         ),
     }
 }

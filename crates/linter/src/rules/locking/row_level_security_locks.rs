@@ -52,15 +52,10 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     });
     let Some(lock) = lock else { return };
     let name = &lock.relation.name;
-    let written = context.text(table.range());
     if enables && denies_all(context, lock, table) {
         let message =
-            format!("`{name}` has no policy: from now on everybody but its owner sees no rows and can write none");
-        let help = format!(
-            "create the policies first, or in the same transaction:\n    \
-             CREATE POLICY {} ON {written} USING (...);",
-            crate::rules::text::identifier(&format!("{name}_policy"))
-        );
+            format!("`{name}` has no policy: nobody but its owner and superusers will see its rows or write any");
+        let help = "create its policies before, or in the same transaction";
         drop(reporter.report(range, message).relation(&lock.relation).help(help));
     } else if !lock_timeout_in_effect(context) {
         let message = format!("this blocks every read and write of `{name}` until the transaction ends");
@@ -92,7 +87,8 @@ fn place(ast: &Ast) -> Option<(TextRange, &ObjectName, bool)> {
 fn denies_all(context: &RuleContext<'_>, lock: &Lock, table: &ObjectName) -> bool {
     let before = context.before.get_relation(lock.relation.oid);
     let already = before.is_some_and(|relation| relation.row_security || !relation.policies.is_empty());
-    !already && !(context.session.in_transaction() && policy_follows(context, table))
+    let follows = context.session.in_transaction() && policy_follows(context, table);
+    !already && !follows
 }
 
 /// Does a later statement of the same transaction create a policy for the table?

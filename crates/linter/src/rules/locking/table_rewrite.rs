@@ -29,7 +29,7 @@ declare_rule! {
     /// ```
     ///
     /// Plain VACUUM makes the space of dead rows usable again, without a lock that stops anybody. To give it back to the
-    /// file system while the table is in use, there are the extensions pg_repack and pg_squeeze.
+    /// file system while the table is in use, there are the extensions `pg_repack` and `pg_squeeze`.
     ///
     /// ## When it is not reported
     ///
@@ -68,6 +68,7 @@ fn report(context: &RuleContext<'_>, range: TextRange, rewrites: &[&Rewrite], re
     let what = match (index, more.len()) {
         (true, 0) => format!("index `{}`: every query on its table waits", relation.name),
         (true, more) => format!("index `{}` and {more} more: every query on their tables waits", relation.name),
+        (false, 1) => format!("`{}` and 1 more table and blocks every read and write of them", relation.name),
         (false, 0) => format!("`{}` and blocks every read and write of it", relation.name),
         (false, more) => format!("`{}` and {more} more tables and blocks every read and write of them", relation.name),
     };
@@ -107,10 +108,12 @@ fn action(cause: &RewriteCause) -> Option<&'static str> {
 
 fn help(context: &RuleContext<'_>, relation: &RelationName, cause: &RewriteCause) -> String {
     let name = sql_name(context, relation);
+    let everything = matches!(context.ast, Ast::Vacuum(vacuum) if vacuum.tables.is_empty());
+    let tables = if everything { String::new() } else { format!(" {name}") };
     match cause {
         RewriteCause::VacuumFull => format!(
             "plain VACUUM makes the space usable again without such a lock; the extensions pg_repack and pg_squeeze give \
-             it back while the table is in use:\n    VACUUM {name};"
+             it back while the table is in use:\n    VACUUM{tables};"
         ),
         RewriteCause::Cluster => {
             "the extensions pg_repack and pg_squeeze put rows in order while the table is in use".to_owned()
@@ -131,6 +134,7 @@ fn help(context: &RuleContext<'_>, relation: &RelationName, cause: &RewriteCause
 /// REINDEX builds the index anew in the other tablespace (14 and later), except that of an exclusion constraint.
 fn move_index(context: &RuleContext<'_>, index: &RelationName, name: &str) -> String {
     let definition = context.before.get_relation(index.oid).and_then(|relation| relation.index());
+    let unless = if definition.is_none() { ", unless it belongs to an exclusion constraint" } else { "" };
     let exclusion = definition.is_some_and(|definition| definition.exclusion);
     let tablespace = match context.ast {
         Ast::AlterTable(statement) => statement.commands.iter().find_map(|command| match &command.action {
@@ -141,7 +145,7 @@ fn move_index(context: &RuleContext<'_>, index: &RelationName, name: &str) -> St
     };
     match tablespace {
         Some(tablespace) if !exclusion && context.target.at_least(14) => format!(
-            "build it anew there, outside a transaction:\n    \
+            "build it anew there, outside a transaction{unless}:\n    \
              REINDEX (TABLESPACE {tablespace}) INDEX CONCURRENTLY {name};"
         ),
         _ if exclusion => {

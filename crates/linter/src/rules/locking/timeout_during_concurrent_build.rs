@@ -51,8 +51,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         return;
     }
     let names: Vec<String> = active.iter().map(ToString::to_string).collect();
-    let verb = if active.len() == 1 { "is" } else { "are" };
-    let message = format!("{} {verb} in effect: when it strikes, {left}", join(&names));
+    let (verb, which) = if active.len() == 1 { ("is", "it") } else { ("are", "one") };
+    let message = format!("{} {verb} in effect: when {which} strikes, {left}", join(&names));
     let zeros: Vec<String> = active.iter().map(|name| format!("\n    SET {name} = 0;")).collect();
     let mut finding = reporter.report(range, message).help(format!("before it:{}", zeros.concat()));
     for name in active {

@@ -1,4 +1,4 @@
-//! A lock_timeout that is set and does not act.
+//! A `lock_timeout` that is set and does not act.
 
 use crate::ast::{Ast, Literal, Setting};
 use crate::diagnostic::Diagnostic;
@@ -57,10 +57,15 @@ fn check_local(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         return;
     }
     let message = format!("SET LOCAL outside a transaction block does nothing: {name} is not set");
-    let text = context.text(set.range);
-    let value = text.split_once(['=']).map_or_else(|| "'2s'".to_owned(), |(_, value)| value.trim().to_owned());
-    let help = format!("set it for the session:\n    SET {name} = {value};");
+    let help = format!("set it for the session:\n    SET {};", without_local(context));
     drop(reporter.report(set.range, message).help(help));
+}
+
+/// What stands after SET LOCAL.
+fn without_local<'c>(context: &RuleContext<'c>) -> &'c str {
+    let (statement, text) = (context.statement, &context.migration.file.source.text);
+    let start = statement.tokens.get(2).map_or(statement.range.start, |token| token.range.start);
+    text.get(start as usize..statement.range.end as usize).unwrap_or_default()
 }
 
 /// A strong lock after the timeout was switched off or lost.
@@ -73,7 +78,7 @@ fn check_lost(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         Lost::NoTransaction => return,
         _ if by_runner => return,
         Lost::Zero => "0 switches it off",
-        Lost::Reset => "it ends here: the server's default is off",
+        Lost::Reset => "back to the server's default, which is off",
         Lost::Committed => "SET LOCAL ends with the transaction",
         Lost::RolledBack => "what the transaction set is undone",
     };

@@ -1,7 +1,7 @@
 //! TRUNCATE of a table in use.
 
 use crate::ast::{Ast, DropBehavior};
-use crate::effect::RelationName;
+use crate::effect::{LockCause, RelationName};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::text::{enumerate, sql_name};
@@ -40,48 +40,43 @@ declare_rule! {
 }
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
-    let Ast::Truncate(statement) = context.ast else { return };
     if context.effects.fails.is_some() {
         return;
     }
     let exposed: Vec<&RelationName> =
         context.effects.truncates.iter().filter(|relation| relation.visibility.is_exposed()).collect();
     let Some(first) = exposed.first() else { return };
-    let (named, cascaded): (Vec<&RelationName>, Vec<&RelationName>) =
-        exposed.iter().copied().partition(|relation| is_named(context, relation));
-    let mut message = format!(
-        "this deletes all rows of {} and blocks every read and write until the transaction ends",
-        enumerate(named.iter().map(|relation| relation.name.as_str()))
-    );
-    if named.is_empty() {
-        "this blocks every read and write until the transaction ends".clone_into(&mut message);
+    let lock = |relation: &RelationName| context.effects.locks.iter().find(|lock| lock.relation.oid == relation.oid);
+    let range = match context.ast {
+        Ast::Truncate(statement) => statement.keyword,
+        _ => lock(first).map_or(context.statement.range, |lock| lock.range),
+    };
+    let is_cascaded = |relation: &RelationName| lock(relation).is_some_and(|lock| lock.cause == LockCause::Dependent);
+    let (cascaded, named): (Vec<&RelationName>, Vec<&RelationName>) =
+        exposed.iter().copied().partition(|relation| is_cascaded(relation));
+    let mut message = "this blocks every read and write until the transaction ends".to_owned();
+    if !named.is_empty() {
+        let names = enumerate(named.iter().map(|relation| relation.name.as_str()));
+        message =
+            format!("this deletes all rows of {names} and blocks every read and write until the transaction ends");
     }
+    let cascade = matches!(context.ast, Ast::Truncate(statement) if statement.behavior == DropBehavior::Cascade);
     if !cascaded.is_empty() {
         let names = enumerate(cascaded.iter().map(|relation| relation.name.as_str()));
-        message += &format!("; CASCADE does the same to {names}");
-    } else if statement.behavior == DropBehavior::Cascade && is_any_unknown(context, &named) {
+        message = format!("{message}; CASCADE does the same to {names}");
+    } else if cascade && is_any_unknown(context, &named) {
         message += "; CASCADE does the same to every table that references it";
     }
-    let mut finding = reporter.report(statement.keyword, message).help(help(context, first, cascaded.is_empty()));
+    let mut finding = reporter.report(range, message).help(help(context, first, cascaded.is_empty()));
     for relation in exposed {
         finding = finding.relation(relation);
     }
     drop(finding);
 }
 
-/// Is it one of the tables that the statement names, or a partition or child of one?
-fn is_named(context: &RuleContext<'_>, relation: &RelationName) -> bool {
-    let Ast::Truncate(statement) = context.ast else { return false };
-    let lock = context.effects.locks.iter().find(|lock| lock.relation.oid == relation.oid);
-    let dependent = lock.is_some_and(|lock| lock.cause == crate::effect::LockCause::Dependent);
-    let path = context.session.settings.search_path();
-    let found = |name| context.after.find_relation(name, &path) == Some(relation.oid);
-    !dependent || statement.tables.iter().any(|(name, _)| found(name))
-}
-
 fn is_any_unknown(context: &RuleContext<'_>, relations: &[&RelationName]) -> bool {
     let known = |relation: &&RelationName| context.before.get_relation(relation.oid).is_some_and(|found| found.known);
-    !relations.iter().all(|relation| known(relation))
+    !relations.iter().all(known)
 }
 
 fn help(context: &RuleContext<'_>, table: &RelationName, alone: bool) -> String {

@@ -1,0 +1,124 @@
+//! What ALTER refuses because the object is of another kind, is a part of another or is not there.
+
+use crate::ast::{Name, ObjectKind, ObjectName, Rename, Signature};
+use crate::catalog::{Oid, TypeDef, TypeKind};
+use crate::effect::RelationKind;
+use crate::execute::{Executor, Knowledge, Run, fail};
+
+impl Executor<'_> {
+    /// Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `RangeVarCallbackForAlterRelation`.
+    pub(super) fn check_altered_kind(&self, oid: Oid, kind: ObjectKind, name: &ObjectName) -> Run {
+        let relation = self.catalog.relation(oid);
+        let fits = match kind {
+            ObjectKind::View => relation.kind == RelationKind::View,
+            ObjectKind::MaterializedView => relation.kind == RelationKind::MaterializedView,
+            ObjectKind::Sequence => relation.kind == RelationKind::Sequence,
+            ObjectKind::ForeignTable => relation.kind == RelationKind::ForeignTable,
+            ObjectKind::Type => relation.kind == RelationKind::CompositeType,
+            _ => relation.kind != RelationKind::CompositeType,
+        };
+        if fits || !relation.known {
+            return Ok(());
+        }
+        fail("42809", format!("\"{}\" is not of the kind that the command alters", relation.name), name.range())
+    }
+
+    /// ALTER DOMAIN is about domains, ALTER TYPE not about the row types of tables.
+    pub(crate) fn check_type_kind(&self, definition: &TypeDef, kind: ObjectKind, name: &ObjectName) -> Run {
+        if matches!(definition.kind, TypeKind::Assumed) {
+            return Ok(());
+        }
+        if kind == ObjectKind::Domain && !matches!(definition.kind, TypeKind::Domain(_)) {
+            return fail("42809", format!("{} is not a domain", definition.name), name.range());
+        }
+        if let TypeKind::Composite { relation } = definition.kind
+            && let Some(relation) = self.catalog.get_relation(relation)
+            && relation.kind != RelationKind::CompositeType
+        {
+            return fail("42809", format!("{} is a table's row type", definition.name), name.range());
+        }
+        Ok(())
+    }
+
+    /// Fails where a type has the name; an array type would make room.
+    pub(super) fn check_type_name(&self, schema: &str, new: &Name) -> Run {
+        let taken = self.catalog.type_named(schema, &new.text).and_then(|other| self.catalog.get_type(other));
+        if taken.is_some_and(|taken| !matches!(taken.kind, TypeKind::Array { .. })) {
+            return fail("42710", format!("type \"{}\" already exists", new.text), new.range);
+        }
+        Ok(())
+    }
+
+    /// Triggers, rules and policies must exist; a trigger that a partition has from its parent keeps its name.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/commands/trigger.c`, `renametrig`.
+    pub(super) fn check_part_rename(&self, table: Oid, rename: &Rename, old: &Name) -> Run {
+        let relation = self.catalog.relation(table);
+        if !relation.known {
+            return Ok(());
+        }
+        let trigger = relation.triggers.iter().find(|trigger| trigger.name == old.text);
+        let exists = match rename.kind {
+            ObjectKind::Trigger => trigger.is_some(),
+            ObjectKind::Policy => relation.policies.iter().any(|policy| policy.name == old.text),
+            _ if old.text == "_RETURN" && relation.kind == RelationKind::View => {
+                return fail("42P17", "renaming an ON SELECT rule is not allowed", old.range);
+            }
+            _ => relation.rules.contains(&old.text),
+        };
+        if rename.kind == ObjectKind::Trigger && !relation.kind.is_table() && relation.kind != RelationKind::View {
+            return fail("42809", format!("relation \"{}\" cannot have triggers", relation.name), old.range);
+        }
+        if !exists {
+            let reason = format!("\"{}\" for table \"{}\" does not exist", old.text, relation.name);
+            return fail("42704", reason, old.range);
+        }
+        if trigger.is_some_and(|trigger| trigger.inherited) && self.target.at_least(15) {
+            let sqlstate = if self.target.at_least(18) { "0A000" } else { "XX000" };
+            return fail(sqlstate, format!("cannot rename trigger \"{}\" of a partition", old.text), old.range);
+        }
+        Ok(())
+    }
+
+    /// A routine must exist, be the only one that is meant, and be of the kind that the command names.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/parser/parse_func.c`, `LookupFuncWithArgs`.
+    pub(crate) fn check_routine(&mut self, signature: &Signature, kind: ObjectKind) -> Run {
+        let range = signature.name.range();
+        let name = &signature.name;
+        if let Some(oid) = self.function_with(signature) {
+            let Some(function) = self.catalog.get_function(oid) else { return Ok(()) };
+            let fits = match kind {
+                ObjectKind::Function => !function.procedure,
+                ObjectKind::Procedure => function.procedure,
+                ObjectKind::Aggregate => function.aggregate,
+                _ => true,
+            };
+            return if fits { Ok(()) } else { fail("42809", format!("{name} is a routine of another kind"), range) };
+        }
+        let schemas = match &name.schema {
+            Some(schema) => vec![schema.text.clone()],
+            None => self.session.settings.search_path(),
+        };
+        let named = schemas.iter().map(|schema| self.catalog.functions_named(schema, &name.name.text).count());
+        let count: usize = named.sum();
+        if signature.arguments.is_none() && count > 1 {
+            return fail("42725", format!("function name \"{name}\" is not unique"), range);
+        }
+        // Aggregates and what an extension brings are not in the catalog.
+        let followed = kind != ObjectKind::Aggregate && kind != ObjectKind::Routine;
+        if followed && self.knowledge == Knowledge::Everything && self.catalog.extensions().next().is_none() {
+            return fail("42883", format!("function {name} does not exist"), range);
+        }
+        Ok(())
+    }
+
+    /// A missing schema is an error only where everything is known.
+    pub(crate) fn check_schema(&self, schema: &Name) -> Run {
+        let system = schema.text.starts_with("pg_") || schema.text == "information_schema";
+        if self.knowledge == Knowledge::Everything && !system && !self.catalog.has_schema(&schema.text) {
+            return fail("3F000", format!("schema \"{}\" does not exist", schema.text), schema.range);
+        }
+        Ok(())
+    }
+}

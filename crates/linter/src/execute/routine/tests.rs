@@ -1,0 +1,195 @@
+//! Tests of code that statements run.
+
+use crate::execute::testing::{check, effects_on, locks_of, summary};
+
+const PARTITIONED: &str = "CREATE TABLE task(id int, day date) PARTITION BY RANGE (day);
+    CREATE FUNCTION make_day(parent text, day date) RETURNS int LANGUAGE plpgsql AS $$
+    DECLARE day_text varchar; part varchar;
+    BEGIN
+        SELECT to_char(day, 'YYYYMMDD') INTO day_text;
+        SELECT lower(format('%s_%s', parent, day_text)) INTO part;
+        IF EXISTS (SELECT 1 FROM pg_tables WHERE tablename = part) THEN RETURN 0; END IF;
+        EXECUTE format('CREATE TABLE %s (LIKE %s INCLUDING INDEXES)', part, parent);
+        EXECUTE format('ALTER TABLE %s ATTACH PARTITION %s FOR VALUES FROM (''%s'') TO (''%s'')', parent, part, day_text, day_text);
+        RETURN 1;
+    END $$;";
+
+/// Runs the body of a DO block.
+fn run(history: &str, body: &str) -> Vec<String> {
+    let effects = effects_on(17, history, &format!("DO $do$ {body} $do$"));
+    assert_eq!(effects.unknown, [""; 0], "{body}");
+    summary(&effects)
+}
+
+#[test]
+fn partitions_that_run_time_names_make_later_statements_uncertain() {
+    let effects = effects_on(17, PARTITIONED, "SELECT make_day('task', now()::date)");
+    assert!(locks_of(&effects).contains(&"task ShareUpdateExclusive".to_owned()), "{:?}", locks_of(&effects));
+    let history = format!("{PARTITIONED} SELECT make_day('task', now()::date);");
+    let again = effects_on(17, &history, "SELECT make_day('task', now()::date + 1)");
+    assert!(locks_of(&again).contains(&"task ShareUpdateExclusive".to_owned()), "{:?}", locks_of(&again));
+    for (sql, uncertain) in [
+        ("ALTER TABLE task ADD COLUMN x int", true),
+        ("DROP TABLE task", true),
+        ("CREATE INDEX i ON task (id)", true),
+        ("CREATE TABLE other(id int)", false),
+    ] {
+        let effects = effects_on(17, &history, sql);
+        assert_eq!(effects.fails, None, "{sql}");
+        assert_eq!(!effects.unknown.is_empty(), uncertain, "{sql}: {:?}", effects.unknown);
+    }
+}
+
+#[test]
+fn known_arguments_make_known_tables() {
+    let history = "CREATE TABLE h(id int) PARTITION BY HASH (id);
+        CREATE FUNCTION make(parent text, n int DEFAULT 2) RETURNS void LANGUAGE plpgsql AS $$
+        DECLARE part text;
+        BEGIN
+            FOR i IN 0..n - 1 LOOP
+                part := parent || '_' || i;
+                IF to_regclass(part) IS NULL THEN
+                    EXECUTE format('CREATE TABLE %I PARTITION OF %I FOR VALUES WITH (MODULUS %s, REMAINDER %s)', part, parent, n, i);
+                END IF;
+            END LOOP;
+        END $$;";
+    let made = ["create public.h_0", "create public.h_1", "lock public.h AccessExclusive"];
+    for sql in ["SELECT make('h')", "SELECT make(parent => 'h', n => 2)", "DO $$ BEGIN PERFORM make('h', 2); END $$"] {
+        let effects = effects_on(17, history, sql);
+        assert_eq!(effects.unknown, [""; 0], "{sql}");
+        assert_eq!(summary(&effects), made, "{sql}");
+    }
+}
+
+#[test]
+fn loops_over_constants_run_once_per_value() {
+    for body in [
+        "DECLARE x text; BEGIN FOREACH x IN ARRAY ARRAY['a', 'b'] LOOP EXECUTE 'CREATE TABLE ' || x || '()'; END LOOP; END",
+        "DECLARE x text; BEGIN FOR x IN SELECT unnest('{a,b}'::text[]) LOOP EXECUTE format('CREATE TABLE %I()', x); END LOOP; END",
+        "DECLARE r record; BEGIN FOR r IN VALUES ('a'), ('b') LOOP EXECUTE format('CREATE TABLE %I()', r.column1); END LOOP; END",
+        "DECLARE r record; BEGIN FOR r IN SELECT * FROM (VALUES ('a', 1), ('b', 2)) AS v(n, i) LOOP
+            EXECUTE format('CREATE TABLE %I()', r.n); END LOOP; END",
+        "BEGIN FOR i IN 1..3 LOOP EXIT WHEN i > 2; EXECUTE 'CREATE TABLE ' || chr_of(i) || '()'; END LOOP; END",
+    ] {
+        if body.contains("chr_of") {
+            let body = body.replace("chr_of(i)", "CASE WHEN i = 1 THEN 'a' ELSE 'b' END");
+            assert_eq!(run("", &body), ["create public.a", "create public.b"], "{body}");
+        } else {
+            assert_eq!(run("", body), ["create public.a", "create public.b"], "{body}");
+        }
+    }
+}
+
+#[test]
+fn a_table_that_run_time_names_leaves_nothing_but_doubt() {
+    let body = "DECLARE r record; BEGIN FOR r IN SELECT tablename FROM pg_tables LOOP
+        EXECUTE format('ALTER TABLE %I ADD COLUMN x int', r.tablename); END LOOP; END";
+    let effects = effects_on(17, "CREATE TABLE t(id int)", &format!("DO $$ {body} $$"));
+    assert_eq!(summary(&effects), [""; 0]);
+    assert_eq!(effects.unknown.len(), 1, "{:?}", effects.unknown);
+}
+
+#[test]
+fn a_statement_that_cannot_be_followed_leaves_doubt_about_the_tables_it_names() {
+    let history = "CREATE TABLE p(id int) PARTITION BY LIST (id);
+        DO $$ DECLARE r record; BEGIN FOR r IN SELECT relname, bound FROM pg_class LOOP
+            EXECUTE format('CREATE TABLE %I PARTITION OF p %s', r.relname, r.bound); END LOOP; END $$;";
+    assert!(!effects_on(17, history, "ALTER TABLE p ADD COLUMN x int").unknown.is_empty());
+    assert_eq!(effects_on(17, history, "CREATE TABLE q(id int)").unknown, [""; 0]);
+}
+
+#[test]
+fn conditions_are_decided_by_the_catalog() {
+    let history = "CREATE TYPE mood AS ENUM ('ok');
+        CREATE TABLE t(id int PRIMARY KEY, a text NOT NULL, m mood, CONSTRAINT c CHECK (id > 0));
+        CREATE TABLE \"Big\"(id int PRIMARY KEY);
+        CREATE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1';";
+    for (condition, holds) in [
+        ("EXISTS (SELECT 1 FROM pg_constraint WHERE conname = 'c' AND conrelid = 't'::regclass)", true),
+        (
+            "EXISTS (SELECT FROM information_schema.columns WHERE table_name = 't' AND column_name = 'a' AND data_type = 'text')",
+            true,
+        ),
+        (
+            "EXISTS (SELECT FROM information_schema.columns WHERE table_name = 't' AND column_name = 'a' AND is_nullable = 'YES')",
+            false,
+        ),
+        (
+            "EXISTS (SELECT FROM information_schema.columns WHERE table_name = 't' AND column_name = 'm' AND udt_name = 'mood')",
+            true,
+        ),
+        ("(SELECT count(*) FROM pg_class WHERE relname = 'missing') = 0", true),
+        ("(SELECT count(*) FROM pg_class WHERE relname = 't') > 0", true),
+        ("EXISTS (SELECT FROM pg_tables WHERE tablename = 'Big')", true),
+        ("EXISTS (SELECT FROM pg_tables WHERE tablename = 'big')", false),
+        ("EXISTS (SELECT FROM pg_matviews WHERE matviewname = 't')", false),
+        ("EXISTS (SELECT FROM pg_class WHERE relname = 't' AND relkind = 'v')", false),
+        ("EXISTS (SELECT FROM pg_indexes WHERE tablename = 't' AND indexname = 't_pkey')", true),
+        ("EXISTS (SELECT FROM pg_constraint WHERE contype = 'p' AND conrelid = '\"Big\"'::regclass)", true),
+        ("EXISTS (SELECT FROM pg_constraint WHERE contype = 'p' AND conrelid = 'public.T'::regclass)", true),
+        ("to_regtype('mood') IS NULL", false),
+        ("to_regproc('f') IS NOT NULL", true),
+        ("to_regclass('public.t') IS NULL", false),
+        ("current_setting('server_version_num')::int >= 150000", true),
+        ("current_setting('server_version_num')::int < 170000", false),
+        (
+            "NOT EXISTS (SELECT 1 FROM pg_enum e JOIN pg_type y ON y.oid = e.enumtypid WHERE typname = 'mood' AND enumlabel = 'bad')",
+            true,
+        ),
+    ] {
+        let body = format!("BEGIN IF {condition} THEN CREATE TABLE yes(); ELSE CREATE TABLE no(); END IF; END");
+        let expected = if holds { "create public.yes" } else { "create public.no" };
+        assert_eq!(run(history, &body), [expected], "{condition}");
+    }
+}
+
+#[test]
+fn variables_carry_answers() {
+    for body in [
+        "DECLARE v boolean; BEGIN SELECT EXISTS (SELECT 1 FROM pg_class WHERE relname = 'x') INTO v; IF NOT v THEN CREATE TABLE x(); END IF; END",
+        "BEGIN PERFORM 1 FROM pg_class WHERE relname = 'x'; IF NOT FOUND THEN CREATE TABLE x(); END IF; END",
+        "DECLARE n int; BEGIN SELECT count(*) INTO n FROM pg_class WHERE relname = 'x'; IF n = 0 THEN CREATE TABLE x(); END IF; END",
+        "DECLARE o oid; BEGIN SELECT oid INTO o FROM pg_class WHERE relname = 'x'; IF o IS NULL THEN CREATE TABLE x(); END IF; END",
+        "DECLARE q text := 'CREATE '; BEGIN q := q || 'TABLE x()'; EXECUTE q; END",
+    ] {
+        assert_eq!(run("", body), ["create public.x"], "{body}");
+    }
+}
+
+#[test]
+fn a_variable_is_forgotten_where_code_may_have_changed_it() {
+    let body = "DECLARE t text := 'a'; BEGIN IF random() > 0.5 THEN t := 'b'; END IF; EXECUTE 'CREATE TABLE ' || t || '()'; END";
+    let effects = effects_on(17, "", &format!("DO $$ {body} $$"));
+    assert!(!effects.unknown.is_empty());
+    assert!(!summary(&effects).contains(&"create public.a".to_owned()));
+}
+
+#[test]
+fn a_refusal_behind_a_possible_return_is_not_certain() {
+    let body = "BEGIN IF random() > 0.5 THEN RETURN; END IF; RAISE EXCEPTION 'no'; END";
+    check("", &format!("DO $$ {body} $$"), &[]);
+    check("", "DO $$ BEGIN RAISE EXCEPTION 'no'; END $$", &["fails P0001"]);
+}
+
+#[test]
+fn templates_stand_for_the_schema_of_the_migration() {
+    let body = r#"BEGIN IF EXISTS (SELECT FROM information_schema.columns
+        WHERE table_schema = '{{ index .Options "Namespace" }}' AND table_name = 't' AND column_name = 'a')
+        THEN ALTER TABLE {{ index .Options "Namespace" }}.t DROP COLUMN a; END IF; END"#;
+    assert_eq!(run("CREATE TABLE t(id int, a int)", body), ["lock public.t AccessExclusive"]);
+}
+
+#[test]
+fn triggers_run_without_needless_doubt() {
+    let history = "CREATE TABLE log(id int); CREATE TABLE t(id int);
+        CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN
+            IF TG_OP = 'INSERT' THEN INSERT INTO log VALUES (NEW.id); END IF;
+            PERFORM pg_notify('c', NEW.id::text);
+            RETURN NEW;
+        END $$;
+        CREATE TRIGGER g AFTER INSERT ON t FOR EACH ROW EXECUTE FUNCTION f();";
+    let effects = effects_on(17, history, "INSERT INTO t VALUES (1)");
+    assert_eq!(effects.unknown, [""; 0]);
+    assert_eq!(locks_of(&effects), ["t RowExclusive", "log RowExclusive"]);
+}

@@ -1,0 +1,238 @@
+//! New and changed columns without rewriting the table.
+
+use super::{Advice, before, everywhere_at_least, not_null, one_line, without};
+use crate::ast::{ColumnDef, ConstraintKind, Expr, Name, TypeName};
+use crate::effect::RelationName;
+use crate::rule::RuleContext;
+use crate::rules::text::{identifier, sql_name};
+use crate::source::TextRange;
+use smol_str::SmolStr;
+
+/// An UPDATE of some rows, to be repeated with other bounds, each time in a transaction of its own.
+fn batch(context: &RuleContext<'_>, table: &RelationName, assignment: &str, missing: &str) -> String {
+    let sql_table = sql_name(context, table);
+    let key = before(context, table).and_then(|relation| relation.primary_key()).map(|key| key.columns());
+    match key {
+        Some([column]) => {
+            let key = identifier(column);
+            format!("UPDATE {sql_table} SET {assignment} WHERE {key} BETWEEN $1 AND $2 AND {missing}")
+        }
+        _ => format!(
+            "UPDATE {sql_table} SET {assignment} WHERE ctid = ANY (ARRAY(SELECT ctid FROM {sql_table} WHERE {missing} \
+             LIMIT 5000)) AND {missing}"
+        ),
+    }
+}
+
+/// A second column of the new type that takes the place of the first.
+pub(crate) fn replace(
+    context: &RuleContext<'_>,
+    table: &RelationName,
+    column: &Name,
+    type_name: &TypeName,
+    using: Option<&Expr>,
+) -> Advice {
+    let sql_table = sql_name(context, table);
+    let (old, new) = (identifier(&column.text), identifier(&format!("{}_new", column.text)));
+    let kept = identifier(&format!("{}_old", column.text));
+    let type_text = one_line(context, type_name.range);
+    let value = using.map_or_else(|| Some(old.clone()), |using| one_line(context, using.range));
+    let (Some(type_text), Some(value)) = (type_text, value) else {
+        return Advice::new(
+            "add a new column, fill it in batches, keep it up to date with a trigger, then swap the names",
+        );
+    };
+    Advice::new("add a new column, copy every write to it with a trigger, fill it in batches, then swap the names:")
+        .sql(format!("ALTER TABLE {sql_table} ADD COLUMN {new} {type_text}"))
+        .sql(batch(context, table, &format!("{new} = {value}"), &format!("{new} IS NULL AND {old} IS NOT NULL")))
+        .sql("BEGIN")
+        .sql(format!("ALTER TABLE {sql_table} RENAME COLUMN {old} TO {kept}"))
+        .sql(format!("ALTER TABLE {sql_table} RENAME COLUMN {new} TO {old}"))
+        .sql("COMMIT")
+        .then("before the swap the new column needs the indexes and constraints of the old one, built without blocking, too")
+}
+
+/// A CHECK in place of the length of varchar(n).
+pub(crate) fn limit_length(context: &RuleContext<'_>, table: &RelationName, column: &Name, length: i32) -> Advice {
+    let sql_table = sql_name(context, table);
+    let sql_column = identifier(&column.text);
+    let name = context.before.choose_constraint_name(&table.name, Some(&column.text), "check", &table.schema, &[]);
+    let name = identifier(&name);
+    Advice::new("leave the type as it is, and limit the length with a CHECK that is validated in a later transaction:")
+        .sql(format!(
+            "ALTER TABLE {sql_table} ADD CONSTRAINT {name} CHECK (char_length({sql_column}) <= {length}) NOT VALID"
+        ))
+        .sql(format!("ALTER TABLE {sql_table} VALIDATE CONSTRAINT {name}"))
+}
+
+/// Why ADD COLUMN has to compute a value for every row.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Filling<'a> {
+    Default(&'a Expr),
+    Serial(&'static str),
+    Identity,
+    Stored(&'a Expr),
+    Domain,
+}
+
+/// ADD COLUMN in steps: the column, then its values in batches, then what needs them.
+pub(crate) fn fill_later(
+    context: &RuleContext<'_>,
+    table: &RelationName,
+    column: &ColumnDef,
+    filling: Filling<'_>,
+) -> Advice {
+    let advice = match filling {
+        Filling::Default(default) => with_default(context, table, column, default),
+        Filling::Serial(integer) => Some(with_sequence(context, table, column, integer, false)),
+        Filling::Identity => {
+            let integer = column.type_name.as_ref().and_then(|name| one_line(context, name.range));
+            Some(with_sequence(context, table, column, integer.as_deref().unwrap_or("bigint"), true))
+        }
+        Filling::Stored(expression) => generated(context, table, column, expression),
+        Filling::Domain => of_domain(context, table, column),
+    };
+    advice
+        .unwrap_or_else(|| Advice::new("add the column without it, set it for new rows, and fill old rows in batches"))
+}
+
+fn with_default(context: &RuleContext<'_>, table: &RelationName, column: &ColumnDef, default: &Expr) -> Option<Advice> {
+    let (sql_table, name) = (sql_name(context, table), identifier(&column.name.text));
+    let (type_text, value) = (type_text(context, column)?, one_line(context, default.range)?);
+    let advice = Advice::new("add the column without the default, set it for new rows, and fill old rows in batches:")
+        .sql(format!("ALTER TABLE {sql_table} ADD COLUMN {name} {type_text}"))
+        .sql(format!("ALTER TABLE {sql_table} ALTER COLUMN {name} SET DEFAULT {value}"))
+        .sql(batch(context, table, &format!("{name} = {value}"), &format!("{name} IS NULL")));
+    Some(then_constraints(context, table, column, advice, false))
+}
+
+fn with_sequence(
+    context: &RuleContext<'_>,
+    table: &RelationName,
+    column: &ColumnDef,
+    integer: &str,
+    identity: bool,
+) -> Advice {
+    let (sql_table, name) = (sql_name(context, table), identifier(&column.name.text));
+    let chosen = context.before.choose_relation_name(&table.name, Some(&column.name.text), "seq", &table.schema, false);
+    let sequence = sql_name(context, &RelationName { name: chosen, ..table.clone() });
+    let next = format!("nextval('{}')", literal(&sequence));
+    let owned = if identity { String::new() } else { format!(" OWNED BY {sql_table}.{name}") };
+    let advice = Advice::new("add a plain column and a sequence, fill old rows in batches, then add the rest:")
+        .sql(format!("ALTER TABLE {sql_table} ADD COLUMN {name} {integer}"))
+        .sql(format!("CREATE SEQUENCE {sequence} AS {integer}{owned}"))
+        .sql(format!("ALTER TABLE {sql_table} ALTER COLUMN {name} SET DEFAULT {next}"))
+        .sql(batch(context, table, &format!("{name} = {next}"), &format!("{name} IS NULL")));
+    let advice = then_constraints(context, table, column, advice, true);
+    match (identity, everywhere_at_least(context, 12)) {
+        (false, _) => advice,
+        (true, false) => advice
+            .then("leave it at the sequence: GENERATED AS IDENTITY needs NOT NULL, which reads the table before 12"),
+        (true, true) => then_identity(advice, column, &sql_table, &sequence),
+    }
+}
+
+/// Text within a string literal.
+fn literal(text: &str) -> String {
+    text.replace('\'', "''")
+}
+
+fn then_identity(advice: Advice, column: &ColumnDef, table: &str, sequence: &str) -> Advice {
+    let name = identifier(&column.name.text);
+    let always = column.constraints.iter().any(|one| matches!(one.kind, ConstraintKind::Identity { always: true, .. }));
+    let kind = if always { "ALWAYS" } else { "BY DEFAULT" };
+    let (table_text, column_text) = (literal(table), literal(&column.name.text));
+    advice
+        .then("and make it an identity column that goes on where the sequence is:")
+        .sql("BEGIN")
+        .sql(format!("ALTER TABLE {table} ALTER COLUMN {name} DROP DEFAULT"))
+        .sql(format!("ALTER TABLE {table} ALTER COLUMN {name} ADD GENERATED {kind} AS IDENTITY"))
+        .sql(format!(
+            "SELECT setval(pg_get_serial_sequence('{table_text}', '{column_text}'), nextval('{}'))",
+            literal(sequence)
+        ))
+        .sql(format!("DROP SEQUENCE {sequence}"))
+        .sql("COMMIT")
+}
+
+fn generated(context: &RuleContext<'_>, table: &RelationName, column: &ColumnDef, expression: &Expr) -> Option<Advice> {
+    let (sql_table, name) = (sql_name(context, table), identifier(&column.name.text));
+    let (type_text, value) = (type_text(context, column)?, one_line(context, expression.range)?);
+    if everywhere_at_least(context, 18) {
+        return Some(Advice::new("compute it when it is read, which needs no values in the rows:").sql(format!(
+            "ALTER TABLE {sql_table} ADD COLUMN {name} {type_text} GENERATED ALWAYS AS ({value}) VIRTUAL"
+        )));
+    }
+    Some(
+        Advice::new("use a plain column that a trigger sets, and fill old rows in batches:")
+            .sql(format!("ALTER TABLE {sql_table} ADD COLUMN {name} {type_text}"))
+            .sql(batch(context, table, &format!("{name} = {value}"), &format!("{name} IS NULL"))),
+    )
+}
+
+fn of_domain(context: &RuleContext<'_>, table: &RelationName, column: &ColumnDef) -> Option<Advice> {
+    let range = column.type_name.as_ref()?.range;
+    let domain = one_line(context, range)?;
+    let (sql_table, name) = (sql_name(context, table), identifier(&column.name.text));
+    Some(
+        Advice::new(format!(
+            "give the column the base type of `{domain}`, and what the domain checks as a CHECK of `{}` that is added NOT \
+             VALID and validated in a later transaction",
+            table.name
+        ))
+        .then(format!("(a later ALTER TABLE {sql_table} ALTER COLUMN {name} TYPE {domain} would rewrite the table, too)")),
+    )
+}
+
+/// The column's type and collation, without its constraints.
+fn type_text(context: &RuleContext<'_>, column: &ColumnDef) -> Option<String> {
+    let type_name = column.type_name.as_ref()?;
+    let end = column.constraints.iter().map(|constraint| constraint.range.start).min();
+    let text = TextRange::new(type_name.range.start, column.range.end);
+    match end {
+        Some(start) => without(context, text, TextRange::new(start, column.range.end)),
+        None => one_line(context, text),
+    }
+}
+
+/// NOT NULL and PRIMARY KEY or UNIQUE, once the rows have values.
+fn then_constraints(
+    context: &RuleContext<'_>,
+    table: &RelationName,
+    column: &ColumnDef,
+    advice: Advice,
+    implied_not_null: bool,
+) -> Advice {
+    let has = |wanted: fn(&ConstraintKind) -> bool| column.constraints.iter().any(|one| wanted(&one.kind));
+    let primary = has(|kind| matches!(kind, ConstraintKind::PrimaryKey(_)));
+    let unique = has(|kind| matches!(kind, ConstraintKind::Unique(_)));
+    let not_null = implied_not_null || primary || has(|kind| matches!(kind, ConstraintKind::NotNull { .. }));
+    let columns: [SmolStr; 1] = [column.name.text.clone()];
+    let mut advice = advice;
+    if primary {
+        advice = advice.all(not_null::steps_for_key(context, table, &columns));
+    } else if not_null {
+        advice = advice.all(not_null::steps(context, table, &columns));
+    }
+    if primary || unique {
+        let (sql_table, name) = (sql_name(context, table), identifier(&column.name.text));
+        let (label, key) = if primary { ("pkey", "PRIMARY KEY") } else { ("key", "UNIQUE") };
+        let part = if primary { None } else { Some(column.name.text.as_str()) };
+        let index = context.before.choose_relation_name(&table.name, part, label, &table.schema, true);
+        let index = identifier(&index);
+        advice = advice
+            .sql(format!("CREATE UNIQUE INDEX CONCURRENTLY {index} ON {sql_table} ({name})"))
+            .sql(format!("ALTER TABLE {sql_table} ADD CONSTRAINT {index} {key} USING INDEX {index}"));
+    }
+    advice
+}
+
+/// The integer type behind a serial one.
+pub(crate) fn serial_integer(name: &str) -> Option<&'static str> {
+    match name {
+        "serial" | "serial4" => Some("integer"),
+        "bigserial" | "serial8" => Some("bigint"),
+        "smallserial" | "serial2" => Some("smallint"),
+        _ => None,
+    }
+}

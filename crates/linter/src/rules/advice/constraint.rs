@@ -1,0 +1,143 @@
+//! CHECK, NOT NULL and FOREIGN KEY without reading the table under a strong lock.
+
+use super::key::named;
+use super::{Advice, before, everywhere_at_least, without};
+use crate::ast::{AlterTableAction, ConstraintKind};
+use crate::effect::{RelationKind, RelationName};
+use crate::rule::RuleContext;
+use crate::rules::altered::{Altered, WrittenConstraint};
+use crate::rules::text::{identifier, sql_name};
+
+const LATER: &str = "add it unchecked, and check it in a later transaction:";
+
+/// NOT VALID, then VALIDATE in another transaction.
+pub(crate) fn not_valid(
+    context: &RuleContext<'_>,
+    altered: Altered<'_>,
+    written: WrittenConstraint<'_>,
+    name: &str,
+) -> Advice {
+    let table = sql_name(context, altered.table);
+    let Some(text) = constraint_text(context, written, name) else {
+        return Advice::new("add it with NOT VALID, and validate it in a later transaction");
+    };
+    let replaced = replaced_name(altered, name);
+    let new_name = match replaced {
+        Some(_) => context.before.choose_constraint_name(name, None, "new", &altered.table.schema, &[]),
+        None => name.into(),
+    };
+    let text = match replaced {
+        Some(_) => text.replacen(&identifier(name), &identifier(&new_name), 1),
+        None => text,
+    };
+    let (new, old) = (identifier(&new_name), identifier(name));
+    let mut advice = Advice::new(if replaced.is_some() {
+        "add the new constraint under another name, check it in a later transaction, then replace the old one:"
+    } else {
+        LATER
+    });
+    if let Some(definition) = column_alone(context, written) {
+        advice = advice.sql(format!("ALTER TABLE {table} ADD COLUMN {definition}"));
+    }
+    advice = advice
+        .sql(format!("ALTER TABLE {table} ADD {text} NOT VALID"))
+        .sql(format!("ALTER TABLE {table} VALIDATE CONSTRAINT {new}"));
+    if replaced.is_some() {
+        advice = advice
+            .sql(format!("ALTER TABLE {table} DROP CONSTRAINT {old}"))
+            .sql(format!("ALTER TABLE {table} RENAME CONSTRAINT {new} TO {old}"));
+    }
+    advice
+}
+
+/// The constraint of that name that the same statement drops.
+fn replaced_name<'a>(altered: Altered<'a>, name: &str) -> Option<&'a str> {
+    altered.statement.commands.iter().find_map(|command| match &command.action {
+        AlterTableAction::DropConstraint { name: dropped, .. } if dropped.text == name => Some(dropped.as_str()),
+        _ => None,
+    })
+}
+
+/// ADD COLUMN without the constraint.
+fn column_alone(context: &RuleContext<'_>, written: WrittenConstraint<'_>) -> Option<String> {
+    without(context, written.column?.range, written.constraint.range)
+}
+
+/// The constraint as a table constraint with a name.
+fn constraint_text(context: &RuleContext<'_>, written: WrittenConstraint<'_>, name: &str) -> Option<String> {
+    let (Some(column), ConstraintKind::ForeignKey(_)) = (written.column, &written.constraint.kind) else {
+        return named(context, written, name);
+    };
+    let references = super::one_line(
+        context,
+        crate::source::TextRange::new(written.constraint.keyword.start, written.constraint.range.end),
+    )?;
+    let column = identifier(&column.name.text);
+    Some(format!("CONSTRAINT {} FOREIGN KEY ({column}) {references}", identifier(name)))
+}
+
+/// A foreign key without reading the table while both are locked.
+pub(crate) fn foreign_key(
+    context: &RuleContext<'_>,
+    altered: Altered<'_>,
+    written: WrittenConstraint<'_>,
+    name: &str,
+    partitions: &[&RelationName],
+) -> Advice {
+    if altered.table.kind != RelationKind::PartitionedTable || everywhere_at_least(context, 18) {
+        return not_valid(context, altered, written, name);
+    }
+    // A partition that has an equal, valid foreign key is not checked again when its parent gets it.
+    // Source: PostgreSQL 14, `src/backend/commands/tablecmds.c`, `tryAttachPartitionForeignKey`.
+    let sentence = "before PostgreSQL 18 a foreign key of a partitioned table cannot be NOT VALID: add it to each \
+        partition, check each in a later transaction, then add it to the parent, which adopts them:";
+    let (Some(partition), Some(text)) = (partitions.first(), constraint_text(context, written, name)) else {
+        return Advice::new(sentence.trim_end_matches(':'));
+    };
+    let (table, partition) = (sql_name(context, altered.table), sql_name(context, partition));
+    let mut advice = Advice::new(sentence);
+    if let Some(definition) = column_alone(context, written) {
+        advice = advice.sql(format!("ALTER TABLE {table} ADD COLUMN {definition}"));
+    }
+    let advice = advice
+        .sql(format!("ALTER TABLE {partition} ADD {text} NOT VALID"))
+        .sql(format!("ALTER TABLE {partition} VALIDATE CONSTRAINT {}", identifier(name)))
+        .sql(format!("ALTER TABLE {table} ADD {text}"));
+    match partitions.len() {
+        1 => advice,
+        count => {
+            advice.then(format!("with the foreign keys of the other partitions ({} more) before the last", count - 1))
+        }
+    }
+}
+
+/// Dropping foreign keys one at a time, each with a lock that gives up.
+pub(crate) fn drop_foreign_keys(
+    context: &RuleContext<'_>,
+    dropped: &[&RelationName],
+    referenced: &[&RelationName],
+) -> Advice {
+    let mut statements = Vec::new();
+    for table in dropped {
+        let Some(relation) = before(context, table) else { continue };
+        for constraint in &relation.constraints {
+            let Some(key) = constraint.foreign_key() else { continue };
+            if referenced.iter().any(|other| other.oid == key.referenced) && constraint.inherited_from == 0 {
+                let (table, name) = (sql_name(context, table), identifier(&constraint.name));
+                statements.push(format!("ALTER TABLE {table} DROP CONSTRAINT {name}"));
+            }
+        }
+    }
+    if statements.is_empty() {
+        return give_up_and_retry();
+    }
+    Advice::new("drop the foreign keys first, each on its own, giving up where the lock does not come at once:")
+        .sql("SET lock_timeout = '2s'")
+        .all(statements)
+}
+
+/// Where nothing but a short wait helps.
+pub(crate) fn give_up_and_retry() -> Advice {
+    Advice::new("run it on its own with a short lock_timeout, and try again when it gives up:")
+        .sql("SET lock_timeout = '2s'")
+}

@@ -1,0 +1,143 @@
+//! PRIMARY KEY, UNIQUE and EXCLUDE over an index that was built concurrently.
+
+use super::index::index_made_on;
+use super::{Advice, before, list, not_null, one_line, outside_transaction, without};
+use crate::ast::{ConstraintKind, IndexConstraint};
+use crate::effect::{IndexBuild, RelationKind, RelationName};
+use crate::rule::RuleContext;
+use crate::rules::altered::{Altered, WrittenConstraint};
+use crate::rules::text::{identifier, sql_name};
+use smol_str::SmolStr;
+
+const NO_ONLINE_WAY: &str = "there is no way to build it while the table is written: set a short lock_timeout, run it \
+    when there is little traffic, or give the constraint to a new table that is filled afterwards";
+
+/// How to add the constraint of these index builds, which are on the table or on its partitions.
+pub(crate) fn advice(
+    context: &RuleContext<'_>,
+    altered: Altered<'_>,
+    written: WrittenConstraint<'_>,
+    builds: &[&IndexBuild],
+) -> Advice {
+    let (word, key) = match &written.constraint.kind {
+        ConstraintKind::PrimaryKey(key) => ("PRIMARY KEY", key),
+        ConstraintKind::Unique(key) => ("UNIQUE", key),
+        _ => return Advice::new(NO_ONLINE_WAY),
+    };
+    if key.without_overlaps {
+        return Advice::new(NO_ONLINE_WAY);
+    }
+    let columns: Vec<SmolStr> = match written.column {
+        Some(column) => vec![column.name.text.clone()],
+        None => key.columns.iter().map(|column| column.text.clone()).collect(),
+    };
+    let mut first = Vec::new();
+    if let Some(column) = written.column {
+        let table = sql_name(context, altered.table);
+        if let Some(definition) = without(context, column.range, written.constraint.range) {
+            first.push(format!("ALTER TABLE {table} ADD COLUMN {definition}"));
+        }
+    }
+    let steps = Steps { context, word, key, columns: &columns };
+    if altered.table.kind == RelationKind::PartitionedTable {
+        return steps.by_partition(altered.table, first, builds);
+    }
+    let index = written.constraint.name.as_ref().map(|name| name.text.clone());
+    let Some(index) = index.or_else(|| builds.first().map(|build| build.index.name.clone())) else {
+        return Advice::new("build a unique index concurrently, then add the constraint with USING INDEX");
+    };
+    let attributes = attributes(written);
+    let sentence = format!("build the index {}, then add the constraint with it:", outside_transaction(context));
+    if word == "PRIMARY KEY" {
+        first.extend(not_null::steps_for_key(context, altered.table, &columns));
+    }
+    let advice = Advice::new(sentence).all(first).all(steps.with_index(altered.table, &index, attributes));
+    if word == "PRIMARY KEY" && before(context, altered.table).is_none_or(|table| !table.known) {
+        return advice.then("the steps to NOT NULL are for columns that may hold nulls, which no migration shows");
+    }
+    advice
+}
+
+/// DEFERRABLE and the like.
+fn attributes(written: WrittenConstraint<'_>) -> &'static str {
+    match (written.constraint.deferrable, written.constraint.initially_deferred) {
+        (true, true) => " DEFERRABLE INITIALLY DEFERRED",
+        (true, false) => " DEFERRABLE",
+        _ => "",
+    }
+}
+
+struct Steps<'s, 'a> {
+    context: &'s RuleContext<'a>,
+    word: &'static str,
+    key: &'s IndexConstraint,
+    columns: &'s [SmolStr],
+}
+
+impl Steps<'_, '_> {
+    /// `(a, b) INCLUDE (c)`.
+    fn keys(&self) -> String {
+        let mut keys = format!("({})", list(self.columns));
+        if !self.key.including.is_empty() {
+            let included: Vec<SmolStr> = self.key.including.iter().map(|name| name.text.clone()).collect();
+            keys = format!("{keys} INCLUDE ({})", list(&included));
+        }
+        if self.key.nulls_not_distinct {
+            keys.push_str(" NULLS NOT DISTINCT");
+        }
+        keys
+    }
+
+    fn with_index(&self, table: &RelationName, index: &str, attributes: &str) -> [String; 2] {
+        let (table, index) = (sql_name(self.context, table), identifier(index));
+        [
+            format!("CREATE UNIQUE INDEX CONCURRENTLY {index} ON {table} {}", self.keys()),
+            format!("ALTER TABLE {table} ADD CONSTRAINT {index} {} USING INDEX {index}{attributes}", self.word),
+        ]
+    }
+
+    /// USING INDEX is refused for the parent; its own constraint is made ON ONLY it, and valid when every partition's is
+    /// attached.
+    ///
+    /// Source: PostgreSQL 18 documentation, "Table Partitioning", "Partition Maintenance".
+    fn by_partition(&self, parent: &RelationName, first: Vec<String>, builds: &[&IndexBuild]) -> Advice {
+        let direct = builds.iter().find(|build| {
+            let relation = self.context.before.get_relation(build.table.oid);
+            relation.is_some_and(|relation| relation.parents.contains(&parent.oid))
+        });
+        let (Some(build), Some(index)) = (direct, index_made_on(self.context, parent.oid)) else {
+            return Advice::new(
+                "build the index of each partition concurrently and add the partition's constraint with USING INDEX; \
+                 then add the constraint to the parent with ALTER TABLE ONLY and attach the indexes",
+            );
+        };
+        let (table, key) = (sql_name(self.context, parent), self.word);
+        let constraint = identifier(&index.name);
+        let mut steps = first;
+        if self.word == "PRIMARY KEY" {
+            steps.extend(not_null::steps_for_key(self.context, parent, self.columns));
+        }
+        steps.extend(self.with_index(&build.table, &build.index.name, ""));
+        steps.push(format!("ALTER TABLE ONLY {table} ADD CONSTRAINT {constraint} {key} {}", self.keys()));
+        let (upper, lower) = (sql_name(self.context, &index), sql_name(self.context, &build.index));
+        steps.push(format!("ALTER INDEX {upper} ATTACH PARTITION {lower}"));
+        let sentence = format!(
+            "build the index of each partition {}, then add the constraint to the parent alone and attach them:",
+            outside_transaction(self.context)
+        );
+        let advice = Advice::new(sentence).all(steps);
+        match builds.len() {
+            0 | 1 => advice,
+            count => advice.then(format!("with the index and constraint of the other partitions ({} more)", count - 1)),
+        }
+    }
+}
+
+/// The text of a constraint on one line, with its name.
+pub(crate) fn named(context: &RuleContext<'_>, written: WrittenConstraint<'_>, name: &str) -> Option<String> {
+    let text = one_line(context, written.constraint.range)?;
+    Some(match written.constraint.name {
+        Some(_) => text,
+        None => format!("CONSTRAINT {} {text}", identifier(name)),
+    })
+}

@@ -1,0 +1,101 @@
+//! What to do instead, as SQL that PostgreSQL accepts for this object and all versions that are configured.
+//!
+//! A recipe never uses what PostgreSQL refuses: CONCURRENTLY and USING INDEX on partitioned tables, CONCURRENTLY on
+//! indexes of constraints, NOT VALID foreign keys of partitioned tables before 18. The tests run every recipe.
+
+pub(crate) mod column;
+pub(crate) mod constraint;
+pub(crate) mod index;
+pub(crate) mod key;
+pub(crate) mod not_null;
+
+#[cfg(test)]
+mod tests;
+
+use crate::catalog::Relation;
+use crate::effect::RelationName;
+use crate::rule::RuleContext;
+use crate::source::TextRange;
+use std::fmt::Display;
+use std::sync::Arc;
+
+/// A next step: sentences, and SQL on lines of its own.
+#[derive(Debug, Clone)]
+pub(crate) struct Advice(String);
+
+impl Advice {
+    pub(crate) fn new(sentence: impl Into<String>) -> Self {
+        Self(sentence.into())
+    }
+
+    /// A statement on a line of its own.
+    pub(crate) fn sql(mut self, statement: impl Display) -> Self {
+        self.0 = format!("{}\n    {statement};", self.0);
+        self
+    }
+
+    pub(crate) fn all(self, statements: impl IntoIterator<Item = String>) -> Self {
+        statements.into_iter().fold(self, Self::sql)
+    }
+
+    /// Another sentence.
+    pub(crate) fn then(mut self, sentence: impl Display) -> Self {
+        self.0 = format!("{}\n{sentence}", self.0);
+        self
+    }
+}
+
+impl From<Advice> for String {
+    fn from(advice: Advice) -> Self {
+        advice.0
+    }
+}
+
+/// Is this true for every configured version? Advice must work for all of them.
+pub(crate) fn everywhere_at_least(context: &RuleContext<'_>, major: u8) -> bool {
+    context.settings.versions.from.0 >= major
+}
+
+/// Where a statement can run that PostgreSQL refuses in a transaction block.
+pub(crate) fn outside_transaction(context: &RuleContext<'_>) -> &'static str {
+    if context.session.in_transaction() {
+        "in a migration of its own that does not run in a transaction"
+    } else {
+        "outside a transaction"
+    }
+}
+
+/// The relation before the statement.
+pub(crate) fn before<'c>(context: &RuleContext<'c>, relation: &RelationName) -> Option<&'c Arc<Relation>> {
+    context.before.get_relation(relation.oid)
+}
+
+/// SQL of the file on one line, without comments; `None` where it stands in a body or a string.
+pub(crate) fn one_line(context: &RuleContext<'_>, range: TextRange) -> Option<String> {
+    without(context, range, TextRange::default())
+}
+
+/// The same, without a part of it.
+pub(crate) fn without(context: &RuleContext<'_>, range: TextRange, part: TextRange) -> Option<String> {
+    let tokens = context.statement.tokens.iter().filter(|token| range.contains(token.range));
+    let mut line = String::new();
+    let mut end = None;
+    for token in tokens {
+        if !part.is_empty() && part.contains(token.range) {
+            continue;
+        }
+        if end.is_some_and(|end| end != token.range.start) {
+            line.push(' ');
+        }
+        line.push_str(context.text(token.range));
+        end = Some(token.range.end);
+    }
+    let whole = context.statement.tokens.iter().any(|token| token.range.start == range.start);
+    (whole && !line.is_empty()).then_some(line)
+}
+
+/// Identifiers as SQL, separated by commas.
+pub(crate) fn list<S: AsRef<str>>(names: &[S]) -> String {
+    let names: Vec<String> = names.iter().map(|name| crate::rules::text::identifier(name.as_ref())).collect();
+    names.join(", ")
+}

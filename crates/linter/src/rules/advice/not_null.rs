@@ -1,0 +1,91 @@
+//! NOT NULL without reading the table under ACCESS EXCLUSIVE.
+
+use super::{Advice, before, everywhere_at_least};
+use crate::ast::ExprKind;
+use crate::catalog::{ConstraintKind, Relation};
+use crate::effect::RelationName;
+use crate::rule::RuleContext;
+use crate::rules::text::{identifier, sql_name};
+use smol_str::SmolStr;
+
+/// The whole advice for columns that are to become NOT NULL.
+pub(crate) fn advice(context: &RuleContext<'_>, table: &RelationName, columns: &[SmolStr]) -> Advice {
+    let advice = Advice::new(sentence(context)).all(steps(context, table, columns));
+    if everywhere_at_least(context, 12) {
+        advice
+    } else {
+        advice.then("before PostgreSQL 12 SET NOT NULL reads the table in any case: leave it at the CHECK")
+    }
+}
+
+fn sentence(context: &RuleContext<'_>) -> &'static str {
+    if everywhere_at_least(context, 18) {
+        "add the constraint unchecked, and check it in a later transaction, which blocks nobody:"
+    } else if everywhere_at_least(context, 12) {
+        "prove it first with a CHECK that is validated in a later transaction, which blocks nobody:"
+    } else {
+        "use a CHECK that is validated in a later transaction, which blocks nobody:"
+    }
+}
+
+/// The statements; the first and the second must not run in one transaction.
+///
+/// Source: PostgreSQL 12 release notes (SET NOT NULL uses a valid CHECK); 18 release notes (NOT NULL ... NOT VALID).
+pub(crate) fn steps(context: &RuleContext<'_>, table: &RelationName, columns: &[SmolStr]) -> Vec<String> {
+    columns.iter().flat_map(|column| column_steps(context, table, column)).collect()
+}
+
+fn column_steps(context: &RuleContext<'_>, table: &RelationName, column: &SmolStr) -> Vec<String> {
+    let sql_table = sql_name(context, table);
+    let sql_column = identifier(column);
+    let choose = |label: &str| {
+        let name = context.before.choose_constraint_name(&table.name, Some(column), label, &table.schema, &[]);
+        identifier(&name)
+    };
+    if everywhere_at_least(context, 18) {
+        let name = choose("not_null");
+        return vec![
+            format!("ALTER TABLE {sql_table} ADD CONSTRAINT {name} NOT NULL {sql_column} NOT VALID"),
+            format!("ALTER TABLE {sql_table} VALIDATE CONSTRAINT {name}"),
+        ];
+    }
+    let unvalidated = before(context, table).and_then(|relation| unvalidated_proof(relation, column));
+    let mut steps = Vec::new();
+    let name = unvalidated.map_or_else(|| choose("is_not_null"), |name| identifier(name));
+    if unvalidated.is_none() {
+        steps.push(format!("ALTER TABLE {sql_table} ADD CONSTRAINT {name} CHECK ({sql_column} IS NOT NULL) NOT VALID"));
+    }
+    steps.push(format!("ALTER TABLE {sql_table} VALIDATE CONSTRAINT {name}"));
+    if everywhere_at_least(context, 12) {
+        steps.push(format!("ALTER TABLE {sql_table} ALTER COLUMN {sql_column} SET NOT NULL"));
+        steps.push(format!("ALTER TABLE {sql_table} DROP CONSTRAINT {name}"));
+    }
+    steps
+}
+
+/// A CHECK that would prove it and only has to be validated.
+fn unvalidated_proof<'r>(relation: &'r Relation, column: &SmolStr) -> Option<&'r SmolStr> {
+    let proves = |constraint: &&std::sync::Arc<crate::catalog::Constraint>| {
+        let ConstraintKind::Check { expression, .. } = &constraint.kind else { return false };
+        let ExprKind::IsNull { operand, negated: true } = &expression.kind else { return false };
+        !constraint.valid && constraint.enforced && operand.as_column() == Some(column)
+    };
+    relation.constraints.iter().find(proves).map(|constraint| &constraint.name)
+}
+
+/// The statements for the columns of a primary key, where they help: before 12 it reads the table in any case.
+pub(crate) fn steps_for_key(context: &RuleContext<'_>, table: &RelationName, columns: &[SmolStr]) -> Vec<String> {
+    if everywhere_at_least(context, 12) {
+        steps(context, table, &nullable(context, table, columns))
+    } else {
+        Vec::new()
+    }
+}
+
+/// Those of the columns that may hold nulls.
+fn nullable(context: &RuleContext<'_>, table: &RelationName, columns: &[SmolStr]) -> Vec<SmolStr> {
+    let relation = before(context, table);
+    let may_be_null =
+        |column: &&SmolStr| relation.and_then(|relation| relation.column(column)).is_none_or(|column| !column.not_null);
+    columns.iter().filter(may_be_null).cloned().collect()
+}

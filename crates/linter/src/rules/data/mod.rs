@@ -1,0 +1,3 @@
+//! Changes of rows.
+
+pub mod unbounded_update_or_delete;

@@ -1,0 +1,136 @@
+//! ADD COLUMN that writes a value into every row.
+
+use crate::ast::{AlterTableAction, ColumnDef, ConstraintKind};
+use crate::effect::{RelationName, Rewrite, RewriteCause};
+use crate::report::Reporter;
+use crate::rule::{RuleContext, declare_rule};
+use crate::rules::advice::column::{Filling, fill_later};
+use crate::rules::altered::{Altered, by_range, subject};
+use crate::source::TextRange;
+
+declare_rule! {
+    /// `ADD COLUMN` that rewrites the table because every row needs a value of its own.
+    ///
+    /// ## Why it matters
+    ///
+    /// The value of a constant default goes into the catalog, and the new column is there at once. A volatile default
+    /// such as `gen_random_uuid()`, `clock_timestamp()` or `nextval(...)`, a serial or identity column, a STORED generated
+    /// column and a domain with constraints have to be computed for each row: PostgreSQL writes the whole table and all of
+    /// its indexes anew, under an ACCESS EXCLUSIVE lock that blocks every query.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// ALTER TABLE orders ADD COLUMN token uuid DEFAULT gen_random_uuid();
+    /// ```
+    ///
+    /// Use instead:
+    ///
+    /// ```sql,clean
+    /// ALTER TABLE orders ADD COLUMN token uuid;
+    /// ALTER TABLE orders ALTER COLUMN token SET DEFAULT gen_random_uuid();
+    /// ```
+    ///
+    /// Then fill old rows in batches.
+    ///
+    /// ## When it is not reported
+    ///
+    /// For constant and stable defaults, `now()` among them; for a volatile function whose result nobody asks for because
+    /// the default is `NULL`; for VIRTUAL generated columns; for a table that the same transaction created, or the same
+    /// migration while it is empty. A function of the project counts as it was declared, volatile where it says nothing.
+    "column-default-rewrites-table", Locking, Error,
+    {
+        sources: &[
+            "squawk/adding-field-with-default",
+            "eugene/E11",
+            "strong_migrations/add_column_default",
+            "strong_migrations/add_column_generated_stored",
+            "pgls/addingFieldWithDefault",
+            "pgls/addSerialColumn",
+        ],
+    }
+    statement = check,
+}
+
+fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    if context.effects.fails.is_some() {
+        return;
+    }
+    let rewrites = context
+        .effects
+        .rewrites
+        .iter()
+        .filter(|rewrite| rewrite.relation.visibility.is_exposed() && reason(&rewrite.cause).is_some());
+    for (range, rewrites) in by_range(rewrites, |rewrite| rewrite.range) {
+        report(context, reporter, range, &rewrites);
+    }
+}
+
+/// Why the rows need values.
+fn reason(cause: &RewriteCause) -> Option<String> {
+    Some(match cause {
+        RewriteCause::VolatileDefault { function: Some(function), .. } => {
+            format!("the default calls `{function}()`, which is volatile")
+        }
+        RewriteCause::VolatileDefault { .. } => "the default is volatile".to_owned(),
+        RewriteCause::Serial { .. } => "a serial column calls `nextval()` for each row".to_owned(),
+        RewriteCause::Identity { .. } => "an identity column calls `nextval()` for each row".to_owned(),
+        RewriteCause::StoredGenerated { .. } => "a STORED generated column is computed for each row".to_owned(),
+        RewriteCause::ConstrainedDomain { domain, .. } => {
+            format!("the domain `{domain}` has constraints, which are checked for each row")
+        }
+        _ => return None,
+    })
+}
+
+fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRange, rewrites: &[&Rewrite]) {
+    let Some((first, reason)) = rewrites.first().and_then(|first| Some((first, reason(&first.cause)?))) else { return };
+    let altered = Altered::of(context);
+    let tables: Vec<&RelationName> = rewrites.iter().map(|rewrite| &rewrite.relation).collect();
+    let subject = subject(altered, &tables);
+    let message =
+        format!("{reason}: this rewrites {subject} under ACCESS EXCLUSIVE, nobody can read or write meanwhile");
+    let column = altered.and_then(|altered| match &altered.command(range)?.action {
+        AlterTableAction::AddColumn { column, .. } => Some((altered.table, column)),
+        _ => None,
+    });
+    let Some((table, column)) = column else {
+        let help = "add the column without it, set it for new rows, and fill old rows in batches";
+        drop(reporter.report(range, message).relation(&first.relation).help(help));
+        return;
+    };
+    let (place, filling) = culprit(column, &first.cause);
+    let finding = reporter.report(place.unwrap_or(range), message).relation(table);
+    drop(match filling {
+        Some(filling) => finding.help(fill_later(context, table, column, filling)),
+        None => finding,
+    });
+}
+
+/// The words of the column's definition that are to blame, and what to do instead.
+fn culprit<'c>(column: &'c ColumnDef, cause: &RewriteCause) -> (Option<TextRange>, Option<Filling<'c>>) {
+    let type_name = column.type_name.as_ref();
+    match cause {
+        RewriteCause::Serial { .. } => {
+            let integer = type_name.and_then(|name| crate::rules::advice::column::serial_integer(&name.name));
+            (type_name.map(|name| name.range), integer.map(Filling::Serial))
+        }
+        RewriteCause::ConstrainedDomain { .. } => (type_name.map(|name| name.range), Some(Filling::Domain)),
+        _ => {
+            let constraint = column.constraints.iter().find_map(|constraint| {
+                let filling = match (&constraint.kind, cause) {
+                    (ConstraintKind::Default(default), RewriteCause::VolatileDefault { .. }) => {
+                        Filling::Default(default)
+                    }
+                    (ConstraintKind::Identity { .. }, RewriteCause::Identity { .. }) => Filling::Identity,
+                    (ConstraintKind::Generated { expression, .. }, RewriteCause::StoredGenerated { .. }) => {
+                        Filling::Stored(expression)
+                    }
+                    _ => return None,
+                };
+                Some((constraint.keyword, filling))
+            });
+            (constraint.map(|(range, _)| range), constraint.map(|(_, filling)| filling))
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! PRIMARY KEY, UNIQUE and EXCLUDE that build their index under ACCESS EXCLUSIVE.
+
+use crate::ast::ConstraintKind;
+use crate::effect::{IndexBuild, IndexBuildCause, RelationName};
+use crate::report::Reporter;
+use crate::rule::{RuleContext, declare_rule};
+use crate::rules::advice::key;
+use crate::rules::altered::{Altered, by_range, subject};
+use crate::source::TextRange;
+
+declare_rule! {
+    /// A `PRIMARY KEY`, `UNIQUE` or `EXCLUDE` constraint that builds its index while nobody can use the table.
+    ///
+    /// ## Why it matters
+    ///
+    /// ALTER TABLE holds an ACCESS EXCLUSIVE lock while the index is built: on a large table no query runs for minutes to
+    /// hours. A primary key over columns that may hold nulls reads the table a second time.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// ALTER TABLE orders ADD CONSTRAINT orders_number_key UNIQUE (number);
+    /// ```
+    ///
+    /// Use instead:
+    ///
+    /// ```sql,clean
+    /// CREATE UNIQUE INDEX CONCURRENTLY orders_number_key ON orders (number);
+    /// ALTER TABLE orders ADD CONSTRAINT orders_number_key UNIQUE USING INDEX orders_number_key;
+    /// ```
+    ///
+    /// For a primary key the columns must be NOT NULL before, see `set-not-null-scans-table`. PostgreSQL refuses
+    /// `USING INDEX` for partitioned tables; there each partition gets its constraint this way, and the parent its own with
+    /// `ALTER TABLE ONLY`. There is no such way for `EXCLUDE` and `WITHOUT OVERLAPS`.
+    ///
+    /// ## When it is not reported
+    ///
+    /// For `USING INDEX`; for the constraint of a new column that rewrites the table, which `column-default-rewrites-table`
+    /// reports; for a table that the same transaction created, or the same migration while it is empty.
+    "constraint-builds-index", Locking, Error,
+    {
+        sources: &[
+            "squawk/adding-serial-primary-key-field",
+            "squawk/disallowed-unique-constraint",
+            "eugene/E7",
+            "eugene/E8",
+            "strong_migrations/add_unique_constraint",
+            "strong_migrations/add_exclusion_constraint",
+            "pgls/addingPrimaryKeyConstraint",
+            "pgls/disallowUniqueConstraint",
+            "pgls/avoidAddingExclusionConstraint",
+        ],
+    }
+    statement = check,
+}
+
+fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    if context.effects.fails.is_some() {
+        return;
+    }
+    let altered = Altered::of(context);
+    let builds = context.effects.index_builds.iter().filter(|build| {
+        build.cause == IndexBuildCause::Constraint
+            && build.table.visibility.is_exposed()
+            && !altered.is_some_and(|altered| rewrites(context, altered, build.range))
+    });
+    for (range, builds) in by_range(builds, |build| build.range) {
+        report(context, reporter, altered, range, &builds);
+    }
+}
+
+/// Does the command that adds the constraint also rewrite the table?
+fn rewrites(context: &RuleContext<'_>, altered: Altered<'_>, range: TextRange) -> bool {
+    let Some(command) = altered.command(range) else { return false };
+    context.effects.rewrites.iter().any(|rewrite| command.range.contains(rewrite.range))
+}
+
+fn report(
+    context: &RuleContext<'_>,
+    reporter: &mut Reporter<'_>,
+    altered: Option<Altered<'_>>,
+    range: TextRange,
+    builds: &[&IndexBuild],
+) {
+    let Some(first) = builds.first() else { return };
+    let tables: Vec<&RelationName> = builds.iter().map(|build| &build.table).collect();
+    let subject = subject(altered, &tables);
+    let written = altered.and_then(|altered| Some((altered, altered.constraint(range)?)));
+    let kind = match written.map(|(_, written)| &written.constraint.kind) {
+        Some(ConstraintKind::PrimaryKey(_)) => "primary key",
+        Some(ConstraintKind::Unique(_)) => "unique constraint",
+        Some(ConstraintKind::Exclude(_)) => "exclusion constraint",
+        _ => "constraint",
+    };
+    let message =
+        format!("this {kind} builds its index under ACCESS EXCLUSIVE on {subject}: nobody can read or write meanwhile");
+    let place = written.map_or(range, |(_, written)| written.constraint.keyword);
+    let finding = reporter.report(place, message).relation(altered.map_or(&first.table, |altered| altered.table));
+    drop(match written {
+        Some((altered, written)) => finding.help(key::advice(context, altered, written, builds)),
+        None => finding.help("build a unique index concurrently, then add the constraint with USING INDEX"),
+    });
+}

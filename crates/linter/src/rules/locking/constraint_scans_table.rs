@@ -1,0 +1,122 @@
+//! A CHECK or NOT NULL constraint that is checked for all rows when it is added.
+
+use crate::ast::{AlterTableAction, ConstraintKind};
+use crate::effect::{RelationName, Scan, ScanCause};
+use crate::report::Reporter;
+use crate::rule::{RuleContext, declare_rule};
+use crate::rules::advice::constraint;
+use crate::rules::altered::{Altered, by_range, subject};
+use crate::source::TextRange;
+use smol_str::SmolStr;
+
+declare_rule! {
+    /// A `CHECK` or `NOT NULL` constraint that is added without `NOT VALID`.
+    ///
+    /// ## Why it matters
+    ///
+    /// PostgreSQL checks every row before the constraint is there, under an ACCESS EXCLUSIVE lock: no query runs on the
+    /// table meanwhile. That holds for `ADD COLUMN ... CHECK` too, although the new column has the same value in all rows,
+    /// and for a constraint that takes the place of one that the same statement drops.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// ALTER TABLE orders ADD CONSTRAINT orders_total_check CHECK (total >= 0);
+    /// ```
+    ///
+    /// Use instead:
+    ///
+    /// ```sql,clean
+    /// ALTER TABLE orders ADD CONSTRAINT orders_total_check CHECK (total >= 0) NOT VALID;
+    /// ALTER TABLE orders VALIDATE CONSTRAINT orders_total_check;
+    /// ```
+    ///
+    /// `NOT VALID` checks new rows only. `VALIDATE` reads the table under a lock that lets everybody read and write, unless
+    /// both statements run in one transaction.
+    ///
+    /// ## When it is not reported
+    ///
+    /// For `NOT VALID` and `NOT ENFORCED`; where the statement rewrites the table anyway, which its own rule reports; for a
+    /// table that the same transaction created, or the same migration while it is empty.
+    "constraint-scans-table", Locking, Error,
+    {
+        sources: &[
+            "squawk/constraint-missing-not-valid",
+            "eugene/E1",
+            "strong_migrations/add_check_constraint",
+            "pgls/constraintMissingNotValid",
+        ],
+    }
+    statement = check,
+}
+
+fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    if context.effects.fails.is_some() {
+        return;
+    }
+    let altered = Altered::of(context);
+    let scans = context.effects.scans.iter().filter(|scan| {
+        scan.relation.visibility.is_exposed()
+            && match scan.cause {
+                ScanCause::Check { .. } => true,
+                ScanCause::NotNull { .. } => altered.is_some_and(|altered| adds_not_null(altered, scan.range)),
+                _ => false,
+            }
+    });
+    for (range, scans) in by_range(scans, |scan| scan.range) {
+        report(context, reporter, altered, range, &scans);
+    }
+}
+
+/// ADD CONSTRAINT ... NOT NULL (18).
+fn adds_not_null(altered: Altered<'_>, range: TextRange) -> bool {
+    altered.command(range).is_some_and(|command| match &command.action {
+        AlterTableAction::AddConstraint(constraint) => matches!(constraint.kind, ConstraintKind::NotNull { .. }),
+        _ => false,
+    })
+}
+
+fn report(
+    context: &RuleContext<'_>,
+    reporter: &mut Reporter<'_>,
+    altered: Option<Altered<'_>>,
+    range: TextRange,
+    scans: &[&Scan],
+) {
+    let Some(first) = scans.first() else { return };
+    let tables: Vec<&RelationName> = scans.iter().map(|scan| &scan.relation).collect();
+    let subject = subject(altered, &tables);
+    let written = altered.and_then(|altered| Some((altered, altered.constraint(range)?)));
+    let place = written.map_or(range, |(_, written)| written.constraint.keyword);
+    let name = match &first.cause {
+        ScanCause::Check { constraint } => constraint.clone(),
+        _ => written.and_then(|(altered, written)| not_null_name(context, altered, written.constraint)),
+    };
+    let message = format!(
+        "checking this constraint reads all of {subject} under ACCESS EXCLUSIVE: nobody can read or write meanwhile"
+    );
+    let finding = reporter.report(place, message).relation(altered.map_or(&first.relation, |altered| altered.table));
+    drop(match (written, name) {
+        (Some((altered, written)), Some(name)) => finding.help(constraint::not_valid(context, altered, written, &name)),
+        _ => finding.help("add it with NOT VALID, and validate it in a later transaction"),
+    });
+}
+
+/// The name that PostgreSQL gives the constraint.
+fn not_null_name(
+    context: &RuleContext<'_>,
+    altered: Altered<'_>,
+    constraint: &crate::ast::Constraint,
+) -> Option<SmolStr> {
+    let ConstraintKind::NotNull { column: Some(column) } = &constraint.kind else { return None };
+    Some(match &constraint.name {
+        Some(name) => name.text.clone(),
+        None => context.before.choose_constraint_name(
+            &altered.table.name,
+            Some(&column.text),
+            "not_null",
+            &altered.table.schema,
+            &[],
+        ),
+    })
+}

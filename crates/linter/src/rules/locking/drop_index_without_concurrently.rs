@@ -1,0 +1,120 @@
+//! DROP INDEX that blocks the table.
+
+use crate::ast::{Ast, Drop, DropBehavior, ObjectKind};
+use crate::effect::{LockMode, RelationKind, RelationName};
+use crate::fix::{Applicability, Edit, Fix};
+use crate::report::Reporter;
+use crate::rule::{RuleContext, declare_rule};
+use crate::rules::advice::{constraint, index};
+use crate::rules::text::{enumerate, sql_name};
+use crate::source::TextRange;
+
+declare_rule! {
+    /// `DROP INDEX` without `CONCURRENTLY` on a table that is in use.
+    ///
+    /// ## Why it matters
+    ///
+    /// Dropping the index takes an ACCESS EXCLUSIVE lock on its table. The work is short, but the lock waits for every
+    /// query on the table to end, and every later query, even a SELECT, waits behind it.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// DROP INDEX orders_status_idx;
+    /// ```
+    ///
+    /// Use instead:
+    ///
+    /// ```sql,clean
+    /// DROP INDEX CONCURRENTLY orders_status_idx;
+    /// ```
+    ///
+    /// `CONCURRENTLY` takes one index at a time and cannot run in a transaction block. PostgreSQL refuses it for the
+    /// index of a partitioned table; there a short `lock_timeout` and another attempt are what is left.
+    ///
+    /// ## When it is not reported
+    ///
+    /// For the index of a table that the same transaction created, or the same migration while it is empty, and for
+    /// `IF EXISTS` of an index that the migrations show not to exist.
+    ///
+    /// ## Fix safety
+    ///
+    /// The fix adds `CONCURRENTLY`. It is unsafe: the file can no longer run in a transaction. It is not offered inside a
+    /// transaction, for several indexes, with `CASCADE`, and for indexes of partitioned tables.
+    "drop-index-without-concurrently", Locking, Warning,
+    {
+        fixable: true,
+        sources: &[
+            "squawk/require-concurrent-index-deletion",
+            "strong_migrations/remove_index",
+            "pgls/requireConcurrentIndexDeletion",
+        ],
+    }
+    statement = check,
+}
+
+fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    let Ast::Drop(statement) = context.ast else { return };
+    if statement.kind != ObjectKind::Index || statement.concurrently || context.effects.fails.is_some() {
+        return;
+    }
+    let mut locked: Vec<&RelationName> = Vec::new();
+    for lock in &context.effects.locks {
+        let strong = lock.mode == LockMode::AccessExclusive && lock.relation.visibility.is_exposed();
+        if strong && !locked.iter().any(|known| known.oid == lock.relation.oid) {
+            locked.push(&lock.relation);
+        }
+    }
+    let indexes: Vec<&RelationName> = locked.iter().copied().filter(|relation| relation.kind.is_index()).collect();
+    let mut tables: Vec<&RelationName> = locked.into_iter().filter(|relation| !relation.kind.is_index()).collect();
+    // The index of a new table hurts nobody; that of an unknown table is all that is known.
+    let unknown = indexes.iter().any(|index| context.before.get_relation(index.oid).is_none_or(|index| !index.known));
+    if tables.is_empty() && !unknown {
+        return;
+    }
+    // Partitions are locked with their parent, which stands for them.
+    let named = tables.clone();
+    tables.retain(|table| !is_partition_of(context, table, &named));
+    let blocked = if tables.is_empty() {
+        "its table".to_owned()
+    } else {
+        enumerate(tables.iter().map(|table| table.name.as_str()))
+    };
+    let message = format!("dropping this index blocks every read and write of {blocked}");
+    let partitioned = tables.iter().any(|table| table.kind == RelationKind::PartitionedTable)
+        || indexes.iter().any(|one| index::is_partitioned(context, one));
+    let names: Vec<String> =
+        statement.objects.iter().map(|object| context.text(object.name.range()).to_owned()).collect();
+    let mut finding = reporter.report(statement.keyword, message);
+    for relation in if tables.is_empty() { &indexes } else { &tables } {
+        finding = finding.relation(relation);
+    }
+    if partitioned {
+        let name = indexes.first().map_or_else(|| names.join(", "), |index| sql_name(context, index));
+        let advice = constraint::give_up_and_retry().sql(format!("DROP INDEX {name}"));
+        drop(finding.help(advice.then("CONCURRENTLY is refused for the index of a partitioned table")));
+        return;
+    }
+    finding = finding.help(index::drop_concurrently(context, &names, statement.if_exists));
+    if let Some(fix) = concurrently(context, statement) {
+        drop(finding.fix(fix));
+    }
+}
+
+fn is_partition_of(context: &RuleContext<'_>, table: &RelationName, parents: &[&RelationName]) -> bool {
+    let relation = context.before.get_relation(table.oid);
+    relation.is_some_and(|relation| parents.iter().any(|parent| relation.parents.contains(&parent.oid)))
+}
+
+fn concurrently(context: &RuleContext<'_>, statement: &Drop) -> Option<Fix> {
+    let alone = statement.objects.len() == 1 && statement.behavior == DropBehavior::Restrict;
+    if context.session.in_transaction() || !alone {
+        return None;
+    }
+    let edit = Edit { range: TextRange::at(statement.keyword.end), text: " CONCURRENTLY".to_owned() };
+    Some(Fix {
+        title: "Drop the index concurrently".to_owned(),
+        applicability: Applicability::Unsafe,
+        edits: vec![edit],
+    })
+}

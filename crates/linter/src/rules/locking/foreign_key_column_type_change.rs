@@ -1,0 +1,103 @@
+//! A type change that also locks the table at the other end of a foreign key.
+
+use crate::effect::{LockCause, LockMode, RelationName};
+use crate::report::Reporter;
+use crate::rule::{RuleContext, declare_rule};
+use crate::rules::advice::Advice;
+use crate::rules::altered::{Altered, by_range};
+use crate::rules::text::{enumerate, identifier, sql_name};
+use crate::source::TextRange;
+
+declare_rule! {
+    /// A type change of a column in a foreign key, which locks the other table, too.
+    ///
+    /// ## Why it matters
+    ///
+    /// PostgreSQL makes the foreign key anew, and takes ACCESS EXCLUSIVE locks on both of its tables, even when the type
+    /// changes in the catalog alone. Nobody who reviews the statement sees that it blocks every query on a second table,
+    /// often a busier one.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// -- history:
+    /// CREATE TABLE countries (code varchar(2) PRIMARY KEY);
+    /// CREATE TABLE orders (id bigint PRIMARY KEY, country varchar(2) REFERENCES countries);
+    /// -- migration:
+    /// ALTER TABLE orders ALTER COLUMN country TYPE varchar(3);
+    /// ```
+    ///
+    /// Use instead:
+    ///
+    /// ```sql,clean
+    /// -- history:
+    /// CREATE TABLE countries (code varchar(2) PRIMARY KEY);
+    /// CREATE TABLE orders (id bigint PRIMARY KEY, country varchar(2) REFERENCES countries);
+    /// -- migration:
+    /// ALTER TABLE orders DROP CONSTRAINT orders_country_fkey;
+    /// ALTER TABLE orders ALTER COLUMN country TYPE varchar(3);
+    /// ALTER TABLE orders ADD CONSTRAINT orders_country_fkey
+    ///     FOREIGN KEY (country) REFERENCES countries NOT VALID;
+    /// ALTER TABLE orders VALIDATE CONSTRAINT orders_country_fkey;
+    /// ```
+    ///
+    /// Each statement in a transaction of its own: every lock is short then, and both tables are locked only to drop and
+    /// to add the foreign key.
+    ///
+    /// ## When it is not reported
+    ///
+    /// When the other table was created by the same transaction, or by the same migration while it is empty, and when no
+    /// migration shows the foreign key. What the change does to the table itself is `type-change-rewrites-table`.
+    "foreign-key-column-type-change", Locking, Warning,
+    {}
+    statement = check,
+}
+
+fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    let Some(altered) = Altered::of(context).filter(|_| context.effects.fails.is_none()) else { return };
+    let locks = context.effects.locks.iter().filter(|lock| {
+        lock.cause == LockCause::ForeignKey
+            && lock.mode == LockMode::AccessExclusive
+            && lock.relation.visibility.is_exposed()
+            && altered.type_change(lock.range).is_some()
+    });
+    for (range, locks) in by_range(locks, |lock| lock.range) {
+        let tables: Vec<&RelationName> = locks.iter().map(|lock| &lock.relation).collect();
+        let names = enumerate(tables.iter().map(|table| table.name.as_str()));
+        let message = format!(
+            "this column is part of a foreign key, so the type change also takes ACCESS EXCLUSIVE on {names}: nobody can \
+             read or write it meanwhile"
+        );
+        let mut finding = reporter.report(range, message);
+        for table in &tables {
+            finding = finding.relation(table);
+        }
+        drop(finding.help(advice(context, altered, range, &tables)));
+    }
+}
+
+fn advice(context: &RuleContext<'_>, altered: Altered<'_>, range: TextRange, tables: &[&RelationName]) -> Advice {
+    let mut drops = Vec::new();
+    let column = altered.type_change(range).map(|column| &column.text);
+    for owner in std::iter::once(&altered.table).chain(tables) {
+        let Some(relation) = context.before.get_relation(owner.oid) else { continue };
+        for constraint in &relation.constraints {
+            let Some(key) = constraint.foreign_key() else { continue };
+            let uses = column.is_some_and(|column| {
+                (owner.oid == altered.table.oid && key.columns.contains(column))
+                    || (key.referenced == altered.table.oid && key.referenced_columns.contains(column))
+            });
+            if uses && constraint.inherited_from == 0 {
+                let (table, name) = (sql_name(context, owner), identifier(&constraint.name));
+                drops.push(format!("ALTER TABLE {table} DROP CONSTRAINT {name}"));
+            }
+        }
+    }
+    if drops.is_empty() {
+        return Advice::new("drop the foreign key first, and add it again NOT VALID when the type is changed");
+    }
+    Advice::new("drop the foreign key in a transaction of its own, with a lock that gives up:")
+        .sql("SET lock_timeout = '2s'")
+        .all(drops)
+        .then("and add it again NOT VALID when the type is changed, to be validated in a later transaction")
+}

@@ -1,0 +1,117 @@
+//! A foreign key that comes or goes, and the table at its other end.
+
+use super::foreign_key_without_not_valid::checked_keys;
+use crate::ast::Ast;
+use crate::diagnostic::Severity;
+use crate::effect::{Lock, LockCause, LockMode, RelationName};
+use crate::report::Reporter;
+use crate::rule::{RuleContext, declare_rule};
+use crate::rules::advice::{Advice, constraint, one_line};
+use crate::rules::altered::{Altered, by_range};
+use crate::rules::text::{enumerate, sql_name};
+use crate::source::TextRange;
+
+declare_rule! {
+    /// A statement that locks a second table because a foreign key to it comes or goes.
+    ///
+    /// ## Why it matters
+    ///
+    /// A foreign key has triggers on both of its tables. Dropping it, or a table or column that has it, takes an ACCESS
+    /// EXCLUSIVE lock on the referenced table, too, which the statement does not even mention: every query on that table
+    /// waits until the lock was got and the transaction has ended. Adding one takes SHARE ROW EXCLUSIVE, which blocks its
+    /// writes.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// -- history:
+    /// CREATE TABLE customers (id bigint PRIMARY KEY);
+    /// CREATE TABLE orders (id bigint PRIMARY KEY, customer_id bigint REFERENCES customers);
+    /// -- migration:
+    /// DROP TABLE orders;
+    /// ```
+    ///
+    /// Use instead:
+    ///
+    /// ```sql,clean
+    /// -- history:
+    /// CREATE TABLE customers (id bigint PRIMARY KEY);
+    /// CREATE TABLE orders (id bigint PRIMARY KEY, customer_id bigint REFERENCES customers);
+    /// ALTER TABLE orders DROP CONSTRAINT orders_customer_id_fkey;
+    /// -- migration:
+    /// DROP TABLE orders;
+    /// ```
+    ///
+    /// The foreign key still goes with a strong lock on both tables: drop it in a transaction of its own, with a short
+    /// `lock_timeout`, and try again when it strikes.
+    ///
+    /// ## When it is not reported
+    ///
+    /// When the statement names the other table itself, when the same statement drops it, and for a table that the same
+    /// transaction created, or the same migration while it is empty. The short lock of a foreign key that is added to a
+    /// new table or with `NOT VALID` is only a note. When adding it reads the table, `foreign-key-without-not-valid` says
+    /// that both are locked.
+    "foreign-key-locks-other-table", Locking, Warning,
+    {}
+    statement = check,
+}
+
+fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    if context.effects.fails.is_some() {
+        return;
+    }
+    let read: Vec<TextRange> = checked_keys(context).into_iter().map(|(range, _)| range).collect();
+    let effects = context.effects;
+    let locks = effects.locks.iter().filter(|lock| {
+        matches!(lock.cause, LockCause::ForeignKeyAdded | LockCause::ForeignKeyDropped)
+            && lock.relation.visibility.is_exposed()
+            && lock.relation.kind.is_table()
+            && !effects.drops.iter().any(|dropped| dropped.oid == lock.relation.oid)
+            && !effects
+                .locks
+                .iter()
+                .any(|other| other.relation.oid == lock.relation.oid && other.cause == LockCause::Target)
+    });
+    for (range, locks) in by_range(locks, |lock| lock.range) {
+        if locks.iter().all(|lock| lock.cause == LockCause::ForeignKeyAdded) && !read.is_empty() {
+            continue;
+        }
+        report(context, reporter, range, &locks);
+    }
+}
+
+fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRange, locks: &[&Lock]) {
+    let tables: Vec<&RelationName> = locks.iter().map(|lock| &lock.relation).collect();
+    let names = enumerate(tables.iter().map(|table| table.name.as_str()));
+    let exclusive = locks.iter().any(|lock| lock.mode == LockMode::AccessExclusive);
+    let message = if exclusive {
+        format!("a foreign key goes, which also takes ACCESS EXCLUSIVE on {names}: every read and write of it waits")
+    } else {
+        format!("a foreign key to {names} is added, which blocks its writes until the transaction ends")
+    };
+    let mut finding = reporter.report(range, message);
+    for table in &tables {
+        finding = finding.relation(table);
+    }
+    if !exclusive {
+        let help = Advice::new("keep the transaction short, and let it give up where the lock does not come at once:");
+        drop(finding.severity(Severity::Info).help(help.sql("SET lock_timeout = '2s'")));
+        return;
+    }
+    let help = match context.ast {
+        Ast::Drop(_) => constraint::drop_foreign_keys(context, &dropped(context), &tables),
+        _ => constraint::give_up_and_retry().all(command(context, range)),
+    };
+    drop(finding.help(help));
+}
+
+/// The command alone, as a statement.
+fn command(context: &RuleContext<'_>, range: TextRange) -> Option<String> {
+    let altered = Altered::of(context)?;
+    let command = one_line(context, altered.command(range)?.range)?;
+    Some(format!("ALTER TABLE {} {command}", sql_name(context, altered.table)))
+}
+
+fn dropped<'e>(context: &RuleContext<'e>) -> Vec<&'e RelationName> {
+    context.effects.drops.iter().filter(|relation| relation.kind.is_table()).collect()
+}

@@ -1,0 +1,122 @@
+//! A foreign key that is checked for all rows when it is added.
+
+use crate::effect::{LockCause, RelationName, Scan, ScanCause};
+use crate::report::Reporter;
+use crate::rule::{RuleContext, declare_rule};
+use crate::rules::advice::constraint;
+use crate::rules::altered::{Altered, by_range, subject};
+use crate::rules::text::enumerate;
+use crate::source::TextRange;
+
+declare_rule! {
+    /// A foreign key that is added without `NOT VALID`.
+    ///
+    /// ## Why it matters
+    ///
+    /// PostgreSQL looks up every row of the referencing table in the referenced one before the foreign key is there, and
+    /// holds SHARE ROW EXCLUSIVE locks on both: nobody can write to either table meanwhile.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// ALTER TABLE orders ADD CONSTRAINT orders_customer_id_fkey FOREIGN KEY (customer_id) REFERENCES customers (id);
+    /// ```
+    ///
+    /// Use instead:
+    ///
+    /// ```sql,clean
+    /// ALTER TABLE orders ADD CONSTRAINT orders_customer_id_fkey
+    ///     FOREIGN KEY (customer_id) REFERENCES customers (id) NOT VALID;
+    /// ALTER TABLE orders VALIDATE CONSTRAINT orders_customer_id_fkey;
+    /// ```
+    ///
+    /// `NOT VALID` checks new rows only. `VALIDATE` reads the table under a lock that lets everybody read and write, unless
+    /// both statements run in one transaction. Before PostgreSQL 18 a foreign key of a partitioned table cannot be
+    /// `NOT VALID`; there each partition gets it first, and the parent adopts those.
+    ///
+    /// ## When it is not reported
+    ///
+    /// For `NOT VALID` and `NOT ENFORCED`; for `ADD COLUMN ... REFERENCES` without default, since PostgreSQL knows that all
+    /// values are null; when the referencing table is new and empty. A new table that was filled counts: the
+    /// referenced table is locked while it is read.
+    "foreign-key-without-not-valid", Locking, Error,
+    {
+        sources: &[
+            "squawk/adding-foreign-key-constraint",
+            "squawk/constraint-missing-not-valid",
+            "eugene/E1",
+            "strong_migrations/add_foreign_key",
+            "pgls/addingForeignKeyConstraint",
+        ],
+    }
+    statement = check,
+}
+
+fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    if context.effects.fails.is_some() {
+        return;
+    }
+    let altered = Altered::of(context);
+    for (range, scans) in checked_keys(context) {
+        report(context, reporter, altered, range, &scans);
+    }
+}
+
+/// The foreign keys of a statement that are checked for the rows of a table that somebody waits for, itself or because
+/// the referenced table is locked meanwhile.
+pub(super) fn checked_keys<'e>(context: &RuleContext<'e>) -> Vec<(TextRange, Vec<&'e Scan>)> {
+    let altered = Altered::of(context);
+    let holds_other = context
+        .effects
+        .locks
+        .iter()
+        .any(|lock| lock.cause == LockCause::ForeignKeyAdded && lock.relation.visibility.is_exposed());
+    let scans = context.effects.scans.iter().filter(|scan| {
+        let changes_type = altered.is_some_and(|altered| altered.type_change(scan.range).is_some());
+        let visibility = scan.relation.visibility;
+        matches!(scan.cause, ScanCause::ForeignKey { .. })
+            && !changes_type
+            && (visibility.is_exposed() || (holds_other && visibility.may_have_rows()))
+    });
+    by_range(scans, |scan| scan.range)
+}
+
+fn report(
+    context: &RuleContext<'_>,
+    reporter: &mut Reporter<'_>,
+    altered: Option<Altered<'_>>,
+    range: TextRange,
+    scans: &[&Scan],
+) {
+    let Some(first) = scans.first() else { return };
+    let tables: Vec<&RelationName> = scans.iter().map(|scan| &scan.relation).collect();
+    let locks = context.effects.locks.iter();
+    let mut referenced: Vec<&RelationName> = Vec::new();
+    for lock in locks.filter(|lock| matches!(lock.cause, LockCause::ForeignKeyAdded | LockCause::ForeignKey)) {
+        if !tables.iter().chain(&referenced).any(|known| known.oid == lock.relation.oid) {
+            referenced.push(&lock.relation);
+        }
+    }
+    let subject = subject(altered, &tables);
+    let table = altered.map_or(&first.relation, |altered| altered.table);
+    let waiting =
+        std::iter::once(table).chain(referenced.iter().copied()).filter(|table| table.visibility.is_exposed());
+    let blocked = enumerate(waiting.map(|table| table.name.as_str()));
+    let message =
+        format!("checking this foreign key reads all of {subject}, and blocks every write to {blocked} meanwhile");
+    let mut finding = reporter.report(range, message).relation(table);
+    for table in referenced {
+        finding = finding.relation(table);
+    }
+    let written = altered.and_then(|altered| Some((altered, altered.constraint(range)?)));
+    let name = match &first.cause {
+        ScanCause::ForeignKey { constraint } => constraint.as_ref(),
+        _ => None,
+    };
+    drop(match (written, name) {
+        (Some((altered, written)), Some(name)) => {
+            finding.help(constraint::foreign_key(context, altered, written, name, &tables))
+        }
+        _ => finding.help("add it with NOT VALID, and validate it in a later transaction"),
+    });
+}

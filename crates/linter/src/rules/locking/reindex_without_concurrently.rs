@@ -1,0 +1,112 @@
+//! REINDEX that blocks the table.
+
+use crate::ast::{Ast, Reindex, ReindexTarget};
+use crate::effect::{LockCause, LockMode, RelationKind, RelationName};
+use crate::fix::{Applicability, Edit, Fix};
+use crate::report::Reporter;
+use crate::rule::{RuleContext, declare_rule};
+use crate::rules::advice::{Advice, everywhere_at_least, outside_transaction};
+use crate::source::TextRange;
+
+declare_rule! {
+    /// `REINDEX` without `CONCURRENTLY` on a table that is in use.
+    ///
+    /// ## Why it matters
+    ///
+    /// The rebuild holds a SHARE lock on the table, which blocks every write, and an ACCESS EXCLUSIVE lock on the index.
+    /// The planner looks at every index of a table, so even queries that would not use this one wait until it is built.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// REINDEX TABLE orders;
+    /// ```
+    ///
+    /// Use instead:
+    ///
+    /// ```sql,clean
+    /// REINDEX TABLE CONCURRENTLY orders;
+    /// ```
+    ///
+    /// `CONCURRENTLY` needs PostgreSQL 12 and cannot run in a transaction block. It passes over invalid indexes, except
+    /// with `REINDEX INDEX CONCURRENTLY`, and over those of exclusion constraints. A rebuild that fails leaves an invalid
+    /// index whose name ends in `_ccnew`.
+    ///
+    /// ## When it is not reported
+    ///
+    /// For a table that the same transaction created, or the same migration while it is empty.
+    ///
+    /// ## Fix safety
+    ///
+    /// The fix adds `CONCURRENTLY`. It is unsafe: the file can no longer run in a transaction, and a rebuild that fails
+    /// leaves an invalid index. It is not offered inside a transaction, for `REINDEX SYSTEM` and for exclusion
+    /// constraints, where PostgreSQL refuses it.
+    "reindex-without-concurrently", Locking, Error,
+    {
+        fixable: true,
+        sources: &["squawk/require-concurrent-reindex", "pgls/requireConcurrentReindex"],
+    }
+    statement = check,
+}
+
+fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    let Ast::Reindex(statement) = context.ast else { return };
+    if statement.concurrently || context.effects.fails.is_some() {
+        return;
+    }
+    let strong = |mode: LockMode, relation: &RelationName| mode >= LockMode::Share && relation.visibility.is_exposed();
+    let locks: Vec<_> = context.effects.locks.iter().filter(|lock| strong(lock.mode, &lock.relation)).collect();
+    let table = locks.iter().find(|lock| !lock.relation.kind.is_index()).map(|lock| &lock.relation);
+    let index = locks.iter().find(|lock| lock.relation.kind.is_index()).map(|lock| &lock.relation);
+    let what = match &statement.target {
+        ReindexTarget::Index(_) | ReindexTarget::Table(_) => {
+            let new_table = context.effects.locks.iter().any(|lock| {
+                !lock.relation.kind.is_index() && !strong(lock.mode, &lock.relation) && lock.cause != LockCause::Query
+            });
+            match (table, index) {
+                (Some(table), _) => format!("`{}`", table.name),
+                (None, Some(index)) if !new_table => format!("the table of `{}`", index.name),
+                _ => return,
+            }
+        }
+        ReindexTarget::Schema(schema) => format!("the tables of schema `{}`", schema.text),
+        ReindexTarget::Database => "every table of the database".to_owned(),
+        ReindexTarget::System => "the system catalogs".to_owned(),
+    };
+    let message = format!("rebuilding indexes blocks every write to {what}, and queries that would plan with them");
+    let mut finding = reporter.report(statement.keyword, message);
+    if let Some(relation) = table.or(index) {
+        finding = finding.relation(relation);
+    }
+    if let Some(reason) = refused(context, statement, index) {
+        drop(finding.help(format!("{reason}: run it when there is little traffic, with a short lock_timeout")));
+        return;
+    }
+    let target = TextRange::new(statement.keyword.start, statement.target_keyword.end);
+    let rest = TextRange::new(statement.target_keyword.end, context.statement.range.end);
+    let sql = format!("{} CONCURRENTLY {}", context.text(target), context.text(rest).trim());
+    finding = finding.help(Advice::new(format!("rebuild {}:", outside_transaction(context))).sql(sql));
+    if !context.session.in_transaction() {
+        let edit = Edit { range: TextRange::at(statement.target_keyword.end), text: " CONCURRENTLY".to_owned() };
+        drop(finding.fix(Fix {
+            title: "Rebuild concurrently".to_owned(),
+            applicability: Applicability::Unsafe,
+            edits: vec![edit],
+        }));
+    }
+}
+
+/// Why PostgreSQL would not do it concurrently.
+fn refused(context: &RuleContext<'_>, statement: &Reindex, index: Option<&RelationName>) -> Option<&'static str> {
+    if statement.target == ReindexTarget::System {
+        return Some("system catalogs cannot be rebuilt concurrently");
+    }
+    if !everywhere_at_least(context, 12) {
+        return Some("before PostgreSQL 12 there is no REINDEX CONCURRENTLY");
+    }
+    let index = index.filter(|index| {
+        matches!(statement.target, ReindexTarget::Index(_)) && index.kind != RelationKind::PartitionedIndex
+    })?;
+    let definition = context.before.get_relation(index.oid)?.index()?;
+    definition.exclusion.then_some("the index of an exclusion constraint cannot be rebuilt concurrently")
+}

@@ -1,0 +1,200 @@
+//! ALTER COLUMN TYPE that costs more than a change of the catalog.
+
+use crate::ast::AlterTableAction;
+use crate::builtin::type_by_name;
+use crate::effect::{IndexBuildCause, RelationName, RewriteCause, ScanCause};
+use crate::report::Reporter;
+use crate::rule::{RuleContext, declare_rule};
+use crate::rules::advice::{Advice, column, outside_transaction};
+use crate::rules::altered::{Altered, subject};
+use crate::rules::text::{enumerate, sql_name};
+use crate::source::TextRange;
+
+declare_rule! {
+    /// A change of a column's type that rewrites the table, rebuilds an index or checks all rows again.
+    ///
+    /// ## Why it matters
+    ///
+    /// ALTER TABLE holds an ACCESS EXCLUSIVE lock meanwhile: nobody can read or write the table until the last row is
+    /// written and the last index is built. It also needs the space of the table twice.
+    ///
+    /// Even a change that keeps the rows as they are may cost: indexes with expressions or a predicate over the column
+    /// are built again, and a CHECK that uses it is checked again for every row.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// ALTER TABLE orders ALTER COLUMN id TYPE bigint;
+    /// ```
+    ///
+    /// Use instead:
+    ///
+    /// ```sql,clean
+    /// ALTER TABLE orders ADD COLUMN id_new bigint;
+    /// ```
+    ///
+    /// Then copy every write to the new column with a trigger, fill old rows in batches, and swap the names of the
+    /// columns in one short transaction.
+    ///
+    /// ## When it is not reported
+    ///
+    /// When PostgreSQL changes only its catalog: `varchar(n)` to a wider one or to `text`, `numeric` to more digits of the
+    /// same scale, `cidr` to `inet`, a domain without constraints to its base type and back, `timestamp` to `timestamptz`
+    /// where the time zone is UTC. Also for a table that the same transaction created, or the same migration while it is
+    /// empty. Where no migration shows the type that the column has, the change is taken to rewrite the table.
+    "type-change-rewrites-table", Locking, Error,
+    {
+        sources: &[
+            "squawk/changing-column-type",
+            "eugene/E5",
+            "strong_migrations/change_column",
+            "pgls/changingColumnType",
+        ],
+    }
+    statement = check,
+}
+
+/// What one change of a type does.
+#[derive(Default)]
+struct Work<'e> {
+    rewritten: Vec<&'e RelationName>,
+    from_unknown: bool,
+    /// The length of the varchar that text becomes.
+    new_length: Option<i32>,
+    rebuilt: Vec<&'e RelationName>,
+    built_on: Vec<&'e RelationName>,
+    rechecked: Vec<&'e str>,
+    scanned: Vec<&'e RelationName>,
+}
+
+fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    if context.effects.fails.is_some() {
+        return;
+    }
+    let effects = context.effects;
+    let rewrites = effects.rewrites.iter().filter(|rewrite| matches!(rewrite.cause, RewriteCause::TypeChange { .. }));
+    let builds = effects.index_builds.iter().filter(|build| matches!(build.cause, IndexBuildCause::TypeChange { .. }));
+    let scans = effects.scans.iter().filter(|scan| is_recheck(context, &scan.cause, scan.range));
+    let mut ranges: Vec<TextRange> = rewrites.clone().map(|rewrite| rewrite.range).collect();
+    ranges.extend(builds.clone().map(|build| build.range).chain(scans.clone().map(|scan| scan.range)));
+    ranges.sort_unstable();
+    ranges.dedup();
+    for range in ranges {
+        let mut work = Work::default();
+        for rewrite in rewrites.clone().filter(|rewrite| rewrite.range == range) {
+            if rewrite.relation.visibility.is_exposed() {
+                work.rewritten.push(&rewrite.relation);
+                if let RewriteCause::TypeChange { from, to, .. } = &rewrite.cause {
+                    let oid = |name: &str| type_by_name(name).map(|found| found.oid);
+                    let is = |sql_type: u32, name: &str| oid(name) == Some(sql_type);
+                    work.from_unknown |= !from.is_known();
+                    let text = is(from.oid.0, "text") || is(from.oid.0, "varchar");
+                    // PostgreSQL's VARHDRSZ is part of the modifier.
+                    work.new_length = (text && is(to.oid.0, "varchar") && to.typmod > 4).then_some(to.typmod - 4);
+                }
+            }
+        }
+        for build in builds.clone().filter(|build| build.range == range && build.table.visibility.is_exposed()) {
+            work.rebuilt.push(&build.index);
+            work.built_on.push(&build.table);
+        }
+        for scan in scans.clone().filter(|scan| scan.range == range && scan.relation.visibility.is_exposed()) {
+            if let ScanCause::Recheck { constraint } | ScanCause::ForeignKey { constraint: Some(constraint) } =
+                &scan.cause
+            {
+                work.rechecked.push(constraint);
+                work.scanned.push(&scan.relation);
+            }
+        }
+        work.report(context, reporter, range);
+    }
+}
+
+/// A CHECK or foreign key that is checked again because a type changed.
+fn is_recheck(context: &RuleContext<'_>, cause: &ScanCause, range: TextRange) -> bool {
+    match cause {
+        ScanCause::Recheck { .. } => true,
+        ScanCause::ForeignKey { .. } => {
+            Altered::of(context).is_some_and(|altered| altered.type_change(range).is_some())
+        }
+        _ => false,
+    }
+}
+
+impl Work<'_> {
+    fn report(&self, context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRange) {
+        let altered = Altered::of(context);
+        let (message, table) = if let Some(first) = self.rewritten.first() {
+            let subject = subject(altered, &self.rewritten);
+            let start = if self.from_unknown {
+                format!(
+                    "this type change rewrites {subject}, unless the column's type (which no migration shows) allows otherwise,"
+                )
+            } else {
+                format!("this type change rewrites {subject} and every index of it")
+            };
+            (format!("{start} under ACCESS EXCLUSIVE: nobody can read or write meanwhile"), *first)
+        } else if let Some(first) = self.built_on.first() {
+            let indexes = enumerate(self.rebuilt.iter().map(|index| index.name.as_str()));
+            let subject = subject(altered, &self.built_on[..1]);
+            let message = format!(
+                "this type change leaves the rows as they are, but builds {indexes} again under ACCESS EXCLUSIVE on {subject}"
+            );
+            (message, *first)
+        } else if let Some(first) = self.scanned.first() {
+            let constraints = enumerate(self.rechecked.iter().copied());
+            let subject = subject(altered.filter(|altered| altered.table.oid == first.oid), &self.scanned[..1]);
+            let message = format!(
+                "this type change checks {constraints} again for every row of {subject} under ACCESS EXCLUSIVE"
+            );
+            (message, *first)
+        } else {
+            return;
+        };
+        let mut finding = reporter.report(range, message).relation(altered.map_or(table, |altered| altered.table));
+        if let Some(advice) = self.advice(context, altered, range) {
+            finding = finding.help(advice);
+        }
+        drop(finding);
+    }
+
+    fn advice(&self, context: &RuleContext<'_>, altered: Option<Altered<'_>>, range: TextRange) -> Option<Advice> {
+        let altered = altered?;
+        let AlterTableAction::AlterColumnType { column, type_name, using, .. } = &altered.command(range)?.action else {
+            return None;
+        };
+        let table = sql_name(context, altered.table);
+        if !self.rewritten.is_empty() {
+            return Some(match (self.new_length, using) {
+                (Some(length), None) => column::limit_length(context, altered.table, column, length),
+                _ => column::replace(context, altered.table, column, type_name, using.as_ref()),
+            });
+        }
+        if !self.rebuilt.is_empty() {
+            let indexes: Vec<String> = self.rebuilt.iter().map(|index| sql_name(context, index)).collect();
+            let partitioned = altered.table.kind == crate::effect::RelationKind::PartitionedTable;
+            let belongs = self.rebuilt.iter().any(|index| {
+                let of_constraint =
+                    |constraint: &std::sync::Arc<crate::catalog::Constraint>| constraint.index() == Some(index.oid);
+                let table = context.before.get_relation(altered.table.oid);
+                table.is_some_and(|table| table.constraints.iter().any(of_constraint))
+            });
+            if partitioned || belongs {
+                return Some(column::replace(context, altered.table, column, type_name, using.as_ref()));
+            }
+            let command = crate::rules::advice::one_line(context, altered.command(range)?.range)?;
+            return Some(
+                Advice::new(format!(
+                    "drop what would be rebuilt {}, change the type, build it again:",
+                    outside_transaction(context)
+                ))
+                .all(indexes.iter().map(|index| format!("DROP INDEX CONCURRENTLY {index}")))
+                .sql(format!("ALTER TABLE {table} {command}"))
+                .then("then CREATE INDEX CONCURRENTLY, and ANALYZE the table"),
+            );
+        }
+        Some(Advice::new(
+            "drop the constraint in the same ALTER TABLE, add it again NOT VALID, and validate it in a later transaction",
+        ))
+    }
+}

@@ -1,0 +1,104 @@
+//! VALIDATE CONSTRAINT that reads the table under a lock which another command of the same ALTER TABLE takes.
+
+use crate::ast::{AlterTableAction, ConstraintKind};
+use crate::effect::{LockMode, RelationName, Scan, ScanCause};
+use crate::execute::command_lock_level;
+use crate::report::Reporter;
+use crate::rule::{RuleContext, declare_rule};
+use crate::rules::advice::{Advice, one_line};
+use crate::rules::altered::{Altered, by_range, subject};
+use crate::rules::text::sql_name;
+use crate::source::TextRange;
+
+declare_rule! {
+    /// `VALIDATE CONSTRAINT` in one `ALTER TABLE` with a command that takes a stronger lock.
+    ///
+    /// ## Why it matters
+    ///
+    /// Alone, VALIDATE reads the table under a lock that lets everybody read and write. ALTER TABLE takes the strongest lock
+    /// that any of its commands needs, before it begins, and holds it to the end: together with ADD COLUMN, or with the ADD
+    /// CONSTRAINT that it is to validate, the whole table is read while nobody can write to it or even read it. Merging
+    /// ALTER TABLEs of one table, as some linters advise, makes it so.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// ALTER TABLE orders
+    ///     ADD CONSTRAINT orders_total_check CHECK (total >= 0) NOT VALID,
+    ///     VALIDATE CONSTRAINT orders_total_check;
+    /// ```
+    ///
+    /// Use instead:
+    ///
+    /// ```sql,clean
+    /// ALTER TABLE orders ADD CONSTRAINT orders_total_check CHECK (total >= 0) NOT VALID;
+    /// ALTER TABLE orders VALIDATE CONSTRAINT orders_total_check;
+    /// ```
+    ///
+    /// ## When it is not reported
+    ///
+    /// When every other command of the statement needs no stronger lock than VALIDATE (SET STATISTICS, storage parameters,
+    /// another VALIDATE); when the constraint is valid already; for a table that the same transaction created, or the same
+    /// migration while it is empty. Two statements in one transaction are `validate-in-same-transaction`.
+    "validate-with-stronger-subcommand", Locking, Error,
+    {
+        sources: &["squawk/constraint-missing-not-valid", "pgls/requireSeparateConstraintValidation"],
+    }
+    statement = check,
+}
+
+fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    let Some(altered) = Altered::of(context).filter(|_| context.effects.fails.is_none()) else { return };
+    let scans = context.effects.scans.iter().filter(|scan| {
+        matches!(scan.cause, ScanCause::Validate { .. })
+            && scan.lock > LockMode::ShareUpdateExclusive
+            && scan.relation.visibility.is_exposed()
+    });
+    for (range, scans) in by_range(scans, |scan| scan.range) {
+        report(context, reporter, altered, range, &scans);
+    }
+}
+
+fn report(
+    context: &RuleContext<'_>,
+    reporter: &mut Reporter<'_>,
+    altered: Altered<'_>,
+    range: TextRange,
+    scans: &[&Scan],
+) {
+    let Some(mode) = scans.iter().map(|scan| scan.lock).max() else { return };
+    let tables: Vec<&RelationName> = scans.iter().map(|scan| &scan.relation).collect();
+    let subject = subject(Some(altered), &tables);
+    let effect = match mode {
+        LockMode::AccessExclusive => "nobody can read or write",
+        _ => "nobody can write",
+    };
+    let mode_name = mode.sql();
+    let message = format!(
+        "this VALIDATE reads all of {subject} under {mode_name}, which the same ALTER TABLE takes: {effect} meanwhile"
+    );
+    let mut finding = reporter.report(range, message).relation(altered.table);
+    let stronger = altered.statement.commands.iter().find(|command| command_lock_level(&command.action) == mode);
+    if let Some(command) = stronger {
+        finding = finding.label(command.keyword, format!("takes {mode_name}"));
+    }
+    let table = sql_name(context, altered.table);
+    let validate = altered.command(range).and_then(|command| one_line(context, command.range));
+    drop(match validate {
+        Some(validate) => {
+            let after = if adds_constraint(altered) { ", after the constraint was committed" } else { "" };
+            let sentence = format!("validate it in a statement and a transaction of its own{after}:");
+            finding.help(Advice::new(sentence).sql(format!("ALTER TABLE {table} {validate}")))
+        }
+        None => finding.help("validate it in a statement and a transaction of its own"),
+    });
+}
+
+fn adds_constraint(altered: Altered<'_>) -> bool {
+    altered.statement.commands.iter().any(|command| match &command.action {
+        AlterTableAction::AddConstraint(constraint) => {
+            constraint.not_valid && !matches!(constraint.kind, ConstraintKind::Exclude(_))
+        }
+        _ => false,
+    })
+}

@@ -1,0 +1,148 @@
+//! COMMIT and ROLLBACK in PL/pgSQL where they cannot work.
+
+use crate::ast::{Ast, CreateFunction, DefElem, FunctionBody};
+use crate::plpgsql::{self, BodyText, Context, StatementKind, Visitor, walk};
+use crate::report::Reporter;
+use crate::rule::{RuleContext, declare_rule};
+use crate::source::TextRange;
+
+declare_rule! {
+    /// PL/pgSQL code ends the transaction where PostgreSQL does not let it.
+    ///
+    /// ## Why it matters
+    ///
+    /// `COMMIT` and `ROLLBACK` fail at run time in a block with `EXCEPTION`, which is a subtransaction, in a function, in
+    /// a procedure with `SET` or `SECURITY DEFINER`, and in a `DO` or `CALL` that runs in a transaction block. Such code
+    /// often passes tests with little data and fails where batches were meant to help.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// CREATE PROCEDURE archive() LANGUAGE plpgsql AS $$
+    /// BEGIN
+    ///     DELETE FROM events WHERE id < 1000;
+    ///     COMMIT;
+    /// EXCEPTION WHEN OTHERS THEN
+    ///     RAISE WARNING 'failed';
+    /// END $$;
+    /// ```
+    ///
+    /// Use instead:
+    ///
+    /// ```sql,clean
+    /// CREATE PROCEDURE archive() LANGUAGE plpgsql AS $$
+    /// BEGIN
+    ///     BEGIN
+    ///         DELETE FROM events WHERE id < 1000;
+    ///     EXCEPTION WHEN lock_not_available THEN
+    ///         RAISE WARNING 'failed';
+    ///     END;
+    ///     COMMIT;
+    /// END $$;
+    /// ```
+    ///
+    /// ## When it is not reported
+    ///
+    /// In the statements of an exception handler: its subtransaction has ended by then.
+    "commit-in-subtransaction", Transaction, Error,
+    {}
+    statement = check,
+}
+
+/// A COMMIT or ROLLBACK in a body.
+struct Ending {
+    range: TextRange,
+    in_subtransaction: bool,
+}
+
+fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    match context.ast {
+        Ast::Do(statement) if statement.language == "plpgsql" => {
+            let in_transaction = context.session.in_transaction();
+            let why = "a DO block cannot end the transaction block that it runs in";
+            report(context, &statement.body, statement.keyword, in_transaction.then_some(why), reporter);
+        }
+        Ast::CreateFunction(function) if function.language == "plpgsql" => {
+            report(context, &function.body, function.name.range(), refusal(function), reporter);
+        }
+        Ast::Call(call) if context.session.in_transaction() => {
+            let (name, schema) = (&call.call.name, &call.call.schema);
+            let path = schema.clone().map_or_else(|| context.session.settings.search_path(), |schema| vec![schema]);
+            let mut named = path.iter().flat_map(|schema| context.before.functions_named(schema, name));
+            let ends = named.next().is_some_and(|procedure| {
+                procedure.language == "plpgsql"
+                    && !endings(&context.migration.file.source.text, &procedure.body, false).is_empty()
+            });
+            if ends {
+                let message = format!("`{name}` ends the transaction, which PostgreSQL refuses in a transaction block");
+                let help = "call it from a migration that runs without a transaction";
+                drop(reporter.report(call.call.name_range, message).help(help));
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Why a function or procedure can never end a transaction.
+///
+/// Source: PostgreSQL 18, `src/backend/commands/functioncmds.c`, `ExecuteCallStmt`.
+fn refusal(function: &CreateFunction) -> Option<&'static str> {
+    let has = |name: &str, wanted: fn(&DefElem) -> bool| {
+        function.options.iter().any(|option| option.name == name && wanted(option))
+    };
+    if !function.procedure {
+        Some("a function cannot end the transaction; a procedure can")
+    } else if has("set", |_| true) {
+        Some("a procedure with SET cannot end the transaction")
+    } else if has("security", |option| option.as_bool() == Some(true)) {
+        Some("a SECURITY DEFINER procedure cannot end the transaction")
+    } else {
+        None
+    }
+}
+
+fn report(
+    context: &RuleContext<'_>,
+    body: &FunctionBody,
+    fallback: TextRange,
+    refusal: Option<&str>,
+    reporter: &mut Reporter<'_>,
+) {
+    for ending in endings(&context.migration.file.source.text, body, true) {
+        let range = if ending.range.is_empty() { fallback } else { ending.range };
+        if let Some(refusal) = refusal {
+            let help = "let the caller end the transaction, or use a procedure that is called outside of one";
+            drop(reporter.report(range, format!("PostgreSQL refuses this: {refusal}")).help(help));
+        } else if ending.in_subtransaction {
+            let message =
+                "PostgreSQL refuses to end the transaction here: the block has EXCEPTION and is a subtransaction";
+            let help = "put the statements that may fail in a block of their own, and end the transaction after it";
+            drop(reporter.report(range, message).help(help));
+        }
+    }
+}
+
+/// The endings of a body. Their ranges are those of the file if the body stands in it as it is (and `here`).
+fn endings(file: &str, body: &FunctionBody, here: bool) -> Vec<Ending> {
+    let FunctionBody::Source { text, range } = body else { return Vec::new() };
+    let is_verbatim = here && file.get(range.as_usize()) == Some(text.as_str());
+    let whole = TextRange::new(0, text.len() as u32);
+    let body = if is_verbatim { BodyText::verbatim(file, *range) } else { BodyText::verbatim(text, whole) };
+    let mut found = Endings { is_verbatim, endings: Vec::new() };
+    walk(&plpgsql::read(&body).block, &mut found);
+    found.endings
+}
+
+struct Endings {
+    is_verbatim: bool,
+    endings: Vec<Ending>,
+}
+
+impl Visitor for Endings {
+    fn statement(&mut self, statement: &plpgsql::Statement, context: Context) {
+        if matches!(statement.kind, StatementKind::Commit(_) | StatementKind::Rollback(_)) {
+            let range = if self.is_verbatim { statement.keyword } else { TextRange::default() };
+            self.endings.push(Ending { range, in_subtransaction: context.subtransactions > 0 });
+        }
+    }
+}

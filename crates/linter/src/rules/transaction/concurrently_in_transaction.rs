@@ -1,0 +1,82 @@
+//! Statements that PostgreSQL refuses in a transaction block.
+
+use super::first_words;
+use crate::ast::Ast;
+use crate::check::TransactionMode;
+use crate::report::Reporter;
+use crate::rule::{RuleContext, declare_rule};
+use crate::source::TextRange;
+
+declare_rule! {
+    /// A statement that cannot run in a transaction runs in one.
+    ///
+    /// ## Why it matters
+    ///
+    /// PostgreSQL refuses `CREATE INDEX CONCURRENTLY`, `VACUUM`, `ALTER SYSTEM` and others in a transaction block, whoever
+    /// opened it: `BEGIN` in the file, the migration tool, or several statements that are sent as one string. The
+    /// migration fails as a whole.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// -- transaction
+    /// CREATE INDEX CONCURRENTLY orders_customer_idx ON orders (customer_id);
+    /// ```
+    ///
+    /// Use instead:
+    ///
+    /// ```sql,clean
+    /// -- autocommit
+    /// CREATE INDEX CONCURRENTLY orders_customer_idx ON orders (customer_id);
+    /// ```
+    ///
+    /// ## When it is not reported
+    ///
+    /// Where the file is run without a transaction, and for a file of one statement that is sent as one string.
+    "concurrently-in-transaction", Transaction, Error,
+    {
+        sources: &[
+            "squawk/ban-concurrent-index-creation-in-transaction",
+            "pgls/banConcurrentIndexCreationInTransaction",
+            "strong_migrations/add_index",
+        ],
+    }
+    statement = check,
+}
+
+fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    let Some(failure) = context.effects.fails.as_ref().filter(|failure| failure.sqlstate == "25001") else { return };
+    let range = if failure.range.is_empty() { first_words(context) } else { failure.range };
+    let is_code = matches!(context.ast, Ast::Do(_) | Ast::Call(_) | Ast::Select(_));
+    let Some(block) = context.session.block.as_ref().filter(|_| !is_code) else {
+        let help = "code in DO blocks and functions always runs in a transaction: make it a statement of its own";
+        drop(reporter.report(range, failure.reason.clone()).help(help));
+        return;
+    };
+    let help = match context.migration.transaction {
+        TransactionMode::Transaction => {
+            "put it in a migration of its own, and have the migration tool run that without a transaction"
+        }
+        _ if block.explicit => "move it behind COMMIT, or before BEGIN",
+        _ => "put it in a file of its own: a single statement is not wrapped in a transaction",
+    };
+    let began = match context.migration.transaction {
+        TransactionMode::Autocommit => "the transaction begins here",
+        TransactionMode::Transaction => "the migration tool opens a transaction before this",
+        TransactionMode::SingleString => {
+            "statements that are sent as one string are one transaction, which begins here"
+        }
+    };
+    let finding = reporter.report(range, failure.reason.clone()).help(help);
+    // The tool's transaction begins at the first statement, which is no news where that is this one.
+    if block.started.range.start < context.statement.range.start {
+        drop(finding.label_in(block.started.file, beginning(context, block.started.range), began));
+    }
+}
+
+/// The first word of the statement that a range begins with; the beginning of a tool's transaction has no length.
+fn beginning(context: &RuleContext<'_>, range: TextRange) -> TextRange {
+    let mut statements = context.migration.file.statements.iter();
+    let first = statements.find(|statement| statement.range.start == range.start);
+    first.and_then(|statement| statement.tokens.first()).map_or(range, |token| token.range)
+}

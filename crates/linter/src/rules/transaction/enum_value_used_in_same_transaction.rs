@@ -1,0 +1,172 @@
+//! A new enum label that is used before it is committed.
+
+use super::split_help;
+use crate::ast::{
+    AlterTableAction, Ast, Constraint, ConstraintKind, Expr, ExprKind, Query, QueryBody, TypeName, string_literal,
+};
+use crate::catalog::{Oid, TypeDef, TypeKind};
+use crate::report::Reporter;
+use crate::rule::{RuleContext, declare_rule};
+use crate::source::TextRange;
+
+declare_rule! {
+    /// An enum label is used in the transaction that adds it.
+    ///
+    /// ## Why it matters
+    ///
+    /// PostgreSQL refuses it: `unsafe use of new value of enum type`. Until the transaction commits, no row and no default
+    /// may contain the label.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// -- transaction
+    /// -- history:
+    /// CREATE TYPE order_status AS ENUM ('open', 'paid');
+    /// CREATE TABLE orders (id bigint PRIMARY KEY, status order_status);
+    /// -- migration:
+    /// ALTER TYPE order_status ADD VALUE 'refunded';
+    /// ALTER TABLE orders ALTER COLUMN status SET DEFAULT 'refunded';
+    /// ```
+    ///
+    /// Use instead:
+    ///
+    /// ```sql,clean
+    /// -- autocommit
+    /// -- history:
+    /// CREATE TYPE order_status AS ENUM ('open', 'paid');
+    /// CREATE TABLE orders (id bigint PRIMARY KEY, status order_status);
+    /// -- migration:
+    /// ALTER TYPE order_status ADD VALUE 'refunded';
+    /// ALTER TABLE orders ALTER COLUMN status SET DEFAULT 'refunded';
+    /// ```
+    ///
+    /// ## When it is not reported
+    ///
+    /// For a type that the same transaction created. Before PostgreSQL 12, `ADD VALUE` itself is refused in a transaction,
+    /// which `concurrently-in-transaction` reports.
+    "enum-value-used-in-same-transaction", Transaction, Error,
+    {}
+    statement = check,
+}
+
+/// A constant where a label of the type is meant.
+struct Use {
+    enum_type: Oid,
+    label: String,
+    range: TextRange,
+}
+
+fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    let Some(block) = &context.session.block else { return };
+    let new = |definition: &TypeDef, label: &str| match &definition.kind {
+        TypeKind::Enum { labels } => {
+            labels.iter().any(|other| other.label == label && other.added_in == Some(block.number))
+        }
+        _ => false,
+    };
+    let help = split_help(context, "what uses it");
+    if let Some(failure) = context.effects.fails.as_ref().filter(|failure| failure.sqlstate == "55P04") {
+        drop(reporter.report(failure.range, format!("PostgreSQL refuses this: {}", failure.reason)).help(help));
+        return;
+    }
+    for used in defaults(context).into_iter().chain(comparisons(context)) {
+        let Some(definition) = context.before.get_type(used.enum_type) else { continue };
+        if new(definition, &used.label) {
+            let message = format!(
+                "`{}` was added to `{}` in this transaction, and PostgreSQL refuses it until that is committed",
+                used.label, definition.name
+            );
+            drop(reporter.report(used.range, message).help(help.clone()));
+        }
+    }
+}
+
+/// `DEFAULT 'label'`.
+fn defaults(context: &RuleContext<'_>) -> Vec<Use> {
+    let Ast::AlterTable(statement) = context.ast else { return Vec::new() };
+    let path = context.session.settings.search_path();
+    let table = context.before.find_relation(&statement.name, &path).and_then(|oid| context.before.get_relation(oid));
+    let mut uses = Vec::new();
+    for command in &statement.commands {
+        match &command.action {
+            AlterTableAction::SetDefault { column, default } => {
+                let column = table.and_then(|table| table.column(&column.text));
+                uses.extend(column.and_then(|column| constant(column.sql_type.oid, default)));
+            }
+            AlterTableAction::AddColumn { column, .. } => {
+                let Some(enum_type) = column.type_name.as_ref().and_then(|name| named_type(context, name)) else {
+                    continue;
+                };
+                for constraint in &column.constraints {
+                    if let ConstraintKind::Default(default) = &constraint.kind {
+                        uses.extend(constant(enum_type, default));
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    uses
+}
+
+fn named_type(context: &RuleContext<'_>, name: &TypeName) -> Option<Oid> {
+    match &name.schema {
+        Some(schema) => context.before.type_named(schema, &name.name),
+        None => {
+            let path = context.session.settings.search_path();
+            path.iter().find_map(|schema| context.before.type_named(schema, &name.name))
+        }
+    }
+}
+
+fn constant(enum_type: Oid, value: &Expr) -> Option<Use> {
+    let label = string_literal(value)?.to_owned();
+    Some(Use { enum_type, label, range: value.range })
+}
+
+/// `column = 'label'` in a condition, where the column is an enum of a table that the statement uses.
+fn comparisons(context: &RuleContext<'_>) -> Vec<Use> {
+    let mut uses = Vec::new();
+    for condition in conditions(context.ast) {
+        condition.walk(&mut |expr| {
+            let ExprKind::Operator { operands, .. } = &expr.kind else { return };
+            let types: Vec<Oid> = operands.iter().filter_map(|operand| column_type(context, operand)).collect();
+            for enum_type in types {
+                uses.extend(operands.iter().filter_map(|operand| constant(enum_type, operand)));
+            }
+        });
+    }
+    uses
+}
+
+fn conditions(ast: &Ast) -> Vec<&Expr> {
+    match ast {
+        Ast::Update(update) => update.filter.iter().collect(),
+        Ast::Delete(delete) => delete.filter.iter().collect(),
+        Ast::Select(query) => filter(query).into_iter().collect(),
+        Ast::CreateView(view) => filter(&view.query).into_iter().collect(),
+        Ast::CreateIndex(index) => index.predicate.iter().collect(),
+        Ast::AlterTable(alter) => {
+            let checks = alter.commands.iter().filter_map(|command| match &command.action {
+                AlterTableAction::AddConstraint(Constraint { kind: ConstraintKind::Check(condition), .. }) => {
+                    Some(condition)
+                }
+                _ => None,
+            });
+            checks.collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn filter(query: &Query) -> Option<&Expr> {
+    if let QueryBody::Select(select) = &query.body { select.filter.as_ref() } else { None }
+}
+
+fn column_type(context: &RuleContext<'_>, operand: &Expr) -> Option<Oid> {
+    let ExprKind::Column(path) = &operand.kind else { return None };
+    let name = path.last()?;
+    let relations = context.effects.locks.iter().filter_map(|lock| context.before.get_relation(lock.relation.oid));
+    relations.filter_map(|relation| relation.column(name)).map(|column| column.sql_type.oid).next()
+}

@@ -1,0 +1,134 @@
+//! Strong locks on many tables at once.
+
+use super::{first_words, split_help};
+use crate::catalog::Oid;
+use crate::effect::{Lock, LockCause, LockMode};
+use crate::report::Reporter;
+use crate::rule::{RuleContext, declare_rule};
+use crate::session::{HeldLock, Place, TransactionBlock};
+
+declare_rule! {
+    /// One transaction locks many tables that are in use, or adds foreign keys between several pairs of them.
+    ///
+    /// ## Why it matters
+    ///
+    /// Each lock waits for the queries on its table, while the locks before it already block theirs. With every table the
+    /// wait grows, and so does the chance of a deadlock with a transaction that uses the tables in another order.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// -- transaction
+    /// ALTER TABLE orders ADD COLUMN note text;
+    /// ALTER TABLE customers ADD COLUMN note text;
+    /// ALTER TABLE products ADD COLUMN note text;
+    /// ALTER TABLE invoices ADD COLUMN note text;
+    /// ```
+    ///
+    /// Use instead:
+    ///
+    /// ```sql,clean
+    /// -- autocommit
+    /// ALTER TABLE orders ADD COLUMN note text;
+    /// ALTER TABLE customers ADD COLUMN note text;
+    /// ALTER TABLE products ADD COLUMN note text;
+    /// ALTER TABLE invoices ADD COLUMN note text;
+    /// ```
+    ///
+    /// ## When it is not reported
+    ///
+    /// For tables that the same transaction created. Partitions count with their parent. How many tables under
+    /// ACCESS EXCLUSIVE are accepted is configured with `max-locked-tables`, 3 by default. It is reported once for each
+    /// transaction, at the statement that passes the limit.
+    "many-tables-locked", Transaction, Warning,
+    {
+        sources: &["pgls/multipleAlterTable", "gitlab/multiple_tables_locked"],
+    }
+    statement = check,
+}
+
+fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    let Some(block) = &context.session.block else { return };
+    let earlier = locked_tables(block);
+    let mut all: Vec<(Oid, String)> = earlier.clone();
+    for lock in context.effects.locks.iter().filter(|lock| is_strong(lock)) {
+        if !all.iter().any(|(oid, _)| *oid == lock.relation.oid) {
+            all.push((lock.relation.oid, lock.relation.name.to_string()));
+        }
+    }
+    let limit = context.settings.max_locked_tables;
+    if earlier.len() <= limit && all.len() > limit {
+        let names: Vec<String> = all.iter().map(|(_, name)| format!("`{name}`")).collect();
+        let message = format!(
+            "with this the transaction holds ACCESS EXCLUSIVE on {} tables ({}): all of them are blocked until it ends",
+            all.len(),
+            names.join(", ")
+        );
+        let finding = reporter.report(first_words(context), message);
+        drop(finding.help(split_help(context, "some of the statements, one table each,")));
+    } else {
+        check_foreign_keys(context, block, reporter);
+    }
+}
+
+/// Tables under ACCESS EXCLUSIVE, partitions not counted.
+fn locked_tables(block: &TransactionBlock) -> Vec<(Oid, String)> {
+    let mut tables: Vec<(Oid, String)> = Vec::new();
+    for lock in &block.locks {
+        let counts = lock.exposed
+            && lock.mode == LockMode::AccessExclusive
+            && lock.kind.is_table()
+            && !matches!(lock.cause, LockCause::Child | LockCause::Part);
+        if counts && !tables.iter().any(|(oid, _)| *oid == lock.relation) {
+            let name = lock.name.rsplit_once('.').map_or(lock.name.as_str(), |(_, name)| name);
+            tables.push((lock.relation, name.to_owned()));
+        }
+    }
+    tables
+}
+
+fn is_strong(lock: &Lock) -> bool {
+    lock.mode == LockMode::AccessExclusive
+        && lock.relation.kind.is_table()
+        && lock.relation.visibility.is_exposed()
+        && !matches!(lock.cause, LockCause::Child | LockCause::Part)
+}
+
+/// Reports the second foreign key between existing tables.
+fn check_foreign_keys(context: &RuleContext<'_>, block: &TransactionBlock, reporter: &mut Reporter<'_>) {
+    let exposed = |cause: LockCause| {
+        context.effects.locks.iter().find(move |lock| {
+            lock.cause == cause && lock.relation.kind.is_table() && lock.relation.visibility.is_exposed()
+        })
+    };
+    let (Some(target), Some(other)) = (exposed(LockCause::Target), exposed(LockCause::ForeignKeyAdded)) else { return };
+    let earlier = foreign_key_places(block);
+    let [place] = earlier.as_slice() else { return };
+    // The same pair again locks nothing new.
+    let held = |oid: Oid| block.locks.iter().any(|lock| lock.relation == oid && lock.mode.blocks_writes());
+    if held(target.relation.oid) && held(other.relation.oid) {
+        return;
+    }
+    let message = format!(
+        "a second foreign key in this transaction locks `{}` and `{}` while the tables of the first are locked",
+        target.relation.name, other.relation.name
+    );
+    let finding = reporter.report(first_words(context), message).relation(&target.relation).relation(&other.relation);
+    let finding = finding.label_in(place.file, place.range, "the first foreign key is added here");
+    drop(finding.help(split_help(context, "this foreign key")));
+}
+
+/// The statements of the transaction that added a foreign key between existing tables.
+fn foreign_key_places(block: &TransactionBlock) -> Vec<Place> {
+    let with = |place: Place, cause: LockCause| {
+        let mut locks = block.locks.iter();
+        locks.any(|lock: &HeldLock| lock.place == place && lock.cause == cause && lock.exposed && lock.kind.is_table())
+    };
+    let mut places: Vec<Place> = Vec::new();
+    for lock in block.locks.iter().filter(|lock| lock.cause == LockCause::ForeignKeyAdded && lock.exposed) {
+        if with(lock.place, LockCause::Target) && !places.contains(&lock.place) {
+            places.push(lock.place);
+        }
+    }
+    places
+}

@@ -1,0 +1,126 @@
+//! Rows are changed, then the table is.
+
+use super::{first_words, split_help};
+use crate::ast::Ast;
+use crate::catalog::Oid;
+use crate::effect::{DataChangeKind, Lock, LockCause};
+use crate::report::Reporter;
+use crate::rule::{RuleContext, declare_rule};
+use crate::session::Change;
+
+declare_rule! {
+    /// A transaction changes all rows of a table and then alters the table, or alters it while deferred foreign keys are
+    /// still to be checked.
+    ///
+    /// ## Why it matters
+    ///
+    /// After the long change of rows the transaction asks for a stronger lock on the table: it waits for every transaction
+    /// that began to use the table meanwhile, and two such transactions deadlock. The work of hours is then lost.
+    /// With a deferred foreign key, PostgreSQL refuses `ALTER TABLE`: the table has pending trigger events.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// -- transaction
+    /// UPDATE orders SET total = 0;
+    /// ALTER TABLE orders DROP COLUMN price;
+    /// ```
+    ///
+    /// Use instead:
+    ///
+    /// ```sql,clean
+    /// -- autocommit
+    /// UPDATE orders SET total = 0 WHERE id BETWEEN 1 AND 10000;
+    /// ALTER TABLE orders DROP COLUMN price;
+    /// ```
+    ///
+    /// ## When it is not reported
+    ///
+    /// For changes that a WHERE limits, for tables that the same transaction created (unless a deferred foreign key is to
+    /// be checked), and where the table is altered first, which is `work-after-strong-lock`.
+    "mixed-ddl-and-bulk-dml", Transaction, Warning,
+    {
+        sources: &["bytebase/statement.disallow-mix-in-ddl-dml", "gitlab/migrations_with_ddl_and_dml"],
+    }
+    statement = check,
+}
+
+fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    let Some(block) = &context.session.block else { return };
+    let is_ddl = matches!(
+        context.ast,
+        Ast::AlterTable(_)
+            | Ast::Drop(_)
+            | Ast::Truncate(_)
+            | Ast::CreateIndex(_)
+            | Ast::CreateTrigger(_)
+            | Ast::Rename(_)
+    );
+    if !is_ddl {
+        return;
+    }
+    for lock in context.effects.locks.iter().filter(|lock| lock.cause == LockCause::Target && lock.mode.blocks_writes())
+    {
+        let name = &lock.relation.name;
+        if let Some(change) = block.changes.iter().find(|change| is_pending(context, lock, change)) {
+            let message = format!(
+                "PostgreSQL refuses this while rows of `{name}` that the transaction wrote await a deferred foreign key check"
+            );
+            let help = format!("run SET CONSTRAINTS ALL IMMEDIATE before it, or {}", split_help(context, "it"));
+            let finding = reporter.report(first_words(context), message).relation(&lock.relation).help(help);
+            drop(finding.label_in(change.place.file, change.place.range, "the rows are changed here"));
+            return;
+        }
+        let bulk = |change: &&Change| change.unbounded && change.relation == lock.relation.oid;
+        if let Some(change) = block.changes.iter().find(bulk).filter(|_| is_upgrade(context, lock)) {
+            let message = format!(
+                "after changing the rows of `{name}` the transaction waits for {} on it: a deadlock undoes all of that",
+                lock.mode.sql()
+            );
+            let finding = reporter.report(first_words(context), message).relation(&lock.relation);
+            let finding = finding.label_in(change.place.file, change.place.range, "the rows are changed here");
+            drop(finding.help(split_help(context, "this statement")));
+            return;
+        }
+    }
+}
+
+/// Is the table in use, and is this the transaction's first strong lock on it?
+fn is_upgrade(context: &RuleContext<'_>, lock: &Lock) -> bool {
+    let mut held = context.session.block.iter().flat_map(|block| &block.locks);
+    lock.relation.visibility.is_exposed()
+        && !held.any(|held| held.relation == lock.relation.oid && held.mode.blocks_writes())
+}
+
+/// Did the change queue a check that only runs at COMMIT, so that the table counts as in use?
+///
+/// Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `CheckTableNotInUse`.
+fn is_pending(context: &RuleContext<'_>, lock: &Lock, change: &Change) -> bool {
+    change.relation == lock.relation.oid
+        && matches!(context.ast, Ast::AlterTable(_) | Ast::Drop(_) | Ast::Truncate(_))
+        && has_deferred_key(context, change.relation, change.kind)
+        && !checked_since(context, change)
+}
+
+fn has_deferred_key(context: &RuleContext<'_>, table: Oid, kind: DataChangeKind) -> bool {
+    match kind {
+        DataChangeKind::Insert => context.before.get_relation(table).is_some_and(|table| {
+            let mut keys = table.constraints.iter().filter(|constraint| constraint.foreign_key().is_some());
+            keys.any(|constraint| constraint.initially_deferred)
+        }),
+        DataChangeKind::Delete => {
+            context.before.foreign_keys_to(table).iter().any(|(_, constraint)| constraint.initially_deferred)
+        }
+        // Only where a key column really changes.
+        DataChangeKind::Update => false,
+    }
+}
+
+/// Does a SET CONSTRAINTS stand between the change and this statement?
+fn checked_since(context: &RuleContext<'_>, change: &Change) -> bool {
+    context.migration.file.statements.iter().any(|statement| {
+        matches!(statement.parsed, Ok(Ast::Other("ConstraintsSetStmt")))
+            && change.place.range.end <= statement.range.start
+            && statement.range.end <= context.statement.range.start
+    })
+}

@@ -1,0 +1,34 @@
+//! Statements that are fine alone and harmful together, or refused in a transaction.
+
+pub mod commit_in_subtransaction;
+pub mod concurrently_in_transaction;
+pub mod enum_value_used_in_same_transaction;
+pub mod many_tables_locked;
+pub mod mixed_ddl_and_bulk_dml;
+pub mod nested_transaction;
+pub mod not_rerunnable;
+pub mod validate_in_same_transaction;
+pub mod work_after_strong_lock;
+
+use crate::check::TransactionMode;
+use crate::rule::RuleContext;
+use crate::source::TextRange;
+
+/// How to leave a transaction before a statement, for the tool and the file at hand.
+fn split_help(context: &RuleContext<'_>, what: &str) -> String {
+    match (context.migration.transaction, &context.session.block) {
+        (TransactionMode::Transaction, _) => format!("move {what} to a later migration"),
+        (_, None) => format!("move {what} out of this code, to a statement of its own"),
+        (_, Some(block)) if block.explicit => format!("COMMIT before {what}"),
+        (_, Some(_)) => format!("move {what} to a later migration: statements sent as one string are one transaction"),
+    }
+}
+
+/// The words that open a statement: what to point at where it is the statement as a whole that matters.
+fn first_words(context: &RuleContext<'_>) -> TextRange {
+    let tokens = &context.statement.tokens;
+    let text = &context.migration.file.source.text;
+    let is_verb = |keyword: &str| tokens.first().is_some_and(|token| token.is_keyword(text, keyword));
+    let words = if ["ALTER", "CREATE", "DROP", "LOCK"].into_iter().any(is_verb) { 2 } else { 1 };
+    tokens.iter().take(words).fold(TextRange::default(), |range, token| range.cover(token.range))
+}

@@ -1,0 +1,107 @@
+//! BEGIN and COMMIT that do not fit the transaction that is open.
+
+use crate::ast::{Ast, Transaction};
+use crate::check::TransactionMode;
+use crate::report::Reporter;
+use crate::rule::{MigrationContext, RuleContext, declare_rule};
+use crate::source::TextRange;
+use crate::statement::Statement;
+
+declare_rule! {
+    /// `BEGIN` inside a transaction, `COMMIT` or `ROLLBACK` without one of the file's own, or a transaction that the file
+    /// leaves open.
+    ///
+    /// ## Why it matters
+    ///
+    /// PostgreSQL has no nested transactions: a second `BEGIN` is only a warning, and the first `COMMIT` ends the
+    /// transaction of the migration tool. What follows runs outside of it, is not undone when it fails, and the tool may
+    /// record a migration that is half done. A transaction that is never committed is undone when the session ends.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// -- transaction
+    /// BEGIN;
+    /// ALTER TABLE orders ADD COLUMN note text;
+    /// COMMIT;
+    /// ```
+    ///
+    /// Use instead:
+    ///
+    /// ```sql,clean
+    /// -- transaction
+    /// ALTER TABLE orders ADD COLUMN note text;
+    /// ```
+    ///
+    /// ## When it is not reported
+    ///
+    /// Where the migration tool opens no transaction and every `BEGIN` has its `COMMIT`. Savepoints are no transactions.
+    "nested-transaction", Transaction, Warning,
+    {
+        sources: &["squawk/transaction-nesting", "pgls/transactionNesting"],
+    }
+    statement = check,
+    migration = check_end,
+}
+
+fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    let Ast::Transaction(control) = context.ast else { return };
+    let range = context.statement.range;
+    let wrapped = context.migration.transaction == TransactionMode::Transaction;
+    match (control, &context.session.block) {
+        (Transaction::Begin, Some(block)) if block.explicit => {
+            let message = "a transaction is open already: this BEGIN does nothing";
+            let help = "end the first transaction before, or delete this BEGIN";
+            drop(reporter.report(range, message).help(help).label_in(
+                block.started.file,
+                block.started.range,
+                "it was opened here",
+            ));
+        }
+        (Transaction::Begin, Some(_)) if wrapped => {
+            let message =
+                "the migration tool has opened a transaction: this BEGIN does nothing, and COMMIT ends the tool's";
+            let help = "delete BEGIN and COMMIT, or have the tool run this migration without a transaction";
+            drop(reporter.report(range, message).help(help));
+        }
+        (Transaction::Commit { .. } | Transaction::Rollback { .. }, Some(block)) if !block.explicit => {
+            let verb = verb(control);
+            if wrapped {
+                let message =
+                    format!("this {verb} ends the transaction of the migration tool: what follows runs outside of it");
+                let help = "split the migration, or have the tool run it without a transaction";
+                drop(reporter.report(range, message).help(help));
+            } else {
+                let message =
+                    format!("this {verb} has no BEGIN, and ends the transaction of the statements sent with it");
+                drop(reporter.report(range, message).help("write BEGIN where the transaction is meant to begin"));
+            }
+        }
+        (Transaction::Commit { .. } | Transaction::Rollback { .. }, None) => {
+            let message = format!("no transaction is open: this {} does nothing", verb(control));
+            let help = "delete it, or write BEGIN where the transaction is meant to begin";
+            drop(reporter.report(range, message).help(help));
+        }
+        _ => {}
+    }
+}
+
+fn verb(control: &Transaction) -> &'static str {
+    if matches!(control, Transaction::Rollback { .. }) { "ROLLBACK" } else { "COMMIT" }
+}
+
+fn check_end(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
+    let open = context.session.block.as_ref().is_some_and(|block| block.explicit);
+    // The tool's own COMMIT ends it.
+    if !open || context.migration.transaction == TransactionMode::Transaction {
+        return;
+    }
+    let is_begin = |statement: &&Statement| matches!(statement.parsed, Ok(Ast::Transaction(Transaction::Begin)));
+    let mut statements = context.migration.file.statements.iter().rev();
+    let own =
+        |statement: &&Statement| context.migration.section.is_none_or(|section| section.contains(statement.range));
+    let begin = statements.find(|statement| is_begin(statement) && own(statement));
+    let range = begin.map_or(TextRange::default(), |statement| statement.range);
+    let message = "this transaction is never committed: everything since is undone when the session ends";
+    drop(reporter.report(range, message).help("end the file with COMMIT"));
+}

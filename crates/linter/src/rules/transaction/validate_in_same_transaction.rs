@@ -1,0 +1,74 @@
+//! NOT VALID and VALIDATE CONSTRAINT in one transaction.
+
+use super::split_help;
+use crate::catalog::Oid;
+use crate::effect::ScanCause;
+use crate::report::Reporter;
+use crate::rule::{RuleContext, declare_rule};
+
+declare_rule! {
+    /// A constraint is added as `NOT VALID` and validated in the same transaction.
+    ///
+    /// ## Why it matters
+    ///
+    /// `NOT VALID` exists so that the strong lock of `ADD CONSTRAINT` is released before all rows are checked. In one
+    /// transaction that lock is held during the check, as if the constraint had been added in one step.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// -- transaction
+    /// ALTER TABLE orders ADD CONSTRAINT total_positive CHECK (total > 0) NOT VALID;
+    /// ALTER TABLE orders VALIDATE CONSTRAINT total_positive;
+    /// ```
+    ///
+    /// Use instead:
+    ///
+    /// ```sql,clean
+    /// BEGIN;
+    /// ALTER TABLE orders ADD CONSTRAINT total_positive CHECK (total > 0) NOT VALID;
+    /// COMMIT;
+    /// ALTER TABLE orders VALIDATE CONSTRAINT total_positive;
+    /// ```
+    ///
+    /// ## When it is not reported
+    ///
+    /// For a table that the same transaction created. Both in one statement is `validate-with-stronger-subcommand`.
+    "validate-in-same-transaction", Transaction, Error,
+    {
+        sources: &["squawk/constraint-missing-not-valid", "strong_migrations/validate_constraint"],
+    }
+    statement = check,
+}
+
+fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    let Some(block) = &context.session.block else { return };
+    for scan in &context.effects.scans {
+        let ScanCause::Validate { constraint } = &scan.cause else { continue };
+        let table = &scan.relation;
+        if !table.visibility.is_exposed() || !is_new(context, table.oid, constraint) {
+            continue;
+        }
+        let Some(lock) = block.locks.iter().find(|lock| lock.relation == table.oid && lock.mode.blocks_writes()) else {
+            continue;
+        };
+        let access = if lock.mode.blocks_reads() { "read or write" } else { "write to" };
+        let message = format!(
+            "checking `{constraint}` here keeps the {} lock of adding it: nobody can {access} `{}` until all rows are read",
+            lock.mode.sql(),
+            table.name
+        );
+        let finding = reporter.report(scan.range, message).relation(table);
+        let finding = finding.label_in(lock.place.file, lock.place.range, format!("`{}` is locked here", table.name));
+        drop(finding.help(split_help(context, "VALIDATE CONSTRAINT")));
+    }
+}
+
+/// Did an earlier statement of the transaction add the constraint?
+pub(super) fn is_new(context: &RuleContext<'_>, table: Oid, constraint: &str) -> bool {
+    let Some(block) = &context.session.block else { return false };
+    let has = |catalog: &crate::catalog::Catalog| {
+        catalog.get_relation(table).is_some_and(|table| table.constraint(constraint).is_some())
+    };
+    has(context.before) && !has(block.catalog_before())
+}

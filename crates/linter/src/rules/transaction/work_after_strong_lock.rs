@@ -1,0 +1,157 @@
+//! Slow work while an earlier statement's lock is still held.
+
+use super::split_help;
+use crate::ast::Ast;
+use crate::catalog::Oid;
+use crate::diagnostic::Diagnostic;
+use crate::effect::{DataChangeKind, Effects, LockMode, RelationName, ScanCause};
+use crate::report::Reporter;
+use crate::rule::{RuleContext, RunContext, declare_rule};
+use crate::session::{HeldLock, Place};
+use crate::source::TextRange;
+use crate::version::PgVersion;
+
+declare_rule! {
+    /// A scan, rewrite, index build or backfill while the transaction holds a strong lock that an earlier statement took.
+    ///
+    /// ## Why it matters
+    ///
+    /// Locks are held until the end of the transaction. A lock that would be gone after milliseconds now blocks the
+    /// application for as long as the slow statement runs, although that statement itself blocks nobody.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// -- transaction
+    /// ALTER TABLE orders ADD COLUMN total bigint;
+    /// UPDATE orders SET total = price * quantity;
+    /// ```
+    ///
+    /// Use instead:
+    ///
+    /// ```sql,clean
+    /// -- autocommit
+    /// ALTER TABLE orders ADD COLUMN total bigint;
+    /// UPDATE orders SET total = price * quantity WHERE id BETWEEN 1 AND 10000;
+    /// ```
+    ///
+    /// ## When it is not reported
+    ///
+    /// For work on tables that are new and empty, for locks on tables that the same transaction created, and where the
+    /// slow statement takes a lock that is as strong itself, which is the business of other rules. It is reported once
+    /// for each transaction, at the first slow statement.
+    "work-after-strong-lock", Transaction, Error,
+    {
+        sources: &["eugene/E4", "pgls/runningStatementWhileHoldingAccessExclusive", "gitlab/with_lock_retries"],
+    }
+    statement = check,
+    run = once_per_transaction,
+}
+
+/// Something that takes as long as a table is large.
+struct Work<'a> {
+    relation: &'a RelationName,
+    what: String,
+    range: TextRange,
+}
+
+fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    let works = works(context);
+    let Some((work, lock)) = works.iter().find_map(|work| Some((work, blocking_lock(context, work)?))) else { return };
+    let table = unqualified(&lock.name);
+    let access = if lock.mode.blocks_reads() { "read or write" } else { "write to" };
+    let message = format!(
+        "{} while the transaction holds {} on `{table}`: nobody can {access} `{table}` until it ends",
+        work.what,
+        lock.mode.sql()
+    );
+    let label = format!("`{table}` is locked here, until the end of the transaction");
+    let finding = reporter.report(work.range, message).relation(work.relation);
+    drop(finding.label_in(lock.place.file, lock.place.range, label).help(split_help(context, "the slow statement")));
+}
+
+fn works<'a>(context: &'a RuleContext<'_>) -> Vec<Work<'a>> {
+    let effects: &Effects = context.effects;
+    let mut works = Vec::new();
+    let mut add = |relation: &'a RelationName, what: String, range: TextRange| {
+        works.push(Work { relation, what, range });
+    };
+    for rewrite in &effects.rewrites {
+        add(&rewrite.relation, format!("this rewrites `{}`", rewrite.relation.name), rewrite.range);
+    }
+    for build in &effects.index_builds {
+        add(&build.table, format!("this builds an index on `{}`", build.table.name), build.range);
+    }
+    for change in effects.data_changes.iter().filter(|change| change.unbounded) {
+        let name = &change.relation.name;
+        let what = match change.kind {
+            DataChangeKind::Insert => format!("this copies rows into `{name}`"),
+            DataChangeKind::Update => format!("this updates all rows of `{name}`"),
+            DataChangeKind::Delete => format!("this deletes all rows of `{name}`"),
+        };
+        add(&change.relation, what, change.range);
+    }
+    for scan in effects.scans.iter().filter(|scan| !is_validation_of_new(context, &scan.cause, scan.relation.oid)) {
+        add(&scan.relation, format!("this reads all of `{}`", scan.relation.name), scan.range);
+    }
+    // An INSERT takes as long as its source is large, however empty its target is.
+    let copies = |work: &Work<'_>| work.what.starts_with("this copies");
+    works.retain(|work| work.relation.visibility.may_have_rows() || copies(work));
+    works
+}
+
+/// `validate-in-same-transaction` says that better.
+fn is_validation_of_new(context: &RuleContext<'_>, cause: &ScanCause, table: Oid) -> bool {
+    let ScanCause::Validate { constraint } = cause else { return false };
+    super::validate_in_same_transaction::is_new(context, table, constraint)
+}
+
+/// The first lock of an earlier statement that blocks more than the working statement does itself.
+fn blocking_lock(context: &RuleContext<'_>, work: &Work<'_>) -> Option<HeldLock> {
+    let own = |relation: Oid| {
+        let locks = context.effects.locks.iter().filter(|lock| lock.relation.oid == relation);
+        locks.map(|lock| lock.mode).max().unwrap_or(LockMode::AccessShare)
+    };
+    let block = context.session.block.as_ref();
+    let mut held = block.iter().flat_map(|block| &block.locks);
+    let earlier = held.find(|lock| lock.exposed && lock.mode.blocks_writes() && lock.mode > own(lock.relation));
+    earlier.cloned().or_else(|| lock_in_code(context, work))
+}
+
+/// In a DO block the lock and the work are effects of the same statement, in the order of the text.
+fn lock_in_code(context: &RuleContext<'_>, work: &Work<'_>) -> Option<HeldLock> {
+    let is_change = context.effects.data_changes.iter().any(|change| change.range == work.range);
+    if !matches!(context.ast, Ast::Do(_)) || !is_change {
+        return None;
+    }
+    let mut locks = context.effects.locks.iter();
+    let lock = locks.find(|lock| {
+        lock.relation.visibility.is_exposed() && lock.mode.blocks_writes() && lock.range.end <= work.range.start
+    })?;
+    Some(HeldLock {
+        relation: lock.relation.oid,
+        name: lock.relation.name.clone(),
+        kind: lock.relation.kind,
+        mode: lock.mode,
+        cause: lock.cause,
+        exposed: true,
+        place: Place { file: context.file, range: lock.range },
+    })
+}
+
+fn unqualified(name: &str) -> &str {
+    name.rsplit_once('.').map_or(name, |(_, name)| name)
+}
+
+/// Of the findings about one lock, keeps the first for each version.
+fn once_per_transaction(_: &RunContext<'_>, found: &mut Vec<Diagnostic>) {
+    let mut said: Vec<(u32, TextRange, PgVersion)> = Vec::new();
+    found.sort_by_key(|diagnostic| (diagnostic.file, diagnostic.range));
+    found.retain_mut(|diagnostic| {
+        let Some(label) = diagnostic.labels.first() else { return true };
+        let (file, range) = (label.file, label.range);
+        diagnostic.pg_versions.retain(|version| !said.contains(&(file, range, *version)));
+        said.extend(diagnostic.pg_versions.iter().map(|version| (file, range, *version)));
+        !diagnostic.pg_versions.is_empty()
+    });
+}
