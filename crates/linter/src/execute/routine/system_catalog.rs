@@ -46,6 +46,19 @@ impl Question {
         self.wanted.iter().all(|(name, _)| columns.contains(&name.as_str()) || SCHEMA_COLUMNS.contains(&name.as_str()))
     }
 
+    /// Does the catalog that is asked list relations of this kind?
+    fn is_kind(&self, kind: RelationKind) -> bool {
+        let listed = |table: &SmolStr| match table.as_str() {
+            "pg_tables" => has_relkind(kind, "r"),
+            "pg_indexes" => kind.is_index(),
+            "pg_views" | "views" => kind == RelationKind::View,
+            "pg_matviews" => kind == RelationKind::MaterializedView,
+            "sequences" | "pg_sequences" => kind == RelationKind::Sequence,
+            _ => true,
+        };
+        self.tables.iter().all(listed) && self.get(&["relkind"]).is_none_or(|relkind| has_relkind(kind, relkind))
+    }
+
     fn in_schema(&self, schema: &str) -> bool {
         let columns = SCHEMA_COLUMNS.iter().filter(|column| **column != "table_catalog");
         columns.filter_map(|column| self.get(&[column])).all(|wanted| wanted == schema)
@@ -54,6 +67,22 @@ impl Question {
     /// Is the relation the one that the question names, if it names one?
     fn is_relation(&self, relation: &Relation, columns: &[&str]) -> bool {
         self.in_schema(&relation.schema) && self.get(columns).is_none_or(|wanted| wanted == relation.name)
+    }
+}
+
+/// Does pg_class.relkind of a relation have this value?
+///
+/// Source: PostgreSQL 18, `src/include/catalog/pg_class.h`. Migrations ask for 'r' where they mean any table.
+fn has_relkind(kind: RelationKind, relkind: &str) -> bool {
+    match relkind {
+        "r" => matches!(kind, RelationKind::Table | RelationKind::PartitionedTable),
+        "p" => kind == RelationKind::PartitionedTable,
+        "i" => kind.is_index(),
+        "S" => kind == RelationKind::Sequence,
+        "v" => kind == RelationKind::View,
+        "m" => kind == RelationKind::MaterializedView,
+        "f" => kind == RelationKind::ForeignTable,
+        _ => true,
     }
 }
 
@@ -203,14 +232,11 @@ impl Executor<'_> {
         if !question.only(&[NAME, ALL].concat()) || question.get(&["indexrelid", "indrelid"]).is_some() {
             return None;
         }
-        let index = question.get(&["indexname"]).is_some() || question.get(&["relkind"]) == Some("i");
-        let tables = question.asks(&["pg_tables"]) || question.get(&["relkind"]) == Some("r");
         let table = question.get(&["indexname"]).and(question.get(&["tablename"]));
         Some(self.catalog.relations().any(|relation| {
             relation.name == name
                 && question.in_schema(&relation.schema)
-                && (!index || relation.kind.is_index())
-                && (!tables || matches!(relation.kind, RelationKind::Table | RelationKind::PartitionedTable))
+                && question.is_kind(relation.kind)
                 && table.is_none_or(|table| {
                     let of = relation.index().and_then(|index| self.catalog.get_relation(index.table));
                     of.is_some_and(|of| of.name == table)
