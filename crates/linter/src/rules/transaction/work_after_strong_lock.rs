@@ -7,8 +7,8 @@ use crate::diagnostic::Diagnostic;
 use crate::effect::{DataChangeKind, Effects, LockMode, RelationName, ScanCause};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, RunContext, declare_rule};
-use crate::session::{HeldLock, Place};
 use crate::rules::timeouts::stops_queries;
+use crate::session::{HeldLock, Place};
 use crate::source::TextRange;
 use crate::version::PgVersion;
 
