@@ -8,7 +8,6 @@ use pgvet_linter::check::{self, Migration, ParsedFile};
 use pgvet_linter::diagnostic::{Diagnostic, Severity};
 use pgvet_linter::effect::Evidence;
 use pgvet_linter::settings::Settings;
-use pgvet_linter::source::{LineIndex, TextRange};
 use rayon::prelude::*;
 use std::collections::BTreeSet;
 use std::fs;
@@ -173,32 +172,20 @@ fn load_file(source: &Source, stdin_name: &str, folders: &Folders) -> Result<Pro
         None => (Path::new(stdin_name), read::read_stdin(stdin_name)?),
     };
     let layout = layout::detect(path, &text.text, folders);
-    let binary = encoding.is_some_and(|error| error.binary);
-    let parsed = if binary {
-        ParsedFile { lines: LineIndex::new(&text.text), statements: Vec::new(), source: text }
-    } else {
-        check::parse_file(text)
-    };
-    Ok(ProjectFile { parsed, layout, role: source.role, encoding })
+    Ok(ProjectFile { parsed: check::parse_file(text), layout, role: source.role, encoding })
 }
 
 fn encoding_diagnostic(file: u32, error: EncodingError, settings: &Settings) -> Diagnostic {
     let at = error.range.start;
-    let (message, help, range) = if error.binary {
-        let help = "save it as UTF-8 if it is UTF-16 text; rename it if it is no SQL at all";
-        (format!("byte {at} is NUL, so this file is no SQL text and nothing of it was checked"), help, TextRange::at(0))
-    } else {
-        let help = "save the file as UTF-8; the bytes were read as `?`, and the rest was checked";
-        (format!("byte {at} is not UTF-8, the encoding in which migrations are read"), help, error.range)
-    };
+    let help = "save the file as UTF-8; the bytes were read as `?`, and the rest was checked";
     Diagnostic {
         rule: "unsupported-encoding",
         severity: Severity::Error,
-        message,
+        message: format!("byte {at} is not UTF-8, the encoding in which migrations are read"),
         help: Some(help.to_owned()),
         file,
-        range,
-        statement: range,
+        range: error.range,
+        statement: error.range,
         labels: Vec::new(),
         relations: Vec::new(),
         pg_versions: settings.versions.iter().collect(),
@@ -259,10 +246,11 @@ mod tests {
         let mut paths = vec![root.path().to_owned()];
         paths.push(root.path().join("missing.sql"));
         let project = load(&Request { paths, ..Request::default() });
-        assert_eq!(project.problems.len(), 1);
-        assert_eq!(project.reported_files(), 3);
+        let problems: Vec<_> = project.problems.iter().map(|problem| problem.message.as_str()).collect();
+        assert_eq!(problems, ["does not exist", "is no SQL text: byte 0 is NUL"]);
+        assert_eq!(project.reported_files(), 2);
         let diagnostics = project.encoding_diagnostics(&Settings::default());
-        assert_eq!(diagnostics.iter().map(|diagnostic| diagnostic.file).collect::<Vec<_>>(), [1, 2]);
+        assert_eq!(diagnostics.iter().map(|diagnostic| diagnostic.file).collect::<Vec<_>>(), [1]);
         assert!(diagnostics[0].message.starts_with("byte 3 is not UTF-8"), "{}", diagnostics[0].message);
     }
 

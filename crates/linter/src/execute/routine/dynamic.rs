@@ -28,7 +28,9 @@ impl Executor<'_> {
         // Variables of the code are not visible in the text that it executes.
         let variables = std::mem::take(&mut self.variables);
         let (catalog, session) = (self.catalog.clone(), self.session.clone());
-        let result = self.shown(&Shown::At(expression.range), |executor| executor.run_all(&statements));
+        let result = self.deeper("EXECUTE", |executor| {
+            executor.shown(&Shown::At(expression.range), |executor| executor.run_all(&statements))
+        });
         self.variables = variables;
         if !has_holes {
             return result;
