@@ -42,6 +42,8 @@ pub struct ProjectFile {
     pub layout: Layout,
     pub role: Role,
     pub encoding: Option<EncodingError>,
+    /// Which database it belongs to: see [`Migration::database`].
+    pub database: u32,
 }
 
 /// The files of a run in the order in which they are replayed.
@@ -57,6 +59,7 @@ struct Source {
     /// `None` for standard input.
     path: Option<PathBuf>,
     role: Role,
+    database: u32,
 }
 
 /// Below so many files, threads cost more than they save.
@@ -126,6 +129,7 @@ impl ProjectFile {
             transaction: section.transaction,
             report: self.role == Role::Reported,
             baseline: self.role == Role::Baseline,
+            database: self.database,
         })
     }
 }
@@ -133,19 +137,57 @@ impl ProjectFile {
 fn sources(request: &Request, problems: &mut Vec<Problem>) -> Vec<Source> {
     let mut reported = Vec::new();
     let mut seen = BTreeSet::new();
+    let mut databases = Databases::default();
     for path in &request.paths {
         if path == Path::new("-") {
-            reported.push(Source { path: None, role: Role::Reported });
+            reported.push(Source { path: None, role: Role::Reported, database: databases.of(Path::new("")) });
             continue;
         }
         let files = files_at(path, problems).into_iter().filter(|file| seen.insert(file.clone()));
-        reported.extend(files.map(|file| Source { path: Some(file), role: Role::Reported }));
+        reported.extend(files.map(|file| {
+            let database = databases.of(&migrations_root(path, &file));
+            Source { path: Some(file), role: Role::Reported, database }
+        }));
     }
+    let schema = request.schema.iter();
     let mut all: Vec<Source> =
-        request.schema.iter().map(|path| Source { path: Some(path.clone()), role: Role::Baseline }).collect();
+        schema.map(|path| Source { path: Some(path.clone()), role: Role::Baseline, database: 0 }).collect();
     all.extend(history(request, &reported, problems));
     all.extend(reported);
     all
+}
+
+/// Numbers the folders of migrations, from 1.
+#[derive(Default)]
+struct Databases {
+    roots: Vec<PathBuf>,
+}
+
+impl Databases {
+    fn of(&mut self, root: &Path) -> u32 {
+        let at = self.roots.iter().position(|known| known == root).unwrap_or_else(|| {
+            self.roots.push(root.to_owned());
+            self.roots.len() - 1
+        });
+        at as u32 + 1
+    }
+}
+
+/// Folder names under which tools keep the migrations of one database.
+const MIGRATION_FOLDERS: [&str; 8] =
+    ["migrations", "migration", "migrate", "drizzle", "deploy", "changelog", "updates", "delta"];
+
+/// The folder that holds the migrations of one database: the outermost one below `given` that is named so. A folder
+/// that was given is taken whole where there is none; files that were given one by one belong together.
+fn migrations_root(given: &Path, file: &Path) -> PathBuf {
+    let below = file.strip_prefix(given).unwrap_or(file);
+    let folders = below.parent().map(|parent| parent.components().collect::<Vec<_>>()).unwrap_or_default();
+    let is_root = |name: &std::ffi::OsStr| MIGRATION_FOLDERS.iter().any(|known| name.eq_ignore_ascii_case(known));
+    match folders.iter().position(|folder| is_root(folder.as_os_str())) {
+        Some(at) if given != file => given.join(folders[..=at].iter().collect::<PathBuf>()),
+        _ if given == file => PathBuf::new(),
+        _ => given.to_owned(),
+    }
 }
 
 /// The files of the history. A folder that holds reported files too is history only up to the first of them.
@@ -161,7 +203,7 @@ fn history(request: &Request, reported: &[Source], problems: &mut Vec<Problem>) 
     for path in &request.history {
         let before = files_at(path, problems).into_iter().take_while(|file| !reported.contains(&identity(file)));
         let new = before.filter(|file| seen.insert(identity(file)));
-        files.extend(new.map(|file| Source { path: Some(file), role: Role::History }));
+        files.extend(new.map(|file| Source { path: Some(file), role: Role::History, database: 0 }));
     }
     files
 }
@@ -172,7 +214,8 @@ fn load_file(source: &Source, stdin_name: &str, folders: &Folders) -> Result<Pro
         None => (Path::new(stdin_name), read::read_stdin(stdin_name)?),
     };
     let layout = layout::detect(path, &text.text, folders);
-    Ok(ProjectFile { parsed: check::parse_file(text), layout, role: source.role, encoding })
+    let parsed = check::parse_file(text);
+    Ok(ProjectFile { parsed, layout, role: source.role, encoding, database: source.database })
 }
 
 fn encoding_diagnostic(file: u32, error: EncodingError, settings: &Settings) -> Diagnostic {
@@ -222,6 +265,18 @@ mod tests {
         let at = |name: &str| root.path().join(name);
         let project = load(&Request { paths: vec![at("2.sql"), at("1.sql"), at("2.sql")], ..Request::default() });
         assert_eq!(names(&project), [("2.sql".to_owned(), Role::Reported), ("1.sql".to_owned(), Role::Reported)]);
+    }
+
+    #[test]
+    fn folders_of_migrations_are_databases_of_their_own() {
+        let root = tempfile::tempdir().unwrap();
+        for name in ["a/migrations/1.sql", "a/migrations/2/up.sql", "b/migrations/1.sql"] {
+            let path = root.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "SELECT 1;").unwrap();
+        }
+        let project = load(&Request { paths: vec![root.path().to_owned()], ..Request::default() });
+        assert_eq!(project.files.iter().map(|file| file.database).collect::<Vec<_>>(), [1, 1, 2]);
     }
 
     #[test]

@@ -69,6 +69,9 @@ impl Executor<'_> {
             sequences: Vec::new(),
             likes: Vec::new(),
         };
+        if statement.on_commit_drop && table.schema != TEMPORARY_SCHEMA {
+            return fail("42P16", "ON COMMIT can only be used on temporary tables", statement.name.range());
+        }
         let parents = self.open_parents(statement)?;
         self.collect_inherited(&mut table, &parents, statement)?;
         if let Some(of_type) = &statement.of_type {
@@ -97,7 +100,11 @@ impl Executor<'_> {
         persistence: Persistence,
         if_not_exists: bool,
     ) -> Run<Option<SmolStr>> {
-        let schema = self.schema_for(name, persistence == Persistence::Temporary);
+        let temporary = persistence == Persistence::Temporary;
+        if let Some(schema) = name.schema.as_ref().filter(|schema| temporary && !schema.text.starts_with("pg_temp")) {
+            return fail("42P16", "cannot create temporary relation in non-temporary schema", schema.range);
+        }
+        let schema = self.schema_for(name, temporary);
         let missing = schema != TEMPORARY_SCHEMA && !self.catalog.has_schema(&schema);
         if missing && self.knowledge == Knowledge::Everything {
             return fail("3F000", format!("schema \"{schema}\" does not exist"), name.range());

@@ -20,7 +20,15 @@ impl Executor<'_> {
             ObjectKind::Index => RelationKind::Index,
             ObjectKind::Sequence => RelationKind::Sequence,
             ObjectKind::Trigger | ObjectKind::Rule | ObjectKind::Policy | ObjectKind::Constraint => {
-                self.open(&comment.object, RelationKind::Table, LockMode::AccessShare)?;
+                let table = self.open(&comment.object, RelationKind::Table, LockMode::AccessShare)?;
+                let relation = self.catalog.relation(table);
+                let constraint = comment.kind == ObjectKind::Constraint;
+                if let Some(name) = comment.sub_name.as_ref().filter(|_| constraint && relation.known)
+                    && relation.constraint(&name.text).is_none()
+                {
+                    let reason = format!("constraint \"{}\" for table \"{}\" does not exist", name.text, relation.name);
+                    return fail("42704", reason, name.range);
+                }
                 return Ok(());
             }
             _ => return Ok(()),
@@ -29,6 +37,16 @@ impl Executor<'_> {
             return Ok(());
         }
         let oid = self.open(&comment.object, kind, LockMode::ShareUpdateExclusive)?;
+        if comment.kind != ObjectKind::Column {
+            let actual = self.catalog.relation(oid);
+            let fits = actual.kind == kind
+                || (kind == RelationKind::Table && actual.kind == RelationKind::PartitionedTable)
+                || (kind == RelationKind::Index && actual.kind == RelationKind::PartitionedIndex);
+            if !fits && actual.known {
+                let reason = format!("\"{}\" is not of the kind that is commented on", actual.name);
+                return fail("42809", reason, comment.object.range());
+            }
+        }
         if let Some(column) = comment.sub_name.as_ref().filter(|_| comment.kind == ObjectKind::Column) {
             let relation = self.catalog.relation(oid);
             if relation.known && relation.column(&column.text).is_none() {

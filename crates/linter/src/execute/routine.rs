@@ -378,19 +378,15 @@ impl Executor<'_> {
     /// Statements that may or may not run: what they do counts, a refusal does not.
     fn perhaps(&mut self, statements: &[Statement], frame: &mut Frame) -> Flow {
         let (catalog, session, variables) = (self.catalog.clone(), self.session.clone(), self.variables.clone());
-        match self.statements(statements, frame) {
-            Ok(flow) => {
-                self.variables.merge(&variables);
-                flow
-            }
-            // Had they run, the statement would have failed.
-            Err(_) => {
-                self.catalog = catalog;
-                self.session = session;
-                self.variables = variables;
-                Flow::Next
-            }
+        if let Ok(flow) = self.statements(statements, frame) {
+            self.variables.merge(&variables);
+            return flow;
         }
+        // Had they run, the statement would have failed.
+        self.catalog = catalog;
+        self.session = session;
+        self.variables = variables;
+        Flow::Next
     }
 
     /// A statement of SQL in the body.

@@ -117,6 +117,7 @@ impl Run {
             transaction: TransactionMode::Autocommit,
             report: !baseline,
             baseline,
+            database: 0,
         };
         [migration(&self.setup, true), migration(&self.file, false)]
     }

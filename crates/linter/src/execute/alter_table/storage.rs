@@ -44,6 +44,11 @@ impl Executor<'_> {
                 Ok(())
             }
             Action::ChangeOwner { role } => {
+                let relation = self.catalog.relation(table);
+                let same = relation.owner.as_ref() == Some(role) || is_usual_owner(role);
+                if !same && relation.sequence().is_some_and(|sequence| sequence.owned_by.is_some()) {
+                    return fail("0A000", format!("cannot change owner of sequence \"{}\"", relation.name), range);
+                }
                 self.change_owner(table, role, range);
                 Ok(())
             }
@@ -72,8 +77,20 @@ impl Executor<'_> {
             let reason = format!("cannot change logged status of table \"{}\" because it is temporary", relation.name);
             return fail("42P16", reason, range);
         }
+        if relation.kind == RelationKind::PartitionedTable && self.target.at_least(18) {
+            return fail("42809", format!("ALTER action cannot be performed on \"{}\"", relation.name), range);
+        }
         if relation.persistence == to {
             return Ok(());
+        }
+        let published = self.catalog.publications().any(|publication| {
+            publication.all_tables
+                || publication.schemas.contains(&relation.schema)
+                || publication.tables.iter().any(|(published, _)| *published == table)
+        });
+        if published && to == Persistence::Unlogged {
+            let reason = format!("cannot change table \"{}\" to unlogged because it is published", relation.name);
+            return fail("55000", reason, range);
         }
         self.check_foreign_keys_allow(table, to, range)?;
         if self.target.at_least(15) {
@@ -152,10 +169,19 @@ impl Executor<'_> {
     }
 
     fn set_options(&mut self, table: Oid, options: &[DefElem], range: TextRange) -> Run {
+        let kind = self.catalog.relation(table).kind;
+        let sqlstate = if self.target.at_least(16) { "42809" } else { "22023" };
+        if kind == RelationKind::PartitionedTable && !options.is_empty() {
+            return fail(sqlstate, "cannot specify storage parameters for a partitioned table", range);
+        }
+        if kind == RelationKind::PartitionedIndex {
+            return fail("42809", "cannot specify storage parameters for a partitioned index", range);
+        }
         for option in options {
             let name = option_name(option);
             let view = self.catalog.relation(table).kind == RelationKind::View;
-            if view && name == "security_invoker" && !self.target.at_least(15) {
+            let invoker = name == "security_invoker" && self.target.at_least(15);
+            if view && !invoker && !matches!(name.as_str(), "security_barrier" | "check_option") {
                 return fail("22023", format!("unrecognized parameter \"{name}\""), range);
             }
             let relation = self.catalog.relation_mut(table);
@@ -169,6 +195,12 @@ impl Executor<'_> {
         let relation = self.catalog.relation(table);
         let (schema, indexes, known) = (relation.schema.clone(), relation.indexes.clone(), relation.known);
         let chosen = self.catalog.relation_named(&schema, &index.text);
+        if self.catalog.relation(table).kind == RelationKind::PartitionedTable {
+            return fail("0A000", "cannot mark index clustered in partitioned table", index.range);
+        }
+        if chosen.is_some_and(|chosen| !indexes.contains(&chosen)) && known {
+            return fail("42809", format!("\"{}\" is not an index for the table", index.text), index.range);
+        }
         if chosen.is_none() && known {
             return fail("42704", format!("index \"{}\" does not exist", index.text), index.range);
         }
@@ -241,7 +273,7 @@ impl Executor<'_> {
         let relation = self.catalog.relation(table);
         let same = match &relation.owner {
             Some(owner) => owner == role,
-            None => matches!(role.as_str(), "postgres" | "current_user" | "session_user" | "current_role"),
+            None => is_usual_owner(role),
         };
         if same {
             return;
@@ -281,6 +313,11 @@ impl Executor<'_> {
             self.lock(relation, mode, LockCause::TypeUser, range);
         }
     }
+}
+
+/// The role that usually runs migrations.
+fn is_usual_owner(role: &str) -> bool {
+    matches!(role, "postgres" | "current_user" | "session_user" | "current_role")
 }
 
 fn option_name(option: &DefElem) -> SmolStr {
