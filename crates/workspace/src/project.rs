@@ -134,6 +134,11 @@ impl ProjectFile {
     }
 }
 
+/// The same for every spelling of a path.
+fn identity(path: &Path) -> PathBuf {
+    fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}
+
 fn sources(request: &Request, problems: &mut Vec<Problem>) -> Vec<Source> {
     let mut reported = Vec::new();
     let mut seen = BTreeSet::new();
@@ -143,7 +148,7 @@ fn sources(request: &Request, problems: &mut Vec<Problem>) -> Vec<Source> {
             reported.push(Source { path: None, role: Role::Reported, database: databases.of(Path::new("")) });
             continue;
         }
-        let files = files_at(path, problems).into_iter().filter(|file| seen.insert(file.clone()));
+        let files = files_at(path, problems).into_iter().filter(|file| seen.insert(identity(file)));
         reported.extend(files.map(|file| {
             let database = databases.of(&migrations_root(path, &file));
             Source { path: Some(file), role: Role::Reported, database }
@@ -195,7 +200,6 @@ fn history(request: &Request, reported: &[Source], problems: &mut Vec<Problem>) 
     if request.history.is_empty() {
         return Vec::new();
     }
-    let identity = |path: &Path| fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let mut seen: BTreeSet<PathBuf> = BTreeSet::new();
     let reported: BTreeSet<PathBuf> =
         reported.iter().filter_map(|source| source.path.as_deref()).map(identity).collect();

@@ -16,7 +16,10 @@ impl Inference<'_> {
     /// Takes the body of the function instead of the function, where PostgreSQL would; `arguments` are the volatilities
     /// of the arguments.
     pub(super) fn inline(&mut self, function: &Function, arguments: &[Volatility]) -> bool {
-        if self.inlined == MAX_INLINED || self.inlining.contains(&function.oid) || arguments.len() != function.input_types().count() {
+        if self.inlined == MAX_INLINED
+            || self.inlining.contains(&function.oid)
+            || arguments.len() != function.input_types().count()
+        {
             return false;
         }
         let Some(query) = self.analyzer.inlinable_query(function) else { return false };

@@ -238,8 +238,16 @@ impl Executor<'_> {
         Ok(())
     }
 
-    fn inherit(&mut self, table: Oid, parent: &ObjectName) -> Run {
-        let parent = self.open(parent, RelationKind::Table, LockMode::ShareUpdateExclusive)?;
+    /// Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `ATExecAddInherit` and `CreateInheritance`.
+    fn inherit(&mut self, table: Oid, name: &ObjectName) -> Run {
+        let parent = self.open(name, RelationKind::Table, LockMode::ShareUpdateExclusive)?;
+        if parent == table || self.descendants(table).contains(&parent) {
+            return fail("42P07", "circular inheritance not allowed", name.range());
+        }
+        if self.catalog.relation(table).parents.contains(&parent) {
+            let reason = format!("relation \"{name}\" would be inherited from more than once");
+            return fail("42P07", reason, name.range());
+        }
         let columns: Vec<SmolStr> =
             self.catalog.relation(parent).columns.iter().map(|column| column.name.clone()).collect();
         let child = self.catalog.relation_mut(table);
