@@ -221,6 +221,7 @@ impl Replay {
             knowledge: self.knowledge,
             created: Vec::new(),
             depth: 0,
+            calls: 0,
             variables: crate::execute::routine::Variables::default(),
         };
         executor.run(ast);
