@@ -9,6 +9,10 @@ use crate::ast::{ColumnDef, ConstraintKind, Expr};
 use crate::catalog::{Oid, Volatility};
 use crate::source::TextRange;
 
+/// Oids of `boolean` and of the type of a bare string.
+const BOOLEAN: u32 = 16;
+const UNKNOWN: u32 = 705;
+
 impl Executor<'_> {
     /// Contradictions within one column definition.
     pub(super) fn check_column_definition(&self, definition: &ColumnDef, serial: bool) -> Run {
@@ -48,6 +52,9 @@ impl Executor<'_> {
             if !columns_of(default).is_empty() {
                 return fail("0A000", "cannot use column reference in DEFAULT expression", default.range);
             }
+            if self.analyze(default, None).has_subquery {
+                return fail("0A000", "cannot use subquery in DEFAULT expression", default.range);
+            }
         }
         Ok(())
     }
@@ -80,7 +87,12 @@ impl Executor<'_> {
                 && **name != relation.name
                 && !matches!(name.as_str(), "*" | "tableoid" | "ctid" | "xmin" | "xmax" | "cmin" | "cmax")
         };
-        match columns_of(expression).iter().find(is_plain) {
+        let wrong_type = typed.sql_type.is_known() && !matches!(typed.sql_type.oid.0, BOOLEAN | UNKNOWN);
+        let missing = columns_of(expression);
+        if wrong_type && typed.sql_type.oid.is_builtin() && missing.iter().all(|name| relation.column(name).is_some()) {
+            return fail("42804", "argument of CHECK must be type boolean", expression.range);
+        }
+        match missing.iter().find(is_plain) {
             Some(missing) => fail("42703", format!("column \"{missing}\" does not exist"), expression.range),
             None => Ok(()),
         }

@@ -56,6 +56,9 @@ impl Executor<'_> {
             let reason = "CREATE INDEX CONCURRENTLY cannot run inside a transaction block";
             return fail("25001", reason, statement.keyword);
         }
+        if statement.nulls_not_distinct && !self.target.at_least(15) {
+            return fail("42601", "syntax error at or near \"NULLS\"", statement.keyword);
+        }
         let mode = if statement.concurrently { LockMode::ShareUpdateExclusive } else { LockMode::Share };
         let table = self.open(&statement.table, RelationKind::Table, mode)?;
         let relation = self.catalog.relation(table);

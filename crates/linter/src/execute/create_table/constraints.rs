@@ -13,6 +13,7 @@ impl Executor<'_> {
     /// Source: PostgreSQL 18, `src/backend/parser/parse_utilcmd.c`, `transformIndexConstraints` and
     /// `transformFKConstraints`; `src/backend/catalog/heap.c`, `AddRelationNewConstraints`.
     pub(super) fn store_constraints(&mut self, table: Oid, new: &NewTable) -> Run {
+        self.check_generated(table)?;
         for constraint in &new.given {
             if self.catalog.relation(table).constraint(&constraint.name).is_none() {
                 self.catalog.add_constraint(table, constraint.clone());
@@ -50,6 +51,21 @@ impl Executor<'_> {
                 };
                 self.add_foreign_key(table, constraint, columns, false)?;
             }
+        }
+        Ok(())
+    }
+
+    /// A generated column is immutable and reads no other generated column.
+    fn check_generated(&self, table: Oid) -> Run {
+        let relation = self.catalog.relation(table);
+        let is_generated = |name: &SmolStr| relation.column(name).is_some_and(|column| column.generated.is_some());
+        for generated in relation.columns.iter().filter_map(|column| column.generated.as_ref()) {
+            let expression = &generated.expression;
+            if self.columns_of(table, expression).iter().any(is_generated) {
+                let reason = "cannot use generated column in column generation expression";
+                return fail("42P17", reason, expression.range);
+            }
+            self.check_immutable(table, expression, "generation expression", expression.range)?;
         }
         Ok(())
     }
