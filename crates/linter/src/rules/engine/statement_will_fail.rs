@@ -1,6 +1,6 @@
 //! PostgreSQL would certainly refuse the statement here.
 
-use crate::ast::Ast;
+use crate::ast::{Ast, QueryBody};
 use crate::effect::Failure;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
@@ -58,6 +58,11 @@ fn is_wrong_guess(context: &RuleContext<'_>, failure: &Failure) -> bool {
     let name = match context.ast {
         Ast::CreateTable(create) => &create.name,
         Ast::CreateTableAs(create) => &create.into.name,
+        Ast::Select(query) => {
+            let QueryBody::Select(select) = &query.body else { return false };
+            let Some(into) = &select.into else { return false };
+            &into.name
+        }
         _ => return false,
     };
     let path = context.session.settings.search_path();

@@ -5,6 +5,7 @@ use crate::catalog::Oid;
 use crate::effect::{Lock, LockCause, LockMode, ScanCause};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
+use crate::rules::doomed::is_doomed;
 use crate::session::{HeldLock, Place, TransactionBlock};
 
 declare_rule! {
@@ -37,7 +38,7 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// For tables that the same transaction created. Partitions count with their parent. How many tables under
+    /// For tables that the same transaction created, or drops later. Partitions count with their parent. How many tables under
     /// ACCESS EXCLUSIVE are accepted is configured with `max-locked-tables`, 3 by default. It is reported once for each
     /// transaction, at the statement that passes the limit. A second foreign key that reads its table is
     /// `foreign-key-without-not-valid`.
@@ -55,7 +56,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let Some(block) = &context.session.block else { return };
     let earlier = locked_tables(block);
     let mut all: Vec<(Oid, String)> = earlier.clone();
-    for lock in context.effects.locks.iter().filter(|lock| is_strong(lock)) {
+    for lock in context.effects.locks.iter().filter(|lock| is_strong(lock) && !is_doomed(context, &lock.relation)) {
         if !all.iter().any(|(oid, _)| *oid == lock.relation.oid) {
             all.push((lock.relation.oid, lock.relation.name.to_string()));
         }
