@@ -8,7 +8,6 @@ use pgvet_linter::check::{self, Migration, ParsedFile};
 use pgvet_linter::diagnostic::{Diagnostic, Severity};
 use pgvet_linter::effect::Evidence;
 use pgvet_linter::settings::Settings;
-use pgvet_linter::source::{LineIndex, TextRange};
 use rayon::prelude::*;
 use std::collections::BTreeSet;
 use std::fs;
@@ -176,6 +175,11 @@ fn in_parallel<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     }
 }
 
+/// The same for every spelling of a path.
+fn identity(path: &Path) -> PathBuf {
+    fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}
+
 fn sources(request: &Request, problems: &mut Vec<Problem>) -> Vec<Source> {
     let mut reported = Vec::new();
     let mut seen = BTreeSet::new();
@@ -185,7 +189,7 @@ fn sources(request: &Request, problems: &mut Vec<Problem>) -> Vec<Source> {
             reported.push(Source { path: None, role: Role::Reported, database: databases.of(Path::new("")) });
             continue;
         }
-        let files = files_at(path, problems).into_iter().filter(|file| seen.insert(file.clone()));
+        let files = files_at(path, problems).into_iter().filter(|file| seen.insert(identity(file)));
         reported.extend(files.map(|file| {
             let database = databases.of(&migrations_root(path, &file));
             Source { path: Some(file), role: Role::Reported, database }
@@ -248,7 +252,6 @@ fn history(request: &Request, reported: &[Source], problems: &mut Vec<Problem>) 
     if request.history.is_empty() {
         return Vec::new();
     }
-    let identity = |path: &Path| fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let mut seen: BTreeSet<PathBuf> = BTreeSet::new();
     let reported: BTreeSet<PathBuf> =
         reported.iter().filter_map(|source| source.path.as_deref()).map(identity).collect();
@@ -267,32 +270,21 @@ fn load_file(source: &Source, stdin_name: &str, folders: &Folders) -> Result<Pro
         None => (Path::new(stdin_name), read::read_stdin(stdin_name)?),
     };
     let layout = layout::detect(path, &text.text, folders);
-    let binary = encoding.is_some_and(|error| error.binary);
-    let parsed = if binary {
-        ParsedFile { lines: LineIndex::new(&text.text), statements: Vec::new(), source: text }
-    } else {
-        check::parse_file(text)
-    };
+    let parsed = check::parse_file(text);
     Ok(ProjectFile { parsed, layout, role: source.role, encoding, database: source.database })
 }
 
 fn encoding_diagnostic(file: u32, error: EncodingError, settings: &Settings) -> Diagnostic {
     let at = error.range.start;
-    let (message, help, range) = if error.binary {
-        let help = "save it as UTF-8 if it is UTF-16 text; rename it if it is no SQL at all";
-        (format!("byte {at} is NUL, so this file is no SQL text and nothing of it was checked"), help, TextRange::at(0))
-    } else {
-        let help = "save the file as UTF-8; the bytes were read as `?`, and the rest was checked";
-        (format!("byte {at} is not UTF-8, the encoding in which migrations are read"), help, error.range)
-    };
+    let help = "save the file as UTF-8; the bytes were read as `?`, and the rest was checked";
     Diagnostic {
         rule: "unsupported-encoding",
         severity: Severity::Error,
-        message,
+        message: format!("byte {at} is not UTF-8, the encoding in which migrations are read"),
         help: Some(help.to_owned()),
         file,
-        range,
-        statement: range,
+        range: error.range,
+        statement: error.range,
         labels: Vec::new(),
         relations: Vec::new(),
         pg_versions: settings.versions.iter().collect(),
@@ -365,10 +357,11 @@ mod tests {
         let mut paths = vec![root.path().to_owned()];
         paths.push(root.path().join("missing.sql"));
         let project = load(&Request { paths, ..Request::default() });
-        assert_eq!(project.problems.len(), 1);
-        assert_eq!(project.reported_files(), 3);
+        let problems: Vec<_> = project.problems.iter().map(|problem| problem.message.as_str()).collect();
+        assert_eq!(problems, ["does not exist", "is no SQL text: byte 0 is NUL"]);
+        assert_eq!(project.reported_files(), 2);
         let diagnostics = project.encoding_diagnostics(&Settings::default());
-        assert_eq!(diagnostics.iter().map(|diagnostic| diagnostic.file).collect::<Vec<_>>(), [1, 2]);
+        assert_eq!(diagnostics.iter().map(|diagnostic| diagnostic.file).collect::<Vec<_>>(), [1]);
         assert!(diagnostics[0].message.starts_with("byte 3 is not UTF-8"), "{}", diagnostics[0].message);
     }
 

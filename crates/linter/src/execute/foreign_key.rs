@@ -174,7 +174,7 @@ impl Executor<'_> {
         let matching = relation.indexes.iter().copied().find(|oid| self.is_key_over(*oid, &columns));
         match matching {
             Some(index) => Ok((columns, index)),
-            None if !relation.known => Ok((columns, Oid::INVALID)),
+            None if !relation.known || self.may_be_declared_unique(referenced, &columns) => Ok((columns, Oid::INVALID)),
             None => {
                 let reason = format!(
                     "there is no unique constraint matching given keys for referenced table \"{}\"",
@@ -183,6 +183,20 @@ impl Executor<'_> {
                 fail("42830", reason, key.table.range())
             }
         }
+    }
+
+    /// Is the type of a column not known? A placeholder such as `$%AUTO_INCREMENT_PRIMARY_KEY%$` in the place of a type
+    /// may stand for a primary key as well.
+    fn may_be_declared_unique(&self, table: Oid, columns: &[SmolStr]) -> bool {
+        let relation = self.catalog.relation(table);
+        let is_assumed = |oid| {
+            let definition = self.catalog.get_type(oid);
+            definition.is_some_and(|definition| matches!(definition.kind, catalog::TypeKind::Assumed))
+        };
+        columns.iter().filter_map(|column| relation.column(column)).any(|column| {
+            let sql_type = column.sql_type;
+            !sql_type.is_known() || is_assumed(sql_type.oid)
+        })
     }
 
     /// A unique index over exactly these columns, in any order, without predicate.

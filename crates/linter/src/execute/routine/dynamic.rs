@@ -34,7 +34,9 @@ impl Executor<'_> {
         if has_holes {
             self.make_room(&statements);
         }
-        let result = self.shown(&Shown::At(expression.range), |executor| executor.run_all(&statements));
+        let result = self.deeper("EXECUTE", |executor| {
+            executor.shown(&Shown::At(expression.range), |executor| executor.run_all(&statements))
+        });
         self.variables = variables;
         if !has_holes {
             return result;
