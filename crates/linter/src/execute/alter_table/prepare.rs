@@ -142,7 +142,8 @@ impl Executor<'_> {
                 partitioned && self.target.at_least(17) && has_identity(column)
             }
             Action::Trigger { which, .. } => {
-                partitioned && self.target.at_least(15) && has_row_trigger(relation, which)
+                // Before 15 the triggers of foreign keys stay behind.
+                partitioned && has_row_trigger(relation, which, self.target.at_least(15))
             }
             Action::AddConstraint(constraint) => match constraint.kind {
                 _ if self.target.at_least(18) => true,
@@ -170,10 +171,11 @@ impl Executor<'_> {
     }
 }
 
-/// Is there a trigger FOR EACH ROW among those that are meant? Foreign keys have some.
-fn has_row_trigger(relation: &Relation, which: &TriggerChoice) -> bool {
+/// Is there a trigger FOR EACH ROW among those that are meant? Foreign keys have some, where `internal` ones count.
+fn has_row_trigger(relation: &Relation, which: &TriggerChoice, internal: bool) -> bool {
     let named = |name: &SmolStr| !matches!(which, TriggerChoice::Named(wanted) if wanted.text != *name);
-    let internal = matches!(which, TriggerChoice::All)
+    let internal = internal
+        && matches!(which, TriggerChoice::All)
         && (!relation.referenced_by.is_empty() || relation.constraints.iter().any(|one| one.foreign_key().is_some()));
     internal || relation.triggers.iter().any(|trigger| trigger.for_each_row && named(&trigger.name))
 }
