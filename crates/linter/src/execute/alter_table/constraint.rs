@@ -238,7 +238,7 @@ impl Executor<'_> {
     }
 
     /// A table has one primary key, and its columns are NOT NULL.
-    fn prepare_primary_key(&mut self, altering: &mut Altering, columns: &[Name], range: TextRange) -> Run {
+    pub(super) fn prepare_primary_key(&mut self, altering: &mut Altering, columns: &[Name], range: TextRange) -> Run {
         let relation = self.catalog.relation(altering.table);
         if relation.primary_key().is_some() {
             let reason = format!("multiple primary keys for table \"{}\" are not allowed", relation.name);
@@ -305,94 +305,6 @@ impl Executor<'_> {
             };
             self.add_index_constraint(partition, child, constraint, kind);
         }
-    }
-
-    /// UNIQUE and PRIMARY KEY that adopt an index.
-    ///
-    /// Source: PostgreSQL 18, `src/backend/parser/parse_utilcmd.c`, `transformIndexConstraint`;
-    /// `src/backend/commands/tablecmds.c`, `ATExecAddIndexConstraint`.
-    fn add_constraint_using_index(
-        &mut self,
-        altering: &mut Altering,
-        constraint: &Constraint,
-        key: &IndexConstraint,
-        range: TextRange,
-    ) -> Run {
-        let Some(written) = &key.using_index else { return Ok(()) };
-        let table = self.catalog.relation(altering.table);
-        if table.kind == RelationKind::PartitionedTable {
-            let reason = "ALTER TABLE / ADD CONSTRAINT USING INDEX is not supported on partitioned tables";
-            return fail("0A000", reason, written.range);
-        }
-        let schema = table.schema.clone();
-        let Some(oid) = self.catalog.relation_named(&schema, &written.text) else {
-            if table.known {
-                return fail("42704", format!("index \"{}\" does not exist", written.text), written.range);
-            }
-            self.unknown(format!("index \"{}\" was used before any statement created it", written.text));
-            return Ok(());
-        };
-        let Some(index) = self.catalog.relation(oid).index().cloned() else {
-            return fail("42809", format!("\"{}\" is not an index", written.text), written.range);
-        };
-        self.check_usable_for_constraint(altering.table, oid, &index, written, constraint)?;
-        let columns = index.plain_columns().unwrap_or_default();
-        let primary = matches!(constraint.kind, ConstraintKind::PrimaryKey(_));
-        if primary {
-            let named: Vec<Name> = columns.iter().map(|column| Name::new(column.clone(), written.range)).collect();
-            self.prepare_primary_key(altering, &named, range)?;
-        }
-        let renamed = constraint.name.as_ref().filter(|name| name.text != written.text);
-        let lock = if renamed.is_some() { LockMode::ShareUpdateExclusive } else { LockMode::AccessShare };
-        self.lock(oid, lock, LockCause::Part, range);
-        if let Some(name) = renamed {
-            self.catalog.rename_relation(oid, schema, name.text.clone());
-        }
-        let mut adopted = (*index).clone();
-        adopted.primary = primary;
-        self.catalog.relation_mut(oid).detail = catalog::RelationDetail::Index(Arc::new(adopted));
-        let kind = if primary {
-            catalog::ConstraintKind::PrimaryKey { columns, index: oid }
-        } else {
-            catalog::ConstraintKind::Unique { columns, index: oid }
-        };
-        self.add_index_constraint(altering.table, oid, constraint, kind);
-        Ok(())
-    }
-
-    fn check_usable_for_constraint(
-        &self,
-        table: Oid,
-        oid: Oid,
-        index: &catalog::Index,
-        written: &Name,
-        constraint: &Constraint,
-    ) -> Run {
-        let quoted = &written.text;
-        let taken = self.catalog.relation(table).constraints.iter().any(|other| other.index() == Some(oid));
-        let sorts_otherwise = |element: &crate::ast::IndexElement| {
-            element.descending || element.nulls_first == Some(true) || element.operator_class.is_some()
-        };
-        let (sqlstate, reason) = if taken {
-            ("42704", format!("index \"{quoted}\" is already associated with a constraint"))
-        } else if index.table != table {
-            ("55000", format!("index \"{quoted}\" does not belong to table"))
-        } else if !index.valid {
-            ("55000", format!("index \"{quoted}\" is not valid"))
-        } else if !index.unique {
-            ("42809", format!("\"{quoted}\" is not a unique index"))
-        } else if index.has_expressions() {
-            ("42809", format!("index \"{quoted}\" contains expressions"))
-        } else if index.predicate.is_some() {
-            ("42809", format!("\"{quoted}\" is a partial index"))
-        } else if index.elements.iter().any(sorts_otherwise) {
-            ("42809", format!("index \"{quoted}\" does not have default sorting behavior"))
-        } else if index.nulls_not_distinct && matches!(constraint.kind, ConstraintKind::PrimaryKey(_)) {
-            ("42809", format!("index \"{quoted}\" has NULLS NOT DISTINCT"))
-        } else {
-            return Ok(());
-        };
-        fail(sqlstate, reason, written.range)
     }
 
     pub(super) fn validate_constraint(&mut self, altering: &mut Altering, name: &Name, range: TextRange) -> Run {

@@ -9,8 +9,10 @@ mod column;
 mod column_type;
 mod constraint;
 mod lock_level;
+mod not_null;
 mod prepare;
 mod storage;
+mod using_index;
 mod work;
 
 use super::{Executor, Run, fail};

@@ -1,0 +1,181 @@
+//! NOT NULL: SET and DROP, and the constraint that is behind it from 18 on.
+
+use super::Altering;
+use crate::ast::Name;
+use crate::catalog::{self, Oid};
+use crate::effect::{RelationKind, ScanCause};
+use crate::execute::{Executor, Run, fail};
+use crate::source::TextRange;
+use smol_str::SmolStr;
+
+impl Executor<'_> {
+    /// Gives the NOT NULL of a column its constraint, which descendants inherit with its name.
+    pub(super) fn name_not_null(&mut self, altering: &Altering, column: &SmolStr, name: Option<SmolStr>) {
+        self.add_not_null_constraint(altering.table, column, name);
+        let name = self.not_null_constraint(altering.table, column);
+        for target in self.altered_tables(altering) {
+            if target != altering.table {
+                self.add_not_null_constraint(target, column, name.clone());
+                self.mark_not_null_inherited(target, column);
+            }
+        }
+    }
+
+    pub(super) fn set_not_null(&mut self, altering: &mut Altering, column: &Name, range: TextRange) -> Run {
+        self.require_column(altering.table, column)?;
+        self.check_not_null_reaches_children(altering, &column.text, false, range)?;
+        for target in self.altered_tables(altering) {
+            self.make_not_null(altering, target, &column.text, None, true, range);
+        }
+        Ok(())
+    }
+
+    /// ONLY is enough where the partitions forbid nulls already; ADD NOT NULL (`named`) asks that of all children.
+    pub(super) fn check_not_null_reaches_children(
+        &mut self,
+        altering: &Altering,
+        column: &SmolStr,
+        named: bool,
+        range: TextRange,
+    ) -> Run {
+        let relation = self.catalog.relation(altering.table);
+        let forbids = |oid: &Oid| self.catalog.relation(*oid).column(column).is_none_or(|found| found.not_null);
+        let strict = relation.kind == RelationKind::PartitionedTable || named;
+        if altering.recurse || !strict || relation.children.is_empty() || forbids(&altering.table) {
+            return Ok(());
+        }
+        if self.target.at_least(18) || !relation.children.iter().all(forbids) {
+            return fail("42P16", "constraint must be added to child tables too", range);
+        }
+        self.lock_keeping_children(altering, range);
+        Ok(())
+    }
+
+    /// Forbids nulls in a column: reads the table unless valid constraints prove that there are none.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `NotNullImpliedByRelConstraints`.
+    pub(super) fn make_not_null(
+        &mut self,
+        altering: &mut Altering,
+        table: Oid,
+        column: &SmolStr,
+        name: Option<&Name>,
+        check: bool,
+        range: TextRange,
+    ) {
+        if self.catalog.relation(table).column(column).is_some_and(|found| found.not_null) {
+            return;
+        }
+        let proven = self.target.at_least(12) && self.constraints_imply_not_null(table, column);
+        if check && !proven {
+            altering.work.check(table, ScanCause::NotNull { column: column.clone() }, range);
+        }
+        if let Some(found) = self.catalog.relation_mut(table).column_mut(column) {
+            found.not_null = true;
+        }
+        let inherited = self.not_null_constraint(altering.table, column).filter(|_| table != altering.table);
+        let given = inherited.clone().or_else(|| name.map(|name| name.text.clone()));
+        self.add_not_null_constraint(table, column, given);
+        if inherited.is_some() {
+            self.mark_not_null_inherited(table, column);
+        }
+    }
+
+    /// The name of the constraint behind NOT NULL.
+    pub(super) fn not_null_constraint(&self, table: Oid, column: &SmolStr) -> Option<SmolStr> {
+        let constraints = &self.catalog.relation(table).constraints;
+        constraints.iter().find_map(|constraint| match &constraint.kind {
+            catalog::ConstraintKind::NotNull { column: other } if other == column => Some(constraint.name.clone()),
+            _ => None,
+        })
+    }
+
+    fn mark_not_null_inherited(&mut self, table: Oid, column: &SmolStr) {
+        if let Some(name) = self.not_null_constraint(table, column) {
+            self.update_constraint(table, &name, |constraint| {
+                constraint.is_local = false;
+                constraint.inherited_from = constraint.inherited_from.max(1);
+            });
+        }
+    }
+
+    /// The constraint behind NOT NULL, which has a name from 18 on.
+    pub(crate) fn add_not_null_constraint(&mut self, table: Oid, column: &SmolStr, name: Option<SmolStr>) {
+        let relation = self.catalog.relation(table);
+        let exists = relation.constraints.iter().any(
+            |constraint| matches!(&constraint.kind, catalog::ConstraintKind::NotNull { column: other } if other == column),
+        );
+        if exists {
+            return;
+        }
+        let chosen =
+            || self.catalog.choose_constraint_name(&relation.name, Some(column), "not_null", &relation.schema, &[]);
+        let name = name.unwrap_or_else(chosen);
+        self.catalog.add_constraint(
+            table,
+            catalog::Constraint {
+                name,
+                kind: catalog::ConstraintKind::NotNull { column: column.clone() },
+                valid: true,
+                enforced: true,
+                deferrable: false,
+                initially_deferred: false,
+                no_inherit: false,
+                is_local: true,
+                inherited_from: 0,
+            },
+        );
+    }
+
+    pub(super) fn drop_not_null(&mut self, altering: &Altering, column: &Name) -> Run {
+        self.require_column(altering.table, column)?;
+        let relation = self.catalog.relation(altering.table);
+        let in_key = relation.primary_key().is_some_and(|key| key.columns().contains(&column.text));
+        if in_key {
+            return fail("42P16", format!("column \"{}\" is in a primary key", column.text), column.range);
+        }
+        if relation.column(&column.text).is_some_and(|found| found.identity.is_some()) {
+            return fail("42601", format!("column \"{}\" is an identity column", column.text), column.range);
+        }
+        let inherited = if self.target.at_least(18) {
+            let constraint = self.not_null_constraint(altering.table, &column.text);
+            constraint.is_some_and(|name| relation.constraint(&name).is_some_and(|found| found.inherited_from > 0))
+        } else {
+            relation.is_partition()
+                && relation.parents.iter().any(|parent| {
+                    let parent = self.catalog.get_relation(*parent).and_then(|parent| parent.column(&column.text));
+                    parent.is_some_and(|found| found.not_null)
+                })
+        };
+        if inherited {
+            return fail(
+                "42P16",
+                format!("column \"{}\" is marked NOT NULL in parent table", column.text),
+                column.range,
+            );
+        }
+        let not_null = relation.column(&column.text).is_some_and(|found| found.not_null);
+        if !altering.recurse && not_null && self.target.at_least(18) {
+            self.lock_keeping_children(altering, column.range);
+            self.disinherit_not_null(altering, &column.text);
+        }
+        for target in self.altered_tables(altering) {
+            self.forget_not_null(target, &column.text);
+        }
+        Ok(())
+    }
+
+    pub(super) fn forget_not_null(&mut self, table: Oid, column: &SmolStr) {
+        if let Some(found) = self.catalog.relation_mut(table).column_mut(column) {
+            found.not_null = false;
+        }
+        let constraints = &self.catalog.relation(table).constraints;
+        let named = constraints.iter().find_map(|constraint| match &constraint.kind {
+            catalog::ConstraintKind::NotNull { column: other } if other == column => Some(constraint.name.clone()),
+            _ => None,
+        });
+        if let Some(name) = named {
+            self.catalog.remove_constraint(table, &name);
+        }
+    }
+}
