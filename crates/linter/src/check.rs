@@ -13,6 +13,7 @@ use crate::source::{LineIndex, SourceFile, TextRange};
 use crate::statement::{self, Statement, SyntaxError};
 use crate::suppression;
 use crate::version::{PgVersion, VersionRange};
+use std::collections::HashSet;
 
 /// A file that has been read and split into statements. Made in parallel; needs no other file.
 #[derive(Debug)]
@@ -105,9 +106,23 @@ pub fn check(migrations: &[Migration<'_>], settings: &Settings) -> Vec<Diagnosti
             found.append(&mut own);
         }
     }
+    yield_to_others(&mut found);
     found.retain(|diagnostic| diagnostic.severity >= settings.level || is_engine(diagnostic));
     found.sort_by_key(|diagnostic| (diagnostic.file, diagnostic.range.start, diagnostic.range.end));
     found
+}
+
+/// Drops findings where a rule that says it better has one at the same place.
+fn yield_to_others(found: &mut Vec<Diagnostic>) {
+    let yields_to = |diagnostic: &Diagnostic| rules::find(diagnostic.rule).map_or(&[][..], |rule| rule.meta.yields_to);
+    let places: HashSet<(&str, u32, TextRange)> =
+        found.iter().map(|diagnostic| (diagnostic.rule, diagnostic.file, diagnostic.range)).collect();
+    let is_said = |diagnostic: &Diagnostic| {
+        yields_to(diagnostic).iter().any(|rule| places.contains(&(*rule, diagnostic.file, diagnostic.range)))
+    };
+    let silent: Vec<bool> = found.iter().map(is_said).collect();
+    let mut silent = silent.into_iter();
+    found.retain(|_| !silent.next().unwrap_or_default());
 }
 
 fn is_engine(diagnostic: &Diagnostic) -> bool {

@@ -52,8 +52,10 @@ pub(crate) struct Replay {
     session: Session,
     /// Number of the last transaction.
     transaction: u32,
-    /// Did a statement set lock_timeout to a value above zero?
-    pub(crate) sets_lock_timeout: bool,
+    /// In how many migrations lock_timeout was set to a value above zero.
+    pub(crate) sets_lock_timeout: usize,
+    /// The last of them.
+    last_lock_timeout: Option<u32>,
 }
 
 impl Replay {
@@ -64,7 +66,8 @@ impl Replay {
             catalog: Catalog::new(),
             session: Session::default(),
             transaction: 0,
-            sets_lock_timeout: false,
+            sets_lock_timeout: 0,
+            last_lock_timeout: None,
         }
     }
 
@@ -229,7 +232,10 @@ impl Replay {
     fn accept(&mut self, catalog: Catalog, session: Session, effects: &Effects, place: Place) {
         self.catalog = catalog;
         self.session = session;
-        self.sets_lock_timeout |= self.session.settings.timeout("lock_timeout").is_some();
+        if self.session.settings.timeout("lock_timeout").is_some() && self.last_lock_timeout != Some(place.file) {
+            self.last_lock_timeout = Some(place.file);
+            self.sets_lock_timeout += 1;
+        }
         let Some(block) = &mut self.session.block else { return };
         for lock in &effects.locks {
             let held = block.locks.iter().any(|held| held.relation == lock.relation.oid && held.mode >= lock.mode);

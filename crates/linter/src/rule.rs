@@ -67,6 +67,8 @@ pub struct RuleMeta {
     pub fixable: bool,
     /// Equivalent rules of other linters, such as `squawk/require-concurrent-index-creation`.
     pub sources: &'static [&'static str],
+    /// Rules whose finding at the same place says it better, so that this one is silent there.
+    pub yields_to: &'static [&'static str],
     /// The version of pgvet that has it first.
     pub since: &'static str,
     /// The rule's doc comment: its page in markdown.
@@ -138,8 +140,8 @@ pub struct MigrationContext<'a> {
 #[derive(Debug)]
 pub struct RunContext<'a> {
     pub settings: &'a Settings,
-    /// Did any migration, of history or reported, set lock_timeout to a value above zero?
-    pub sets_lock_timeout: bool,
+    /// How many migrations, of history or reported, set lock_timeout to a value above zero.
+    pub sets_lock_timeout: usize,
 }
 
 /// Declares a rule as a `pub static RULE`. The doc comment is the rule's page. A rule without functions is reported by
@@ -163,6 +165,7 @@ macro_rules! declare_rule {
                     recommended: true,
                     fixable: false,
                     sources: &[],
+                    yields_to: &[],
                     since: "0.1.0",
                     docs: concat!($($doc, "\n"),+),
                     file: file!(),
@@ -188,6 +191,7 @@ pub const NO_HOOKS: Rule = Rule {
         recommended: true,
         fixable: false,
         sources: &[],
+        yields_to: &[],
         since: "",
         docs: "",
         file: "",

@@ -78,12 +78,10 @@ impl Project {
             progress(done.fetch_add(1, Ordering::Relaxed) + 1, sources.len());
             file
         };
-        let pool = (sources.len() >= PARALLEL_FROM)
-            .then(|| rayon::ThreadPoolBuilder::new().stack_size(STACK_SIZE).build().ok())
-            .flatten();
-        let loaded: Vec<_> = match pool {
-            Some(pool) => pool.install(|| sources.par_iter().map(load).collect()),
-            None => sources.iter().map(load).collect(),
+        let loaded: Vec<_> = if sources.len() >= PARALLEL_FROM {
+            in_parallel(|| sources.par_iter().map(load).collect())
+        } else {
+            sources.iter().map(load).collect()
         };
         let mut files = Vec::with_capacity(loaded.len());
         for file in loaded {
@@ -100,13 +98,47 @@ impl Project {
         self.files.iter().flat_map(ProjectFile::migrations).collect()
     }
 
+    /// All findings, in the order of files. [`Diagnostic::file`] is an index into [`Project::migrations`].
+    ///
+    /// Databases have nothing to do with each other, so they are checked side by side.
+    pub fn check(&self, settings: &Settings) -> Vec<Diagnostic> {
+        let migrations = self.migrations();
+        let databases: BTreeSet<u32> = migrations.iter().map(|migration| migration.database).collect();
+        let groups: Vec<Vec<u32>> = databases
+            .into_iter()
+            .filter(|database| *database != 0 || migrations.iter().all(|migration| migration.database == 0))
+            .map(|database| {
+                let belongs = |migration: &Migration<'_>| migration.database == 0 || migration.database == database;
+                let all = migrations.iter().enumerate();
+                all.filter(|(_, migration)| belongs(migration)).map(|(index, _)| index as u32).collect()
+            })
+            .collect();
+        let check_group = |group: &Vec<u32>| {
+            let own: Vec<Migration<'_>> = group.iter().map(|index| migrations[*index as usize]).collect();
+            let mut found = check::check(&own, settings);
+            for diagnostic in &mut found {
+                diagnostic.file = group[diagnostic.file as usize];
+                diagnostic.labels.iter_mut().for_each(|label| label.file = group[label.file as usize]);
+            }
+            found
+        };
+        let mut found: Vec<Diagnostic> = match groups.as_slice() {
+            [] => Vec::new(),
+            [only] => check_group(only),
+            many => in_parallel(|| many.par_iter().map(check_group).collect::<Vec<_>>()).concat(),
+        };
+        found.extend(self.encoding_diagnostics(settings));
+        found.sort_by_key(|diagnostic| (diagnostic.file, diagnostic.range.start, diagnostic.range.end));
+        found
+    }
+
     /// How many files are reported on.
     pub fn reported_files(&self) -> usize {
         self.files.iter().filter(|file| file.role == Role::Reported).count()
     }
 
     /// Findings about the files themselves. [`Diagnostic::file`] is an index into [`Project::migrations`].
-    pub fn encoding_diagnostics(&self, settings: &Settings) -> Vec<Diagnostic> {
+    fn encoding_diagnostics(&self, settings: &Settings) -> Vec<Diagnostic> {
         let mut diagnostics = Vec::new();
         let mut index = 0;
         for file in &self.files {
@@ -139,6 +171,15 @@ fn identity(path: &Path) -> PathBuf {
     fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
+/// Runs work of rayon on threads whose stack is deep enough for the parser.
+fn in_parallel<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    match rayon::ThreadPoolBuilder::new().stack_size(STACK_SIZE).build() {
+        Ok(pool) => pool.install(work),
+        // Without threads of our own the present one has to do, as it does for few files.
+        Err(_) => work(),
+    }
+}
+
 fn sources(request: &Request, problems: &mut Vec<Problem>) -> Vec<Source> {
     let mut reported = Vec::new();
     let mut seen = BTreeSet::new();
@@ -154,6 +195,7 @@ fn sources(request: &Request, problems: &mut Vec<Problem>) -> Vec<Source> {
             Source { path: Some(file), role: Role::Reported, database }
         }));
     }
+    databases.merge_single(request, &mut reported);
     let schema = request.schema.iter();
     let mut all: Vec<Source> =
         schema.map(|path| Source { path: Some(path.clone()), role: Role::Baseline, database: 0 }).collect();
@@ -176,6 +218,15 @@ impl Databases {
         });
         at as u32 + 1
     }
+
+    /// Files that are named one by one belong to one database, unless they come from several folders of migrations.
+    fn merge_single(&self, request: &Request, reported: &mut [Source]) {
+        let folders = request.paths.iter().any(|path| path.is_dir());
+        let rooted = self.roots.iter().filter(|root| !root.as_os_str().is_empty()).count();
+        if !folders && rooted <= 1 {
+            reported.iter_mut().for_each(|source| source.database = 1);
+        }
+    }
 }
 
 /// Folder names under which tools keep the migrations of one database.
@@ -185,13 +236,14 @@ const MIGRATION_FOLDERS: [&str; 8] =
 /// The folder that holds the migrations of one database: the outermost one below `given` that is named so. A folder
 /// that was given is taken whole where there is none; files that were given one by one belong together.
 fn migrations_root(given: &Path, file: &Path) -> PathBuf {
-    let below = file.strip_prefix(given).unwrap_or(file);
+    let below = if given == file { file } else { file.strip_prefix(given).unwrap_or(file) };
     let folders = below.parent().map(|parent| parent.components().collect::<Vec<_>>()).unwrap_or_default();
     let is_root = |name: &std::ffi::OsStr| MIGRATION_FOLDERS.iter().any(|known| name.eq_ignore_ascii_case(known));
     match folders.iter().position(|folder| is_root(folder.as_os_str())) {
-        Some(at) if given != file => given.join(folders[..=at].iter().collect::<PathBuf>()),
-        _ if given == file => PathBuf::new(),
-        _ => given.to_owned(),
+        Some(at) if given == file => folders[..=at].iter().collect(),
+        Some(at) => given.join(folders[..=at].iter().collect::<PathBuf>()),
+        None if given == file => PathBuf::new(),
+        None => given.to_owned(),
     }
 }
 

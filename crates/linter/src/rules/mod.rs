@@ -3,6 +3,7 @@
 mod advice;
 mod altered;
 pub mod data;
+mod doomed;
 pub mod engine;
 pub mod locking;
 mod partition_bound;

@@ -170,7 +170,8 @@ fn is_nowait(context: &RuleContext<'_>, held: &HeldLock) -> bool {
     statement.is_some_and(|statement| matches!(&statement.parsed, Ok(Ast::LockTable(lock)) if lock.nowait))
 }
 
-fn stops_queries(kind: RelationKind) -> bool {
+/// Do queries name relations of this kind, so that they wait for its locks?
+pub(crate) fn stops_queries(kind: RelationKind) -> bool {
     kind.is_table() || matches!(kind, RelationKind::View | RelationKind::MaterializedView)
 }
 

@@ -9,6 +9,7 @@ mod column;
 mod column_type;
 mod constraint;
 mod lock_level;
+mod prepare;
 mod storage;
 mod work;
 
@@ -84,7 +85,8 @@ impl Executor<'_> {
             Altering { table, recurse: !statement.only, lock, work: Work::default(), changed: Vec::new() };
         let mut commands: Vec<&AlterTableCommand> = statement.commands.iter().collect();
         commands.sort_by_key(|command| pass_of(&command.action));
-        self.lock_children(&mut altering, &commands);
+        self.prepare_commands(&altering, statement)?;
+        self.lock_children(&altering, &commands);
         self.lock_typed_tables(table, statement)?;
         let mut types_changed = false;
         for command in commands {
@@ -100,16 +102,6 @@ impl Executor<'_> {
         }
         self.finish(altering.work);
         Ok(())
-    }
-
-    /// Commands that recurse lock every descendant at once, with the lock of the statement.
-    fn lock_children(&mut self, altering: &mut Altering, commands: &[&AlterTableCommand]) {
-        if !altering.recurse || self.catalog.relation(altering.table).children.is_empty() {
-            return;
-        }
-        if let Some(command) = commands.iter().find(|command| self.recurses(altering.table, &command.action)) {
-            self.lock_descendants(altering.table, altering.lock, command.keyword);
-        }
     }
 
     /// ALTER TYPE ... ATTRIBUTE ... CASCADE changes the tables of that type.
@@ -141,34 +133,6 @@ impl Executor<'_> {
             }
         }
         Ok(())
-    }
-
-    /// Does the command apply to children, too?
-    fn recurses(&self, table: Oid, action: &Action) -> bool {
-        match action {
-            Action::AddColumn { .. }
-            | Action::DropColumn { .. }
-            | Action::AlterColumnType { .. }
-            | Action::SetDefault { .. }
-            | Action::DropDefault { .. }
-            | Action::SetNotNull { .. }
-            | Action::DropNotNull { .. }
-            | Action::SetStatistics { .. }
-            | Action::SetStorage { .. }
-            | Action::SetExpression { .. }
-            | Action::DropExpression { .. } => true,
-            Action::AddIdentity { .. } | Action::SetIdentity { .. } | Action::DropIdentity { .. } => {
-                self.is_partitioned(table) && self.target.at_least(17)
-            }
-            Action::Trigger { .. } => self.is_partitioned(table),
-            Action::AddConstraint(constraint) => match constraint.kind {
-                ConstraintKind::Check(_) => !constraint.no_inherit,
-                ConstraintKind::NotNull { .. } => true,
-                ConstraintKind::ForeignKey(_) => false,
-                _ => false,
-            },
-            _ => false,
-        }
     }
 
     fn is_partitioned(&self, table: Oid) -> bool {

@@ -125,6 +125,15 @@ impl Executor<'_> {
         Ok(())
     }
 
+    fn check_column(&self, table: Oid, column: &Name) -> Run {
+        let relation = self.catalog.relation(table);
+        if relation.known && relation.column(&column.text).is_none() {
+            let reason = format!("column \"{}\" of relation \"{}\" does not exist", column.text, relation.name);
+            return fail("42703", reason, column.range);
+        }
+        Ok(())
+    }
+
     /// Does a branch of MERGE touch as many rows as a table that may have many?
     fn merges_all(&self, merge: &Merge, branch: &MergeBranch) -> bool {
         let whole_source = match &merge.source {
@@ -134,15 +143,6 @@ impl Executor<'_> {
             _ => false,
         };
         branch.condition.is_none() && (whole_source || branch.matched == MergeMatch::NotMatchedBySource)
-    }
-
-    fn check_column(&self, table: Oid, column: &Name) -> Run {
-        let relation = self.catalog.relation(table);
-        if relation.known && relation.column(&column.text).is_none() {
-            let reason = format!("column \"{}\" of relation \"{}\" does not exist", column.text, relation.name);
-            return fail("42703", reason, column.range);
-        }
-        Ok(())
     }
 
     /// Opens the target of a data change; `None` for a system table.

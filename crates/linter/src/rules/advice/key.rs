@@ -89,10 +89,17 @@ impl Steps<'_, '_> {
     }
 
     fn with_index(&self, table: &RelationName, index: &str, attributes: &str) -> [String; 2] {
-        let (table, index) = (sql_name(self.context, table), identifier(index));
+        let is_taken = self.context.before.relation_named(&table.schema, index).is_some();
+        let relation = before(self.context, table).filter(|relation| relation.parents.is_empty());
+        let old_key = relation.and_then(|relation| relation.primary_key());
+        // A table has one primary key; its index may have the name that the new one is to get.
+        let dropped = old_key.filter(|_| self.word == "PRIMARY KEY");
+        let dropped = dropped.map_or_else(String::new, |key| format!("DROP CONSTRAINT {}, ", identifier(&key.name)));
+        let built = if is_taken { identifier(&format!("{index}_new")) } else { identifier(index) };
+        let (table, name) = (sql_name(self.context, table), identifier(index));
         [
-            format!("CREATE UNIQUE INDEX CONCURRENTLY {index} ON {table} {}", self.keys()),
-            format!("ALTER TABLE {table} ADD CONSTRAINT {index} {} USING INDEX {index}{attributes}", self.word),
+            format!("CREATE UNIQUE INDEX CONCURRENTLY {built} ON {table} {}", self.keys()),
+            format!("ALTER TABLE {table} {dropped}ADD CONSTRAINT {name} {} USING INDEX {built}{attributes}", self.word),
         ]
     }
 

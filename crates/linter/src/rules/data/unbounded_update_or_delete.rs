@@ -31,10 +31,11 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// Where a WHERE clause limits the rows, for tables that the same transaction created, and for tables that
-    /// configuration says to be small. A `MERGE` is reported where a branch without condition has a whole table as source.
+    /// configuration says to be small. While the transaction holds a strong lock, `work-after-strong-lock` says it. A `MERGE` is reported where a branch without condition has a whole table as source.
     "unbounded-update-or-delete", Data, Warning,
     {
         sources: &["pgls/updateWithoutWhere", "dryrun/update-without-where", "bytebase/statement.where.require"],
+        yields_to: &["work-after-strong-lock"],
     }
     statement = check,
 }

@@ -1,5 +1,7 @@
 //! PostgreSQL would certainly refuse the statement here.
 
+use crate::ast::Ast;
+use crate::effect::Failure;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 
@@ -40,7 +42,7 @@ const EXPLAINED_ELSEWHERE: &[&str] = &["25001", "55P04"];
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let Some(failure) = &context.effects.fails else { return };
-    if EXPLAINED_ELSEWHERE.contains(&failure.sqlstate) {
+    if EXPLAINED_ELSEWHERE.contains(&failure.sqlstate) || is_wrong_guess(context, failure) {
         return;
     }
     let range = if failure.range.is_empty() { context.statement.range } else { failure.range };
@@ -48,6 +50,23 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     if let Some(help) = help(failure.sqlstate) {
         drop(finding.help(help));
     }
+}
+
+/// Is the name taken only because an earlier statement used it before any had made it? That statement may have failed,
+/// or have run in another order or database.
+fn is_wrong_guess(context: &RuleContext<'_>, failure: &Failure) -> bool {
+    let name = match context.ast {
+        Ast::CreateTable(create) => &create.name,
+        Ast::CreateTableAs(create) => &create.into.name,
+        _ => return false,
+    };
+    let path = context.session.settings.search_path();
+    let schemas = name.schema.as_ref().map_or(path, |schema| vec![schema.text.clone()]);
+    let taken = schemas.iter().find_map(|schema| {
+        let oid = context.before.relation_named(schema, &name.name.text)?;
+        context.before.get_relation(oid)
+    });
+    failure.sqlstate == "42P07" && taken.is_some_and(|relation| !relation.known && relation.birth.migration.is_none())
 }
 
 /// The next step, where the kind of refusal tells.

@@ -59,20 +59,15 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         return;
     }
     let altered = Altered::of(context);
+    let rewrites = &context.effects.rewrites;
     let builds = context.effects.index_builds.iter().filter(|build| {
         build.cause == IndexBuildCause::Constraint
             && build.table.visibility.is_exposed()
-            && !altered.is_some_and(|altered| rewrites(context, altered, build.range))
+            && !rewrites.iter().any(|rewrite| rewrite.relation.oid == build.table.oid)
     });
     for (range, builds) in by_range(builds, |build| build.range) {
         report(context, reporter, altered, range, &builds);
     }
-}
-
-/// Does the command that adds the constraint also rewrite the table?
-fn rewrites(context: &RuleContext<'_>, altered: Altered<'_>, range: TextRange) -> bool {
-    let Some(command) = altered.command(range) else { return false };
-    context.effects.rewrites.iter().any(|rewrite| command.range.contains(rewrite.range))
 }
 
 fn report(

@@ -6,6 +6,7 @@ use crate::fix::{Applicability, Edit, Fix};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::{constraint, index};
+use crate::rules::doomed::is_doomed;
 use crate::rules::text::{enumerate, sql_name};
 use crate::source::TextRange;
 
@@ -34,8 +35,9 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// For the index of a table that the same transaction created, or the same migration while it is empty, and for
-    /// `IF EXISTS` of an index that the migrations show not to exist.
+    /// For the index of a table that the same transaction created, or the same migration while it is empty, for
+    /// that of a table that the same migration drops later, and for `IF EXISTS` of an index that the migrations show not
+    /// to exist.
     ///
     /// ## Fix safety
     ///
@@ -70,6 +72,9 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     // The index of a new table hurts nobody; that of an unknown table is all that is known.
     let unknown = indexes.iter().any(|index| context.before.get_relation(index.oid).is_none_or(|index| !index.known));
     if tables.is_empty() && !unknown {
+        return;
+    }
+    if !tables.is_empty() && tables.iter().all(|table| is_doomed(context, table)) {
         return;
     }
     // Partitions are locked with their parent, which stands for them.

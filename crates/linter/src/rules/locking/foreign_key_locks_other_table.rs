@@ -8,6 +8,7 @@ use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::{Advice, constraint, one_line};
 use crate::rules::altered::{Altered, by_range};
+use crate::rules::doomed::is_doomed;
 use crate::rules::text::{enumerate, sql_name};
 use crate::source::TextRange;
 
@@ -47,7 +48,7 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// When the statement names the other table itself, when the same statement drops it, and for a table that the same
+    /// When the statement names the other table itself, when the same migration drops it, and for a table that the same
     /// transaction created, or the same migration while it is empty. The short lock of a foreign key that is added to a
     /// new table or with `NOT VALID` is only a note. When adding it reads the table, `foreign-key-without-not-valid` says
     /// that both are locked.
@@ -67,6 +68,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             && lock.relation.visibility.is_exposed()
             && lock.relation.kind.is_table()
             && !effects.drops.iter().any(|dropped| dropped.oid == lock.relation.oid)
+            && !is_doomed(context, &lock.relation)
             && !effects
                 .locks
                 .iter()

@@ -1,7 +1,8 @@
 //! CREATE INDEX that blocks writes while it builds.
 
 use crate::ast::{Ast, CreateIndex};
-use crate::effect::{IndexBuild, IndexBuildCause, RelationKind};
+use crate::diagnostic::Severity;
+use crate::effect::{IndexBuild, IndexBuildCause, RelationKind, Visibility};
 use crate::fix::{Applicability, Edit, Fix};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
@@ -37,7 +38,8 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// For a table that the same transaction created, or the same migration while it is empty; for `ON ONLY` a
-    /// partitioned table, which builds nothing; for a temporary table.
+    /// partitioned table, which builds nothing; for a temporary table; for a materialized view of the same migration,
+    /// which has no writers. For an older materialized view, where only REFRESH waits, it is a warning.
     ///
     /// ## Fix safety
     ///
@@ -62,7 +64,12 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         return;
     }
     let builds = context.effects.index_builds.iter().filter(|build| {
-        build.cause == IndexBuildCause::CreateIndex && !build.concurrently && build.table.visibility.is_exposed()
+        let new_view =
+            build.table.kind == RelationKind::MaterializedView && build.table.visibility != Visibility::Existing;
+        build.cause == IndexBuildCause::CreateIndex
+            && !build.concurrently
+            && build.table.visibility.is_exposed()
+            && !new_view
     });
     for (range, builds) in by_range(builds, |build| build.range) {
         report(context, reporter, range, &builds);
@@ -85,9 +92,15 @@ fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
             table.name,
             builds.len()
         ),
+        (RelationKind::MaterializedView, _) => {
+            format!("building this index blocks every REFRESH of `{}` until it is done", table.name)
+        }
         _ => format!("building this index blocks every write to `{}` until it is done", table.name),
     };
-    let finding = reporter.report(range, message).relation(table);
+    let mut finding = reporter.report(range, message).relation(table);
+    if table.kind == RelationKind::MaterializedView {
+        finding = finding.severity(Severity::Warning);
+    }
     let finding = match statement {
         Some(statement) if table.kind == RelationKind::PartitionedTable => {
             finding.help(index::create_by_partition(context, statement, table, &first.table, builds.len()))

@@ -73,7 +73,11 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     drop(reporter.report(lock.range, message).relation(&lock.relation).help(help));
 }
 
-/// Leaves one finding per file outside of transactions, and one of the whole run where no migration sets the timeout.
+/// With fewer than one migration in this many that sets it, its lack is a habit of the project.
+const RARE: usize = 10;
+
+/// Leaves one finding per file outside of transactions, and one of the whole run where hardly any migration sets the
+/// timeout.
 fn merge(run: &RunContext<'_>, found: &mut Vec<Diagnostic>) {
     found.sort_by_key(|finding| (finding.file, finding.range.start));
     let mut outside = None;
@@ -84,10 +88,10 @@ fn merge(run: &RunContext<'_>, found: &mut Vec<Diagnostic>) {
         }
         !again
     });
-    if run.sets_lock_timeout {
+    let transactions = found.len();
+    if run.sets_lock_timeout * RARE > transactions || (run.sets_lock_timeout > 0 && transactions < RARE) {
         return;
     }
-    let transactions = found.len();
     let severity = found.iter().map(|finding| finding.severity).max();
     let newest = found.last().map(|finding| finding.file);
     let at = found.iter().position(|finding| Some(finding.file) == newest);
@@ -96,8 +100,9 @@ fn merge(run: &RunContext<'_>, found: &mut Vec<Diagnostic>) {
     only.severity = severity;
     if transactions > 1 {
         only.message = format!(
-            "no migration sets lock_timeout: {transactions} transactions may wait for their locks for any time, \
-             and every later query of those tables waits behind"
+            "{} lock_timeout: {transactions} transactions may wait for their locks for any time, \
+             and every later query of those tables waits behind",
+            if run.sets_lock_timeout == 0 { "no migration sets" } else { "hardly any migration sets" }
         );
     }
     let first = only.help.unwrap_or_default();

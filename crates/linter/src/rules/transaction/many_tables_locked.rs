@@ -2,7 +2,7 @@
 
 use super::{first_words, split_help};
 use crate::catalog::Oid;
-use crate::effect::{Lock, LockCause, LockMode};
+use crate::effect::{Lock, LockCause, LockMode, ScanCause};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::session::{HeldLock, Place, TransactionBlock};
@@ -39,13 +39,17 @@ declare_rule! {
     ///
     /// For tables that the same transaction created. Partitions count with their parent. How many tables under
     /// ACCESS EXCLUSIVE are accepted is configured with `max-locked-tables`, 3 by default. It is reported once for each
-    /// transaction, at the statement that passes the limit.
+    /// transaction, at the statement that passes the limit. A second foreign key that reads its table is
+    /// `foreign-key-without-not-valid`.
     "many-tables-locked", Transaction, Warning,
     {
         sources: &["pgls/multipleAlterTable", "gitlab/multiple_tables_locked"],
     }
     statement = check,
 }
+
+/// How many tables a message names.
+const SHOWN: usize = 6;
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let Some(block) = &context.session.block else { return };
@@ -58,14 +62,21 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     }
     let limit = context.settings.max_locked_tables;
     if earlier.len() <= limit && all.len() > limit {
-        let names: Vec<String> = all.iter().map(|(_, name)| format!("`{name}`")).collect();
+        let mut names: Vec<String> = all.iter().take(SHOWN).map(|(_, name)| format!("`{name}`")).collect();
+        if all.len() > SHOWN {
+            names.push(format!("{} more", all.len() - SHOWN));
+        }
         let message = format!(
             "with this the transaction holds ACCESS EXCLUSIVE on {} tables ({}): all of them are blocked until it ends",
             all.len(),
             names.join(", ")
         );
         let finding = reporter.report(first_words(context), message);
-        drop(finding.help(split_help(context, "some of the statements, one table each,")));
+        drop(finding.help(if earlier.is_empty() {
+            "do it table by table, each in a transaction of its own".to_owned()
+        } else {
+            split_help(context, "the statements on other tables")
+        }));
     } else {
         check_foreign_keys(context, block, reporter);
     }
@@ -101,6 +112,10 @@ fn check_foreign_keys(context: &RuleContext<'_>, block: &TransactionBlock, repor
             lock.cause == cause && lock.relation.kind.is_table() && lock.relation.visibility.is_exposed()
         })
     };
+    // `foreign-key-without-not-valid` says that.
+    if context.effects.scans.iter().any(|scan| matches!(scan.cause, ScanCause::ForeignKey { .. })) {
+        return;
+    }
     let (Some(target), Some(other)) = (exposed(LockCause::Target), exposed(LockCause::ForeignKeyAdded)) else { return };
     let earlier = foreign_key_places(block);
     let [place] = earlier.as_slice() else { return };

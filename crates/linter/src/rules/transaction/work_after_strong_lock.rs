@@ -7,6 +7,7 @@ use crate::diagnostic::Diagnostic;
 use crate::effect::{DataChangeKind, Effects, LockMode, RelationName, ScanCause};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, RunContext, declare_rule};
+use crate::rules::timeouts::stops_queries;
 use crate::session::{HeldLock, Place};
 use crate::source::TextRange;
 use crate::version::PgVersion;
@@ -38,8 +39,9 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// For work on tables that are new and empty, for locks on tables that the same transaction created, and where the
-    /// slow statement takes a lock that is as strong itself, which is the business of other rules. It is reported once
-    /// for each transaction, at the first slow statement.
+    /// slow statement stops the writes of its table itself, as a plain `CREATE INDEX` or `SET NOT NULL` does: the rule
+    /// about that statement says how to do it outside of the transaction. It is reported once for each transaction, at
+    /// the first slow statement.
     "work-after-strong-lock", Transaction, Error,
     {
         sources: &["eugene/E4", "pgls/runningStatementWhileHoldingAccessExclusive", "gitlab/with_lock_retries"],
@@ -76,10 +78,12 @@ fn works<'a>(context: &'a RuleContext<'_>) -> Vec<Work<'a>> {
     let mut add = |relation: &'a RelationName, what: String, range: TextRange| {
         works.push(Work { relation, what, range });
     };
-    for rewrite in &effects.rewrites {
+    let rewrites = effects.rewrites.iter().filter(|rewrite| !blocks_by_itself(context, &rewrite.relation));
+    for rewrite in rewrites {
         add(&rewrite.relation, format!("this rewrites `{}`", rewrite.relation.name), rewrite.range);
     }
-    for build in &effects.index_builds {
+    let builds = effects.index_builds.iter().filter(|build| !blocks_by_itself(context, &build.table));
+    for build in builds {
         add(&build.table, format!("this builds an index on `{}`", build.table.name), build.range);
     }
     for change in effects.data_changes.iter().filter(|change| change.unbounded) {
@@ -91,13 +95,28 @@ fn works<'a>(context: &'a RuleContext<'_>) -> Vec<Work<'a>> {
         };
         add(&change.relation, what, change.range);
     }
-    for scan in effects.scans.iter().filter(|scan| !is_validation_of_new(context, &scan.cause, scan.relation.oid)) {
+    let scans = effects.scans.iter().filter(|scan| {
+        !blocks_by_itself(context, &scan.relation) && !is_validation_of_new(context, &scan.cause, scan.relation.oid)
+    });
+    for scan in scans {
         add(&scan.relation, format!("this reads all of `{}`", scan.relation.name), scan.range);
     }
     // An INSERT takes as long as its source is large, however empty its target is.
     let copies = |work: &Work<'_>| work.what.starts_with("this copies");
     works.retain(|work| work.relation.visibility.may_have_rows() || copies(work));
     works
+}
+
+/// Does the statement itself stop the writes of the table in use that it works on? Then the work is the business of
+/// another rule, whose advice also takes it out of the transaction.
+fn blocks_by_itself(context: &RuleContext<'_>, relation: &RelationName) -> bool {
+    relation.visibility.is_exposed() && own_lock(context, relation.oid).blocks_writes()
+}
+
+/// The strongest lock that the statement takes on a relation.
+fn own_lock(context: &RuleContext<'_>, relation: Oid) -> LockMode {
+    let locks = context.effects.locks.iter().filter(|lock| lock.relation.oid == relation);
+    locks.map(|lock| lock.mode).max().unwrap_or(LockMode::AccessShare)
 }
 
 /// `validate-in-same-transaction` says that better.
@@ -108,13 +127,14 @@ fn is_validation_of_new(context: &RuleContext<'_>, cause: &ScanCause, table: Oid
 
 /// The first lock of an earlier statement that blocks more than the working statement does itself.
 fn blocking_lock(context: &RuleContext<'_>, work: &Work<'_>) -> Option<HeldLock> {
-    let own = |relation: Oid| {
-        let locks = context.effects.locks.iter().filter(|lock| lock.relation.oid == relation);
-        locks.map(|lock| lock.mode).max().unwrap_or(LockMode::AccessShare)
-    };
     let block = context.session.block.as_ref();
     let mut held = block.iter().flat_map(|block| &block.locks);
-    let earlier = held.find(|lock| lock.exposed && lock.mode.blocks_writes() && lock.mode > own(lock.relation));
+    let earlier = held.find(|lock| {
+        lock.exposed
+            && lock.mode.blocks_writes()
+            && stops_queries(lock.kind)
+            && lock.mode > own_lock(context, lock.relation)
+    });
     earlier.cloned().or_else(|| lock_in_code(context, work))
 }
 
@@ -126,7 +146,10 @@ fn lock_in_code(context: &RuleContext<'_>, work: &Work<'_>) -> Option<HeldLock> 
     }
     let mut locks = context.effects.locks.iter();
     let lock = locks.find(|lock| {
-        lock.relation.visibility.is_exposed() && lock.mode.blocks_writes() && lock.range.end <= work.range.start
+        lock.relation.visibility.is_exposed()
+            && lock.mode.blocks_writes()
+            && stops_queries(lock.relation.kind)
+            && lock.range.end <= work.range.start
     })?;
     Some(HeldLock {
         relation: lock.relation.oid,

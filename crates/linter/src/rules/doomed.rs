@@ -1,0 +1,28 @@
+//! Tables that the same migration drops later: what happens to them before that hurts nobody who still needs them.
+
+use crate::ast::{Ast, ObjectKind};
+use crate::effect::{RelationKind, RelationName};
+use crate::rule::RuleContext;
+
+/// Does a later statement of the migration drop the table or view by its name?
+pub(crate) fn is_doomed(context: &RuleContext<'_>, relation: &RelationName) -> bool {
+    let dropped_as = match relation.kind {
+        RelationKind::View => ObjectKind::View,
+        RelationKind::MaterializedView => ObjectKind::MaterializedView,
+        RelationKind::ForeignTable => ObjectKind::ForeignTable,
+        _ => ObjectKind::Table,
+    };
+    let migration = context.migration;
+    let later = migration.file.statements.iter().filter(|statement| {
+        statement.range.start > context.statement.range.start
+            && migration.section.is_none_or(|section| section.contains(statement.range))
+    });
+    later.filter_map(|statement| statement.parsed.as_ref().ok()).any(|ast| {
+        let Ast::Drop(drop) = ast else { return false };
+        drop.kind == dropped_as
+            && drop.objects.iter().any(|object| {
+                let schema = object.name.schema.as_ref();
+                object.name.name.text == relation.name && schema.is_none_or(|schema| schema.text == relation.schema)
+            })
+    })
+}
