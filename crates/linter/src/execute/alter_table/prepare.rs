@@ -141,9 +141,7 @@ impl Executor<'_> {
             Action::SetIdentity { column, .. } | Action::DropIdentity { column, .. } => {
                 partitioned && self.target.at_least(17) && has_identity(column)
             }
-            Action::Trigger { which, .. } => {
-                partitioned && self.target.at_least(15) && has_row_trigger(relation, which)
-            }
+            Action::Trigger { which, .. } => partitioned && has_row_trigger(relation, which),
             Action::AddConstraint(constraint) => match constraint.kind {
                 _ if self.target.at_least(18) => true,
                 ConstraintKind::Check(_) => !constraint.no_inherit,
