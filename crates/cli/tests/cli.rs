@@ -2,63 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
 
-use std::fmt::Write as _;
-use std::fs;
-use std::io::Write as _;
-use std::path::Path;
-use std::process::{Command, Output, Stdio};
+mod support;
 
-/// A folder with files of its own, in which the program is run.
-struct Folder(tempfile::TempDir);
-
-/// What a run printed, with its exit status before it.
-type Transcript = String;
-
-impl Folder {
-    fn new(files: &[(&str, &[u8])]) -> Self {
-        let root = tempfile::tempdir().unwrap();
-        for (path, bytes) in files {
-            let path = root.path().join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, bytes).unwrap();
-        }
-        Self(root)
-    }
-
-    fn path(&self) -> &Path {
-        self.0.path()
-    }
-
-    fn output(&self, args: &[&str], stdin: &[u8], env: &[(&str, &str)]) -> Output {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_pgvet"))
-            .args(args)
-            .current_dir(self.path())
-            .env_remove("NO_COLOR")
-            .envs(env.iter().copied())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        // A program that ends before it reads its input closes the pipe.
-        let _ = child.stdin.take().unwrap().write_all(stdin);
-        child.wait_with_output().unwrap()
-    }
-
-    fn run(&self, args: &[&str]) -> Transcript {
-        transcript(&self.output(args, b"", &[]))
-    }
-}
-
-fn transcript(output: &Output) -> Transcript {
-    let mut text = format!("exit {}\n", output.status.code().unwrap());
-    for (name, bytes) in [("stdout", &output.stdout), ("stderr", &output.stderr)] {
-        if !bytes.is_empty() {
-            write!(text, "--- {name}\n{}", String::from_utf8_lossy(bytes)).unwrap();
-        }
-    }
-    text
-}
+use std::process::{Command, Stdio};
+use support::{Folder, transcript};
 
 /// A file with a byte that is no UTF-8, the one finding that needs no rule.
 const LATIN1: &[u8] = b"-- 1\n-- caf\xe9\n";
@@ -95,12 +42,12 @@ fn a_finding_is_shown_with_its_source() {
 
 #[test]
 fn concise_findings_are_one_line_each() {
-    let folder = Folder::new(&[("db/1_a.sql", LATIN1), ("db/2_b.sql", b"\0")]);
+    let folder = Folder::new(&[("db/1_a.sql", LATIN1), ("db/2_b.sql", LATIN1)]);
     insta::assert_snapshot!(folder.run(&["check", "db", "--format", "concise"]), @"
     exit 1
     --- stdout
     db/1_a.sql:2:7: error[unsupported-encoding] byte 11 is not UTF-8, the encoding in which migrations are read
-    db/2_b.sql:1:1: error[unsupported-encoding] byte 0 is NUL, so this file is no SQL text and nothing of it was checked
+    db/2_b.sql:2:7: error[unsupported-encoding] byte 11 is not UTF-8, the encoding in which migrations are read
     2 errors in 2 of 2 files
     ");
 }

@@ -56,6 +56,9 @@ pub struct Migration<'a> {
     pub report: bool,
     /// A dump of a schema and no migration: what it creates counts as existing.
     pub baseline: bool,
+    /// Migrations of different databases do not see each other; what runs in database 0 before any other is the
+    /// history of all.
+    pub database: u32,
 }
 
 /// What is known about one statement after a run, for one major version.

@@ -10,6 +10,7 @@ use crate::session::{Change, HeldLock, Place, Session};
 use crate::source::TextRange;
 use crate::statement::{Statement, SyntaxError};
 use crate::version::{PgVersion, Target, VersionRange};
+use rustc_hash::FxHashMap;
 use smol_str::ToSmolStr;
 
 /// Who looks at what the replay finds.
@@ -72,11 +73,24 @@ impl Replay {
 
     /// Runs all migrations; only those that are to be reported are shown to the visitor.
     pub(crate) fn run(&mut self, migrations: &[Migration<'_>], visitor: &mut dyn Visitor) {
+        let mut others = FxHashMap::default();
+        let mut present = 0;
         for (file, migration) in migrations.iter().enumerate() {
+            if migration.database != present {
+                self.switch_database(present, migration.database, &mut others);
+                present = migration.database;
+            }
             self.migration(file as u32, migration, visitor);
             let learned = if migration.baseline { Knowledge::Everything } else { Knowledge::History };
             self.knowledge = self.knowledge.max(learned);
         }
+    }
+
+    /// Puts the state of one database away and takes that of another, which begins as the shared history left it.
+    fn switch_database(&mut self, from: u32, to: u32, others: &mut FxHashMap<u32, (Catalog, Knowledge)>) {
+        others.insert(from, (self.catalog.clone(), self.knowledge));
+        let fresh = || others.get(&0).cloned().unwrap_or_else(|| (Catalog::new(), Knowledge::Nothing));
+        (self.catalog, self.knowledge) = others.get(&to).cloned().unwrap_or_else(fresh);
     }
 
     fn migration(&mut self, file: u32, migration: &Migration<'_>, visitor: &mut dyn Visitor) {
@@ -207,6 +221,7 @@ impl Replay {
             knowledge: self.knowledge,
             created: Vec::new(),
             depth: 0,
+            calls: 0,
             variables: crate::execute::routine::Variables::default(),
         };
         executor.run(ast);

@@ -128,7 +128,7 @@ pub struct TransactionBlock {
     pub locks: Vector<HeldLock>,
     /// Rows that it has changed.
     pub changes: Vector<Change>,
-    savepoints: Vec<Savepoint>,
+    savepoints: Vector<Savepoint>,
     before: Snapshot,
 }
 
@@ -185,7 +185,7 @@ impl Session {
     /// Opens a transaction block.
     pub fn begin(&mut self, explicit: bool, number: u32, started: Place, catalog: &Catalog) {
         let before = Snapshot { catalog: catalog.clone(), settings: self.settings.clone() };
-        let (locks, changes, savepoints) = (Vector::new(), Vector::new(), Vec::new());
+        let (locks, changes, savepoints) = (Vector::new(), Vector::new(), Vector::new());
         self.block = Some(TransactionBlock { explicit, number, started, locks, changes, savepoints, before });
     }
 
@@ -207,7 +207,7 @@ impl Session {
         let snapshot = Snapshot { catalog: catalog.clone(), settings: self.settings.clone() };
         let Some(block) = &mut self.block else { return false };
         let (locks, changes) = (block.locks.len(), block.changes.len());
-        block.savepoints.push(Savepoint { name, snapshot, locks, changes });
+        block.savepoints.push_back(Savepoint { name, snapshot, locks, changes });
         true
     }
 

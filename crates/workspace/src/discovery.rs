@@ -30,6 +30,9 @@ impl Problem {
                 "does not exist",
                 Some("check the spelling; the path is relative to the current folder"),
             ),
+            io::ErrorKind::PermissionDenied => {
+                Self::new(path, format!("cannot be read: {error}"), Some("check its permissions"))
+            }
             _ => Self::new(path, format!("cannot be read: {error}"), None),
         }
     }

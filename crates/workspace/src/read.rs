@@ -11,8 +11,6 @@ use std::path::Path;
 pub struct EncodingError {
     /// The first bytes that are wrong.
     pub range: TextRange,
-    /// It holds NUL bytes, as UTF-16 and binary files do: nothing of it can be checked.
-    pub binary: bool,
 }
 
 pub(crate) fn read(path: &Path) -> Result<(SourceFile, Option<EncodingError>), Problem> {
@@ -21,7 +19,7 @@ pub(crate) fn read(path: &Path) -> Result<(SourceFile, Option<EncodingError>), P
         return Err(Problem::new(path, "is larger than 4 GB", Some("split it; no migration should be that large")));
     }
     let bytes = fs::read(path).map_err(|error| Problem::io(path, &error))?;
-    Ok(decode(display(path), bytes))
+    decode(display(path), bytes)
 }
 
 pub(crate) fn read_stdin(name: &str) -> Result<(SourceFile, Option<EncodingError>), Problem> {
@@ -31,17 +29,19 @@ pub(crate) fn read_stdin(name: &str) -> Result<(SourceFile, Option<EncodingError
     if bytes.len() as u64 == limit {
         return Err(Problem::new(Path::new(name), "is larger than 4 GB", None));
     }
-    Ok(decode(name.to_owned(), bytes))
+    decode(name.to_owned(), bytes)
 }
 
-/// Each byte that is no UTF-8 becomes one `?`, so that everything after it keeps its place.
-fn decode(path: String, bytes: Vec<u8>) -> (SourceFile, Option<EncodingError>) {
+/// Each byte that is no UTF-8 becomes one `?`, so that everything after it keeps its place. NUL, which UTF-16 and binary
+/// files hold, cannot be part of SQL: nothing of such a file can be checked.
+fn decode(path: String, bytes: Vec<u8>) -> Result<(SourceFile, Option<EncodingError>), Problem> {
     if let Some(at) = bytes.iter().position(|byte| *byte == 0) {
-        let range = TextRange::at(at as u32);
-        return (SourceFile { path, text: String::new() }, Some(EncodingError { range, binary: true }));
+        let message = format!("is no SQL text: byte {at} is NUL");
+        let help = "save it as UTF-8 if it is UTF-16 text; rename it if it is no SQL at all";
+        return Err(Problem { path, message, help: Some(help.to_owned()) });
     }
     let error = match String::from_utf8(bytes) {
-        Ok(text) => return (SourceFile { path, text }, None),
+        Ok(text) => return Ok((SourceFile { path, text }, None)),
         Err(error) => error,
     };
     let mut text = String::with_capacity(error.as_bytes().len());
@@ -54,8 +54,7 @@ fn decode(path: String, bytes: Vec<u8>) -> (SourceFile, Option<EncodingError>) {
             first.get_or_insert(TextRange::new(start, text.len() as u32));
         }
     }
-    let encoding = first.map(|range| EncodingError { range, binary: false });
-    (SourceFile { path, text }, encoding)
+    Ok((SourceFile { path, text }, first.map(|range| EncodingError { range })))
 }
 
 #[cfg(test)]
@@ -64,19 +63,19 @@ mod tests {
 
     #[test]
     fn a_wrong_byte_keeps_the_offsets_of_the_rest() {
-        let (source, error) = decode("a.sql".to_owned(), b"-- caf\xe9\nSELECT 1".to_vec());
+        let (source, error) = decode("a.sql".to_owned(), b"-- caf\xe9\nSELECT 1".to_vec()).unwrap();
         assert_eq!(source.text, "-- caf?\nSELECT 1");
-        assert_eq!(error, Some(EncodingError { range: TextRange::new(6, 7), binary: false }));
+        assert_eq!(error, Some(EncodingError { range: TextRange::new(6, 7) }));
     }
 
     #[test]
     fn nul_bytes_make_a_file_binary() {
-        let (source, error) = decode("a.sql".to_owned(), b"S\0E\0L\0".to_vec());
-        assert_eq!((source.text.as_str(), error.unwrap().binary), ("", true));
+        let problem = decode("a.sql".to_owned(), b"S\0E\0L\0".to_vec()).unwrap_err();
+        assert_eq!(problem.message, "is no SQL text: byte 1 is NUL");
     }
 
     #[test]
     fn valid_text_is_taken_as_it_is() {
-        assert_eq!(decode("a.sql".to_owned(), "-- é".into()).1, None);
+        assert_eq!(decode("a.sql".to_owned(), "-- é".into()).unwrap().1, None);
     }
 }

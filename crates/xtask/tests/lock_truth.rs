@@ -3,7 +3,7 @@
 use pgvet_linter::version::PgVersion;
 use rayon::prelude::*;
 use xtask::measure::MAJORS;
-use xtask::measure::lock_truth::{Case, Truth, Verdict, cases, compare, truth};
+use xtask::measure::lock_truth::{Case, Truth, Verdict, cases, compare, more_cases, truth};
 
 #[test]
 fn the_model_agrees_with_real_servers() {
@@ -16,6 +16,24 @@ fn the_model_agrees_with_real_servers() {
         mismatches.extend(differing);
     }
     assert!(compared > 2000, "only {compared} cases were compared");
+    assert!(mismatches.is_empty(), "{} of {compared} cases differ:\n{}", mismatches.len(), mismatches.join("\n"));
+}
+
+#[test]
+fn the_model_agrees_with_the_cases_that_it_once_got_wrong() {
+    let mut compared = 0;
+    let mut mismatches = Vec::new();
+    for version in MAJORS {
+        let measured = more_cases().unwrap().into_iter().filter_map(|mut more| {
+            let truth = more.truth.remove(&version.0)?;
+            Some((more.case, truth))
+        });
+        let (cases, truth): (Vec<Case>, Truth) = measured.map(|(case, truth)| (case.clone(), (case.id, truth))).unzip();
+        let (count, differing) = judge(&cases, &truth, version);
+        compared += count;
+        mismatches.extend(differing);
+    }
+    assert!(compared > 200, "only {compared} cases were compared");
     assert!(mismatches.is_empty(), "{} of {compared} cases differ:\n{}", mismatches.len(), mismatches.join("\n"));
 }
 

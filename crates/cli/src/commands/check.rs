@@ -6,7 +6,6 @@ use crate::error::{ExitStatus, Failure};
 use crate::report::{Report, concise, full, json};
 use crate::rule_names;
 use crate::style::Style;
-use pgvet_linter::check;
 use std::io::Write;
 
 pub(crate) fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<ExitStatus, Failure> {
@@ -16,9 +15,7 @@ pub(crate) fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<ExitStatus, F
     let settings = args.settings();
     let project = load(&args.input)?;
     let migrations = project.migrations();
-    let mut diagnostics = check::check(&migrations, &settings);
-    diagnostics.extend(project.encoding_diagnostics(&settings));
-    diagnostics.sort_by_key(|diagnostic| (diagnostic.file, diagnostic.range.start, diagnostic.range.end));
+    let diagnostics = project.check(&settings);
     let report = Report::new(&project, &migrations, &diagnostics);
     let style = Style::new(args.input.color);
     match args.format {

@@ -49,6 +49,8 @@ pub struct AlterTable {
     pub only: bool,
     pub if_exists: bool,
     pub commands: Vec<AlterTableCommand>,
+    /// A command ends in CASCADE; ALTER TYPE ... ATTRIBUTE then changes the tables of the type.
+    pub cascade: bool,
 }
 
 /// One comma-separated command of ALTER TABLE.

@@ -54,6 +54,7 @@ pub struct Catalog {
     schemas: OrdMap<SmolStr, ()>,
     relations: HashMap<Oid, Arc<Relation>>,
     relation_names: HashMap<QualifiedName, Oid>,
+    temporary: OrdMap<Oid, ()>,
     /// How many constraints of a schema have a name: PostgreSQL avoids those when it makes one up.
     constraint_names: HashMap<QualifiedName, u32>,
     types: HashMap<Oid, Arc<TypeDef>>,
@@ -84,6 +85,7 @@ impl Catalog {
             schemas: OrdMap::unit(SmolStr::new_static("public"), ()),
             relations: HashMap::new(),
             relation_names: HashMap::new(),
+            temporary: OrdMap::new(),
             constraint_names: HashMap::new(),
             types: HashMap::new(),
             type_names: HashMap::new(),
@@ -146,9 +148,19 @@ impl Catalog {
 
     /// Relations in the order of their creation.
     pub fn relations_in_order(&self) -> Vec<&Arc<Relation>> {
-        let mut all: Vec<_> = self.relations.values().collect();
-        all.sort_unstable_by_key(|relation| relation.oid);
-        all
+        self.relations_where(|_| true)
+    }
+
+    /// The relations that satisfy a condition, in the order of their creation.
+    pub fn relations_where(&self, condition: impl Fn(&Relation) -> bool) -> Vec<&Arc<Relation>> {
+        let mut found: Vec<_> = self.relations.values().filter(|relation| condition(relation)).collect();
+        found.sort_unstable_by_key(|relation| relation.oid);
+        found
+    }
+
+    /// The temporary relations of the session, in the order of their creation.
+    pub fn temporary_relations(&self) -> impl Iterator<Item = &Arc<Relation>> {
+        self.temporary.keys().filter_map(|oid| self.relations.get(oid))
     }
 
     pub fn relation_named(&self, schema: &str, name: &str) -> Option<Oid> {
@@ -180,6 +192,9 @@ impl Catalog {
     /// Adds a relation under its own oid (see [`Catalog::new_oid`]).
     pub fn add_relation(&mut self, relation: Relation) {
         let key = (relation.schema.clone(), relation.name.clone());
+        if key.0 == TEMPORARY_SCHEMA {
+            self.temporary.insert(relation.oid, ());
+        }
         self.gone.remove(&key);
         self.relation_names.insert(key, relation.oid);
         for constraint in &relation.constraints {
@@ -202,6 +217,7 @@ impl Catalog {
     /// Removes a relation and its name; what depends on it is the caller's business.
     pub fn remove_relation(&mut self, oid: Oid) {
         let Some(relation) = self.relations.remove(&oid) else { return };
+        self.temporary.remove(&oid);
         let key = (relation.schema.clone(), relation.name.clone());
         if self.relation_names.get(&key) == Some(&oid) {
             self.relation_names.remove(&key);
@@ -214,16 +230,14 @@ impl Catalog {
 
     /// The end of a session.
     pub fn remove_temporary_relations(&mut self) {
-        let is_temporary = |key: &QualifiedName| key.0 == TEMPORARY_SCHEMA;
-        if !self.relation_names.keys().any(is_temporary) {
+        let gone: Vec<Oid> = self.temporary.keys().copied().collect();
+        if gone.is_empty() {
             return;
         }
-        let gone: Vec<Oid> =
-            self.relation_names.iter().filter(|(key, _)| is_temporary(key)).map(|(_, oid)| *oid).collect();
         for oid in gone {
             self.remove_relation(oid);
         }
-        self.gone.retain(|key, ()| !is_temporary(key));
+        self.gone.retain(|key, ()| key.0 != TEMPORARY_SCHEMA);
     }
 
     /// Renames a relation or moves it to another schema.

@@ -30,6 +30,8 @@ pub struct Relation {
     pub indexes: Vec<Oid>,
     pub triggers: Vec<Trigger>,
     pub rules: Vec<SmolStr>,
+    /// The relations that the actions and the condition of a rule name.
+    pub rule_references: Vec<(SmolStr, Oid)>,
     pub policies: Vec<Policy>,
     pub row_security: bool,
     pub force_row_security: bool,
@@ -201,6 +203,7 @@ impl Relation {
             indexes: Vec::new(),
             triggers: Vec::new(),
             rules: Vec::new(),
+            rule_references: Vec::new(),
             policies: Vec::new(),
             row_security: false,
             force_row_security: false,

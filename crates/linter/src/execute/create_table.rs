@@ -7,8 +7,8 @@ mod like;
 
 use super::{Executor, Knowledge, Run, fail};
 use crate::ast::{
-    Constraint as ConstraintSyntax, CreateTable, DefElem, DefValue, LikeOptions, Literal, Name, ObjectName,
-    Persistence, TableElement,
+    Constraint as ConstraintSyntax, ConstraintKind as ConstraintSyntaxKind, CreateTable, DefElem, DefValue,
+    LikeOptions, Literal, Name, ObjectName, PartitionStrategy, Persistence, TableElement,
 };
 use crate::catalog::{
     Column, Constraint, Oid, PartitionKey, Relation, RelationDetail, Sequence, SqlType, TEMPORARY_SCHEMA, TypeKind,
@@ -59,6 +59,7 @@ impl Executor<'_> {
         else {
             return Ok(());
         };
+        self.check_table_syntax(statement)?;
         let mut table = NewTable {
             schema,
             name: statement.name.name.text.clone(),
@@ -69,6 +70,9 @@ impl Executor<'_> {
             sequences: Vec::new(),
             likes: Vec::new(),
         };
+        if statement.on_commit_drop && table.schema != TEMPORARY_SCHEMA {
+            return fail("42P16", "ON COMMIT can only be used on temporary tables", statement.name.range());
+        }
         let parents = self.open_parents(statement)?;
         self.collect_inherited(&mut table, &parents, statement)?;
         if let Some(of_type) = &statement.of_type {
@@ -82,12 +86,64 @@ impl Executor<'_> {
             }
         }
         let oid = self.store_table(&mut table, statement, &parents);
+        self.check_partition_columns(oid, statement.name.range())?;
         self.store_sequences(oid, &table);
         if let (Some(parent), Some((_, bound))) = (parents.first(), &statement.partition_of) {
             self.store_partition(*parent, oid, bound, statement.name.range())?;
         }
         self.store_constraints(oid, &table)?;
         self.copy_likes(oid, &table, statement.name.range())
+    }
+
+    /// Syntax that older majors do not have, and contradictions that need no catalog.
+    fn check_table_syntax(&self, statement: &CreateTable) -> Run {
+        for element in &statement.elements {
+            match element {
+                TableElement::Column(column) => {
+                    for constraint in &column.constraints {
+                        self.check_generated_syntax(constraint)?;
+                        let is_not_null = matches!(constraint.kind, ConstraintSyntaxKind::NotNull { .. });
+                        if is_not_null && constraint.no_inherit && !self.target.at_least(18) {
+                            return fail("42601", "syntax error at or near \"NO\"", constraint.keyword);
+                        }
+                        if !is_not_null {
+                            self.check_constraint_syntax(constraint, constraint.keyword)?;
+                        }
+                    }
+                }
+                TableElement::Constraint(constraint) => {
+                    let is_not_null = matches!(constraint.kind, ConstraintSyntaxKind::NotNull { .. });
+                    if is_not_null && !self.target.at_least(18) {
+                        return fail("42601", "syntax error at or near \"NOT\"", constraint.keyword);
+                    }
+                    self.check_constraint_syntax(constraint, constraint.keyword)?;
+                }
+                TableElement::Like { .. } => {}
+            }
+        }
+        let Some(by) = &statement.partition_by else { return Ok(()) };
+        if by.strategy == PartitionStrategy::List && by.keys.len() > 1 {
+            let reason = "cannot use \"list\" partition strategy with more than one column";
+            return fail("42P17", reason, statement.name.range());
+        }
+        if !statement.options.is_empty() {
+            let sqlstate = if self.target.at_least(16) { "42809" } else { "22023" };
+            let reason = "cannot specify storage parameters for a partitioned table";
+            return fail(sqlstate, reason, statement.name.range());
+        }
+        Ok(())
+    }
+
+    fn check_partition_columns(&self, oid: Oid, range: TextRange) -> Run {
+        let relation = self.catalog.relation(oid);
+        let Some(by) = &relation.partition_by else { return Ok(()) };
+        for column in by.keys.iter().filter_map(crate::ast::Expr::as_column) {
+            if relation.known && relation.column(column).is_none() {
+                let reason = format!("column \"{column}\" named in partition key does not exist");
+                return fail("42703", reason, range);
+            }
+        }
+        Ok(())
     }
 
     /// May a relation of this name be made? Returns its schema, or `None` when IF NOT EXISTS makes it a no-op.
@@ -97,7 +153,11 @@ impl Executor<'_> {
         persistence: Persistence,
         if_not_exists: bool,
     ) -> Run<Option<SmolStr>> {
-        let schema = self.schema_for(name, persistence == Persistence::Temporary);
+        let temporary = persistence == Persistence::Temporary;
+        if let Some(schema) = name.schema.as_ref().filter(|schema| temporary && !schema.text.starts_with("pg_temp")) {
+            return fail("42P16", "cannot create temporary relation in non-temporary schema", schema.range);
+        }
+        let schema = self.schema_for(name, temporary);
         let missing = schema != TEMPORARY_SCHEMA && !self.catalog.has_schema(&schema);
         if missing && self.knowledge == Knowledge::Everything {
             return fail("3F000", format!("schema \"{schema}\" does not exist"), name.range());

@@ -1,7 +1,7 @@
 //! CREATE TABLE AS, SELECT INTO and CREATE MATERIALIZED VIEW.
 
 use super::query::Depth;
-use super::{Executor, Run};
+use super::{Executor, Run, fail};
 use crate::ast::{CreateTableAs, IntoClause, Query};
 use crate::catalog::{Column, Relation, RelationDetail, ViewDefinition};
 use crate::effect::RelationKind;
@@ -41,6 +41,9 @@ impl Executor<'_> {
             // WITH NO DATA stops after the analysis.
             self.read_query(query, if into.with_data { Depth::Run } else { Depth::Analyze })?;
         }
+        if let Some(described) = &described {
+            check_columns(described, into)?;
+        }
         let oid = self.catalog.new_oid();
         let kind = if materialized_view { RelationKind::MaterializedView } else { RelationKind::Table };
         let birth = self.birth(into.with_data);
@@ -67,6 +70,19 @@ impl Executor<'_> {
         }
         self.store_relation(relation);
         Ok(())
+    }
+}
+
+fn check_columns(described: &[(SmolStr, crate::catalog::SqlType)], into: &IntoClause) -> Run {
+    if into.columns.len() > described.len() {
+        return fail("42601", "too many column names were specified", into.name.range());
+    }
+    let given = into.columns.iter().map(|name| &name.text);
+    let rest = described.iter().skip(into.columns.len()).map(|(name, _)| name);
+    let names: Vec<&SmolStr> = given.chain(rest).collect();
+    match names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)) {
+        Some((_, name)) => fail("42701", format!("column \"{name}\" specified more than once"), into.name.range()),
+        None => Ok(()),
     }
 }
 

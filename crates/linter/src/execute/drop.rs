@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn concurrently_has_its_limits() {
         let history = "CREATE TABLE t (id int PRIMARY KEY, a int); CREATE INDEX i ON t (a); CREATE INDEX j ON t (a);";
-        let locks = ["lock public.i ShareUpdateExclusive", "lock public.t ShareUpdateExclusive"];
+        let locks = ["lock public.i AccessExclusive", "lock public.t ShareUpdateExclusive"];
         check(history, "DROP INDEX CONCURRENTLY i", &[&["drop public.i"], &locks[..]].concat());
         check(history, "BEGIN; DROP INDEX CONCURRENTLY i", &["fails 25001"]);
         check(history, "DROP INDEX CONCURRENTLY i, j", &["fails 0A000"]);

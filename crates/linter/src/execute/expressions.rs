@@ -123,6 +123,18 @@ impl Executor<'_> {
         None
     }
 
+    /// The default that a column gets from its type: that of the outermost domain that has one.
+    pub(crate) fn domain_default(&self, sql_type: SqlType) -> Option<Arc<Expr>> {
+        let mut oid = sql_type.oid;
+        while let Some(TypeKind::Domain(domain)) = self.catalog.get_type(oid).map(|definition| &definition.kind) {
+            if domain.default.is_some() {
+                return domain.default.clone();
+            }
+            oid = domain.base.oid;
+        }
+        None
+    }
+
     /// The volatile function in a default, coerced to the column's type; an empty name where none is to blame.
     pub(crate) fn volatility_of_default(&mut self, default: &Expr, table: Oid, sql_type: SqlType) -> Option<SmolStr> {
         let scope = self.scope_of(table);

@@ -2,9 +2,11 @@
 
 use super::{Executor, Run, fail};
 use crate::ast::{Constraint, ConstraintKind, ForeignKey, Name, Persistence};
+use crate::builtin::CastContext;
 use crate::catalog::{self, ForeignKeyConstraint, Oid, foreign_key_name_addition};
 use crate::effect::{LockCause, LockMode, RelationKind, ScanCause};
 use crate::execute::alter_table::names;
+use crate::expression::Coercion;
 use crate::source::TextRange;
 use smol_str::SmolStr;
 
@@ -39,6 +41,9 @@ impl Executor<'_> {
         }
         let (referenced_columns, referenced_index) = self.referenced_key(referenced, key, columns.len())?;
         let columns = names(columns);
+        for (column, other) in columns.iter().zip(&referenced_columns) {
+            self.check_comparable((table, column), (referenced, other), range)?;
+        }
         let relation = self.catalog.relation(table);
         let name = constraint
             .name
@@ -68,6 +73,35 @@ impl Executor<'_> {
         }
         self.add_foreign_key_to_tree(table, &added, checked && check_rows, range);
         Ok(())
+    }
+
+    /// Both sides must be of one operator family, or the referencing one becomes the other by itself. Types that are
+    /// not PostgreSQL's own are taken to be comparable.
+    pub(super) fn check_comparable(
+        &self,
+        (table, column): (Oid, &SmolStr),
+        (referenced, other): (Oid, &SmolStr),
+        range: TextRange,
+    ) -> Run {
+        let sql_type = |table: Oid, column: &SmolStr| {
+            let found = self.catalog.relation(table).column(column)?.sql_type;
+            let base = self.with_analyzer(|analyzer| analyzer.base_type(found));
+            base.oid.is_builtin().then_some(base)
+        };
+        let (Some(ours), Some(theirs)) = (sql_type(table, column), sql_type(referenced, other)) else { return Ok(()) };
+        if ours.oid == theirs.oid {
+            return Ok(());
+        }
+        let comparable = self.with_analyzer(|analyzer| {
+            let family = |sql_type| analyzer.default_operator_class("btree", sql_type).map(|class| class.family);
+            let Some(theirs_family) = family(theirs) else { return true };
+            family(ours) == Some(theirs_family)
+                || analyzer.coercion(ours, theirs, CastContext::Implicit) != Coercion::Impossible
+        });
+        if comparable {
+            return Ok(());
+        }
+        fail("42804", format!("foreign key cannot be implemented: \"{column}\" and \"{other}\" do not compare"), range)
     }
 
     fn open_referenced(&mut self, key: &ForeignKey) -> Run<Oid> {

@@ -28,6 +28,8 @@ pub(crate) struct IndexDefinition {
     pub(crate) concurrently: bool,
     /// ON ONLY: not in the partitions.
     pub(crate) only: bool,
+    /// Of a constraint that is checked later, by a trigger.
+    pub(crate) deferrable: bool,
     pub(crate) cause: IndexBuildCause,
     pub(crate) range: TextRange,
 }
@@ -54,6 +56,9 @@ impl Executor<'_> {
             let reason = "CREATE INDEX CONCURRENTLY cannot run inside a transaction block";
             return fail("25001", reason, statement.keyword);
         }
+        if statement.nulls_not_distinct && !self.target.at_least(15) {
+            return fail("42601", "syntax error at or near \"NULLS\"", statement.keyword);
+        }
         let mode = if statement.concurrently { LockMode::ShareUpdateExclusive } else { LockMode::Share };
         let table = self.open(&statement.table, RelationKind::Table, mode)?;
         let relation = self.catalog.relation(table);
@@ -77,6 +82,7 @@ impl Executor<'_> {
             predicate: statement.predicate.clone(),
             concurrently,
             only: statement.only,
+            deferrable: false,
             cause: IndexBuildCause::CreateIndex,
             range: statement.keyword,
         };
@@ -189,7 +195,12 @@ impl Executor<'_> {
     fn index_partitions(&mut self, table: Oid, index: Oid, definition: &IndexDefinition) -> Run {
         // The index of a constraint is made by ALTER TABLE, which locks the partitions as the table since 18.
         let strong = definition.constraint && self.target.at_least(18);
-        let mode = if strong { LockMode::AccessExclusive } else { LockMode::Share };
+        let mode = match strong {
+            true => LockMode::AccessExclusive,
+            // The trigger goes to the partitions, too.
+            false if definition.deferrable => LockMode::ShareRowExclusive,
+            false => LockMode::Share,
+        };
         let mut partitions = self.catalog.relation(table).children.clone();
         partitions.sort_unstable();
         for partition in partitions {
@@ -311,6 +322,7 @@ impl Executor<'_> {
             predicate: index.predicate.as_deref().cloned(),
             concurrently: false,
             only: false,
+            deferrable: false,
             cause: IndexBuildCause::Partition,
             range,
         }
@@ -341,6 +353,25 @@ impl Executor<'_> {
         self.catalog.add_constraint(table, constraint);
     }
 
+    /// A key needs an operator class of the access method. Types and methods of extensions are taken to have one.
+    fn check_operator_class(&self, table: Oid, definition: &IndexDefinition, element: &IndexElement) -> Run {
+        let method = &definition.method;
+        let Some(column) = element.key.as_column().filter(|_| element.operator_class.is_none()) else { return Ok(()) };
+        let Some(column) = self.catalog.relation(table).column(column) else { return Ok(()) };
+        let base = self.with_analyzer(|analyzer| analyzer.base_type(column.sql_type));
+        // btree_gist and btree_gin may have been installed by hand.
+        let certain = match method.as_str() {
+            "btree" | "hash" | "brin" | "spgist" => true,
+            _ => self.knowledge == super::Knowledge::Everything && self.catalog.extensions().next().is_none(),
+        } && base.oid.is_builtin();
+        let has_class = || self.with_analyzer(|analyzer| analyzer.default_operator_class(method, base).is_some());
+        if certain && !has_class() {
+            let reason = format!("column \"{}\" has no default operator class for \"{method}\"", column.name);
+            return fail("42704", reason, definition.range);
+        }
+        Ok(())
+    }
+
     /// What PostgreSQL refuses before it makes the index.
     fn check_index(&self, table: Oid, definition: &IndexDefinition) -> Run {
         let relation = self.catalog.relation(table);
@@ -368,14 +399,25 @@ impl Executor<'_> {
         if definition.method == "hash" && definition.elements.len() > 1 {
             return fail("0A000", "access method \"hash\" does not support multicolumn indexes", range);
         }
+        if matches!(definition.method.as_str(), "hash" | "gin" | "brin") && !definition.including.is_empty() {
+            let reason = format!("access method \"{}\" does not support included columns", definition.method);
+            return fail("0A000", reason, range);
+        }
         check_partition_key(relation, definition)?;
         let keys = definition.elements.iter().filter_map(|element| element.key.as_column());
         for column in keys.chain(&definition.including) {
-            if relation.known && relation.column(column).is_none() && !is_system_column(column) {
+            if relation.known && relation.column(column).is_none() {
+                if is_system_column(column) {
+                    return fail("0A000", "index creation on system columns is not supported", range);
+                }
                 return fail("42703", format!("column \"{column}\" does not exist"), range);
             }
         }
-        Ok(())
+        let expressions = definition.elements.iter().map(|element| &element.key);
+        for key in expressions.filter(|key| key.as_column().is_none()).chain(&definition.predicate) {
+            self.check_immutable(table, key, "functions in an index", range)?;
+        }
+        definition.elements.iter().try_for_each(|element| self.check_operator_class(table, definition, element))
     }
 }
 

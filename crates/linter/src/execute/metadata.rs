@@ -20,7 +20,15 @@ impl Executor<'_> {
             ObjectKind::Index => RelationKind::Index,
             ObjectKind::Sequence => RelationKind::Sequence,
             ObjectKind::Trigger | ObjectKind::Rule | ObjectKind::Policy | ObjectKind::Constraint => {
-                self.open(&comment.object, RelationKind::Table, LockMode::AccessShare)?;
+                let table = self.open(&comment.object, RelationKind::Table, LockMode::AccessShare)?;
+                let relation = self.catalog.relation(table);
+                let constraint = comment.kind == ObjectKind::Constraint;
+                if let Some(name) = comment.sub_name.as_ref().filter(|_| constraint && relation.known)
+                    && relation.constraint(&name.text).is_none()
+                {
+                    let reason = format!("constraint \"{}\" for table \"{}\" does not exist", name.text, relation.name);
+                    return fail("42704", reason, name.range);
+                }
                 return Ok(());
             }
             _ => return Ok(()),
@@ -29,6 +37,16 @@ impl Executor<'_> {
             return Ok(());
         }
         let oid = self.open(&comment.object, kind, LockMode::ShareUpdateExclusive)?;
+        if comment.kind != ObjectKind::Column {
+            let actual = self.catalog.relation(oid);
+            let fits = actual.kind == kind
+                || (kind == RelationKind::Table && actual.kind == RelationKind::PartitionedTable)
+                || (kind == RelationKind::Index && actual.kind == RelationKind::PartitionedIndex);
+            if !fits && actual.known {
+                let reason = format!("\"{}\" is not of the kind that is commented on", actual.name);
+                return fail("42809", reason, comment.object.range());
+            }
+        }
         if let Some(column) = comment.sub_name.as_ref().filter(|_| comment.kind == ObjectKind::Column) {
             let relation = self.catalog.relation(oid);
             if relation.known && relation.column(&column.text).is_none() {
@@ -65,6 +83,9 @@ impl Executor<'_> {
 
     /// Source: PostgreSQL 18, `src/backend/commands/statscmds.c`, `CreateStatistics`.
     pub(super) fn create_statistics(&mut self, create: &CreateStatistics) -> Run {
+        if create.name.is_none() && !self.target.at_least(16) {
+            return fail("42601", "statistics need a name before PostgreSQL 16", self.place.range);
+        }
         let named = create.name.as_ref().map(|name| (self.schema_for(name, false), name));
         if let Some((schema, name)) = &named
             && self.catalog.statistics_named(schema, &name.name.text).is_some()
@@ -76,6 +97,26 @@ impl Executor<'_> {
         }
         let Some(table) = &create.table else { return Ok(()) };
         let oid = self.open(table, RelationKind::Table, LockMode::ShareUpdateExclusive)?;
+        let relation = self.catalog.relation(oid);
+        if !relation.kind.is_table() && relation.kind != RelationKind::MaterializedView && relation.known {
+            return fail(
+                "42809",
+                format!("cannot define statistics for relation \"{}\"", relation.name),
+                table.range(),
+            );
+        }
+        for element in &create.elements {
+            if let ExprKind::Column(path) = &element.kind
+                && let Some(column) = path.last().filter(|column| relation.known && relation.column(column).is_none())
+            {
+                return fail("42703", format!("column \"{column}\" does not exist"), element.range);
+            }
+        }
+        if let [element] = &create.elements[..]
+            && matches!(element.kind, ExprKind::Column(_))
+        {
+            return fail("42P17", "extended statistics require at least 2 columns", element.range);
+        }
         let (schema, name) = match named {
             Some((schema, name)) => (schema, name.name.text.clone()),
             None => self.statistics_name(oid, create),

@@ -5,6 +5,7 @@
 //! tables that existed before are taken to hold rows.
 
 mod alter_table;
+mod column_rules;
 mod create_table;
 mod create_table_as;
 mod drop;
@@ -81,6 +82,8 @@ pub(crate) struct Executor<'a> {
     pub(crate) created: Vec<Oid>,
     /// How deep calls of functions nest.
     pub(crate) depth: u8,
+    /// How many functions, and texts of EXECUTE, the statement has run.
+    pub(crate) calls: u32,
     /// Variables of the code that is being run.
     pub(crate) variables: routine::Variables,
 }

@@ -72,10 +72,11 @@ impl Executor<'_> {
         oid
     }
 
-    /// The schema in which an unqualified new object goes: the first of the search path.
+    /// The schema in which an unqualified new object goes: the first of the search path that exists.
     pub(crate) fn creation_schema(&self) -> SmolStr {
         let path = self.session.settings.search_path();
-        path.into_iter().next().unwrap_or_else(|| SmolStr::new_static("public"))
+        let exists = |schema: &&SmolStr| self.knowledge != Knowledge::Everything || self.catalog.has_schema(schema);
+        path.iter().find(exists).or(path.first()).cloned().unwrap_or_else(|| SmolStr::new_static("public"))
     }
 
     /// The schema of a new relation.

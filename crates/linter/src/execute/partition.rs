@@ -4,6 +4,7 @@ mod bound;
 mod clone;
 mod detach;
 mod proof;
+mod valid_bound;
 
 use super::{Executor, Run, fail};
 use crate::ast::{ObjectName, PartitionBound};
@@ -31,8 +32,10 @@ impl Executor<'_> {
             if *bound == PartitionBound::Default {
                 return self.fail_second_default(default, child, range);
             }
+            self.check_bound(parent, bound, range)?;
             self.verify_default(parent, default, bound, range);
         }
+        self.check_bound(parent, bound, range)?;
         self.catalog.relation_mut(child).partition_bound = Some(Arc::new(bound.clone()));
         self.clone_indexes(parent, child, range)?;
         self.clone_triggers(parent, child, range)?;
@@ -70,9 +73,14 @@ impl Executor<'_> {
         {
             return self.fail_second_default(default, child, range);
         }
+        self.check_bound(parent, bound, range)?;
         // Decided before the constraints of the parent become the child's.
         let constraint = self.partition_constraint(parent, bound);
-        self.inherit_as_partition(parent, child, partition)?;
+        self.inherit_from(parent, child, partition)?;
+        // A partition has no columns of its own.
+        for column in &mut self.catalog.relation_mut(child).columns {
+            column.is_local = false;
+        }
         self.catalog.relation_mut(child).partition_bound = Some(Arc::new(bound.clone()));
         self.attach_indexes(parent, child, range)?;
         self.clone_triggers(parent, child, range)?;
@@ -120,7 +128,7 @@ impl Executor<'_> {
 
     /// Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `MergeAttributesIntoExisting` and
     /// `MergeConstraintsIntoExisting`.
-    fn inherit_as_partition(&mut self, parent: Oid, child: Oid, name: &ObjectName) -> Run {
+    pub(super) fn inherit_from(&mut self, parent: Oid, child: Oid, name: &ObjectName) -> Run {
         let parents = self.catalog.relation(parent).clone();
         let relation = self.catalog.relation(child);
         for column in &parents.columns {
@@ -163,10 +171,8 @@ impl Executor<'_> {
         }
         let relation = self.catalog.relation_mut(child);
         relation.parents.push(parent);
-        for column in &mut relation.columns {
+        for column in relation.columns.iter_mut().filter(|column| parents.column(&column.name).is_some()) {
             column.inherited_from += 1;
-            // A partition has no columns of its own.
-            column.is_local = false;
         }
         self.catalog.relation_mut(parent).children.push(child);
         Ok(())
@@ -177,11 +183,15 @@ impl Executor<'_> {
     /// Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `ATExecAttachPartitionIdx`.
     pub(crate) fn attach_index(&mut self, parent_index: Oid, index: &ObjectName) -> Run {
         let range = index.range();
+        let parent = self.catalog.relation(parent_index);
+        if parent.kind == RelationKind::Index && parent.known {
+            return fail("42809", format!("\"{}\" is not a partitioned index", parent.name), range);
+        }
         let child_index = self.open(index, RelationKind::Index, LockMode::AccessExclusive)?;
         let parents = self.catalog.relation(parent_index).index().cloned();
         let Some(ours) = self.catalog.relation(child_index).index().cloned() else {
             if self.catalog.relation(child_index).known {
-                return fail("42809", format!("\"{index}\" is not an index"), index.range());
+                return fail("42P17", format!("\"{index}\" is not an index"), index.range());
             }
             return Ok(());
         };

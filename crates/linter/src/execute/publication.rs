@@ -28,6 +28,10 @@ impl Executor<'_> {
         let Some(mut publication) = self.catalog.publication(&name.text).map(|known| (**known).clone()) else {
             return Ok(());
         };
+        if publication.all_tables && !alter.objects.is_empty() {
+            let reason = format!("publication \"{}\" is defined as FOR ALL TABLES", name.text);
+            return fail("55000", reason, name.range);
+        }
         let member = |oid: Oid| publication.tables.iter().any(|(known, _)| *known == oid);
         match alter.action {
             PublicationAction::Add => {
@@ -78,6 +82,21 @@ impl Executor<'_> {
                         return fail("42601", "row filters and column lists need PostgreSQL 15", table.range());
                     }
                     let oid = self.open(table, RelationKind::Table, LockMode::ShareUpdateExclusive)?;
+                    let relation = self.catalog.relation(oid);
+                    if !relation.kind.is_table() && relation.known {
+                        return fail(
+                            "22023",
+                            format!("cannot add relation \"{}\" to publication", relation.name),
+                            table.range(),
+                        );
+                    }
+                    if let Some(column) = columns.iter().find(|column| relation.column(&column.text).is_none())
+                        && relation.known
+                    {
+                        let reason =
+                            format!("column \"{}\" of relation \"{}\" does not exist", column.text, relation.name);
+                        return fail("42703", reason, column.range);
+                    }
                     let columns: Vec<SmolStr> = columns.iter().map(|column| column.text.clone()).collect();
                     tables.push((oid, columns.clone()));
                     // The partitions of a partitioned table are published without being listed.

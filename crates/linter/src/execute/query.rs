@@ -10,7 +10,7 @@ mod functions;
 mod references;
 mod utility;
 
-use super::{Executor, Run};
+use super::{Executor, Run, fail};
 use crate::ast::{
     Expr, ExprKind, FromItem, FunctionCall, ObjectName, Query, QueryBody, QueryStatement, RelationRef, RowLocking,
     Select, Target, With,
@@ -79,6 +79,44 @@ impl RowLocks<'_> {
     }
 }
 
+/// FOR UPDATE needs rows of tables behind the rows of the result.
+///
+/// Source: PostgreSQL 18, `src/backend/parser/analyze.c`, `CheckSelectLocking` and `transformLockingClause`.
+fn check_row_locking(query: &Query) -> Run {
+    let Some(locking) = query.locking.first() else { return Ok(()) };
+    let range = locking.of.first().map_or_else(TextRange::default, ObjectName::range);
+    let select = match &query.body {
+        QueryBody::Select(select) => select,
+        QueryBody::SetOperation { .. } => {
+            return fail("0A000", "FOR UPDATE is not allowed with UNION/INTERSECT/EXCEPT", range);
+        }
+        QueryBody::Values(_) => return fail("0A000", "FOR UPDATE cannot be applied to VALUES", range),
+    };
+    let grouped = !select.group_by.is_empty() || select.having.is_some();
+    if select.distinct.is_some() || grouped || change::yields_one_row(select) {
+        return fail("0A000", "FOR UPDATE is not allowed with DISTINCT, GROUP BY, HAVING or aggregates", range);
+    }
+    let missing =
+        query.locking.iter().flat_map(|locking| &locking.of).find(|of| !is_in_from(&select.from, &of.name.text));
+    match missing {
+        Some(of) => fail("42P01", format!("relation \"{of}\" in FOR UPDATE not found in FROM clause"), of.range()),
+        None => Ok(()),
+    }
+}
+
+fn is_in_from(items: &[FromItem], name: &SmolStr) -> bool {
+    items.iter().any(|item| match item {
+        FromItem::Relation(relation) => {
+            *name == relation.alias.as_ref().map_or(&relation.name.name.text, |alias| &alias.name).as_str()
+        }
+        FromItem::Subquery { alias, .. } => alias.as_ref().is_some_and(|alias| alias.name == *name),
+        FromItem::Join { left, right, .. } => {
+            is_in_from(std::slice::from_ref(left), name) || is_in_from(std::slice::from_ref(right), name)
+        }
+        FromItem::Function { .. } => true,
+    })
+}
+
 impl Executor<'_> {
     /// Takes the locks that planning and running a query takes.
     pub(crate) fn run_query(&mut self, query: &Query) -> Run {
@@ -96,6 +134,7 @@ impl Executor<'_> {
     }
 
     fn query(&mut self, query: &Query, outer: &Env<'_>) -> Run {
+        check_row_locking(query)?;
         let names = self.with_clause(query.with.as_ref(), outer)?;
         let env = Env { depth: outer.depth, ctes: &names, outer: Some(outer), row_locks: outer.row_locks };
         let env = match (query.locking.is_empty(), outer.row_locks) {
@@ -195,6 +234,11 @@ impl Executor<'_> {
         let alias = relation.alias.as_ref().map_or(&relation.name.name.text, |alias| &alias.name);
         let mode = if env.row_locks.holds_for(alias) { LockMode::RowShare } else { LockMode::AccessShare };
         let oid = self.open_for_query(&relation.name, mode)?;
+        let read = self.catalog.relation(oid);
+        let unlockable = matches!(read.kind, RelationKind::MaterializedView | RelationKind::Sequence);
+        if mode == LockMode::RowShare && unlockable && env.depth == Depth::Run {
+            return fail("42809", format!("cannot lock rows in \"{}\"", read.name), relation.name.range());
+        }
         self.follow_read(oid, mode, relation.only, env.depth, relation.name.range());
         Ok(())
     }

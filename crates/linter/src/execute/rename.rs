@@ -59,7 +59,7 @@ impl Executor<'_> {
 
     /// Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `RenameRelation`.
     fn rename_relation(&mut self, rename: &Rename) -> Run {
-        // ALTER TABLE on an index takes the stronger lock, and so does ALTER INDEX on a table.
+        // ALTER INDEX on an index needs the weaker lock. Other commands have the stronger one before they see the kind.
         let is_index = rename.kind == ObjectKind::Index
             && match self.find(&rename.object) {
                 Some(oid) => self.catalog.relation(oid).kind.is_index(),
@@ -121,17 +121,18 @@ impl Executor<'_> {
             }
             return Ok(());
         };
-        // CHECK and NOT NULL constraints have the same name in all children.
         let inherited = matches!(
             constraint.kind,
             crate::catalog::ConstraintKind::Check { .. } | crate::catalog::ConstraintKind::NotNull { .. }
         );
-        if inherited && rename.only && !constraint.no_inherit && !relation.children.is_empty() {
-            let reason = format!("inherited constraint \"{}\" must be renamed in child tables too", old.text);
-            return fail("42P16", reason, old.range);
-        }
-        if inherited && constraint.inherited_from > 0 {
-            return fail("42P16", format!("cannot rename inherited constraint \"{}\"", old.text), old.range);
+        if inherited && !constraint.no_inherit {
+            if constraint.inherited_from > 0 {
+                return fail("42P16", format!("cannot rename inherited constraint \"{}\"", old.text), old.range);
+            }
+            if rename.only && !relation.children.is_empty() {
+                let reason = format!("inherited constraint \"{}\" must be renamed in child tables too", old.text);
+                return fail("42P16", reason, old.range);
+            }
         }
         let new = &rename.new_name.text;
         if relation.constraint(new).is_some() {
@@ -147,6 +148,7 @@ impl Executor<'_> {
             self.catalog.rename_relation(index, schema, new.clone());
         }
         self.catalog.rename_constraint(table, &old.text, new.clone());
+        // CHECK and NOT NULL constraints have the same name in all children.
         if inherited && !constraint.no_inherit && !rename.only {
             for child in self.lock_descendants(table, mode, rename.object.range()) {
                 self.catalog.rename_constraint(child, &old.text, new.clone());
@@ -158,10 +160,15 @@ impl Executor<'_> {
     fn rename_domain_constraint(&mut self, rename: &Rename) -> Run {
         let Some(old) = &rename.sub_name else { return Ok(()) };
         let Some(domain) = self.named_type(&rename.object) else { return Ok(()) };
-        if let Some(TypeKind::Domain(domain)) = self.catalog.type_mut(domain).map(|definition| &mut definition.kind)
-            && let Some(check) = domain.checks.iter_mut().find(|check| check.name == old.text)
-        {
+        let Some(TypeKind::Domain(domain)) = self.catalog.type_mut(domain).map(|definition| &mut definition.kind)
+        else {
+            return Ok(());
+        };
+        if let Some(check) = domain.checks.iter_mut().find(|check| check.name == old.text) {
             check.name = rename.new_name.text.clone();
+        } else if !domain.not_null {
+            let reason = format!("constraint \"{}\" for domain {} does not exist", old.text, rename.object);
+            return fail("42704", reason, old.range);
         }
         Ok(())
     }

@@ -37,6 +37,9 @@ pub(crate) type Arguments = Vec<(Option<SmolStr>, Option<Value>)>;
 /// Calls are followed this deep.
 const MAX_DEPTH: u8 = 8;
 
+/// So many calls of one statement are followed: functions that call others ten times each make a lot of them.
+const MAX_CALLS: u32 = 5_000;
+
 /// A body that is being run.
 struct Frame {
     parser: SqlParser,
@@ -80,15 +83,28 @@ impl Executor<'_> {
     /// Runs the body of a function of the project that a statement calls at `range`.
     pub(crate) fn call_function(&mut self, oid: Oid, arguments: &Arguments, range: TextRange) -> Run {
         let Some(function) = self.catalog.get_function(oid).cloned() else { return Ok(()) };
+        self.deeper(&format!("{}()", function.name), |executor| {
+            let parameters = executor.parameters_of(&function, arguments);
+            let outer = std::mem::replace(&mut executor.variables, parameters);
+            let result = executor.call_body(&function, range);
+            executor.variables = outer;
+            result
+        })
+    }
+
+    /// Runs code that other code calls, within the bounds of what is followed.
+    fn deeper(&mut self, what: &str, run: impl FnOnce(&mut Self) -> Run) -> Run {
         if self.depth >= MAX_DEPTH {
-            self.unknown(format!("calls nest deeper than {MAX_DEPTH} at {}()", function.name));
+            self.unknown(format!("calls nest deeper than {MAX_DEPTH} at {what}"));
+            return Ok(());
+        }
+        if self.calls >= MAX_CALLS {
+            self.unknown(format!("more than {MAX_CALLS} calls of functions"));
             return Ok(());
         }
         self.depth += 1;
-        let parameters = self.parameters_of(&function, arguments);
-        let outer = std::mem::replace(&mut self.variables, parameters);
-        let result = self.call_body(&function, range);
-        self.variables = outer;
+        self.calls += 1;
+        let result = run(self);
         self.depth -= 1;
         result
     }
@@ -362,19 +378,15 @@ impl Executor<'_> {
     /// Statements that may or may not run: what they do counts, a refusal does not.
     fn perhaps(&mut self, statements: &[Statement], frame: &mut Frame) -> Flow {
         let (catalog, session, variables) = (self.catalog.clone(), self.session.clone(), self.variables.clone());
-        match self.statements(statements, frame) {
-            Ok(flow) => {
-                self.variables.merge(&variables);
-                flow
-            }
-            // Had they run, the statement would have failed.
-            Err(_) => {
-                self.catalog = catalog;
-                self.session = session;
-                self.variables = variables;
-                Flow::Next
-            }
+        if let Ok(flow) = self.statements(statements, frame) {
+            self.variables.merge(&variables);
+            return flow;
         }
+        // Had they run, the statement would have failed.
+        self.catalog = catalog;
+        self.session = session;
+        self.variables = variables;
+        Flow::Next
     }
 
     /// A statement of SQL in the body.

@@ -55,6 +55,10 @@ impl Executor<'_> {
         {
             sequence.sql_type = sql_type;
         }
+        let identity = self.catalog.relation(oid).sequence().is_some_and(|sequence| sequence.identity);
+        if identity && !matches!(owner(&alter.options, range), Owner::Unchanged) {
+            return fail("0A000", "cannot change ownership of identity sequence", range);
+        }
         self.own_sequence(oid, &alter.options, range)
     }
 
@@ -79,6 +83,9 @@ impl Executor<'_> {
                 if relation.known && relation.column(&column).is_none() {
                     let reason = format!("column \"{column}\" of relation \"{}\" does not exist", relation.name);
                     return fail("42703", reason, table.range());
+                }
+                if relation.known && relation.schema != self.catalog.relation(sequence).schema {
+                    return fail("55000", "sequence must be in same schema as table it is linked to", table.range());
                 }
                 Some((oid, column))
             }

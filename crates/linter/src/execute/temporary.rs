@@ -10,9 +10,7 @@ impl Executor<'_> {
     pub(super) fn drop_at_commit(&mut self) -> Run {
         let dropped: Vec<Oid> = self
             .catalog
-            .relations_in_order()
-            .into_iter()
-            .filter(|relation| relation.is_temporary())
+            .temporary_relations()
             .filter(|relation| relation.options.iter().any(|(name, value)| name == "on_commit" && value == "drop"))
             .map(|relation| relation.oid)
             .collect();

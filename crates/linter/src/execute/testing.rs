@@ -17,6 +17,7 @@ pub(crate) fn effects_on(major: u8, history: &str, sql: &str) -> Effects {
         transaction: TransactionMode::Autocommit,
         report,
         baseline: false,
+        database: 0,
     };
     let version = PgVersion(major);
     let settings = Settings { versions: VersionRange { from: version, to: version }, ..Settings::default() };

@@ -2,7 +2,7 @@
 
 use super::query::Depth;
 use super::{Executor, Run, fail};
-use crate::ast::{AlterPolicy, CreatePolicy, CreateRule, CreateTrigger, Firing, Name, ObjectName};
+use crate::ast::{AlterPolicy, CreatePolicy, CreateRule, CreateTrigger, Firing, Name, ObjectName, TriggerTiming};
 use crate::catalog::{Oid, Policy, Trigger};
 use crate::effect::{LockMode, RelationKind};
 use crate::source::TextRange;
@@ -17,6 +17,7 @@ impl Executor<'_> {
         if let Some(from) = &create.constraint_from {
             self.open(from, RelationKind::Table, LockMode::AccessShare)?;
         }
+        self.check_trigger(table, create)?;
         let trigger = Trigger {
             name: create.name.text.clone(),
             function: self.trigger_function(&create.function),
@@ -39,6 +40,34 @@ impl Executor<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Source: PostgreSQL 18, `src/backend/commands/trigger.c`, `CreateTriggerFiringOn`.
+    fn check_trigger(&self, table: Oid, create: &CreateTrigger) -> Run {
+        let relation = self.catalog.relation(table);
+        let range = create.table.range();
+        if !relation.known {
+            return Ok(());
+        }
+        let instead = create.timing == TriggerTiming::InsteadOf;
+        let wrong = match relation.kind {
+            RelationKind::View => !instead && create.for_each_row,
+            RelationKind::Table | RelationKind::PartitionedTable | RelationKind::ForeignTable => instead,
+            _ => true,
+        };
+        if wrong {
+            return fail("42809", format!("\"{}\" cannot have such a trigger", relation.name), range);
+        }
+        if create.for_each_row && create.events.truncate {
+            return fail("0A000", "TRUNCATE FOR EACH ROW triggers are not supported", range);
+        }
+        match create.columns.iter().find(|column| relation.column(&column.text).is_none()) {
+            Some(column) => {
+                let reason = format!("column \"{}\" of relation \"{}\" does not exist", column.text, relation.name);
+                fail("42703", reason, column.range)
+            }
+            None => Ok(()),
+        }
     }
 
     fn put_trigger(&mut self, table: Oid, trigger: Trigger, or_replace: bool, range: TextRange) -> Run {
@@ -70,13 +99,21 @@ impl Executor<'_> {
     /// Source: PostgreSQL 18, `src/backend/rewrite/rewriteDefine.c`, `DefineRule`.
     pub(super) fn create_rule(&mut self, create: &CreateRule) -> Run {
         let table = self.open(&create.table, RelationKind::Table, LockMode::AccessExclusive)?;
+        if self.catalog.relation(table).kind == RelationKind::MaterializedView {
+            return fail("0A000", "rules on materialized views are not supported", create.name.range);
+        }
+        let before = self.effects.locks.len();
         if let Some(condition) = &create.condition {
             self.read_expression(condition, Depth::Analyze)?;
         }
         for action in &create.actions {
             self.read_statement(action, Depth::Analyze)?;
         }
+        let named = self.effects.locks[before..].iter().map(|lock| (create.name.text.clone(), lock.relation.oid));
+        let named: Vec<(SmolStr, Oid)> = named.collect();
         let relation = self.catalog.relation_mut(table);
+        relation.rule_references.retain(|(rule, _)| *rule != create.name.text);
+        relation.rule_references.extend(named);
         if !relation.rules.contains(&create.name.text) {
             relation.rules.push(create.name.text.clone());
         } else if !create.or_replace {

@@ -3,7 +3,9 @@
 use super::query::Depth;
 use super::scope::QueryColumn;
 use super::{Executor, Run, fail};
-use crate::ast::{CreateView, DefElem, DefValue, Literal, Persistence, Query, RefreshMaterializedView};
+use crate::ast::{
+    CreateView, DefElem, DefValue, Literal, Persistence, Query, QueryBody, QueryStatement, RefreshMaterializedView,
+};
 use crate::catalog::{Column, Oid, Relation, RelationDetail, SqlType, TypeKind, ViewDefinition};
 use crate::effect::{IndexBuildCause, LockCause, LockMode, RelationKind, Rewrite, RewriteCause, ScanCause};
 use crate::source::TextRange;
@@ -13,9 +15,22 @@ use std::sync::Arc;
 impl Executor<'_> {
     /// Source: PostgreSQL 18, `src/backend/commands/view.c`, `DefineView`.
     pub(super) fn create_view(&mut self, create: &CreateView) -> Run {
+        check_view_query(create)?;
         self.read_query(&create.query, Depth::Analyze)?;
         let definition = self.view_definition(&create.query, false);
+        for option in &create.options {
+            let invoker = option.name.eq_ignore_ascii_case("security_invoker") && self.target.at_least(15);
+            let known = ["security_barrier", "check_option"].iter().any(|name| option.name.eq_ignore_ascii_case(name));
+            if !invoker && !known {
+                let reason = format!("unrecognized parameter \"{}\"", option.name);
+                return fail("22023", reason, create.name.range());
+            }
+        }
         let described = self.describe_query(&create.query);
+        if described.as_ref().is_some_and(|columns| columns.len() < create.columns.len()) {
+            let reason = "CREATE VIEW specifies more column names than columns";
+            return fail("42601", reason, create.name.range());
+        }
         let columns = described.map(|mut columns| {
             for (column, name) in columns.iter_mut().zip(&create.columns) {
                 column.0 = name.text.clone();
@@ -128,7 +143,9 @@ impl Executor<'_> {
         let view = self.open(&refresh.name, RelationKind::MaterializedView, mode)?;
         let relation = self.catalog.relation(view);
         if relation.kind != RelationKind::MaterializedView && relation.known {
-            return fail("0A000", format!("\"{}\" is not a materialized view", relation.name), range);
+            let table = relation.kind.is_table();
+            let reason = format!("\"{}\" is not a materialized view", relation.name);
+            return fail(if table { "0A000" } else { "42809" }, reason, range);
         }
         if refresh.concurrently {
             self.check_refresh_concurrently(view, refresh)?;
@@ -212,6 +229,21 @@ impl Executor<'_> {
             Arc::make_mut(definition).populated = populated;
         }
     }
+}
+
+/// A view is a query that changes nothing.
+fn check_view_query(create: &CreateView) -> Run {
+    let range = create.name.range();
+    let ctes = create.query.with.iter().flat_map(|with| &with.ctes);
+    if ctes.into_iter().any(|cte| !matches!(cte.statement, QueryStatement::Select(_))) {
+        return fail("0A000", "views must not contain data-modifying statements in WITH", range);
+    }
+    if let QueryBody::Select(select) = &create.query.body
+        && select.into.is_some()
+    {
+        return fail("0A000", "views must not contain SELECT INTO", range);
+    }
+    Ok(())
 }
 
 /// OR REPLACE may only add columns at the end.

@@ -135,11 +135,17 @@ impl Analyzer<'_> {
 
     /// PostgreSQL's `DomainHasConstraints`: of the domain or of a domain below it.
     pub(super) fn has_domain_constraints(&self, oid: Oid) -> bool {
-        match self.facts(oid) {
-            Some(facts) if facts.kind == BuiltinTypeKind::Domain => {
-                facts.constrained || self.has_domain_constraints(facts.base.oid)
+        let mut at = oid;
+        loop {
+            if let Some(row) = builtin::type_by_oid(at.0) {
+                return row.kind == BuiltinTypeKind::Domain && row.constrained;
             }
-            _ => false,
+            let Some(definition) = self.schema.type_by_oid(at) else { return false };
+            match &definition.kind {
+                TypeKind::Domain(domain) if domain_is_constrained(domain) => return true,
+                TypeKind::Domain(domain) => at = domain.base.oid,
+                _ => return false,
+            }
         }
     }
 

@@ -50,6 +50,8 @@ pub(super) struct Inference<'a> {
     pub(super) level: u32,
     /// User functions whose bodies are being inlined, against recursion.
     pub(super) inlining: Vec<Oid>,
+    /// How many calls were inlined: functions that call others twice each would make it grow without bound.
+    pub(super) inlined: u32,
 }
 
 impl<'a> Inference<'a> {
@@ -64,7 +66,7 @@ impl<'a> Inference<'a> {
             functions: Vec::new(),
             unknown: Vec::new(),
         };
-        Self { analyzer, typed, depth: 0, level: 0, inlining: Vec::new() }
+        Self { analyzer, typed, depth: 0, level: 0, inlining: Vec::new(), inlined: 0 }
     }
 
     pub(super) fn visit(&mut self, expression: &Expr, scope: &Scope) -> SqlType {

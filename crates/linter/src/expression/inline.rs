@@ -8,20 +8,29 @@ use crate::ast::{Expr, ExprKind, FunctionCall, OperatorForm, Query, QueryBody};
 use crate::builtin::{self, CastContext, oid};
 use crate::catalog::{Function, SqlType, Volatility};
 
+/// More calls of one expression are not inlined; they keep the volatility that they are declared with, which is never
+/// below that of their body.
+const MAX_INLINED: u32 = 500;
+
 impl Inference<'_> {
     /// Takes the body of the function instead of the function, where PostgreSQL would; `arguments` are the volatilities
     /// of the arguments.
     pub(super) fn inline(&mut self, function: &Function, arguments: &[Volatility]) -> bool {
-        if self.inlining.contains(&function.oid) || arguments.len() != function.input_types().count() {
+        if self.inlined == MAX_INLINED
+            || self.inlining.contains(&function.oid)
+            || arguments.len() != function.input_types().count()
+        {
             return false;
         }
         let Some(query) = self.analyzer.inlinable_query(function) else { return false };
         let Some(value) = only_value(&query) else { return false };
         let mut body = Inference::new(self.analyzer);
         body.depth = self.depth;
+        body.inlined = self.inlined + 1;
         body.inlining.clone_from(&self.inlining);
         body.inlining.push(function.oid);
         let sql_type = body.visit(value, &parameter_scope(function));
+        self.inlined = body.inlined;
         let typed = body.typed;
         if typed.has_subquery || !typed.unknown.is_empty() || typed.volatility > function.volatility {
             return false;

@@ -191,6 +191,7 @@ mod tests {
             transaction,
             report: true,
             baseline: false,
+            database: 0,
         };
         lost(&migration, text.len() as u32).map(|(why, _)| why)
     }

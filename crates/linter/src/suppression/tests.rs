@@ -12,6 +12,7 @@ fn found(text: &str) -> Vec<(&'static str, String)> {
         transaction: TransactionMode::Autocommit,
         report: true,
         baseline: false,
+        database: 0,
     };
     let only = ["index-without-concurrently", "unknown-suppression", "unused-suppression"].map(str::to_owned).to_vec();
     let found = check(&[migration], &Settings { only, ..Settings::default() });

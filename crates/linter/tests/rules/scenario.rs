@@ -96,6 +96,7 @@ impl Scenario {
                 transaction: section.mode,
                 report: section.kind == SectionKind::Migration,
                 baseline: section.kind == SectionKind::Baseline,
+                database: 0,
             })
             .collect();
         let found = check(&migrations, &self.settings);

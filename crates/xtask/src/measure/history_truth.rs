@@ -109,6 +109,7 @@ impl File {
             transaction,
             report: true,
             baseline: false,
+            database: 0,
         }
     }
 

@@ -17,6 +17,7 @@ pub struct Case {
     #[serde(default)]
     pub session: Session,
     pub sql: String,
+    #[serde(default)]
     pub notes: String,
     pub outside_tx: bool,
 }
@@ -89,6 +90,37 @@ pub fn truth(version: PgVersion) -> Result<Truth, String> {
     serde_json::from_str(&read(&fixtures("locks").join(&name))?).map_err(|error| format!("{name}: {error}"))
 }
 
+/// A case of `more-*.jsonl`, which carries what each major did.
+#[derive(Debug, Clone, Deserialize)]
+pub struct MeasuredCase {
+    #[serde(flatten)]
+    pub case: Case,
+    /// By major; a major on which it was not measured is absent.
+    pub truth: BTreeMap<u8, Measured>,
+}
+
+/// Reads the cases of every `more-*.jsonl`, in the order of the files.
+///
+/// # Errors
+/// The file that is missing or broken.
+pub fn more_cases() -> Result<Vec<MeasuredCase>, String> {
+    let folder = fixtures("locks");
+    let entries = std::fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let mut paths: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.retain(|path| {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        name.starts_with("more-") && path.extension().is_some_and(|extension| extension == "jsonl")
+    });
+    paths.sort();
+    let mut cases = Vec::new();
+    for path in paths {
+        for line in read(&path)?.lines() {
+            cases.push(serde_json::from_str(line).map_err(|error| format!("{}: {error}", path.display()))?);
+        }
+    }
+    Ok(cases)
+}
+
 /// A case as the engine takes it: the setup as existing schema, and the file whose last statement is meant.
 pub struct Run {
     setup: ParsedFile,
@@ -117,6 +149,7 @@ impl Run {
             transaction: TransactionMode::Autocommit,
             report: !baseline,
             baseline,
+            database: 0,
         };
         [migration(&self.setup, true), migration(&self.file, false)]
     }

@@ -32,6 +32,10 @@ impl Context<'_> {
             only: relation.is_some_and(|relation| !relation.inh),
             if_exists: alter.missing_ok,
             commands: commands.collect(),
+            cascade: alter.cmds.iter().any(|node| {
+                matches!(&node.node, Some(Node::AlterTableCmd(command))
+                    if command.behavior() == pg::DropBehavior::DropCascade)
+            }),
             name,
         }
     }

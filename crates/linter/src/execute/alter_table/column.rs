@@ -3,7 +3,8 @@
 use super::Altering;
 use crate::ast::{AlterTableCommand, ColumnDef, Constraint, ConstraintKind, DropBehavior, Expr, Name};
 use crate::catalog::{self, Column, Generated, IdentityKind, Oid, SqlType};
-use crate::effect::{LockCause, RelationKind, RewriteCause, ScanCause};
+use crate::effect::{RelationKind, RewriteCause, ScanCause};
+use crate::execute::expressions::mentions;
 use crate::execute::{Executor, Run, fail};
 use crate::source::TextRange;
 use smol_str::{SmolStr, ToSmolStr};
@@ -39,6 +40,9 @@ impl Executor<'_> {
     ) -> Run {
         let table = altering.table;
         let relation = self.catalog.relation(table);
+        if relation.is_partition() {
+            return fail("42809", "cannot add column to a partition", definition.name.range);
+        }
         if relation.column(&definition.name.text).is_some() {
             if if_not_exists {
                 return Ok(());
@@ -47,12 +51,15 @@ impl Executor<'_> {
                 format!("column \"{}\" of relation \"{}\" already exists", definition.name.text, relation.name);
             return fail("42701", reason, definition.name.range);
         }
+        let serial = definition.type_name.as_ref().is_some_and(|written| serial_type(&written.name).is_some());
+        self.check_column_definition(definition, serial)?;
         self.check_new_column_reaches_children(altering, definition)?;
         let mut column = self.new_column(table, definition)?;
         let fill = self.fill_of(table, definition, &column);
         column.has_missing_value = matches!(fill, Fill::Missing);
         let not_null_unproven = column.not_null && matches!(fill, Fill::Null);
         for target in self.altered_tables(altering) {
+            self.check_mergeable(target, &column, definition)?;
             if !self.merge_column(target, table, &column) {
                 continue;
             }
@@ -67,7 +74,38 @@ impl Executor<'_> {
         for constraint in &definition.constraints {
             self.add_column_constraint(altering, definition, constraint, has_default)?;
         }
+        if column.not_null {
+            self.name_not_null(altering, &column.name, None);
+        }
         Ok(())
+    }
+
+    /// Gives the NOT NULL of a column its constraint, which descendants inherit with its name.
+    fn name_not_null(&mut self, altering: &Altering, column: &SmolStr, name: Option<SmolStr>) {
+        self.add_not_null_constraint(altering.table, column, name);
+        let name = self.not_null_constraint(altering.table, column);
+        for target in self.altered_tables(altering) {
+            if target != altering.table {
+                self.add_not_null_constraint(target, column, name.clone());
+                self.mark_not_null_inherited(target, column);
+            }
+        }
+    }
+
+    fn check_mergeable(&self, target: Oid, column: &Column, definition: &ColumnDef) -> Run {
+        let relation = self.catalog.relation(target);
+        match relation.column(&column.name) {
+            Some(existing)
+                if existing.sql_type != column.sql_type
+                    && existing.sql_type.is_known()
+                    && column.sql_type.is_known() =>
+            {
+                let reason =
+                    format!("child table \"{}\" has different type for column \"{}\"", relation.name, column.name);
+                fail("42804", reason, definition.name.range)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The constraints of a new column that are objects of their own.
@@ -87,9 +125,7 @@ impl Executor<'_> {
             // All values are null, which satisfies every foreign key, unless there is a default.
             ConstraintKind::ForeignKey(_) => self.add_foreign_key(altering.table, constraint, names, has_default),
             ConstraintKind::NotNull { .. } => {
-                for target in self.altered_tables(altering) {
-                    self.add_not_null_constraint(target, &column.name.text, constraint.name.as_ref());
-                }
+                self.name_not_null(altering, &column.name.text, constraint.name.as_ref().map(|name| name.text.clone()));
                 Ok(())
             }
             _ => Ok(()),
@@ -149,10 +185,8 @@ impl Executor<'_> {
                     column.identity = Some(if *always { IdentityKind::Always } else { IdentityKind::ByDefault });
                     sequence = true;
                 }
-                ConstraintKind::Generated { expression, stored, explicit_kind } => {
-                    if !(self.target.at_least(18) || *stored && *explicit_kind) {
-                        return fail("42601", "syntax error: generated columns must be STORED", constraint.keyword);
-                    }
+                ConstraintKind::Generated { expression, stored, .. } => {
+                    self.check_generated_syntax(constraint)?;
                     column.generated = Some(Generated { expression: Arc::new(expression.clone()), stored: *stored });
                 }
                 _ => {}
@@ -162,6 +196,18 @@ impl Executor<'_> {
             self.create_owned_sequence(table, &column);
         }
         Ok(column)
+    }
+
+    /// Before 18 a generated column is STORED and says so.
+    pub(crate) fn check_generated_syntax(&self, constraint: &Constraint) -> Run {
+        match &constraint.kind {
+            ConstraintKind::Generated { stored, explicit_kind, .. }
+                if !(self.target.at_least(18) || *stored && *explicit_kind) =>
+            {
+                fail("42601", "syntax error: generated columns must be STORED", constraint.keyword)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The sequence of a serial or identity column, with the name that PostgreSQL gives it.
@@ -205,7 +251,8 @@ impl Executor<'_> {
         if let Some(domain) = self.constrained_domain(column.sql_type) {
             return Fill::Rewrite(RewriteCause::ConstrainedDomain { column: name, domain });
         }
-        match &column.default {
+        let default = column.default.clone().or_else(|| self.domain_default(column.sql_type));
+        match &default {
             None => Fill::Null,
             Some(default) if is_null_literal(default) => Fill::Null,
             Some(default) => match self.volatility_of_default(default, table, column.sql_type) {
@@ -250,11 +297,15 @@ impl Executor<'_> {
             Some(found) if found.inherited_from > 0 => {
                 return fail("42P16", format!("cannot drop inherited column \"{}\"", column.text), column.range);
             }
-            Some(_) if !altering.recurse && self.is_partitioned(altering.table) && !relation.children.is_empty() => {
+            Some(_) => {}
+        }
+        self.check_not_partition_key(altering, column)?;
+        if !altering.recurse && !self.catalog.relation(altering.table).children.is_empty() {
+            if self.is_partitioned(altering.table) {
                 let reason = "cannot drop column from only the partitioned table when partitions exist";
                 return fail("42P16", reason, column.range);
             }
-            Some(_) => {}
+            self.lock_keeping_children(altering, command.keyword);
         }
         for target in self.altered_tables(altering) {
             let keeps = |found: &Column| target != altering.table && (found.is_local || found.inherited_from > 1);
@@ -267,17 +318,22 @@ impl Executor<'_> {
             self.drop_column_dependents(target, &column.text, behavior, command.range)?;
             self.catalog.relation_mut(target).columns.retain(|found| found.name != column.text);
         }
-        if !altering.recurse {
-            self.lock_children_left_out(altering, command.keyword);
-        }
         Ok(())
     }
 
-    /// Without recursion the children become the owners of what goes: direct ones are locked and changed.
-    pub(super) fn lock_children_left_out(&mut self, altering: &Altering, range: TextRange) {
-        for child in self.catalog.relation(altering.table).children.clone() {
-            self.lock(child, altering.lock, LockCause::Child, range);
+    fn check_not_partition_key(&self, altering: &Altering, column: &Name) -> Run {
+        for target in self.altered_tables(altering) {
+            let relation = self.catalog.relation(target);
+            let mut keys = relation.partition_by.iter().flat_map(|key| key.keys.iter());
+            if keys.any(|key| mentions(key, &column.text)) {
+                let reason = format!(
+                    "cannot drop column \"{}\" because it is part of the partition key of relation \"{}\"",
+                    column.text, relation.name
+                );
+                return fail("42P16", reason, column.range);
+            }
         }
+        Ok(())
     }
 
     pub(super) fn set_default(&mut self, altering: &Altering, column: &Name, default: Option<&Expr>) -> Run {
@@ -297,9 +353,31 @@ impl Executor<'_> {
 
     pub(super) fn set_not_null(&mut self, altering: &mut Altering, column: &Name, range: TextRange) -> Run {
         self.require_column(altering.table, column)?;
+        self.check_not_null_reaches_children(altering, &column.text, false, range)?;
         for target in self.altered_tables(altering) {
             self.make_not_null(altering, target, &column.text, None, true, range);
         }
+        Ok(())
+    }
+
+    /// ONLY is enough where the partitions forbid nulls already; ADD NOT NULL (`named`) asks that of all children.
+    pub(super) fn check_not_null_reaches_children(
+        &mut self,
+        altering: &Altering,
+        column: &SmolStr,
+        named: bool,
+        range: TextRange,
+    ) -> Run {
+        let relation = self.catalog.relation(altering.table);
+        let forbids = |oid: &Oid| self.catalog.relation(*oid).column(column).is_none_or(|found| found.not_null);
+        let strict = relation.kind == RelationKind::PartitionedTable || named;
+        if altering.recurse || !strict || relation.children.is_empty() || forbids(&altering.table) {
+            return Ok(());
+        }
+        if self.target.at_least(18) || !relation.children.iter().all(forbids) {
+            return fail("42P16", "constraint must be added to child tables too", range);
+        }
+        self.lock_keeping_children(altering, range);
         Ok(())
     }
 
@@ -325,11 +403,34 @@ impl Executor<'_> {
         if let Some(found) = self.catalog.relation_mut(table).column_mut(column) {
             found.not_null = true;
         }
-        self.add_not_null_constraint(table, column, name);
+        let inherited = self.not_null_constraint(altering.table, column).filter(|_| table != altering.table);
+        let given = inherited.clone().or_else(|| name.map(|name| name.text.clone()));
+        self.add_not_null_constraint(table, column, given);
+        if inherited.is_some() {
+            self.mark_not_null_inherited(table, column);
+        }
+    }
+
+    /// The name of the constraint behind NOT NULL.
+    pub(super) fn not_null_constraint(&self, table: Oid, column: &SmolStr) -> Option<SmolStr> {
+        let constraints = &self.catalog.relation(table).constraints;
+        constraints.iter().find_map(|constraint| match &constraint.kind {
+            catalog::ConstraintKind::NotNull { column: other } if other == column => Some(constraint.name.clone()),
+            _ => None,
+        })
+    }
+
+    fn mark_not_null_inherited(&mut self, table: Oid, column: &SmolStr) {
+        if let Some(name) = self.not_null_constraint(table, column) {
+            self.update_constraint(table, &name, |constraint| {
+                constraint.is_local = false;
+                constraint.inherited_from = constraint.inherited_from.max(1);
+            });
+        }
     }
 
     /// The constraint behind NOT NULL, which has a name from 18 on.
-    pub(crate) fn add_not_null_constraint(&mut self, table: Oid, column: &SmolStr, name: Option<&Name>) {
+    pub(crate) fn add_not_null_constraint(&mut self, table: Oid, column: &SmolStr, name: Option<SmolStr>) {
         let relation = self.catalog.relation(table);
         let exists = relation.constraints.iter().any(
             |constraint| matches!(&constraint.kind, catalog::ConstraintKind::NotNull { column: other } if other == column),
@@ -339,7 +440,7 @@ impl Executor<'_> {
         }
         let chosen =
             || self.catalog.choose_constraint_name(&relation.name, Some(column), "not_null", &relation.schema, &[]);
-        let name = name.map_or_else(chosen, |name| name.text.clone());
+        let name = name.unwrap_or_else(chosen);
         self.catalog.add_constraint(
             table,
             catalog::Constraint {
@@ -365,6 +466,28 @@ impl Executor<'_> {
         }
         if relation.column(&column.text).is_some_and(|found| found.identity.is_some()) {
             return fail("42601", format!("column \"{}\" is an identity column", column.text), column.range);
+        }
+        let inherited = if self.target.at_least(18) {
+            let constraint = self.not_null_constraint(altering.table, &column.text);
+            constraint.is_some_and(|name| relation.constraint(&name).is_some_and(|found| found.inherited_from > 0))
+        } else {
+            relation.is_partition()
+                && relation.parents.iter().any(|parent| {
+                    let parent = self.catalog.get_relation(*parent).and_then(|parent| parent.column(&column.text));
+                    parent.is_some_and(|found| found.not_null)
+                })
+        };
+        if inherited {
+            return fail(
+                "42P16",
+                format!("column \"{}\" is marked NOT NULL in parent table", column.text),
+                column.range,
+            );
+        }
+        let not_null = relation.column(&column.text).is_some_and(|found| found.not_null);
+        if !altering.recurse && not_null && self.target.at_least(18) {
+            self.lock_keeping_children(altering, column.range);
+            self.disinherit_not_null(altering, &column.text);
         }
         for target in self.altered_tables(altering) {
             self.forget_not_null(target, &column.text);
@@ -436,11 +559,30 @@ impl Executor<'_> {
 
     pub(super) fn set_storage(&mut self, altering: &Altering, column: &Name, storage: &SmolStr) -> Run {
         self.require_column(altering.table, column)?;
+        self.check_storage(altering.table, column, storage)?;
         for target in self.altered_tables(altering) {
             self.lock_indexes(target, crate::effect::LockMode::AccessExclusive, column.range);
             if let Some(found) = self.catalog.relation_mut(target).column_mut(&column.text) {
                 found.storage = Some(storage.to_ascii_lowercase().to_smolstr());
             }
+        }
+        Ok(())
+    }
+
+    /// A type of fixed length is always stored PLAIN.
+    fn check_storage(&self, table: Oid, column: &Name, storage: &SmolStr) -> Run {
+        let Some(found) = self.catalog.relation(table).column(&column.text) else { return Ok(()) };
+        let base = self.with_analyzer(|analyzer| analyzer.base_type(found.sql_type)).oid;
+        let fixed = crate::builtin::type_by_oid(base.0).is_some_and(|builtin| builtin.length > 0);
+        let plain = ["plain", "default"].iter().any(|word| storage.eq_ignore_ascii_case(word));
+        if !["plain", "external", "extended", "main", "default"].iter().any(|word| storage.eq_ignore_ascii_case(word)) {
+            return fail("22023", format!("invalid storage type \"{storage}\""), column.range);
+        }
+        if storage.eq_ignore_ascii_case("default") && !self.target.at_least(16) {
+            return fail("42601", "syntax error at or near \"DEFAULT\"", column.range);
+        }
+        if fixed && !plain {
+            return fail("0A000", "column data type can only have storage PLAIN", column.range);
         }
         Ok(())
     }
@@ -456,6 +598,15 @@ impl Executor<'_> {
             return fail("42601", "syntax error at or near \"COMPRESSION\"", range);
         }
         self.require_column(altering.table, column)?;
+        if !["pglz", "lz4", "default"].contains(&method.as_str()) {
+            return fail("22023", format!("invalid compression method \"{method}\""), column.range);
+        }
+        if let Some(found) = self.catalog.relation(altering.table).column(&column.text) {
+            let base = self.with_analyzer(|analyzer| analyzer.base_type(found.sql_type)).oid;
+            if method != "default" && crate::builtin::type_by_oid(base.0).is_some_and(|builtin| builtin.length > 0) {
+                return fail("0A000", "column data type does not support compression", column.range);
+            }
+        }
         self.lock_indexes(altering.table, crate::effect::LockMode::AccessExclusive, column.range);
         if let Some(found) = self.catalog.relation_mut(altering.table).column_mut(&column.text) {
             found.compression = Some(method.clone());

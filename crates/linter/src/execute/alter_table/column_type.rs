@@ -35,6 +35,10 @@ impl Executor<'_> {
         command: &AlterTableCommand,
     ) -> Run {
         self.require_column(altering.table, column)?;
+        let twice = |changed: &ChangedColumn| changed.table == altering.table && changed.column == column.text;
+        if altering.changed.iter().any(twice) {
+            return fail("0A000", format!("cannot alter type of column \"{}\" twice", column.text), column.range);
+        }
         self.check_type_can_change(altering, column)?;
         let new = self.resolve_type(type_name);
         let new_collation = collation.map(|name| name.name.text.clone());
@@ -196,6 +200,7 @@ impl Executor<'_> {
     /// Rebuilds indexes and constraints of the columns whose type changed.
     pub(super) fn rebuild_after_type_changes(&mut self, altering: &mut Altering) -> Run {
         for changed in std::mem::take(&mut altering.changed) {
+            self.check_keys_comparable(&changed)?;
             self.rebuild_indexes(altering, &changed);
             let constraints = self.catalog.relation(changed.table).constraints.clone();
             for constraint in &constraints {
@@ -206,6 +211,26 @@ impl Executor<'_> {
                 if uses && referencing != changed.table {
                     self.lock(referencing, LockMode::AccessExclusive, LockCause::ForeignKey, changed.range);
                     self.recheck_foreign_key(altering, &changed, referencing, &constraint);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Foreign keys of the column, in both directions, must still compare what they compare.
+    fn check_keys_comparable(&self, changed: &ChangedColumn) -> Run {
+        let own = self.catalog.relation(changed.table).constraints.iter();
+        let own = own.map(|constraint| (changed.table, Arc::clone(constraint)));
+        for (referencing, constraint) in own.chain(self.catalog.foreign_keys_to(changed.table)) {
+            let Some(key) = constraint.foreign_key() else { continue };
+            if self.catalog.get_relation(key.referenced).is_none() {
+                continue;
+            }
+            for (column, referenced) in key.columns.iter().zip(&key.referenced_columns) {
+                let about = (referencing, column) == (changed.table, &changed.column)
+                    || (key.referenced, referenced) == (changed.table, &changed.column);
+                if about {
+                    self.check_comparable((referencing, column), (key.referenced, referenced), changed.range)?;
                 }
             }
         }
@@ -234,7 +259,9 @@ impl Executor<'_> {
 
     /// May the index keep its storage?
     fn index_is_compatible(&self, index: &Index, changed: &ChangedColumn) -> bool {
-        !index.has_expressions()
+        // An index of a partition is made anew with that of its parent.
+        index.parent.is_none()
+            && !index.has_expressions()
             && index.predicate.is_none()
             && !changed.collation_changed
             && self.same_operator_class(&index.method, changed.old, changed.new)

@@ -1,7 +1,7 @@
 //! Constraints: ADD, DROP, VALIDATE, ALTER.
 
 use super::Altering;
-use crate::ast::{AlterConstraint, Constraint, ConstraintKind, DropBehavior, Expr, IndexConstraint, Name};
+use crate::ast::{AlterConstraint, Constraint, ConstraintKind, DropBehavior, Expr, ForeignKey, IndexConstraint, Name};
 use crate::catalog::{self, Oid};
 use crate::effect::{IndexBuildCause, LockCause, LockMode, RelationKind, ScanCause};
 use crate::execute::expressions::columns_of;
@@ -35,6 +35,7 @@ impl Executor<'_> {
             }
             ConstraintKind::ForeignKey(key) => {
                 let columns = if key.columns.is_empty() { inline } else { &key.columns };
+                self.check_foreign_key_only(altering, key)?;
                 self.add_foreign_key(altering.table, constraint, columns, true)
             }
             ConstraintKind::PrimaryKey(index) | ConstraintKind::Unique(index) if index.using_index.is_some() => {
@@ -49,6 +50,8 @@ impl Executor<'_> {
                     elements: exclude.elements.iter().map(|(element, _)| element.clone()).collect(),
                     including: names(&exclude.including),
                     predicate: exclude.predicate.clone(),
+                    only: !altering.recurse,
+                    deferrable: constraint.deferrable,
                     ..IndexDefinition::of_constraint(constraint.name.as_ref(), range)
                 };
                 let index = self.define_index(altering.table, &definition)?;
@@ -88,6 +91,15 @@ impl Executor<'_> {
         }
     }
 
+    fn check_foreign_key_only(&mut self, altering: &Altering, key: &ForeignKey) -> Run {
+        if altering.recurse || !self.is_partitioned(altering.table) {
+            return Ok(());
+        }
+        let relation = &self.catalog.relation(altering.table).name;
+        let reason = format!("cannot use ONLY for foreign key on partitioned table \"{relation}\"");
+        fail("42809", reason, key.table.range())
+    }
+
     fn add_check(
         &mut self,
         altering: &mut Altering,
@@ -95,6 +107,7 @@ impl Executor<'_> {
         expression: &Expr,
         range: TextRange,
     ) -> Run {
+        self.check_columns_exist(altering.table, expression)?;
         let relation = self.catalog.relation(altering.table);
         if !altering.recurse && !constraint.no_inherit && !relation.children.is_empty() {
             return fail("42P16", "constraint must be added to child tables too", range);
@@ -151,6 +164,21 @@ impl Executor<'_> {
         range: TextRange,
     ) -> Run {
         self.require_column(altering.table, column)?;
+        let relation = self.catalog.relation(altering.table);
+        if constraint.no_inherit && relation.kind == RelationKind::PartitionedTable {
+            let reason = "not-null constraints on partitioned tables cannot be NO INHERIT";
+            return fail("0A000", reason, range);
+        }
+        let existing = self.not_null_constraint(altering.table, &column.text);
+        if let (Some(name), Some(existing)) = (&constraint.name, existing)
+            && name.text != existing
+        {
+            let reason = format!("column \"{}\" has the not-null constraint \"{existing}\" already", column.text);
+            return fail("55000", reason, name.range);
+        }
+        if !constraint.no_inherit {
+            self.check_not_null_reaches_children(altering, &column.text, true, range)?;
+        }
         let targets = if constraint.no_inherit { vec![altering.table] } else { self.altered_tables(altering) };
         for target in targets {
             let before = self.catalog.relation(target).column(&column.text).is_some_and(|found| found.not_null);
@@ -194,6 +222,8 @@ impl Executor<'_> {
             method: SmolStr::new_static(if key.without_overlaps { "gist" } else { "btree" }),
             elements: plain_elements(columns),
             including: names(&key.including),
+            only: !altering.recurse,
+            deferrable: constraint.deferrable,
             ..IndexDefinition::of_constraint(constraint.name.as_ref(), range)
         };
         let index = self.define_index(altering.table, &definition)?;
@@ -216,7 +246,8 @@ impl Executor<'_> {
         }
         // From 18 on the constraints behind NOT NULL are looked up in every partition, whether they are there or not.
         let nullable = |column: &Name| relation.column(&column.text).is_none_or(|found| !found.not_null);
-        let recurse = self.target.at_least(18) || columns.iter().any(nullable);
+        let plain = relation.kind != RelationKind::PartitionedTable;
+        let recurse = self.target.at_least(18) || plain || columns.iter().any(nullable);
         for target in self.altered_tables(altering) {
             if target != altering.table && recurse {
                 self.lock(target, altering.lock, LockCause::Child, range);
@@ -345,7 +376,7 @@ impl Executor<'_> {
         let (sqlstate, reason) = if taken {
             ("42704", format!("index \"{quoted}\" is already associated with a constraint"))
         } else if index.table != table {
-            ("42809", format!("index \"{quoted}\" does not belong to table"))
+            ("55000", format!("index \"{quoted}\" does not belong to table"))
         } else if !index.valid {
             ("55000", format!("index \"{quoted}\" is not valid"))
         } else if !index.unique {
@@ -440,16 +471,28 @@ impl Executor<'_> {
         let Some(constraint) = relation.constraint(&name.text).cloned() else {
             return self.missing_constraint(altering, name, if_exists);
         };
+        if matches!(constraint.kind, catalog::ConstraintKind::NotNull { .. }) && !self.target.at_least(18) {
+            return self.missing_constraint(altering, name, if_exists);
+        }
         if constraint.inherited_from > 0 {
             let reason =
                 format!("cannot drop inherited constraint \"{}\" of relation \"{}\"", name.text, relation.name);
             return fail("42P16", reason, name.range);
         }
         if let catalog::ConstraintKind::NotNull { column } = &constraint.kind {
-            if !self.target.at_least(18) {
-                return self.missing_constraint(altering, name, if_exists);
-            }
             return self.drop_not_null(altering, &Name::new(column.clone(), name.range));
+        }
+        let shared = matches!(constraint.kind, catalog::ConstraintKind::Check { .. }) && !constraint.no_inherit;
+        let relation = self.catalog.relation(altering.table);
+        if !altering.recurse && shared && !relation.children.is_empty() {
+            if relation.kind == RelationKind::PartitionedTable && !self.target.at_least(18) {
+                let reason = "cannot remove constraint from only the partitioned table when partitions exist";
+                return fail("42P16", reason, name.range);
+            }
+            self.lock_keeping_children(altering, range);
+            for child in self.catalog.relation(altering.table).children.clone() {
+                self.inherit_constraint(child, &name.text, false);
+            }
         }
         for target in self.altered_tables(altering) {
             let Some(own) = self.catalog.relation(target).constraint(&name.text).cloned() else { continue };
@@ -466,9 +509,6 @@ impl Executor<'_> {
             }
             self.drop_constraint_object(target, &name.text, behavior, range)?;
         }
-        if !altering.recurse && !constraint.no_inherit {
-            self.lock_children_left_out(altering, range);
-        }
         Ok(())
     }
 
@@ -478,8 +518,13 @@ impl Executor<'_> {
         change: &AlterConstraint,
         range: TextRange,
     ) -> Run {
-        if (change.enforced.is_some() || change.no_inherit.is_some()) && !self.target.at_least(18) {
-            return fail("42601", "syntax error", range);
+        if !self.target.at_least(18) {
+            if change.enforced.is_some() || change.no_inherit == Some(false) {
+                return fail("42601", "syntax error", range);
+            }
+            if change.no_inherit == Some(true) {
+                return fail("0A000", "FOREIGN KEY constraints cannot be marked NO INHERIT", range);
+            }
         }
         let relation = self.catalog.relation(altering.table);
         let Some(constraint) = relation.constraint(&change.name.text).cloned() else {
@@ -491,15 +536,34 @@ impl Executor<'_> {
                 return fail("42809", reason, change.name.range);
             }
             let deferred = change.initially_deferred;
-            for target in self.constraint_holders(altering, &change.name.text) {
+            for target in self.constraint_holders(altering, &change.name.text, range) {
                 self.update_constraint(target, &change.name.text, |constraint| {
                     constraint.deferrable = deferrable;
                     constraint.initially_deferred = deferred;
                 });
             }
         }
+        if change.enforced.is_some() && constraint.foreign_key().is_none() {
+            let reason = format!("cannot alter enforceability of constraint \"{}\"", change.name.text);
+            return fail("42809", reason, change.name.range);
+        }
+        if change.no_inherit.is_some() {
+            if !matches!(constraint.kind, catalog::ConstraintKind::NotNull { .. }) {
+                let reason = format!("constraint \"{}\" is not a not-null constraint", change.name.text);
+                return fail("42809", reason, change.name.range);
+            }
+            if constraint.inherited_from > 0 {
+                let reason = format!("cannot alter inherited constraint \"{}\"", change.name.text);
+                return fail("55000", reason, change.name.range);
+            }
+        }
         if let (Some(enforced), Some(key)) = (change.enforced, constraint.foreign_key()) {
+            self.constraint_holders(altering, &change.name.text, range);
             self.alter_enforcement(altering, &constraint, key, enforced, range);
+        }
+        if let (Some(true), catalog::ConstraintKind::NotNull { column }) = (change.no_inherit, &constraint.kind) {
+            self.lock_keeping_children(altering, range);
+            self.disinherit_not_null(altering, column);
         }
         if change.no_inherit == Some(false) {
             if let catalog::ConstraintKind::NotNull { column } = &constraint.kind {
@@ -512,9 +576,13 @@ impl Executor<'_> {
     }
 
     /// The table and those of its descendants that have the constraint, locked.
-    fn constraint_holders(&mut self, altering: &Altering, name: &str) -> Vec<Oid> {
-        let all = self.altered_tables(altering);
-        all.into_iter().filter(|oid| self.catalog.relation(*oid).constraint(name).is_some()).collect()
+    fn constraint_holders(&mut self, altering: &Altering, name: &str, range: TextRange) -> Vec<Oid> {
+        let mut holders = self.altered_tables(altering);
+        holders.retain(|oid| self.catalog.relation(*oid).constraint(name).is_some());
+        for holder in &holders {
+            self.lock(*holder, altering.lock, LockCause::Child, range);
+        }
+        holders
     }
 
     fn alter_enforcement(
@@ -562,6 +630,7 @@ impl IndexDefinition {
             predicate: None,
             concurrently: false,
             only: false,
+            deferrable: false,
             cause: IndexBuildCause::Constraint,
             range,
         }

@@ -9,6 +9,7 @@ mod column;
 mod column_type;
 mod constraint;
 mod lock_level;
+mod prepare;
 mod storage;
 mod work;
 
@@ -84,8 +85,9 @@ impl Executor<'_> {
             Altering { table, recurse: !statement.only, lock, work: Work::default(), changed: Vec::new() };
         let mut commands: Vec<&AlterTableCommand> = statement.commands.iter().collect();
         commands.sort_by_key(|command| pass_of(&command.action));
-        self.lock_children(&mut altering, &commands);
-        self.lock_typed_tables(table, statement);
+        self.prepare_commands(&altering, statement)?;
+        self.lock_children(&altering, &commands);
+        self.lock_typed_tables(table, statement)?;
         let mut types_changed = false;
         for command in commands {
             if types_changed && pass_of(&command.action) > Pass::AlterType {
@@ -102,21 +104,11 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// Commands that recurse lock every descendant at once, with the lock of the statement.
-    fn lock_children(&mut self, altering: &mut Altering, commands: &[&AlterTableCommand]) {
-        if !altering.recurse || self.catalog.relation(altering.table).children.is_empty() {
-            return;
-        }
-        if let Some(command) = commands.iter().find(|command| self.recurses(altering.table, &command.action)) {
-            self.lock_descendants(altering.table, altering.lock, command.keyword);
-        }
-    }
-
     /// ALTER TYPE ... ATTRIBUTE ... CASCADE changes the tables of that type.
-    fn lock_typed_tables(&mut self, oid: Oid, statement: &AlterTable) {
+    fn lock_typed_tables(&mut self, oid: Oid, statement: &AlterTable) -> Run {
         let relation = self.catalog.relation(oid);
         if relation.kind != RelationKind::CompositeType {
-            return;
+            return Ok(());
         }
         let row_type = self.catalog.type_named(&relation.schema, &relation.name);
         let typed = self
@@ -126,6 +118,10 @@ impl Executor<'_> {
             .filter(|table| table.of_type.is_some() && table.of_type == row_type);
         let typed: Vec<Oid> = typed.map(|table| table.oid).collect();
         for table in typed {
+            if !statement.cascade {
+                let reason = "cannot alter a type that is the type of a typed table";
+                return fail("2BP01", reason, statement.name.range());
+            }
             self.lock(table, LockMode::AccessExclusive, LockCause::TypeUser, statement.name.range());
             let columns = self.catalog.relation(oid).columns.clone();
             for command in &statement.commands {
@@ -136,34 +132,7 @@ impl Executor<'_> {
                 }
             }
         }
-    }
-
-    /// Does the command apply to children, too?
-    fn recurses(&self, table: Oid, action: &Action) -> bool {
-        match action {
-            Action::AddColumn { .. }
-            | Action::DropColumn { .. }
-            | Action::AlterColumnType { .. }
-            | Action::SetDefault { .. }
-            | Action::DropDefault { .. }
-            | Action::SetNotNull { .. }
-            | Action::DropNotNull { .. }
-            | Action::SetStatistics { .. }
-            | Action::SetStorage { .. }
-            | Action::SetExpression { .. }
-            | Action::DropExpression { .. } => true,
-            Action::AddIdentity { .. } | Action::SetIdentity { .. } | Action::DropIdentity { .. } => {
-                self.is_partitioned(table) && self.target.at_least(17)
-            }
-            Action::Trigger { .. } => self.is_partitioned(table),
-            Action::AddConstraint(constraint) => match constraint.kind {
-                ConstraintKind::Check(_) => !constraint.no_inherit,
-                ConstraintKind::NotNull { .. } => true,
-                ConstraintKind::ForeignKey(_) => false,
-                _ => false,
-            },
-            _ => false,
-        }
+        Ok(())
     }
 
     fn is_partitioned(&self, table: Oid) -> bool {
@@ -250,9 +219,21 @@ impl Executor<'_> {
             ObjectKind::ForeignTable => relation.kind != RelationKind::ForeignTable,
             _ => false,
         };
-        if wrong && relation.known {
+        let composite = relation.kind == RelationKind::CompositeType && statement.kind == ObjectKind::Table;
+        if (wrong || composite) && relation.known {
             let kind = format!("{:?}", statement.kind).to_lowercase();
             return fail("42809", format!("\"{}\" is not a {kind}", relation.name), statement.name.range());
+        }
+        let refused = statement.commands.iter().find(|command| !kind_allows(relation.kind, &command.action));
+        if let Some(command) = refused.filter(|_| relation.known) {
+            let reason = format!("the command cannot be performed on relation \"{}\"", relation.name);
+            return fail("42809", reason, command.keyword);
+        }
+        let changes = |command: &&AlterTableCommand| {
+            matches!(command.action, Action::AddColumn { .. } | Action::DropColumn { .. })
+        };
+        if let Some(command) = statement.commands.iter().find(changes).filter(|_| relation.of_type.is_some()) {
+            return fail("42809", "cannot add a column to a typed table or drop one from it", command.keyword);
         }
         Ok(())
     }
@@ -294,6 +275,39 @@ fn assumed_kind(kind: ObjectKind) -> RelationKind {
         ObjectKind::Type => RelationKind::CompositeType,
         ObjectKind::ForeignTable => RelationKind::ForeignTable,
         _ => RelationKind::Table,
+    }
+}
+
+/// Views and materialized views have few of the commands.
+///
+/// Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `ATPrepCmd`.
+fn kind_allows(kind: RelationKind, action: &Action) -> bool {
+    let column_of_view = matches!(action, Action::SetDefault { .. } | Action::DropDefault { .. });
+    let refused = matches!(
+        action,
+        Action::AddColumn { .. }
+            | Action::DropColumn { .. }
+            | Action::AlterColumnType { .. }
+            | Action::SetNotNull { .. }
+            | Action::DropNotNull { .. }
+            | Action::AddConstraint(_)
+            | Action::DropConstraint { .. }
+            | Action::ValidateConstraint { .. }
+            | Action::RowSecurity(_)
+            | Action::Trigger { .. }
+            | Action::Inherit { .. }
+            | Action::SetLogged
+            | Action::SetUnlogged
+            | Action::AttachPartition { .. }
+    );
+    match kind {
+        RelationKind::View => !refused && !matches!(action, Action::SetTablespace { .. } | Action::ClusterOn { .. }),
+        RelationKind::MaterializedView => !refused && !column_of_view,
+        RelationKind::Sequence => {
+            let persistence = matches!(action, Action::SetLogged | Action::SetUnlogged);
+            (!refused || persistence) && !column_of_view
+        }
+        _ => true,
     }
 }
 

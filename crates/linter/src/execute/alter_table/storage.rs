@@ -5,7 +5,7 @@ use crate::ast::{
     AlterTableAction as Action, AlterTableCommand, DefElem, DefValue, Firing, Literal, Name, ObjectName, Persistence,
     ReplicaIdentity, RowSecurity, TriggerChoice,
 };
-use crate::catalog::{Oid, RelationDetail};
+use crate::catalog::{Oid, RelationDetail, TypeKind};
 use crate::effect::{LockCause, LockMode, RelationKind, Rewrite, RewriteCause};
 use crate::execute::{Executor, Run, fail};
 use crate::source::TextRange;
@@ -19,7 +19,7 @@ impl Executor<'_> {
             Action::SetLogged => self.set_persistence(altering, Persistence::Permanent, range),
             Action::SetUnlogged => self.set_persistence(altering, Persistence::Unlogged, range),
             Action::SetTablespace { tablespace } => {
-                self.set_tablespace(table, tablespace, range);
+                self.set_tablespace(altering, tablespace, range);
                 Ok(())
             }
             Action::SetAccessMethod { method } => self.set_access_method(altering, method.as_ref(), range),
@@ -29,21 +29,41 @@ impl Executor<'_> {
                 self.catalog.relation_mut(table).options.retain(|(name, _)| !gone(name));
                 Ok(())
             }
+            Action::ClusterOn { .. } | Action::SetWithoutCluster if self.is_partitioned(table) => {
+                fail("0A000", "cannot mark index clustered in partitioned table", range)
+            }
             Action::ClusterOn { index } => self.cluster_on(table, index),
+            Action::Rule { name, .. } => {
+                let relation = self.catalog.relation(table);
+                if relation.known && !relation.rules.contains(&name.text) {
+                    let reason = format!("rule \"{}\" for relation \"{}\" does not exist", name.text, relation.name);
+                    return fail("42704", reason, name.range);
+                }
+                Ok(())
+            }
             Action::Trigger { firing, which } => self.set_trigger_firing(altering, *firing, which),
             Action::Inherit { parent } => self.inherit(table, parent),
             Action::NoInherit { parent } => self.no_inherit(table, parent),
             Action::OfType { type_name } => {
                 let of_type = self.resolve_type(type_name);
+                self.check_row_type(table, of_type.oid, type_name.range)?;
                 self.lock_row_type(of_type.oid, LockMode::AccessShare, type_name.range);
                 self.catalog.relation_mut(table).of_type = Some(of_type.oid);
                 Ok(())
+            }
+            Action::NotOf if self.catalog.relation(table).known && self.catalog.relation(table).of_type.is_none() => {
+                fail("42809", format!("\"{}\" is not a typed table", self.catalog.relation(table).name), range)
             }
             Action::NotOf => {
                 self.catalog.relation_mut(table).of_type = None;
                 Ok(())
             }
             Action::ChangeOwner { role } => {
+                let relation = self.catalog.relation(table);
+                let same = relation.owner.as_ref() == Some(role) || is_usual_owner(role);
+                if !same && relation.sequence().is_some_and(|sequence| sequence.owned_by.is_some()) {
+                    return fail("0A000", format!("cannot change owner of sequence \"{}\"", relation.name), range);
+                }
                 self.change_owner(table, role, range);
                 Ok(())
             }
@@ -72,8 +92,21 @@ impl Executor<'_> {
             let reason = format!("cannot change logged status of table \"{}\" because it is temporary", relation.name);
             return fail("42P16", reason, range);
         }
+        if relation.kind == RelationKind::PartitionedTable && self.target.at_least(18) {
+            let reason = format!("ALTER action cannot be performed on relation \"{}\"", relation.name);
+            return fail("42809", reason, range);
+        }
         if relation.persistence == to {
             return Ok(());
+        }
+        let published = self.catalog.publications().any(|publication| {
+            publication.all_tables
+                || publication.schemas.contains(&relation.schema)
+                || publication.tables.iter().any(|(published, _)| *published == table)
+        });
+        if published && to == Persistence::Unlogged {
+            let reason = format!("cannot change table \"{}\" to unlogged because it is published", relation.name);
+            return fail("55000", reason, range);
         }
         self.check_foreign_keys_allow(table, to, range)?;
         if self.target.at_least(15) {
@@ -84,6 +117,26 @@ impl Executor<'_> {
         }
         self.catalog.relation_mut(table).persistence = to;
         altering.work.rewrite(table, RewriteCause::Persistence, range);
+        Ok(())
+    }
+
+    /// The columns of a typed table are those of its type.
+    fn check_row_type(&self, table: Oid, row_type: Oid, range: TextRange) -> Run {
+        let Some(TypeKind::Composite { relation: row }) = self.catalog.get_type(row_type).map(|found| &found.kind)
+        else {
+            return Ok(());
+        };
+        let (relation, Some(row)) = (self.catalog.relation(table), self.catalog.get_relation(*row)) else {
+            return Ok(());
+        };
+        let same = relation.columns.len() == row.columns.len()
+            && relation.columns.iter().zip(&row.columns).all(|(ours, theirs)| {
+                ours.name == theirs.name
+                    && (ours.sql_type == theirs.sql_type || !ours.sql_type.is_known() || !theirs.sql_type.is_known())
+            });
+        if relation.known && row.known && !same {
+            return fail("42804", format!("table \"{}\" does not match the type", relation.name), range);
+        }
         Ok(())
     }
 
@@ -115,13 +168,14 @@ impl Executor<'_> {
         Ok(())
     }
 
-    fn set_tablespace(&mut self, table: Oid, tablespace: &Name, range: TextRange) {
+    fn set_tablespace(&mut self, altering: &mut Altering, tablespace: &Name, range: TextRange) {
+        let table = altering.table;
         let current = self.catalog.relation(table).tablespace.clone();
         let target = (tablespace.text != "pg_default").then(|| tablespace.text.clone());
         if current == target {
             return;
         }
-        self.copy_storage(table, RewriteCause::Tablespace, range);
+        altering.work.move_to_tablespace(table, range);
         self.catalog.relation_mut(table).tablespace = target;
     }
 
@@ -152,10 +206,19 @@ impl Executor<'_> {
     }
 
     fn set_options(&mut self, table: Oid, options: &[DefElem], range: TextRange) -> Run {
+        let relation = self.catalog.relation(table);
+        if relation.kind == RelationKind::PartitionedIndex {
+            return fail("42809", format!("cannot set options of partitioned index \"{}\"", relation.name), range);
+        }
+        if relation.kind == RelationKind::PartitionedTable && !options.is_empty() {
+            let sqlstate = if self.target.at_least(16) { "42809" } else { "22023" };
+            return fail(sqlstate, "cannot specify storage parameters for a partitioned table", range);
+        }
         for option in options {
             let name = option_name(option);
             let view = self.catalog.relation(table).kind == RelationKind::View;
-            if view && name == "security_invoker" && !self.target.at_least(15) {
+            let invoker = name == "security_invoker" && self.target.at_least(15);
+            if view && !invoker && !matches!(name.as_str(), "security_barrier" | "check_option") {
                 return fail("22023", format!("unrecognized parameter \"{name}\""), range);
             }
             let relation = self.catalog.relation_mut(table);
@@ -169,8 +232,18 @@ impl Executor<'_> {
         let relation = self.catalog.relation(table);
         let (schema, indexes, known) = (relation.schema.clone(), relation.indexes.clone(), relation.known);
         let chosen = self.catalog.relation_named(&schema, &index.text);
+        if self.catalog.relation(table).kind == RelationKind::PartitionedTable {
+            return fail("0A000", "cannot mark index clustered in partitioned table", index.range);
+        }
+        if chosen.is_some_and(|chosen| !indexes.contains(&chosen)) && known {
+            return fail("42809", format!("\"{}\" is not an index for the table", index.text), index.range);
+        }
         if chosen.is_none() && known {
             return fail("42704", format!("index \"{}\" does not exist", index.text), index.range);
+        }
+        let partial = chosen.and_then(|oid| self.catalog.relation(oid).index()?.predicate.clone());
+        if partial.is_some() {
+            return fail("0A000", format!("cannot cluster on partial index \"{}\"", index.text), index.range);
         }
         for oid in indexes {
             let Some(definition) = self.catalog.relation(oid).index().cloned() else { continue };
@@ -207,29 +280,42 @@ impl Executor<'_> {
     }
 
     fn inherit(&mut self, table: Oid, parent: &ObjectName) -> Run {
-        let parent = self.open(parent, RelationKind::Table, LockMode::ShareUpdateExclusive)?;
-        let columns: Vec<SmolStr> =
-            self.catalog.relation(parent).columns.iter().map(|column| column.name.clone()).collect();
-        let child = self.catalog.relation_mut(table);
-        for column in columns {
-            if let Some(column) = child.column_mut(&column) {
-                column.inherited_from += 1;
-            }
+        let child = self.catalog.relation(table);
+        if child.kind == RelationKind::PartitionedTable || child.is_partition() || child.of_type.is_some() {
+            return fail("42809", format!("cannot change inheritance of table \"{}\"", child.name), parent.range());
         }
-        child.parents.push(parent);
-        self.catalog.relation_mut(parent).children.push(table);
-        Ok(())
+        let name = parent;
+        let parent = self.open(parent, RelationKind::Table, LockMode::ShareUpdateExclusive)?;
+        self.lock_descendants(table, LockMode::AccessShare, name.range());
+        let relation = self.catalog.relation(parent);
+        if relation.kind == RelationKind::PartitionedTable || relation.is_partition() {
+            return fail("42809", format!("cannot inherit from \"{name}\""), name.range());
+        }
+        if relation.is_temporary() && !self.catalog.relation(table).is_temporary() {
+            return fail("42809", format!("cannot inherit from temporary relation \"{name}\""), name.range());
+        }
+        if self.catalog.relation(table).parents.contains(&parent) {
+            return fail("42P07", format!("relation \"{name}\" would be inherited from more than once"), name.range());
+        }
+        if parent == table || self.descendants(table).contains(&parent) {
+            return fail("42P07", "circular inheritance not allowed", name.range());
+        }
+        self.inherit_from(parent, table, name)
     }
 
     fn no_inherit(&mut self, table: Oid, parent: &ObjectName) -> Run {
-        let parent = self.open(parent, RelationKind::Table, LockMode::AccessShare)?;
-        let child = self.catalog.relation_mut(table);
-        child.parents.retain(|oid| *oid != parent);
-        for column in &mut child.columns {
-            column.inherited_from = column.inherited_from.saturating_sub(1);
-            column.is_local |= column.inherited_from == 0;
+        let child = self.catalog.relation(table);
+        if child.is_partition() {
+            return fail("42809", "cannot change inheritance of a partition", parent.range());
         }
-        self.catalog.relation_mut(parent).children.retain(|oid| *oid != table);
+        let name = parent;
+        let parent = self.open(parent, RelationKind::Table, LockMode::AccessShare)?;
+        let child = self.catalog.relation(table);
+        if child.known && !child.parents.contains(&parent) {
+            let reason = format!("relation \"{name}\" is not a parent of relation \"{}\"", child.name);
+            return fail("42P01", reason, name.range());
+        }
+        self.forget_inheritance(parent, table);
         Ok(())
     }
 
@@ -241,7 +327,7 @@ impl Executor<'_> {
         let relation = self.catalog.relation(table);
         let same = match &relation.owner {
             Some(owner) => owner == role,
-            None => matches!(role.as_str(), "postgres" | "current_user" | "session_user" | "current_role"),
+            None => is_usual_owner(role),
         };
         if same {
             return;
@@ -259,7 +345,10 @@ impl Executor<'_> {
             let relation = self.catalog.relation(table);
             let (schema, known) = (relation.schema.clone(), relation.known);
             match self.catalog.relation_named(&schema, &name.text) {
-                Some(oid) => self.lock(oid, LockMode::Share, LockCause::Part, name.range),
+                Some(oid) => {
+                    self.lock(oid, LockMode::Share, LockCause::Part, name.range);
+                    self.check_identity_index(table, oid, name)?;
+                }
                 None if known => {
                     let reason = format!("index \"{}\" for table does not exist", name.text);
                     return fail("42704", reason, name.range);
@@ -268,6 +357,27 @@ impl Executor<'_> {
             }
         }
         self.catalog.relation_mut(table).replica_identity = identity.clone();
+        Ok(())
+    }
+
+    /// Rows are told apart by a plain unique index over columns without nulls.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `ATExecReplicaIdentity`.
+    fn check_identity_index(&self, table: Oid, oid: Oid, name: &Name) -> Run {
+        let relation = self.catalog.relation(table);
+        let Some(index) = self.catalog.relation(oid).index() else { return Ok(()) };
+        let nullable = |column: &SmolStr| relation.column(column).is_some_and(|found| !found.not_null);
+        let deferrable = relation.constraints.iter().any(|one| one.index() == Some(oid) && one.deferrable);
+        let unusable = index.table != table
+            || !index.unique
+            || deferrable
+            || index.has_expressions()
+            || index.predicate.is_some()
+            || index.plain_columns().is_some_and(|columns| columns.iter().any(nullable));
+        if relation.known && unusable {
+            let reason = format!("index \"{}\" cannot be used as replica identity", name.text);
+            return fail("42809", reason, name.range);
+        }
         Ok(())
     }
 
@@ -281,6 +391,11 @@ impl Executor<'_> {
             self.lock(relation, mode, LockCause::TypeUser, range);
         }
     }
+}
+
+/// The role that usually runs migrations.
+fn is_usual_owner(role: &str) -> bool {
+    matches!(role, "postgres" | "current_user" | "session_user" | "current_role")
 }
 
 fn option_name(option: &DefElem) -> SmolStr {

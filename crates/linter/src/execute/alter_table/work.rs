@@ -19,13 +19,15 @@ pub(super) struct Work {
 struct TableWork {
     table: Oid,
     rewrites: Vec<(RewriteCause, TextRange)>,
+    /// SET TABLESPACE: its files are copied as they are, unless the table is rewritten anyway.
+    moved: Option<TextRange>,
     checks: Vec<(ScanCause, TextRange)>,
 }
 
 impl Work {
     fn of(&mut self, table: Oid) -> &mut TableWork {
         let at = self.tables.iter().position(|work| work.table == table).unwrap_or_else(|| {
-            self.tables.push(TableWork { table, rewrites: Vec::new(), checks: Vec::new() });
+            self.tables.push(TableWork { table, rewrites: Vec::new(), moved: None, checks: Vec::new() });
             self.tables.len() - 1
         });
         &mut self.tables[at]
@@ -34,6 +36,11 @@ impl Work {
     /// The table will be rewritten.
     pub(super) fn rewrite(&mut self, table: Oid, cause: RewriteCause, range: TextRange) {
         self.of(table).rewrites.push((cause, range));
+    }
+
+    /// The table moves to another tablespace.
+    pub(super) fn move_to_tablespace(&mut self, table: Oid, range: TextRange) {
+        self.of(table).moved = Some(range);
     }
 
     /// All rows must be looked at, unless the table is rewritten anyway.
@@ -54,7 +61,10 @@ impl Work {
 impl Executor<'_> {
     /// Does the work. What has no rows of its own is left alone.
     pub(super) fn finish(&mut self, work: Work) {
-        for TableWork { table, rewrites, checks } in work.tables {
+        for TableWork { table, rewrites, moved, checks } in work.tables {
+            if let Some(range) = moved.filter(|_| rewrites.is_empty()) {
+                self.copy_storage(table, RewriteCause::Tablespace, range);
+            }
             let kind = self.catalog.relation(table).kind;
             if !matches!(kind, RelationKind::Table | RelationKind::MaterializedView) {
                 continue;

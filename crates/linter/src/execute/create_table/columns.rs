@@ -28,6 +28,7 @@ impl Executor<'_> {
     pub(super) fn collect_column(&mut self, table: &mut NewTable, definition: &ColumnDef) -> Run {
         let name = definition.name.text.clone();
         let serial = definition.type_name.as_ref().and_then(serial_type);
+        self.check_column_definition(definition, serial.is_some())?;
         let sql_type = match (&definition.type_name, serial) {
             (_, Some(integer)) => Some(integer),
             (Some(type_name), None) => Some(self.resolve_type(type_name)),

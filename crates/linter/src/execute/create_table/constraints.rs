@@ -13,6 +13,7 @@ impl Executor<'_> {
     /// Source: PostgreSQL 18, `src/backend/parser/parse_utilcmd.c`, `transformIndexConstraints` and
     /// `transformFKConstraints`; `src/backend/catalog/heap.c`, `AddRelationNewConstraints`.
     pub(super) fn store_constraints(&mut self, table: Oid, new: &NewTable) -> Run {
+        self.check_generated(table)?;
         for constraint in &new.given {
             if self.catalog.relation(table).constraint(&constraint.name).is_none() {
                 self.catalog.add_constraint(table, constraint.clone());
@@ -54,6 +55,21 @@ impl Executor<'_> {
         Ok(())
     }
 
+    /// A generated column is immutable and reads no other generated column.
+    fn check_generated(&self, table: Oid) -> Run {
+        let relation = self.catalog.relation(table);
+        let is_generated = |name: &SmolStr| relation.column(name).is_some_and(|column| column.generated.is_some());
+        for generated in relation.columns.iter().filter_map(|column| column.generated.as_ref()) {
+            let expression = &generated.expression;
+            if self.columns_of(table, expression).iter().any(is_generated) {
+                let reason = "cannot use generated column in column generation expression";
+                return fail("42P17", reason, expression.range);
+            }
+            self.check_immutable(table, expression, "generation expression", expression.range)?;
+        }
+        Ok(())
+    }
+
     fn mark_not_null(&mut self, table: Oid, name: &Name) -> Run {
         let relation = self.catalog.relation_mut(table);
         let known = relation.known;
@@ -69,6 +85,12 @@ impl Executor<'_> {
     }
 
     fn store_check(&mut self, table: Oid, constraint: &ConstraintSyntax, expression: &Expr) -> Run {
+        self.check_columns_exist(table, expression)?;
+        let relation = self.catalog.relation(table);
+        if constraint.no_inherit && relation.kind == crate::effect::RelationKind::PartitionedTable {
+            let reason = format!("cannot add NO INHERIT constraint to partitioned table \"{}\"", relation.name);
+            return fail("42P16", reason, constraint.range);
+        }
         let columns = self.columns_of(table, expression);
         let name = constraint.name.as_ref().map_or_else(
             || {
@@ -120,13 +142,15 @@ impl Executor<'_> {
         let columns: Vec<SmolStr> =
             relation.columns.iter().filter(|column| column.not_null).map(|column| column.name.clone()).collect();
         for column in columns {
-            let written = new.own.iter().find_map(|(own, constraint)| match &constraint.kind {
+            let about = |(own, constraint): &&(Option<Name>, ConstraintSyntax)| match &constraint.kind {
                 Syntax::NotNull { column: named } => {
-                    let about = named.as_ref().or(own.as_ref())?;
-                    (about.text == column).then_some(constraint)
+                    named.as_ref().or(own.as_ref()).is_some_and(|about| about.text == column)
                 }
-                _ => None,
-            });
+                _ => false,
+            };
+            // `a int NOT NULL, CONSTRAINT n NOT NULL a` is one constraint, under the name that is given.
+            let mut written = new.own.iter().filter(about).map(|(_, constraint)| constraint);
+            let written = written.clone().find(|constraint| constraint.name.is_some()).or_else(|| written.next());
             let given = self.catalog.relation(table).constraints.iter().any(
                 |constraint| matches!(&constraint.kind, ConstraintKind::NotNull { column: theirs } if *theirs == column),
             );

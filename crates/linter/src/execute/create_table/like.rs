@@ -19,7 +19,12 @@ impl Executor<'_> {
         }
         table.known &= relation.known;
         for column in &relation.columns {
-            if table.column(&column.name).is_some() {
+            if let Some(merged) = table.column(&column.name) {
+                if merged.inherited_from > 0 && !merged.is_local {
+                    merged.is_local = true;
+                    merged.not_null |= column.not_null;
+                    continue;
+                }
                 let reason = format!("column \"{}\" specified more than once", column.name);
                 return fail("42701", reason, source.range());
             }

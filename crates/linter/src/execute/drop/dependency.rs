@@ -126,6 +126,11 @@ impl Executor<'_> {
         found.extend(self.catalog.statistics_of(oid).into_iter().map(|name| (Object::Statistics(name), Auto)));
         found.extend(self.row_type(relation).map(|row_type| (Object::Type(row_type), Auto)));
         found.extend(relation.viewed_by.iter().map(|view| (Object::Relation(*view), Normal)));
+        for ruled in self.catalog.relations_where(|ruled| ruled.oid != oid && !ruled.rule_references.is_empty()) {
+            let rules =
+                ruled.rule_references.iter().filter(|(rule, named)| *named == oid && ruled.rules.contains(rule));
+            found.extend(rules.map(|(rule, _)| (Object::Rule(ruled.oid, rule.clone()), Normal)));
+        }
         // A foreign key to a partitioned table is also one to each of its partitions.
         for referenced in std::iter::once(oid).chain(self.partition_ancestors(relation)) {
             let keys = self.catalog.foreign_keys_to(referenced);
@@ -174,7 +179,8 @@ impl Executor<'_> {
 
     fn defaults_using_sequence(&self, sequence: &Relation) -> Dependents {
         let mut found = Dependents::new();
-        for table in self.catalog.relations_in_order() {
+        let has_defaults = |table: &Relation| table.columns.iter().any(|column| column.default.is_some());
+        for table in self.catalog.relations_where(has_defaults) {
             for column in &table.columns {
                 let uses = column.default.as_deref().is_some_and(|default| Self::uses_sequence(default, sequence));
                 if uses {

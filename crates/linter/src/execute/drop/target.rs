@@ -4,7 +4,7 @@ use super::dependency::Object;
 use super::{Deletion, Executor, Run, fail};
 use crate::ast::{Drop, DropObject, ObjectKind, ObjectName, Signature};
 use crate::catalog::{Oid, Relation, TypeKind};
-use crate::effect::{Failure, LockCause, LockMode, RelationKind};
+use crate::effect::{Failure, Lock, LockCause, LockMode, RelationKind};
 use crate::execute::Knowledge;
 use smol_str::SmolStr;
 
@@ -42,7 +42,17 @@ impl Executor<'_> {
             deletion.mode = LockMode::ShareUpdateExclusive;
             self.effects.waits_for_transactions |= !targets.is_empty();
         }
-        self.delete(&targets, deletion)
+        // The last step, when nobody uses the index any more: `src/backend/catalog/index.c`, `index_drop`.
+        let indexes = targets.iter().filter_map(Object::locked_relation).filter(|_| concurrently);
+        let last_step: Vec<_> = indexes.map(|index| self.relation_name(index)).collect();
+        self.delete(&targets, deletion)?;
+        self.effects.locks.extend(last_step.into_iter().map(|relation| Lock {
+            relation,
+            mode: LockMode::AccessExclusive,
+            cause: LockCause::WithoutWaiting,
+            range: statement.keyword,
+        }));
+        Ok(())
     }
 
     fn drop_target(&mut self, statement: &Drop, object: &DropObject, concurrently: &mut bool) -> Run<Option<Object>> {
@@ -163,7 +173,11 @@ impl Executor<'_> {
                 if !statement.if_exists || self.function_with(&signature).is_some() {
                     self.check_routine(&signature, statement.kind)?;
                 }
-                self.function_with(&signature).map(Object::Function)
+                let found = self.function_with(&signature).map(Object::Function);
+                if found.is_none() && matches!(statement.kind, ObjectKind::Aggregate | ObjectKind::Routine) {
+                    return Ok(None);
+                }
+                found
             }
             ObjectKind::Extension => {
                 let extension = name.name.text.clone();

@@ -14,6 +14,10 @@ impl Executor<'_> {
         };
         let range = name.range();
         let table = self.open(name, RelationKind::Table, LockMode::AccessExclusive)?;
+        let relation = self.catalog.relation(table);
+        if matches!(relation.kind, RelationKind::View | RelationKind::Sequence) || relation.kind.is_index() {
+            return fail("42809", format!("\"{}\" is not a table or materialized view", relation.name), range);
+        }
         let index = self.clustering_index(table, cluster.index.as_ref(), cluster)?;
         if self.catalog.relation(table).kind != RelationKind::PartitionedTable {
             self.rewrite(table, RewriteCause::Cluster, range);
@@ -66,7 +70,8 @@ impl Executor<'_> {
         let found = relation.indexes.iter().copied().find(|oid| self.catalog.relation(*oid).name == name.text);
         if found.is_none() && relation.known {
             let reason = format!("index \"{}\" for table \"{}\" does not exist", name.text, relation.name);
-            return fail("42704", reason, name.range);
+            let of_another = self.catalog.relation_named(&relation.schema, &name.text).is_some();
+            return fail(if of_another { "42809" } else { "42704" }, reason, name.range);
         }
         Ok(found)
     }

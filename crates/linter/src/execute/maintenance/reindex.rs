@@ -92,6 +92,10 @@ impl Executor<'_> {
     fn reindex_table(&mut self, name: &ObjectName, reindex: &Reindex) -> Run {
         let range = name.range();
         let table = self.open(name, RelationKind::Table, Self::reindex_mode(reindex))?;
+        let relation = self.catalog.relation(table);
+        if !relation.kind.is_table() && relation.kind != RelationKind::MaterializedView && relation.known {
+            return fail("42809", format!("\"{}\" is not a table or materialized view", relation.name), range);
+        }
         if self.catalog.relation(table).kind != RelationKind::PartitionedTable {
             self.reindex_relation(table, reindex, range);
             return Ok(());

@@ -27,6 +27,12 @@ impl Executor<'_> {
                 continue;
             }
             if !self.attach_matching_index(child, index, LockMode::AccessShare, range) {
+                let primary = self.catalog.relation(index).index().is_some_and(|index| index.primary);
+                let relation = self.catalog.relation(child);
+                if primary && relation.primary_key().is_some() {
+                    let reason = format!("multiple primary keys for table \"{}\" are not allowed", relation.name);
+                    return fail("42P16", reason, range);
+                }
                 self.define_partition_index(child, index, range)?;
             }
         }
@@ -109,6 +115,10 @@ impl Executor<'_> {
         };
         if let Some(own) = relation.constraints.iter().find(same) {
             let name = own.name.clone();
+            // Its triggers on the referenced table make way for those of the parent's.
+            if self.catalog.get_relation(key.referenced).is_some() {
+                self.lock(key.referenced, LockMode::AccessExclusive, LockCause::ForeignKeyDropped, range);
+            }
             self.inherit_constraint(child, &name, true);
             return;
         }

@@ -5,6 +5,7 @@ use crate::ast::ObjectName;
 use crate::catalog::Oid;
 use crate::effect::{LockCause, LockMode, RelationKind, ScanCause};
 use crate::source::TextRange;
+use smol_str::SmolStr;
 use std::sync::Arc;
 
 impl Executor<'_> {
@@ -23,6 +24,11 @@ impl Executor<'_> {
         if concurrently && self.in_block {
             let reason = "ALTER TABLE ... DETACH CONCURRENTLY cannot run inside a transaction block";
             return fail("25001", reason, range);
+        }
+        let relation = self.catalog.relation(parent);
+        if relation.known && relation.kind != RelationKind::PartitionedTable {
+            let sqlstate = if self.target.at_least(18) { "42809" } else { "42P17" };
+            return fail(sqlstate, format!("table \"{}\" is not partitioned", relation.name), range);
         }
         let default = self.default_partition(parent).filter(|_| !finalize);
         if let Some(default) = default {
@@ -61,7 +67,12 @@ impl Executor<'_> {
 
     /// Foreign keys to the parent no longer reference the partition: each is checked and loses its part for it.
     fn detach_references(&mut self, parent: Oid, child: Oid, finalize: bool, range: TextRange) {
-        for (referencing, constraint) in self.catalog.foreign_keys_to(parent) {
+        let mut ancestors = vec![parent];
+        while let Some(above) = ancestors.last().and_then(|oid| self.catalog.get_relation(*oid)?.parents.first()) {
+            ancestors.push(*above);
+        }
+        let keys: Vec<_> = ancestors.into_iter().flat_map(|oid| self.catalog.foreign_keys_to(oid)).collect();
+        for (referencing, constraint) in keys {
             self.lock(referencing, LockMode::AccessExclusive, LockCause::ForeignKey, range);
             if !finalize {
                 let cause = ScanCause::ForeignKey { constraint: Some(constraint.name.clone()) };
@@ -89,14 +100,14 @@ impl Executor<'_> {
         }
     }
 
-    /// Makes a partition a table of its own.
-    pub(in crate::execute) fn forget_parent(&mut self, parent: Oid, child: Oid) {
+    /// Takes a table out of the children of another; it keeps what it inherited.
+    pub(in crate::execute) fn forget_inheritance(&mut self, parent: Oid, child: Oid) {
+        let columns = self.catalog.get_relation(parent).map(|parent| parent.columns.clone());
         let relation = self.catalog.relation_mut(child);
         relation.parents.retain(|other| *other != parent);
-        relation.partition_bound = None;
-        relation.detach_pending = false;
-        relation.triggers.retain(|trigger| !trigger.inherited);
-        for column in &mut relation.columns {
+        let from_parent =
+            |name: &SmolStr| columns.as_ref().is_none_or(|columns| columns.iter().any(|column| column.name == *name));
+        for column in relation.columns.iter_mut().filter(|column| from_parent(&column.name)) {
             column.inherited_from = column.inherited_from.saturating_sub(1);
             column.is_local |= column.inherited_from == 0;
         }
@@ -107,10 +118,19 @@ impl Executor<'_> {
                 constraint.is_local |= constraint.inherited_from == 0;
             }
         }
-        let indexes = relation.indexes.clone();
         if self.catalog.get_relation(parent).is_some() {
             self.catalog.relation_mut(parent).children.retain(|other| *other != child);
         }
+    }
+
+    /// Makes a partition a table of its own.
+    pub(in crate::execute) fn forget_parent(&mut self, parent: Oid, child: Oid) {
+        self.forget_inheritance(parent, child);
+        let relation = self.catalog.relation_mut(child);
+        relation.partition_bound = None;
+        relation.detach_pending = false;
+        relation.triggers.retain(|trigger| !trigger.inherited);
+        let indexes = relation.indexes.clone();
         for index in indexes {
             self.set_index_parent(index, None);
         }

@@ -73,7 +73,7 @@ impl Value {
         }
     }
 
-    fn order(&self, other: &Self) -> Option<Ordering> {
+    pub(super) fn order(&self, other: &Self) -> Option<Ordering> {
         match (self, other) {
             (Self::Integer(ours), Self::Integer(theirs)) => Some(ours.cmp(theirs)),
             (Self::Date(ours), Self::Date(theirs)) => {

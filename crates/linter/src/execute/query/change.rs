@@ -3,7 +3,7 @@
 use super::{Depth, Env, RowLocks, is_always_true};
 use crate::ast::{
     Assignment, ConflictTarget, Delete, Expr, ExprKind, FromItem, Insert, InsertSource, Merge, MergeAction,
-    MergeBranch, MergeMatch, ObjectName, Query, QueryBody, ReferentialAction, Select, Update,
+    MergeBranch, MergeMatch, Name, ObjectName, Query, QueryBody, ReferentialAction, Select, Update,
 };
 use crate::catalog::{Constraint, Oid};
 use crate::effect::{DataChangeKind, LockCause, LockMode, RelationKind, ScanCause};
@@ -17,6 +17,9 @@ impl Executor<'_> {
         let names = self.with_clause(insert.with.as_ref(), outer)?;
         let env = Env { depth: outer.depth, ctes: &names, outer: Some(outer), row_locks: RowLocks::None };
         let Some(table) = self.open_changed(&insert.table.name)? else { return Ok(()) };
+        for column in &insert.columns {
+            self.check_column(table, column)?;
+        }
         let mut unbounded = false;
         if let InsertSource::Query(query) = &insert.source {
             self.check_enum_row_literals(table, insert, query)?;
@@ -50,6 +53,7 @@ impl Executor<'_> {
             self.from_item(item, &env)?;
         }
         for assignment in &update.assignments {
+            self.check_column(table, &assignment.column)?;
             self.check_enum_assignment(table, assignment)?;
         }
         let values = update.assignments.iter().map(|assignment| &assignment.value);
@@ -87,9 +91,16 @@ impl Executor<'_> {
         if !self.target.at_least(15) {
             return fail("42601", "MERGE does not exist before PostgreSQL 15", merge.keyword);
         }
+        let by_source = |branch: &MergeBranch| branch.matched == MergeMatch::NotMatchedBySource;
+        if !self.target.at_least(17) && (!merge.returning.is_empty() || merge.branches.iter().any(by_source)) {
+            return fail("42601", "syntax error: RETURNING and BY SOURCE need PostgreSQL 17", merge.keyword);
+        }
         let names = self.with_clause(merge.with.as_ref(), outer)?;
         let env = Env { depth: outer.depth, ctes: &names, outer: Some(outer), row_locks: RowLocks::None };
         let Some(table) = self.open_changed(&merge.table.name)? else { return Ok(()) };
+        if self.catalog.relation(table).kind == RelationKind::View && !self.target.at_least(17) {
+            return fail("0A000", "cannot execute MERGE on a view before PostgreSQL 17", merge.table.name.range());
+        }
         self.from_item(&merge.source, &env)?;
         self.expression(&merge.on, &env)?;
         self.output(&merge.returning, &env)?;
@@ -114,6 +125,15 @@ impl Executor<'_> {
         Ok(())
     }
 
+    fn check_column(&self, table: Oid, column: &Name) -> Run {
+        let relation = self.catalog.relation(table);
+        if relation.known && relation.column(&column.text).is_none() {
+            let reason = format!("column \"{}\" of relation \"{}\" does not exist", column.text, relation.name);
+            return fail("42703", reason, column.range);
+        }
+        Ok(())
+    }
+
     /// Does a branch of MERGE touch as many rows as a table that may have many?
     fn merges_all(&self, merge: &Merge, branch: &MergeBranch) -> bool {
         let whole_source = match &merge.source {
@@ -131,6 +151,11 @@ impl Executor<'_> {
             return Ok(None);
         }
         let oid = self.open(name, RelationKind::Table, LockMode::RowExclusive)?;
+        let relation = self.catalog.relation(oid);
+        let unchangeable = matches!(relation.kind, RelationKind::MaterializedView | RelationKind::Sequence);
+        if (unchangeable || relation.kind.is_index()) && relation.known {
+            return fail("42809", format!("cannot change relation \"{}\"", relation.name), name.range());
+        }
         Ok(Some(oid))
     }
 
@@ -344,7 +369,7 @@ fn assigned_columns(assignments: &[Assignment]) -> Vec<SmolStr> {
 }
 
 /// An aggregate without GROUP BY.
-fn yields_one_row(select: &Select) -> bool {
+pub(super) fn yields_one_row(select: &Select) -> bool {
     let is_aggregate = |expr: &Expr| {
         let mut found = false;
         expr.walk(&mut |part| {

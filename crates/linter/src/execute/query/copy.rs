@@ -1,7 +1,7 @@
 //! COPY.
 
 use super::{Depth, Env};
-use crate::ast::Copy;
+use crate::ast::{Copy, TriggerTiming};
 use crate::catalog::Oid;
 use crate::effect::{DataChangeKind, LockMode, RelationKind, ScanCause};
 use crate::execute::{Executor, Run, fail};
@@ -19,6 +19,11 @@ impl Executor<'_> {
         }
         if copy.from {
             let Some(table) = self.open_changed(name)? else { return Ok(()) };
+            let relation = self.catalog.relation(table);
+            let instead = relation.triggers.iter().any(|trigger| trigger.timing == TriggerTiming::InsteadOf);
+            if relation.kind == RelationKind::View && !instead && relation.known {
+                return fail("42809", format!("cannot copy to view \"{}\"", relation.name), name.range());
+            }
             self.check_freeze(copy, table)?;
             self.expressions(&copy.filter, &env)?;
             self.change(table, DataChangeKind::Insert, &[], false, Depth::Run, name.range());

@@ -101,6 +101,10 @@ impl Executor<'_> {
             }
             return Ok(());
         }
+        let is_temporary = |schema: &str| schema == "pg_temp" || schema.starts_with("pg_temp_");
+        if is_temporary(new) || relation.is_temporary() {
+            return fail("0A000", "cannot move objects into or out of temporary schemas", set.object.range());
+        }
         if relation.sequence().is_some_and(|sequence| sequence.owned_by.is_some()) {
             return fail("0A000", "cannot move an owned sequence into another schema", set.object.range());
         }

@@ -106,13 +106,11 @@ impl Executor<'_> {
     }
 
     fn find_type_named(&self, name: &ObjectName) -> Option<Oid> {
-        match &name.schema {
-            Some(schema) => self.catalog.type_named(&schema.text, &name.name.text),
-            None => {
-                let path = self.session.settings.search_path();
-                path.iter().find_map(|schema| self.catalog.type_named(schema, &name.name.text))
-            }
-        }
+        let schemas = match &name.schema {
+            Some(schema) => vec![schema.text.clone()],
+            None => self.session.settings.search_path(),
+        };
+        schemas.iter().find_map(|schema| self.catalog.type_named(schema, &name.name.text))
     }
 
     fn exists(&self, query: &Query) -> Option<bool> {

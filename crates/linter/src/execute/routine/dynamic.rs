@@ -3,9 +3,11 @@
 use super::value::Value;
 use super::{Frame, Shown};
 use crate::ast::from_pg::parse_sql;
+use crate::ast::{Ast, Persistence};
 use crate::catalog::Oid;
 use crate::execute::{Executor, Run, fail};
 use crate::plpgsql::{HOLE, SqlText};
+use smol_str::SmolStr;
 
 const NOT_KNOWN: &str = "dynamic SQL whose text only run time knows";
 
@@ -21,6 +23,7 @@ impl Executor<'_> {
             Ok(statements) => statements,
             Err(_) if has_holes => {
                 self.unknown(NOT_KNOWN);
+                self.doubt_named(&text);
                 return Ok(());
             }
             Err(_) => return fail("42601", "syntax error in dynamic SQL", expression.range),
@@ -28,7 +31,12 @@ impl Executor<'_> {
         // Variables of the code are not visible in the text that it executes.
         let variables = std::mem::take(&mut self.variables);
         let (catalog, session) = (self.catalog.clone(), self.session.clone());
-        let result = self.shown(&Shown::At(expression.range), |executor| executor.run_all(&statements));
+        if has_holes {
+            self.make_room(&statements);
+        }
+        let result = self.deeper("EXECUTE", |executor| {
+            executor.shown(&Shown::At(expression.range), |executor| executor.run_all(&statements))
+        });
         self.variables = variables;
         if !has_holes {
             return result;
@@ -37,9 +45,44 @@ impl Executor<'_> {
         if result.is_err() {
             self.catalog = catalog;
             self.session = session;
+            self.doubt_named(&text);
         }
         self.mark_unknown_parts();
         Ok(())
+    }
+
+    /// After a statement that could not be followed: the tables that its text names may have got parts.
+    fn doubt_named(&mut self, text: &str) {
+        let words: Vec<&str> = text.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '$')).collect();
+        let named: Vec<Oid> = (self.catalog.relations())
+            .filter(|relation| relation.kind.is_table() && words.contains(&relation.name.as_str()))
+            .map(|relation| relation.oid)
+            .collect();
+        for oid in named {
+            self.catalog.relation_mut(oid).unknown_parts = true;
+        }
+    }
+
+    /// A table that run time names is another one each time: an older one under the same placeholder makes way.
+    fn make_room(&mut self, statements: &[Ast]) {
+        for statement in statements {
+            let Ast::CreateTable(create) = statement else { continue };
+            let name = &create.name.name.text;
+            let schema = self.schema_for(&create.name, create.persistence == Persistence::Temporary);
+            if !name.contains(HOLE) {
+                continue;
+            }
+            if let Some(older) = self.catalog.relation_named(&schema, name) {
+                let mut names = (1..u32::MAX).map(|at| SmolStr::from(format!("{name}_{at}")));
+                let free = names.find(|free| self.catalog.relation_named(&schema, free).is_none());
+                if let Some(free) = free {
+                    if let Some(row_type) = self.catalog.type_named(&schema, name) {
+                        self.catalog.rename_type(row_type, schema.clone(), free.clone());
+                    }
+                    self.catalog.rename_relation(older, schema, free);
+                }
+            }
+        }
     }
 
     /// Notes on the relations whose names run time makes that they stand for any number of others, and on the

@@ -46,43 +46,41 @@ impl Question {
         self.wanted.iter().all(|(name, _)| columns.contains(&name.as_str()) || SCHEMA_COLUMNS.contains(&name.as_str()))
     }
 
-    /// Does the catalog that is asked list relations of this kind?
-    fn is_kind(&self, kind: RelationKind) -> bool {
-        let listed = |table: &SmolStr| match table.as_str() {
-            "pg_tables" => has_relkind(kind, "r"),
-            "pg_indexes" => kind.is_index(),
-            "pg_views" | "views" => kind == RelationKind::View,
-            "pg_matviews" => kind == RelationKind::MaterializedView,
-            "sequences" | "pg_sequences" => kind == RelationKind::Sequence,
-            _ => true,
-        };
-        self.tables.iter().all(listed) && self.get(&["relkind"]).is_none_or(|relkind| has_relkind(kind, relkind))
-    }
-
     fn in_schema(&self, schema: &str) -> bool {
         let columns = SCHEMA_COLUMNS.iter().filter(|column| **column != "table_catalog");
         columns.filter_map(|column| self.get(&[column])).all(|wanted| wanted == schema)
     }
 
+    /// Do the catalogs of the question show relations of this kind?
+    fn shows(&self, kind: RelationKind) -> bool {
+        use RelationKind as K;
+        let by_view = self.tables.iter().all(|table| match table.as_str() {
+            "pg_tables" => matches!(kind, K::Table | K::PartitionedTable),
+            "tables" => kind.is_table() || kind == K::View,
+            "pg_views" | "views" => kind == K::View,
+            "pg_matviews" => kind == K::MaterializedView,
+            "pg_indexes" | "pg_index" => kind.is_index() || self.get(&["indexname"]).is_none(),
+            "sequences" | "pg_sequences" => kind == K::Sequence,
+            _ => true,
+        });
+        let by_kind = self.get(&["relkind"]).is_none_or(|wanted| match wanted {
+            "r" => kind == K::Table,
+            "p" => kind == K::PartitionedTable,
+            "i" => kind == K::Index,
+            "I" => kind == K::PartitionedIndex,
+            "S" => kind == K::Sequence,
+            "v" => kind == K::View,
+            "m" => kind == K::MaterializedView,
+            "c" => kind == K::CompositeType,
+            "f" => kind == K::ForeignTable,
+            _ => true,
+        });
+        by_view && by_kind
+    }
+
     /// Is the relation the one that the question names, if it names one?
     fn is_relation(&self, relation: &Relation, columns: &[&str]) -> bool {
         self.in_schema(&relation.schema) && self.get(columns).is_none_or(|wanted| wanted == relation.name)
-    }
-}
-
-/// Does pg_class.relkind of a relation have this value?
-///
-/// Source: PostgreSQL 18, `src/include/catalog/pg_class.h`. Migrations ask for 'r' where they mean any table.
-fn has_relkind(kind: RelationKind, relkind: &str) -> bool {
-    match relkind {
-        "r" => matches!(kind, RelationKind::Table | RelationKind::PartitionedTable),
-        "p" => kind == RelationKind::PartitionedTable,
-        "i" => kind.is_index(),
-        "S" => kind == RelationKind::Sequence,
-        "v" => kind == RelationKind::View,
-        "m" => kind == RelationKind::MaterializedView,
-        "f" => kind == RelationKind::ForeignTable,
-        _ => true,
     }
 }
 
@@ -183,7 +181,7 @@ impl Executor<'_> {
         Some(false)
     }
 
-    /// Is the column as information_schema.columns is asked for it?
+    /// Is the column as `information_schema.columns` is asked for it?
     fn column_is(&self, column: &Column, question: &Question) -> Option<bool> {
         let mut all = true;
         if let Some(wanted) = question.get(&["is_nullable"]) {
@@ -206,7 +204,7 @@ impl Executor<'_> {
         Some(all)
     }
 
-    /// information_schema.columns.data_type.
+    /// `information_schema.columns.data_type`.
     fn data_type(&self, column: &Column) -> Option<String> {
         let sql_type = column.sql_type;
         if !sql_type.is_known() {
@@ -236,7 +234,7 @@ impl Executor<'_> {
         Some(self.catalog.relations().any(|relation| {
             relation.name == name
                 && question.in_schema(&relation.schema)
-                && question.is_kind(relation.kind)
+                && question.shows(relation.kind)
                 && table.is_none_or(|table| {
                     let of = relation.index().and_then(|index| self.catalog.get_relation(index.table));
                     of.is_some_and(|of| of.name == table)
@@ -385,13 +383,12 @@ impl Executor<'_> {
                 Some(())
             }
             _ => {
-                let value = match self.regclass(value) {
-                    Some(name) => last_part(&name),
-                    None => {
-                        let value = self.value(value)?;
-                        let text = value.as_text()?;
-                        if OID_COLUMNS.contains(&column.as_str()) { last_part(text) } else { text.into() }
-                    }
+                let value = if let Some(name) = self.regclass(value) {
+                    last_part(&name)
+                } else {
+                    let value = self.value(value)?;
+                    let text = value.as_text()?;
+                    if OID_COLUMNS.contains(&column.as_str()) { last_part(text) } else { text.into() }
                 };
                 question.wanted.push((column, value));
                 Some(())

@@ -26,6 +26,8 @@ fn partitions_that_run_time_names_make_later_statements_uncertain() {
     let effects = effects_on(17, PARTITIONED, "SELECT make_day('task', now()::date)");
     assert!(locks_of(&effects).contains(&"task ShareUpdateExclusive".to_owned()), "{:?}", locks_of(&effects));
     let history = format!("{PARTITIONED} SELECT make_day('task', now()::date);");
+    let again = effects_on(17, &history, "SELECT make_day('task', now()::date + 1)");
+    assert!(locks_of(&again).contains(&"task ShareUpdateExclusive".to_owned()), "{:?}", locks_of(&again));
     for (sql, uncertain) in [
         ("ALTER TABLE task ADD COLUMN x int", true),
         ("DROP TABLE task", true),
@@ -88,6 +90,15 @@ fn a_table_that_run_time_names_leaves_nothing_but_doubt() {
 }
 
 #[test]
+fn a_statement_that_cannot_be_followed_leaves_doubt_about_the_tables_it_names() {
+    let history = "CREATE TABLE p(id int) PARTITION BY LIST (id);
+        DO $$ DECLARE r record; BEGIN FOR r IN SELECT relname, bound FROM pg_class LOOP
+            EXECUTE format('CREATE TABLE %I PARTITION OF p %s', r.relname, r.bound); END LOOP; END $$;";
+    assert!(!effects_on(17, history, "ALTER TABLE p ADD COLUMN x int").unknown.is_empty());
+    assert_eq!(effects_on(17, history, "CREATE TABLE q(id int)").unknown, [""; 0]);
+}
+
+#[test]
 fn conditions_are_decided_by_the_catalog() {
     let history = "CREATE TYPE mood AS ENUM ('ok');
         CREATE TABLE t(id int PRIMARY KEY, a text NOT NULL, m mood, CONSTRAINT c CHECK (id > 0));
@@ -111,6 +122,9 @@ fn conditions_are_decided_by_the_catalog() {
         ("(SELECT count(*) FROM pg_class WHERE relname = 't') > 0", true),
         ("EXISTS (SELECT FROM pg_tables WHERE tablename = 'Big')", true),
         ("EXISTS (SELECT FROM pg_tables WHERE tablename = 'big')", false),
+        ("EXISTS (SELECT FROM pg_matviews WHERE matviewname = 't')", false),
+        ("EXISTS (SELECT FROM pg_class WHERE relname = 't' AND relkind = 'v')", false),
+        ("EXISTS (SELECT FROM pg_indexes WHERE tablename = 't' AND indexname = 't_pkey')", true),
         ("EXISTS (SELECT FROM pg_constraint WHERE contype = 'p' AND conrelid = '\"Big\"'::regclass)", true),
         ("EXISTS (SELECT FROM pg_constraint WHERE contype = 'p' AND conrelid = 'public.T'::regclass)", true),
         ("to_regtype('mood') IS NULL", false),

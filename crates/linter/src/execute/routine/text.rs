@@ -40,7 +40,7 @@ pub(super) fn call(name: &str, arguments: Vec<Option<Value>>) -> Option<Value> {
         ("replace", [Some(text), Some(from), Some(to)]) if !from.as_text()?.is_empty() => {
             Some(Value::Text(text.as_text()?.replace(from.as_text()?, to.as_text()?)))
         }
-        _ if STRICT.contains(&name) && arguments.iter().all(is_something) => Some(Value::Something),
+        _ if STRICT.contains(&name) && arguments.iter().all(|one| is_something(one.as_ref())) => Some(Value::Something),
         _ => None,
     }
 }
@@ -72,8 +72,8 @@ const STRICT: &[&str] = &[
     "upper",
 ];
 
-fn is_something(value: &Option<Value>) -> bool {
-    value.as_ref().is_some_and(|value| value.is_null() == Some(false))
+fn is_something(value: Option<&Value>) -> bool {
+    value.is_some_and(|value| value.is_null() == Some(false))
 }
 
 /// Applies `change` to what stands between the holes.

@@ -1,9 +1,9 @@
 //! CREATE DOMAIN and ALTER DOMAIN.
 
-use crate::ast::{AlterDomain, AlterDomainAction, Constraint, ConstraintKind, CreateDomain, Expr};
+use crate::ast::{AlterDomain, AlterDomainAction, Constraint, ConstraintKind, CreateDomain, Expr, ObjectKind};
 use crate::catalog::{Domain, DomainCheck, Oid, SqlType, TypeKind};
 use crate::effect::{LockCause, LockMode, RelationKind, ScanCause};
-use crate::execute::{Executor, Run, fail};
+use crate::execute::{Executor, Knowledge, Run, fail};
 use crate::source::TextRange;
 use smol_str::SmolStr;
 use std::sync::Arc;
@@ -51,6 +51,13 @@ impl Executor<'_> {
     pub(crate) fn alter_domain(&mut self, alter: &AlterDomain) -> Run {
         let range = alter.name.range();
         let found = self.named_type(&alter.name);
+        match found.and_then(|oid| self.catalog.get_type(oid).cloned()) {
+            Some(definition) => self.check_type_kind(&definition, ObjectKind::Domain, &alter.name)?,
+            None if self.knowledge == Knowledge::Everything && self.catalog.extensions().next().is_none() => {
+                return fail("42704", format!("type \"{}\" does not exist", alter.name), range);
+            }
+            None => {}
+        }
         let Some((oid, mut domain)) = found.and_then(|oid| Some((oid, self.domain(oid)?))) else {
             self.unknown(format!("domain `{}` was used before any statement created it", alter.name));
             return Ok(());
@@ -61,7 +68,7 @@ impl Executor<'_> {
             AlterDomainAction::DropNotNull => domain.not_null = false,
             AlterDomainAction::SetNotNull => {
                 if !domain.not_null {
-                    self.check_domain_users(oid, range);
+                    self.check_domain_users(oid, range)?;
                 }
                 domain.not_null = true;
             }
@@ -83,7 +90,7 @@ impl Executor<'_> {
                     return fail("42704", reason, name.range);
                 };
                 check.valid = true;
-                self.check_domain_users(oid, range);
+                self.check_domain_users(oid, range)?;
             }
         }
         if let Some(definition) = self.catalog.type_mut(oid) {
@@ -113,12 +120,12 @@ impl Executor<'_> {
                 }
                 domain.checks.push(check);
                 if !constraint.not_valid {
-                    self.check_domain_users(oid, range);
+                    self.check_domain_users(oid, range)?;
                 }
             }
             ConstraintKind::NotNull { .. } => {
                 if !domain.not_null {
-                    self.check_domain_users(oid, range);
+                    self.check_domain_users(oid, range)?;
                 }
                 domain.not_null = true;
             }
@@ -137,7 +144,7 @@ impl Executor<'_> {
     /// Locks and reads every table with a column of the domain, or of a domain over it.
     ///
     /// Source: PostgreSQL 18, `src/backend/commands/typecmds.c`, `get_rels_with_domain`.
-    fn check_domain_users(&mut self, domain: Oid, range: TextRange) {
+    fn check_domain_users(&mut self, domain: Oid, range: TextRange) -> Run {
         let name = self.catalog.get_type(domain).map(|definition| definition.name.clone()).unwrap_or_default();
         for table in self.relations_using(domain) {
             self.lock(table, LockMode::Share, LockCause::TypeUser, range);
@@ -146,6 +153,49 @@ impl Executor<'_> {
                 self.scan(table, ScanCause::Domain { domain: name.clone() }, range);
             }
         }
+        match self.nested_use(domain, false, &mut Vec::new()) {
+            Some(table) => {
+                let table = &self.catalog.relation(table).name;
+                fail("0A000", format!("cannot alter type \"{name}\" because a column of \"{table}\" nests it"), range)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// A table with a column whose array, composite or range type contains the domain: its values cannot be checked.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `find_composite_type_dependencies`.
+    fn nested_use(&self, used: Oid, nested: bool, seen: &mut Vec<Oid>) -> Option<Oid> {
+        if seen.contains(&used) {
+            return None;
+        }
+        seen.push(used);
+        for relation in self.catalog.relations_in_order() {
+            if relation.kind.is_index() || !relation.columns.iter().any(|column| column.sql_type.oid == used) {
+                continue;
+            }
+            let stored = matches!(
+                relation.kind,
+                RelationKind::Table | RelationKind::PartitionedTable | RelationKind::MaterializedView
+            );
+            if nested && stored {
+                return Some(relation.oid);
+            }
+            let row_type = self.catalog.type_named(&relation.schema, &relation.name);
+            if let Some(found) = row_type.and_then(|row_type| self.nested_use(row_type, true, seen)) {
+                return Some(found);
+            }
+        }
+        let mut containers: Vec<(Oid, bool)> = (self.catalog.types())
+            .filter_map(|definition| match &definition.kind {
+                TypeKind::Array { element } if *element == used => Some((definition.oid, true)),
+                TypeKind::Range { subtype } if subtype.oid == used => Some((definition.oid, true)),
+                TypeKind::Domain(above) if above.base.oid == used => Some((definition.oid, nested)),
+                _ => None,
+            })
+            .collect();
+        containers.sort_unstable();
+        containers.into_iter().find_map(|(container, nested)| self.nested_use(container, nested, seen))
     }
 
     /// The relations with a column of the domain, or of a domain over it, in the order of creation.

@@ -132,6 +132,7 @@ fn run(first: &[&str], text: &str, versions: &str) -> Vec<Diagnostic> {
             transaction: TransactionMode::Autocommit,
             report: at == 1,
             baseline: false,
+            database: 0,
         })
         .collect();
     let settings = Settings {

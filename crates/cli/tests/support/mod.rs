@@ -1,0 +1,59 @@
+//! The program, run in a folder of its own.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+/// A folder with files of its own, in which the program is run.
+pub struct Folder(tempfile::TempDir);
+
+/// What a run printed, with its exit status before it.
+pub type Transcript = String;
+
+impl Folder {
+    pub fn new(files: &[(&str, &[u8])]) -> Self {
+        let root = tempfile::tempdir().unwrap();
+        for (path, bytes) in files {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, bytes).unwrap();
+        }
+        Self(root)
+    }
+
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    pub fn output(&self, args: &[&str], stdin: &[u8], env: &[(&str, &str)]) -> Output {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_pgvet"))
+            .args(args)
+            .current_dir(self.path())
+            .env_remove("NO_COLOR")
+            .envs(env.iter().copied())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // A program that ends before it reads its input closes the pipe.
+        let _ = child.stdin.take().unwrap().write_all(stdin);
+        child.wait_with_output().unwrap()
+    }
+
+    pub fn run(&self, args: &[&str]) -> Transcript {
+        transcript(&self.output(args, b"", &[]))
+    }
+}
+
+pub fn transcript(output: &Output) -> Transcript {
+    let mut text = format!("exit {}\n", output.status.code().unwrap());
+    for (name, bytes) in [("stdout", &output.stdout), ("stderr", &output.stderr)] {
+        if !bytes.is_empty() {
+            write!(text, "--- {name}\n{}", String::from_utf8_lossy(bytes)).unwrap();
+        }
+    }
+    text
+}

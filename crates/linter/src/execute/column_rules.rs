@@ -1,0 +1,100 @@
+//! What PostgreSQL refuses in the definition of a column, wherever it is written.
+//!
+//! Source: PostgreSQL 18, `src/backend/parser/parse_utilcmd.c`, `transformColumnDefinition`;
+//! `src/backend/catalog/heap.c`, `CheckAttributeNamesTypes` and `cookDefault`.
+
+use super::expressions::columns_of;
+use super::{Executor, Run, fail};
+use crate::ast::{ColumnDef, ConstraintKind, Expr};
+use crate::catalog::{Oid, Volatility};
+use crate::source::TextRange;
+
+/// Oids of `boolean` and of the type of a bare string.
+const BOOLEAN: u32 = 16;
+const UNKNOWN: u32 = 705;
+
+impl Executor<'_> {
+    /// Contradictions within one column definition.
+    pub(super) fn check_column_definition(&self, definition: &ColumnDef, serial: bool) -> Run {
+        let name = &definition.name;
+        if matches!(name.text.as_str(), "ctid" | "xmin" | "xmax" | "cmin" | "cmax" | "tableoid") {
+            let reason = format!("column name \"{}\" conflicts with a system column name", name.text);
+            return fail("42701", reason, name.range);
+        }
+        let kinds = || definition.constraints.iter().map(|constraint| &constraint.kind);
+        let count = |wanted: fn(&ConstraintKind) -> bool| kinds().filter(|kind| wanted(kind)).count();
+        let defaults = count(|kind| matches!(kind, ConstraintKind::Default(_))) + usize::from(serial);
+        let identities = count(|kind| matches!(kind, ConstraintKind::Identity { .. }));
+        let generated = count(|kind| matches!(kind, ConstraintKind::Generated { .. }));
+        let null = count(|kind| matches!(kind, ConstraintKind::Null));
+        let keys = count(|kind| matches!(kind, ConstraintKind::PrimaryKey(_)));
+        let not_null = count(|kind| matches!(kind, ConstraintKind::NotNull { .. }));
+        let never_null = not_null + identities + usize::from(serial) + if self.target.at_least(18) { keys } else { 0 };
+        let what = if null > 0 && never_null > 0 {
+            "conflicting NULL/NOT NULL declarations"
+        } else if defaults > 1 {
+            "multiple default values specified"
+        } else if identities > 1 {
+            "multiple identity specifications"
+        } else if generated > 1 {
+            "multiple generation clauses specified"
+        } else if usize::from(defaults > 0) + identities + generated > 1 {
+            "default, identity and generation expression exclude each other"
+        } else {
+            ""
+        };
+        if !what.is_empty() {
+            return fail("42601", format!("{what} for column \"{}\"", name.text), name.range);
+        }
+        for default in
+            kinds().filter_map(|kind| if let ConstraintKind::Default(default) = kind { Some(default) } else { None })
+        {
+            if !columns_of(default).is_empty() {
+                return fail("0A000", "cannot use column reference in DEFAULT expression", default.range);
+            }
+            if self.analyze(default, None).has_subquery {
+                return fail("0A000", "cannot use subquery in DEFAULT expression", default.range);
+            }
+        }
+        Ok(())
+    }
+
+    /// The expression of a generated column or an index must always give the same value. What cannot be told is let
+    /// pass.
+    pub(super) fn check_immutable(&self, table: Oid, expression: &Expr, what: &str, range: TextRange) -> Run {
+        if !self.catalog.relation(table).known {
+            return Ok(());
+        }
+        let typed = self.analyze(expression, Some(table));
+        if typed.unknown.is_empty() && typed.sql_type.is_known() && typed.volatility != Volatility::Immutable {
+            return fail("42P17", format!("{what} must be immutable"), range);
+        }
+        Ok(())
+    }
+
+    /// An expression over a table whose columns are all known names no others.
+    pub(super) fn check_columns_exist(&self, table: Oid, expression: &Expr) -> Run {
+        let relation = self.catalog.relation(table);
+        if !relation.known {
+            return Ok(());
+        }
+        let typed = self.analyze(expression, Some(table));
+        if typed.has_subquery {
+            return fail("0A000", "cannot use subquery in check constraint", expression.range);
+        }
+        let is_plain = |name: &&smol_str::SmolStr| {
+            relation.column(name).is_none()
+                && **name != relation.name
+                && !matches!(name.as_str(), "*" | "tableoid" | "ctid" | "xmin" | "xmax" | "cmin" | "cmax")
+        };
+        let wrong_type = typed.sql_type.is_known() && !matches!(typed.sql_type.oid.0, BOOLEAN | UNKNOWN);
+        let missing = columns_of(expression);
+        if wrong_type && typed.sql_type.oid.is_builtin() && missing.iter().all(|name| relation.column(name).is_some()) {
+            return fail("42804", "argument of CHECK must be type boolean", expression.range);
+        }
+        match missing.iter().find(is_plain) {
+            Some(missing) => fail("42703", format!("column \"{missing}\" does not exist"), expression.range),
+            None => Ok(()),
+        }
+    }
+}
