@@ -189,7 +189,7 @@ impl Replay {
                 target: &target,
             });
             if let Some(next) = target.next_difference(self.versions.to) {
-                version = next
+                version = next;
             } else {
                 self.accept(catalog, session, &effects, place);
                 break;
