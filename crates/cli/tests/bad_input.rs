@@ -79,7 +79,7 @@ fn a_file_without_permission_is_not_checked_and_the_others_are() {
     use std::os::unix::fs::PermissionsExt;
     let folder = Folder::new(&[("1_a.sql", b"SELECT 1;\n"), ("2_b.sql", b"SELECT 1;\n")]);
     let path = folder.path().join("1_a.sql");
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0)).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o0)).unwrap();
     // The superuser may read everything.
     if std::fs::read(&path).is_ok() {
         return;

@@ -52,7 +52,7 @@ pub(crate) struct Replay {
     session: Session,
     /// Number of the last transaction.
     transaction: u32,
-    /// In how many migrations lock_timeout was set to a value above zero.
+    /// In how many migrations `lock_timeout` was set to a value above zero.
     pub(crate) sets_lock_timeout: usize,
     /// The last of them.
     last_lock_timeout: Option<u32>,
@@ -188,12 +188,11 @@ impl Replay {
                 transaction,
                 target: &target,
             });
-            match target.next_difference(self.versions.to) {
-                Some(next) => version = next,
-                None => {
-                    self.accept(catalog, session, &effects, place);
-                    break;
-                }
+            if let Some(next) = target.next_difference(self.versions.to) {
+                version = next;
+            } else {
+                self.accept(catalog, session, &effects, place);
+                break;
             }
         }
         if let Ast::Transaction(control) = ast {

@@ -3,6 +3,7 @@
 use crate::diagnostic::{Diagnostic, Label, Severity};
 use crate::effect::{Evidence, RelationName};
 use crate::fix::Fix;
+use crate::plpgsql::HOLE;
 use crate::rule::{Rule, RuleMeta};
 use crate::settings::{Settings, TableSize};
 use crate::source::TextRange;
@@ -123,7 +124,18 @@ impl Drop for Finding<'_, '_> {
         } else if self.sizes.contains(&TableSize::Large) && diagnostic.severity == Severity::Warning {
             diagnostic.severity = Severity::Error;
         }
+        let labels = diagnostic.labels.iter_mut().map(|label| &mut label.message);
+        for text in labels.chain([&mut diagnostic.message]).chain(&mut diagnostic.help) {
+            show_holes(text);
+        }
         record(self.reporter.found, diagnostic);
+    }
+}
+
+/// Shows the part of a name that only run time knows as what it is: `events_…`.
+fn show_holes(text: &mut String) {
+    if text.contains(HOLE) {
+        *text = text.replace(HOLE, "…");
     }
 }
 

@@ -140,7 +140,7 @@ pub struct MigrationContext<'a> {
 #[derive(Debug)]
 pub struct RunContext<'a> {
     pub settings: &'a Settings,
-    /// How many migrations, of history or reported, set lock_timeout to a value above zero.
+    /// How many migrations, of history or reported, set `lock_timeout` to a value above zero.
     pub sets_lock_timeout: usize,
 }
 

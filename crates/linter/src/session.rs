@@ -73,7 +73,7 @@ impl SettingsInEffect {
         self.get(name).and_then(|setting| milliseconds(&setting.value)).filter(|milliseconds| *milliseconds > 0)
     }
 
-    /// The schemas of search_path in order, without `$user`; PostgreSQL's default is `"$user", public`.
+    /// The schemas of `search_path` in order, without `$user`; PostgreSQL's default is `"$user", public`.
     pub fn search_path(&self) -> Vec<SmolStr> {
         match self.get("search_path") {
             None => vec![SmolStr::new_static("public")],

@@ -24,7 +24,7 @@ pub struct Settings {
     /// What is known about tables, by `schema.name`, or `name` for any schema.
     pub tables: FxHashMap<String, TableSettings>,
     pub lock_timeout: LockTimeout,
-    /// Above how many tables under AccessExclusive in one transaction `many-tables-locked` reports.
+    /// Above how many tables under `AccessExclusive` in one transaction `many-tables-locked` reports.
     pub max_locked_tables: usize,
 }
 
@@ -37,7 +37,7 @@ pub struct TableSettings {
     pub hot: bool,
 }
 
-/// Who sets lock_timeout.
+/// Who sets `lock_timeout`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum LockTimeout {
     /// The migrations themselves.

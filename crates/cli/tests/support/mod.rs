@@ -7,13 +7,13 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 /// A folder with files of its own, in which the program is run.
-pub struct Folder(tempfile::TempDir);
+pub(crate) struct Folder(tempfile::TempDir);
 
 /// What a run printed, with its exit status before it.
-pub type Transcript = String;
+pub(crate) type Transcript = String;
 
 impl Folder {
-    pub fn new(files: &[(&str, &[u8])]) -> Self {
+    pub(crate) fn new(files: &[(&str, &[u8])]) -> Self {
         let root = tempfile::tempdir().unwrap();
         for (path, bytes) in files {
             let path = root.path().join(path);
@@ -23,11 +23,11 @@ impl Folder {
         Self(root)
     }
 
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         self.0.path()
     }
 
-    pub fn output(&self, args: &[&str], stdin: &[u8], env: &[(&str, &str)]) -> Output {
+    pub(crate) fn output(&self, args: &[&str], stdin: &[u8], env: &[(&str, &str)]) -> Output {
         let mut child = Command::new(env!("CARGO_BIN_EXE_pgvet"))
             .args(args)
             .current_dir(self.path())
@@ -43,12 +43,12 @@ impl Folder {
         child.wait_with_output().unwrap()
     }
 
-    pub fn run(&self, args: &[&str]) -> Transcript {
+    pub(crate) fn run(&self, args: &[&str]) -> Transcript {
         transcript(&self.output(args, b"", &[]))
     }
 }
 
-pub fn transcript(output: &Output) -> Transcript {
+pub(crate) fn transcript(output: &Output) -> Transcript {
     let mut text = format!("exit {}\n", output.status.code().unwrap());
     for (name, bytes) in [("stdout", &output.stdout), ("stderr", &output.stderr)] {
         if !bytes.is_empty() {

@@ -65,7 +65,7 @@ pub enum ExprKind {
         operand: Box<Expr>,
         collation: SmolStr,
     },
-    /// CURRENT_DATE, CURRENT_TIMESTAMP, CURRENT_USER and their like, in lower case.
+    /// `CURRENT_DATE`, `CURRENT_TIMESTAMP`, `CURRENT_USER` and their like, in lower case.
     SqlValue(SmolStr),
     /// `expr.field`, `expr[1]`, `expr[1:2]`.
     Indirection {

@@ -267,7 +267,7 @@ pub enum PublicationObject {
         columns: Vec<Name>,
         filter: Option<Expr>,
     },
-    /// TABLES IN SCHEMA; `None` for CURRENT_SCHEMA.
+    /// TABLES IN SCHEMA; `None` for `CURRENT_SCHEMA`.
     Schema(Option<Name>),
 }
 

@@ -82,7 +82,7 @@ pub enum FromItem {
         alias: Option<Alias>,
         lateral: bool,
     },
-    /// A function (or ROWS FROM, XMLTABLE, JSON_TABLE: their expressions).
+    /// A function (or ROWS FROM, XMLTABLE, `JSON_TABLE`: their expressions).
     Function {
         calls: Vec<Expr>,
         alias: Option<Alias>,

@@ -5,7 +5,7 @@ use crate::ast::{Expr, ReferentialAction};
 use smol_str::SmolStr;
 use std::sync::Arc;
 
-/// A constraint: a row of pg_constraint.
+/// A constraint: a row of `pg_constraint`.
 #[derive(Debug, Clone)]
 pub struct Constraint {
     pub name: SmolStr,

@@ -5,7 +5,7 @@ use crate::ast::{Expr, FunctionBody, ParameterMode};
 use smol_str::SmolStr;
 use std::sync::Arc;
 
-/// A function: a row of pg_proc.
+/// A function: a row of `pg_proc`.
 #[derive(Debug, Clone)]
 pub struct Function {
     pub oid: Oid,

@@ -5,7 +5,7 @@ use crate::ast::{Expr, IndexElement};
 use smol_str::SmolStr;
 use std::sync::Arc;
 
-/// An index: a row of pg_index.
+/// An index: a row of `pg_index`.
 #[derive(Debug, Clone)]
 pub struct Index {
     pub table: Oid,

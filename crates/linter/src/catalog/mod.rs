@@ -27,9 +27,9 @@ use std::sync::Arc;
 pub struct Oid(pub u32);
 
 impl Oid {
-    /// PostgreSQL's InvalidOid: unknown or absent.
+    /// PostgreSQL's `InvalidOid`: unknown or absent.
     pub const INVALID: Self = Self(0);
-    /// PostgreSQL's FirstNormalObjectId.
+    /// PostgreSQL's `FirstNormalObjectId`.
     pub const FIRST_USER: Self = Self(16384);
 
     pub fn is_valid(self) -> bool {
@@ -169,14 +169,13 @@ impl Catalog {
 
     /// Finds a relation as PostgreSQL does: the temporary schema first, then the search path.
     pub fn find_relation(&self, name: &ObjectName, search_path: &[SmolStr]) -> Option<Oid> {
-        match &name.schema {
-            Some(schema) => self.relation_named(&schema.text, &name.name.text),
-            None => {
-                // Temporary relations come first unless the path names their schema.
-                let first = (!search_path.iter().any(|schema| schema == TEMPORARY_SCHEMA)).then_some(TEMPORARY_SCHEMA);
-                let mut schemas = first.into_iter().chain(search_path.iter().map(SmolStr::as_str));
-                schemas.find_map(|schema| self.relation_named(schema, &name.name.text))
-            }
+        if let Some(schema) = &name.schema {
+            self.relation_named(&schema.text, &name.name.text)
+        } else {
+            // Temporary relations come first unless the path names their schema.
+            let first = (!search_path.iter().any(|schema| schema == TEMPORARY_SCHEMA)).then_some(TEMPORARY_SCHEMA);
+            let mut schemas = first.into_iter().chain(search_path.iter().map(SmolStr::as_str));
+            schemas.find_map(|schema| self.relation_named(schema, &name.name.text))
         }
     }
 

@@ -46,7 +46,7 @@ fn first_free(name1: &str, name2: Option<&str>, label: &str, is_taken: impl Fn(&
 }
 
 impl Catalog {
-    /// PostgreSQL's ChooseRelationName: for indexes and sequences. `is_constraint`: the name must be free for a
+    /// PostgreSQL's `ChooseRelationName`: for indexes and sequences. `is_constraint`: the name must be free for a
     /// constraint, too.
     pub fn choose_relation_name(
         &self,
@@ -62,7 +62,7 @@ impl Catalog {
         })
     }
 
-    /// PostgreSQL's ChooseConstraintName; `others` are names that the same statement gives.
+    /// PostgreSQL's `ChooseConstraintName`; `others` are names that the same statement gives.
     pub fn choose_constraint_name(
         &self,
         name1: &str,

@@ -8,7 +8,7 @@ use crate::effect::RelationKind;
 use smol_str::SmolStr;
 use std::sync::Arc;
 
-/// A relation: a row of pg_class with what hangs on it.
+/// A relation: a row of `pg_class` with what hangs on it.
 #[derive(Debug, Clone)]
 pub struct Relation {
     pub oid: Oid,
@@ -83,7 +83,7 @@ pub struct Birth {
     pub filled: bool,
 }
 
-/// A column: a row of pg_attribute.
+/// A column: a row of `pg_attribute`.
 #[derive(Debug, Clone)]
 pub struct Column {
     pub name: SmolStr,

@@ -26,7 +26,7 @@ impl SqlType {
     }
 }
 
-/// A user-defined type: a row of pg_type.
+/// A user-defined type: a row of `pg_type`.
 #[derive(Debug, Clone)]
 pub struct TypeDef {
     pub oid: Oid,

@@ -215,12 +215,11 @@ fn mentions_word(text: &str, word: &str) -> bool {
 pub(crate) fn columns_of(expr: &Expr) -> Vec<SmolStr> {
     let mut columns = Vec::new();
     expr.walk(&mut |part| {
-        if let ExprKind::Column(parts) = &part.kind {
-            if let Some(column) = parts.last() {
-                if !columns.contains(column) {
-                    columns.push(column.clone());
-                }
-            }
+        if let ExprKind::Column(parts) = &part.kind
+            && let Some(column) = parts.last()
+            && !columns.contains(column)
+        {
+            columns.push(column.clone());
         }
     });
     columns

@@ -165,11 +165,11 @@ impl Executor<'_> {
             };
         }
         let columns = names(&key.referenced_columns);
-        if let Some(missing) = key.referenced_columns.iter().find(|name| relation.column(&name.text).is_none()) {
-            if relation.known {
-                let reason = format!("column \"{}\" referenced in foreign key constraint does not exist", missing.text);
-                return fail("42703", reason, missing.range);
-            }
+        if let Some(missing) = key.referenced_columns.iter().find(|name| relation.column(&name.text).is_none())
+            && relation.known
+        {
+            let reason = format!("column \"{}\" referenced in foreign key constraint does not exist", missing.text);
+            return fail("42703", reason, missing.range);
         }
         let matching = relation.indexes.iter().copied().find(|oid| self.is_key_over(*oid, &columns));
         match matching {

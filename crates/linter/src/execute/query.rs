@@ -177,7 +177,7 @@ impl Executor<'_> {
 
     fn select(&mut self, select: &Select, env: &Env<'_>) -> Run {
         for item in &select.from {
-            self.from_item(item, env)?;
+            self.read_from_item(item, env)?;
         }
         if let [FromItem::Relation(relation)] = &select.from[..]
             && select.filter.as_ref().is_none_or(is_always_true)
@@ -206,7 +206,7 @@ impl Executor<'_> {
         }
     }
 
-    fn from_item(&mut self, item: &FromItem, env: &Env<'_>) -> Run {
+    fn read_from_item(&mut self, item: &FromItem, env: &Env<'_>) -> Run {
         match item {
             FromItem::Relation(relation) => self.read_relation(relation, env),
             FromItem::Subquery { query, alias, .. } => {
@@ -220,8 +220,8 @@ impl Executor<'_> {
             }
             FromItem::Function { calls, .. } => self.expressions(calls, env),
             FromItem::Join { left, right, on, .. } => {
-                self.from_item(left, env)?;
-                self.from_item(right, env)?;
+                self.read_from_item(left, env)?;
+                self.read_from_item(right, env)?;
                 self.expressions(on, env)
             }
         }

@@ -391,12 +391,11 @@ impl Executor<'_> {
 
     /// A statement of SQL in the body.
     fn body_sql(&mut self, sql: &SqlText, frame: &mut Frame) -> Run {
-        match frame.parser.statement(sql) {
-            Ok(ast) => self.statement(&ast),
-            Err(_) => {
-                self.unknown("a statement in a PL/pgSQL body could not be read");
-                Ok(())
-            }
+        if let Ok(ast) = frame.parser.statement(sql) {
+            self.statement(&ast)
+        } else {
+            self.unknown("a statement in a PL/pgSQL body could not be read");
+            Ok(())
         }
     }
 

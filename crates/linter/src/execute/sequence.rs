@@ -70,7 +70,7 @@ impl Executor<'_> {
         }
     }
 
-    /// OWNED BY locks the table AccessShare.
+    /// OWNED BY locks the table `AccessShare`.
     ///
     /// Source: PostgreSQL 18, `src/backend/commands/sequence.c`, `process_owned_by`.
     fn own_sequence(&mut self, sequence: Oid, options: &[DefElem], range: TextRange) -> Run {

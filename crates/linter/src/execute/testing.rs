@@ -25,7 +25,7 @@ pub(crate) fn effects_on(major: u8, history: &str, sql: &str) -> Effects {
     found.pop().and_then(|mut statements| statements.pop()).expect("the statement was run").effects
 }
 
-/// Locks as `name Mode`, strongest per relation, without AccessShare on indexes.
+/// Locks as `name Mode`, strongest per relation, without `AccessShare` on indexes.
 pub(crate) fn locks_of(effects: &Effects) -> Vec<String> {
     let mut strongest: Vec<(String, crate::effect::LockMode)> = Vec::new();
     for lock in &effects.locks {

@@ -153,10 +153,7 @@ impl Executor<'_> {
         }
         let relation = self.catalog.relation_mut(table);
         let Some(policy) = relation.policies.iter_mut().find(|policy| policy.name == alter.name.text) else {
-            return match relation.known {
-                true => missing_policy(&alter.name, &relation.name),
-                false => Ok(()),
-            };
+            return if relation.known { missing_policy(&alter.name, &relation.name) } else { Ok(()) };
         };
         if let Some(using) = &alter.using {
             policy.using = Some(Arc::new(using.clone()));

@@ -89,9 +89,12 @@ impl Executor<'_> {
             Some(DefValue::Type(type_name)) => Some(type_name.name.clone()),
             _ => None,
         };
-        let multirange = multirange.unwrap_or_else(|| match name.find("range") {
-            Some(at) => format_smolstr!("{}multirange{}", &name[..at], &name[at + "range".len()..]),
-            None => format_smolstr!("{name}_multirange"),
+        let multirange = multirange.unwrap_or_else(|| {
+            if let Some(at) = name.find("range") {
+                format_smolstr!("{}multirange{}", &name[..at], &name[at + "range".len()..])
+            } else {
+                format_smolstr!("{name}_multirange")
+            }
         });
         let range = self.catalog.add_type(schema, name, TypeKind::Range { subtype }, self.transaction);
         self.catalog.add_type(schema, &multirange, TypeKind::Multirange { range }, self.transaction);
@@ -113,12 +116,11 @@ impl Executor<'_> {
 
     /// A type of the project by name.
     pub(crate) fn named_type(&self, name: &ObjectName) -> Option<Oid> {
-        match &name.schema {
-            Some(schema) => self.catalog.type_named(&schema.text, &name.name.text),
-            None => {
-                let path = self.session.settings.search_path();
-                path.iter().find_map(|schema| self.catalog.type_named(schema, &name.name.text))
-            }
+        if let Some(schema) = &name.schema {
+            self.catalog.type_named(&schema.text, &name.name.text)
+        } else {
+            let path = self.session.settings.search_path();
+            path.iter().find_map(|schema| self.catalog.type_named(schema, &name.name.text))
         }
     }
 }

@@ -103,7 +103,7 @@ impl Analyzer<'_> {
     }
 
     /// The built-in operator for just these types: by far the most frequent answer. A literal beside a known type is
-    /// taken for that type, as oper() does.
+    /// taken for that type, as `oper()` does.
     fn exact_operator(&self, schema: Option<&str>, name: &str, operands: &[Oid]) -> Option<Candidate> {
         let [left, right] = operands else { return None };
         let (left, right) = match (left.0, right.0) {

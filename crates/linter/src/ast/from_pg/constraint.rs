@@ -222,7 +222,7 @@ fn operator_name(node: &pg::Node) -> SmolStr {
     }
 }
 
-/// FKCONSTR_ACTION_* of PostgreSQL's parsenodes.h.
+/// `FKCONSTR_ACTION`_* of PostgreSQL's parsenodes.h.
 fn referential_action(letter: &str) -> ReferentialAction {
     match letter {
         "r" => ReferentialAction::Restrict,

@@ -155,7 +155,7 @@ impl Context<'_> {
     }
 }
 
-/// The DefElem in a node.
+/// The `DefElem` in a node.
 pub(super) fn def_elem(node: &pg::Node) -> Option<&pg::DefElem> {
     match &node.node {
         Some(Node::DefElem(element)) => Some(element),
@@ -231,7 +231,7 @@ pub(super) fn behavior(behavior: pg::DropBehavior) -> DropBehavior {
     }
 }
 
-/// `relpersistence` of pg_class.
+/// `relpersistence` of `pg_class`.
 pub(super) fn persistence(letter: &str) -> Persistence {
     match letter {
         "t" => Persistence::Temporary,

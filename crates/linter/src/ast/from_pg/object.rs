@@ -79,7 +79,7 @@ impl Context<'_> {
         }
     }
 
-    /// The letters of `subtype`: PostgreSQL 18 `src/include/nodes/parsenodes.h`, AlterDomainStmt.
+    /// The letters of `subtype`: PostgreSQL 18 `src/include/nodes/parsenodes.h`, `AlterDomainStmt`.
     pub(super) fn alter_domain(&self, alter: &pg::AlterDomainStmt, span: Span) -> Option<AlterDomain> {
         let name = self.object_name_of(&alter.type_name, span.start + 2);
         let after = span.from(self.index_after(name.range()));

@@ -199,7 +199,7 @@ fn flattened(node: &pg::Node) -> Vec<&pg::Node> {
     }
 }
 
-/// TRIGGER_TYPE_* of PostgreSQL 18 `src/include/catalog/pg_trigger.h`.
+/// `TRIGGER_TYPE`_* of PostgreSQL 18 `src/include/catalog/pg_trigger.h`.
 fn trigger_timing(bits: i32) -> TriggerTiming {
     match bits {
         2 => TriggerTiming::Before,

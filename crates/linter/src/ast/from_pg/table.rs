@@ -141,7 +141,7 @@ pub(super) fn range_var(node: &pg::Node) -> Option<&pg::RangeVar> {
     }
 }
 
-/// The bits of TableLikeOption: PostgreSQL 18 `src/include/nodes/parsenodes.h`.
+/// The bits of `TableLikeOption`: PostgreSQL 18 `src/include/nodes/parsenodes.h`.
 fn like_options(bits: u32) -> LikeOptions {
     LikeOptions {
         comments: bits & 1 != 0,

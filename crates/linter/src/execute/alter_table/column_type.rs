@@ -93,10 +93,10 @@ impl Executor<'_> {
             }
             TypeChange::NoRewrite => {}
         }
-        if found.identity.is_some() {
-            if let Some(sequence) = self.owned_sequence(table, &found.name) {
-                self.lock(sequence, LockMode::ShareRowExclusive, LockCause::Part, command.keyword);
-            }
+        if found.identity.is_some()
+            && let Some(sequence) = self.owned_sequence(table, &found.name)
+        {
+            self.lock(sequence, LockMode::ShareRowExclusive, LockCause::Part, command.keyword);
         }
         let collation_changed = new_collation != found.collation && self.is_collatable(new);
         if let Some(column) = self.catalog.relation_mut(table).column_mut(&found.name) {
@@ -117,10 +117,10 @@ impl Executor<'_> {
 
     fn check_type_can_change(&self, altering: &Altering, column: &Name) -> Run {
         let relation = self.catalog.relation(altering.table);
-        if let Some(found) = relation.column(&column.text) {
-            if found.inherited_from > 0 {
-                return fail("42P16", format!("cannot alter inherited column \"{}\"", column.text), column.range);
-            }
+        if let Some(found) = relation.column(&column.text)
+            && found.inherited_from > 0
+        {
+            return fail("42P16", format!("cannot alter inherited column \"{}\"", column.text), column.range);
         }
         if !altering.recurse && !relation.children.is_empty() {
             let reason = format!("type of inherited column \"{}\" must be changed in child tables too", column.text);

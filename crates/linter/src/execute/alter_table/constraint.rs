@@ -117,12 +117,11 @@ impl Executor<'_> {
             return fail("42P16", reason, range);
         }
         let columns = columns_of(expression);
-        let name = match &constraint.name {
-            Some(name) => name.text.clone(),
-            None => {
-                let single = if columns.len() == 1 { columns.first().map(SmolStr::as_str) } else { None };
-                self.catalog.choose_constraint_name(&relation.name, single, "check", &relation.schema, &[])
-            }
+        let name = if let Some(name) = &constraint.name {
+            name.text.clone()
+        } else {
+            let single = if columns.len() == 1 { columns.first().map(SmolStr::as_str) } else { None };
+            self.catalog.choose_constraint_name(&relation.name, single, "check", &relation.schema, &[])
         };
         let expression = Arc::new(expression.clone());
         let targets = if constraint.no_inherit { vec![altering.table] } else { self.altered_tables(altering) };
@@ -477,11 +476,11 @@ impl Executor<'_> {
             self.lock_keeping_children(altering, range);
             self.disinherit_not_null(altering, column);
         }
-        if change.no_inherit == Some(false) {
-            if let catalog::ConstraintKind::NotNull { column } = &constraint.kind {
-                for child in self.lock_descendants(altering.table, altering.lock, range) {
-                    self.make_not_null(altering, child, column, None, true, range);
-                }
+        if change.no_inherit == Some(false)
+            && let catalog::ConstraintKind::NotNull { column } = &constraint.kind
+        {
+            for child in self.lock_descendants(altering.table, altering.lock, range) {
+                self.make_not_null(altering, child, column, None, true, range);
             }
         }
         Ok(())

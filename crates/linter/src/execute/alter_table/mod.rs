@@ -25,7 +25,7 @@ pub(crate) use constraint::names;
 pub(crate) use lock_level::command_lock_level;
 use work::Work;
 
-/// PostgreSQL's AT_PASS_*, in order.
+/// PostgreSQL's `AT_PASS`_*, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Pass {
     Drop,

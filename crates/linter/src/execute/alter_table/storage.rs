@@ -142,15 +142,12 @@ impl Executor<'_> {
 
     /// A permanent table references permanent tables only.
     fn check_foreign_keys_allow(&mut self, table: Oid, to: Persistence, range: TextRange) -> Run {
-        let keys = match to {
-            Persistence::Unlogged => {
-                let keys = self.catalog.foreign_keys_to(table).into_iter();
-                keys.filter(|(referencing, _)| *referencing != table).map(|(referencing, _)| referencing).collect()
-            }
-            _ => {
-                let keys = self.catalog.relation(table).constraints.iter().filter_map(|one| one.foreign_key());
-                keys.map(|key| key.referenced).filter(|referenced| *referenced != table).collect::<Vec<_>>()
-            }
+        let keys = if to == Persistence::Unlogged {
+            let keys = self.catalog.foreign_keys_to(table).into_iter();
+            keys.filter(|(referencing, _)| *referencing != table).map(|(referencing, _)| referencing).collect()
+        } else {
+            let keys = self.catalog.relation(table).constraints.iter().filter_map(|one| one.foreign_key());
+            keys.map(|key| key.referenced).filter(|referenced| *referenced != table).collect::<Vec<_>>()
         };
         for other in keys {
             self.lock(other, LockMode::AccessShare, LockCause::ForeignKey, range);
@@ -261,11 +258,12 @@ impl Executor<'_> {
 
     fn set_trigger_firing(&mut self, altering: &Altering, firing: Firing, which: &TriggerChoice) -> Run {
         let relation = self.catalog.relation(altering.table);
-        if let TriggerChoice::Named(name) = which {
-            if relation.known && !relation.triggers.iter().any(|trigger| trigger.name == name.text) {
-                let reason = format!("trigger \"{}\" for table \"{}\" does not exist", name.text, relation.name);
-                return fail("42704", reason, name.range);
-            }
+        if let TriggerChoice::Named(name) = which
+            && relation.known
+            && !relation.triggers.iter().any(|trigger| trigger.name == name.text)
+        {
+            let reason = format!("trigger \"{}\" for table \"{}\" does not exist", name.text, relation.name);
+            return fail("42704", reason, name.range);
         }
         let recurse = relation.kind == RelationKind::PartitionedTable;
         let targets = if recurse { self.altered_tables(altering) } else { vec![altering.table] };

@@ -290,7 +290,10 @@ mod tests {
     fn dates_are_ordered_and_other_texts_are_not() {
         let order = |a: &str, b: &str| {
             let value = |text: &str| {
-                Value::of(&Expr { kind: ExprKind::Literal(Literal::String(text.into())), range: Default::default() })
+                Value::of(&Expr {
+                    kind: ExprKind::Literal(Literal::String(text.into())),
+                    range: crate::source::TextRange::default(),
+                })
             };
             value(a).order(&value(b))
         };

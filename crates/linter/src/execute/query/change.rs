@@ -50,7 +50,7 @@ impl Executor<'_> {
         let env = Env { depth: outer.depth, ctes: &names, outer: Some(outer), row_locks: RowLocks::None };
         let Some(table) = self.open_changed(&update.table.name)? else { return Ok(()) };
         for item in &update.from {
-            self.from_item(item, &env)?;
+            self.read_from_item(item, &env)?;
         }
         for assignment in &update.assignments {
             self.check_column(table, &assignment.column)?;
@@ -72,7 +72,7 @@ impl Executor<'_> {
         let env = Env { depth: outer.depth, ctes: &names, outer: Some(outer), row_locks: RowLocks::None };
         let Some(table) = self.open_changed(&delete.table.name)? else { return Ok(()) };
         for item in &delete.using {
-            self.from_item(item, &env)?;
+            self.read_from_item(item, &env)?;
         }
         self.expressions(&delete.filter, &env)?;
         self.output(&delete.returning, &env)?;
@@ -101,7 +101,7 @@ impl Executor<'_> {
         if self.catalog.relation(table).kind == RelationKind::View && !self.target.at_least(17) {
             return fail("0A000", "cannot execute MERGE on a view before PostgreSQL 17", merge.table.name.range());
         }
-        self.from_item(&merge.source, &env)?;
+        self.read_from_item(&merge.source, &env)?;
         self.expression(&merge.on, &env)?;
         self.output(&merge.returning, &env)?;
         for branch in &merge.branches {

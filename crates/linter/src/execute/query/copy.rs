@@ -46,7 +46,7 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// FREEZE wants a table that this transaction created or truncated, which holds AccessExclusive on it.
+    /// FREEZE wants a table that this transaction created or truncated, which holds `AccessExclusive` on it.
     ///
     /// Source: PostgreSQL 18, `src/backend/commands/copyfrom.c`, `CopyFrom`.
     fn check_freeze(&mut self, copy: &Copy, table: Oid) -> Run {

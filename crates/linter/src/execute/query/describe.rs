@@ -150,13 +150,12 @@ impl Executor<'_> {
                 let cte = ctes.iter().rev().find(|(cte, _)| name.schema.is_none() && *cte == name.name.text);
                 let alias = relation.alias.as_ref();
                 let shown = alias.map_or(&name.name.text, |alias| &alias.name).clone();
-                match cte {
-                    Some((_, columns)) => (shown, None, renamed(columns.clone(), alias)),
-                    None => {
-                        let oid = self.find(name);
-                        let columns = oid.and_then(|oid| self.relation_columns(oid));
-                        (shown, oid, renamed(columns, alias))
-                    }
+                if let Some((_, columns)) = cte {
+                    (shown, None, renamed(columns.clone(), alias))
+                } else {
+                    let oid = self.find(name);
+                    let columns = oid.and_then(|oid| self.relation_columns(oid));
+                    (shown, oid, renamed(columns, alias))
                 }
             }
             FromItem::Subquery { query, alias, .. } => {

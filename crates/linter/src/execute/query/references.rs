@@ -227,8 +227,8 @@ impl Collector {
 
     /// `alias.column` or `alias.*`.
     fn use_qualified(&mut self, alias: &str, column: Option<&SmolStr>) {
-        let scopes = self.scopes.iter().rev();
-        let item = scopes.filter_map(|scope| scope.iter().find(|item| item.alias == alias)).next();
+        let mut scopes = self.scopes.iter().rev();
+        let item = scopes.find_map(|scope| scope.iter().find(|item| item.alias == alias));
         match (item.and_then(|item| item.relation), column) {
             (Some(at), Some(column)) => self.mark(at, column),
             (Some(at), None) => self.use_all(at),

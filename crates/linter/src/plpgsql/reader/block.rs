@@ -132,7 +132,7 @@ impl Reader<'_> {
         self.at > from
     }
 
-    /// The followers of a type are those of `read_datatype` in pl_gram.y.
+    /// The followers of a type are those of `read_datatype` in `pl_gram.y`.
     fn named_type(&mut self, from: usize) -> Read<SqlText> {
         let mut depth = 0usize;
         while let Some(token) = self.token(0) {

@@ -6,7 +6,7 @@ use crate::plpgsql::{DynamicQuery, Execute, Into, QuerySource, Sql, SqlText};
 use crate::source::TextRange;
 
 impl Reader<'_> {
-    /// SQL up to one of the words or symbols outside parentheses, as `read_sql_construct` in pl_gram.y finds it.
+    /// SQL up to one of the words or symbols outside parentheses, as `read_sql_construct` in `pl_gram.y` finds it.
     pub(super) fn sql_until(&mut self, stops: &[&str]) -> Read<SqlText> {
         let from = self.at;
         let mut depth = 0usize;
@@ -96,7 +96,7 @@ impl Reader<'_> {
         Ok(Execute { query, into })
     }
 
-    /// An SQL statement, as `make_execsql_stmt` in pl_gram.y reads it.
+    /// An SQL statement, as `make_execsql_stmt` in `pl_gram.y` reads it.
     pub(super) fn sql(&mut self) -> Read<Sql> {
         let from = self.at;
         let is_import = self.is_keyword(0, "IMPORT");

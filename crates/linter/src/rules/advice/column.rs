@@ -42,9 +42,11 @@ pub(crate) fn replace(
             "add a new column, fill it in batches, keep it up to date with a trigger, then swap the names",
         );
     };
+    // USING may make a value of NULL, and NULL of a value; batches that find NULL again would never end.
+    let source = using.map_or_else(|| old.clone(), |_| format!("({value})"));
     Advice::new("add a new column, copy every write to it with a trigger, fill it in batches, then swap the names:")
         .sql(format!("ALTER TABLE {sql_table} ADD COLUMN {new} {type_text}"))
-        .sql(batch(context, table, &format!("{new} = {value}"), &format!("{new} IS NULL AND {old} IS NOT NULL")))
+        .sql(batch(context, table, &format!("{new} = {value}"), &format!("{new} IS NULL AND {source} IS NOT NULL")))
         .sql("BEGIN")
         .sql(format!("ALTER TABLE {sql_table} RENAME COLUMN {old} TO {kept}"))
         .sql(format!("ALTER TABLE {sql_table} RENAME COLUMN {new} TO {old}"))

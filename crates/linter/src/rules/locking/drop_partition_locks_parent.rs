@@ -4,6 +4,7 @@ use crate::catalog::Oid;
 use crate::effect::{LockMode, RelationName};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
+use crate::rules::doomed::is_doomed;
 use crate::rules::text::sql_name;
 use crate::source::TextRange;
 
@@ -35,7 +36,8 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// When no migration shows that the table is a partition, when the parent goes with it, and for a parent that the
+    /// When no migration shows that the table is a partition, when the parent goes with it or later in the
+    /// same migration, and for a parent that the
     /// same transaction created, or the same migration while it is empty.
     "drop-partition-locks-parent", Locking, Warning,
     {}
@@ -90,5 +92,5 @@ fn locked_parent<'c>(context: &RuleContext<'c>, parent: Oid) -> Option<&'c Relat
     let mut parents = locks.filter(|lock| lock.relation.oid == parent && lock.mode == LockMode::AccessExclusive);
     let parent = &parents.find(|lock| lock.relation.visibility.is_exposed())?.relation;
     let dropped = context.effects.drops.iter().any(|dropped| dropped.oid == parent.oid);
-    (!dropped).then_some(parent)
+    (!dropped && !is_doomed(context, parent)).then_some(parent)
 }

@@ -111,12 +111,11 @@ fn defaults(context: &RuleContext<'_>) -> Vec<Use> {
 }
 
 fn named_type(context: &RuleContext<'_>, name: &TypeName) -> Option<Oid> {
-    match &name.schema {
-        Some(schema) => context.before.type_named(schema, &name.name),
-        None => {
-            let path = context.session.settings.search_path();
-            path.iter().find_map(|schema| context.before.type_named(schema, &name.name))
-        }
+    if let Some(schema) = &name.schema {
+        context.before.type_named(schema, &name.name)
+    } else {
+        let path = context.session.settings.search_path();
+        path.iter().find_map(|schema| context.before.type_named(schema, &name.name))
     }
 }
 

@@ -98,7 +98,7 @@ fn with_large_stack(test: impl FnOnce() + Send + 'static) {
     std::thread::Builder::new().stack_size(256 << 20).spawn(test).unwrap().join().unwrap();
 }
 
-/// Beyond its own limits pg_query answers with an error; what it accepts must convert and drop.
+/// Beyond its own limits `pg_query` answers with an error; what it accepts must convert and drop.
 #[test]
 fn deep_nesting_does_not_overflow() {
     with_large_stack(|| {
