@@ -185,6 +185,26 @@ pub struct Publication {
     pub tables: Vec<(Oid, Vec<SmolStr>)>,
 }
 
+impl Column {
+    /// A column of its own with nothing but a name and a type.
+    pub fn new(name: SmolStr, sql_type: SqlType) -> Self {
+        Self {
+            name,
+            sql_type,
+            not_null: false,
+            default: None,
+            identity: None,
+            generated: None,
+            collation: None,
+            storage: None,
+            compression: None,
+            is_local: true,
+            inherited_from: 0,
+            has_missing_value: false,
+        }
+    }
+}
+
 impl Relation {
     /// A relation with nothing on it.
     pub fn new(oid: Oid, schema: SmolStr, name: SmolStr, kind: RelationKind, birth: Birth) -> Self {

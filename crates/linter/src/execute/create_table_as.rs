@@ -88,19 +88,9 @@ fn check_columns(described: &[(SmolStr, crate::catalog::SqlType)], into: &IntoCl
 
 /// The columns of the query under the names of the INTO clause, where it gives any.
 fn columns(described: Vec<(SmolStr, crate::catalog::SqlType)>, into: &IntoClause) -> Vec<Column> {
-    let column = |(at, (name, sql_type)): (usize, (SmolStr, _))| Column {
-        name: into.columns.get(at).map_or(name, |given| given.text.clone()),
-        sql_type,
-        not_null: false,
-        default: None,
-        identity: None,
-        generated: None,
-        collation: None,
-        storage: None,
-        compression: None,
-        is_local: true,
-        inherited_from: 0,
-        has_missing_value: false,
+    let column = |(at, (name, sql_type)): (usize, (SmolStr, _))| {
+        let name = into.columns.get(at).map_or(name, |given| given.text.clone());
+        Column::new(name, sql_type)
     };
     described.into_iter().enumerate().map(column).collect()
 }

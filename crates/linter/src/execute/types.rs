@@ -66,7 +66,7 @@ impl Executor<'_> {
                 Some(type_name) => self.resolve_type(type_name),
                 None => SqlType::UNKNOWN,
             };
-            relation.columns.push(attribute(definition.name.text.clone(), sql_type));
+            relation.columns.push(Column::new(definition.name.text.clone(), sql_type));
         }
         self.catalog.add_relation(relation);
         self.catalog.add_type(&schema, &name, TypeKind::Composite { relation: oid }, self.transaction);
@@ -122,23 +122,6 @@ impl Executor<'_> {
             let path = self.session.settings.search_path();
             path.iter().find_map(|schema| self.catalog.type_named(schema, &name.name.text))
         }
-    }
-}
-
-fn attribute(name: SmolStr, sql_type: SqlType) -> Column {
-    Column {
-        name,
-        sql_type,
-        not_null: false,
-        default: None,
-        identity: None,
-        generated: None,
-        collation: None,
-        storage: None,
-        compression: None,
-        is_local: true,
-        inherited_from: 0,
-        has_missing_value: false,
     }
 }
 

@@ -275,20 +275,7 @@ fn check_duplicate_columns(columns: &[QueryColumn], range: TextRange) -> Run {
 }
 
 fn view_column((name, sql_type): (SmolStr, SqlType)) -> Column {
-    Column {
-        name,
-        sql_type,
-        not_null: false,
-        default: None,
-        identity: None,
-        generated: None,
-        collation: None,
-        storage: None,
-        compression: None,
-        is_local: true,
-        inherited_from: 0,
-        has_missing_value: false,
-    }
+    Column::new(name, sql_type)
 }
 
 /// An option as the catalog keeps it.
