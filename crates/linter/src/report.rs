@@ -51,7 +51,7 @@ impl<'a> Reporter<'a> {
             fixes: Vec::new(),
             evidence: Evidence::Predicted,
         };
-        Finding { reporter: self, diagnostic: Some(diagnostic), sizes: Vec::new() }
+        Finding { reporter: self, diagnostic: Some(diagnostic), sizes: Vec::new(), ignored: true }
     }
 }
 
@@ -62,6 +62,8 @@ pub struct Finding<'r, 'a> {
     /// `Some` until it is recorded.
     diagnostic: Option<Diagnostic>,
     sizes: Vec<TableSize>,
+    /// Are all relations so far to be ignored?
+    ignored: bool,
 }
 
 impl Finding<'_, '_> {
@@ -95,7 +97,9 @@ impl Finding<'_, '_> {
     /// warning an error.
     #[must_use = "a finding is recorded when it is dropped"]
     pub fn relation(mut self, relation: &RelationName) -> Self {
-        self.sizes.push(self.reporter.settings.table(&relation.schema, &relation.name).size());
+        let table = self.reporter.settings.table(&relation.schema, &relation.name);
+        self.sizes.push(table.size());
+        self.ignored &= table.ignore;
         self.edit(|diagnostic| diagnostic.relations.push(relation.to_string()))
     }
 
@@ -119,6 +123,9 @@ impl Finding<'_, '_> {
 impl Drop for Finding<'_, '_> {
     fn drop(&mut self) {
         let Some(mut diagnostic) = self.diagnostic.take() else { return };
+        if self.ignored && !self.sizes.is_empty() {
+            return;
+        }
         if !self.sizes.is_empty() && self.sizes.iter().all(|size| *size == TableSize::Small) {
             diagnostic.severity = Severity::Info;
         } else if self.sizes.contains(&TableSize::Large) && diagnostic.severity == Severity::Warning {

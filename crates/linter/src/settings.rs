@@ -23,6 +23,8 @@ pub struct Settings {
     pub rule_levels: FxHashMap<String, Option<Severity>>,
     /// What is known about tables, by `schema.name`, or `name` for any schema.
     pub tables: FxHashMap<String, TableSettings>,
+    /// What is known about functions, by `schema.name`, or `name` for any schema.
+    pub functions: FxHashMap<String, FunctionSettings>,
     pub lock_timeout: LockTimeout,
     /// Above how many tables under `AccessExclusive` in one transaction `many-tables-locked` reports.
     pub max_locked_tables: usize,
@@ -35,6 +37,15 @@ pub struct TableSettings {
     pub rows: Option<u64>,
     /// Used all the time.
     pub hot: bool,
+    /// Nothing about it is reported, unless another relation is concerned as well.
+    pub ignore: bool,
+}
+
+/// What configuration says about one function.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FunctionSettings {
+    /// How often it is called in an hour of normal use.
+    pub calls_per_hour: Option<u64>,
 }
 
 /// Who sets `lock_timeout`.
@@ -88,9 +99,22 @@ impl Settings {
 
     /// What is configured for the relation `schema.name`.
     pub fn table(&self, schema: &str, name: &str) -> TableSettings {
-        let qualified = self.tables.get(format!("{schema}.{name}").as_str());
-        qualified.or_else(|| self.tables.get(name)).copied().unwrap_or_default()
+        lookup(&self.tables, schema, name)
     }
+
+    /// How often configuration says that the function `schema.name` is called in an hour; `None` where it does not.
+    pub fn calls_per_hour(&self, schema: &str, name: &str) -> Option<u64> {
+        lookup(&self.functions, schema, name).calls_per_hour
+    }
+}
+
+/// The entry of the qualified name, or else that of the name alone.
+fn lookup<T: Copy + Default>(entries: &FxHashMap<String, T>, schema: &str, name: &str) -> T {
+    if entries.is_empty() {
+        return T::default();
+    }
+    let qualified = entries.get(format!("{schema}.{name}").as_str());
+    qualified.or_else(|| entries.get(name)).copied().unwrap_or_default()
 }
 
 impl Default for Settings {
@@ -104,8 +128,24 @@ impl Default for Settings {
             ignore: Vec::new(),
             rule_levels: FxHashMap::default(),
             tables: FxHashMap::default(),
+            functions: FxHashMap::default(),
             lock_timeout: LockTimeout::default(),
             max_locked_tables: 3,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_qualified_function_goes_before_the_name_alone() {
+        let calls = |calls_per_hour| FunctionSettings { calls_per_hour: Some(calls_per_hour) };
+        let functions = [("f".to_owned(), calls(5)), ("app.f".to_owned(), calls(40_000))].into_iter().collect();
+        let settings = Settings { functions, ..Settings::default() };
+        assert_eq!(settings.calls_per_hour("app", "f"), Some(40_000));
+        assert_eq!(settings.calls_per_hour("public", "f"), Some(5));
+        assert_eq!(settings.calls_per_hour("public", "g"), None);
     }
 }
