@@ -2,6 +2,7 @@
 //!
 //! Nothing is printed here, and nothing is judged: see [`Project`].
 
+pub mod config;
 mod discovery;
 mod layout;
 mod order;

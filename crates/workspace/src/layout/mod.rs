@@ -31,10 +31,13 @@ use folder::Facts;
 pub(crate) use folder::Folders;
 use pgvet_linter::check::{Direction, TransactionMode};
 use pgvet_linter::source::TextRange;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 /// A program that runs migrations.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum Tool {
     /// None that is known: each file is taken to go through psql.
     Plain,
