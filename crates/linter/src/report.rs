@@ -31,7 +31,7 @@ impl<'a> Reporter<'a> {
         version: PgVersion,
         found: &'a mut Vec<Diagnostic>,
     ) -> Option<Self> {
-        let severity = settings.severity_of(&rule.meta)?;
+        let severity = settings.severity_in(file, &rule.meta)?;
         Some(Self { settings, meta: &rule.meta, severity, file, statement, versions: vec![version], found })
     }
 
@@ -106,7 +106,7 @@ impl Finding<'_, '_> {
     /// Less (or more) severe than the rule is as a whole; configuration of the rule's level wins.
     #[must_use = "a finding is recorded when it is dropped"]
     pub fn severity(self, severity: Severity) -> Self {
-        let configured = self.reporter.settings.rule_levels.contains_key(self.reporter.meta.name);
+        let configured = self.reporter.settings.is_configured(self.reporter.file, self.reporter.meta);
         self.edit(|diagnostic| {
             if !configured {
                 diagnostic.severity = severity;

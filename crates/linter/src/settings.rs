@@ -1,7 +1,7 @@
 //! What a run is asked to do, after configuration and flags are resolved. No files, no serde: see the workspace crate.
 
 use crate::diagnostic::Severity;
-use crate::rule::RuleMeta;
+use crate::rule::{Category, RuleMeta};
 use crate::version::{DEFAULT_RANGE, VersionRange};
 use rustc_hash::FxHashMap;
 
@@ -19,8 +19,12 @@ pub struct Settings {
     pub only: Vec<String>,
     /// These rules do not run.
     pub ignore: Vec<String>,
-    /// Severity by rule name, or `None` for off.
-    pub rule_levels: FxHashMap<String, Option<Severity>>,
+    /// What is configured about the severity of rules.
+    pub levels: Levels,
+    /// The same for single migrations, by their index in the run; goes before `levels`.
+    pub file_levels: FxHashMap<u32, Levels>,
+    /// Must a suppression say why?
+    pub require_reasons: bool,
     /// What is known about tables, by `schema.name`, or `name` for any schema.
     pub tables: FxHashMap<String, TableSettings>,
     /// What is known about functions, by `schema.name`, or `name` for any schema.
@@ -28,6 +32,15 @@ pub struct Settings {
     pub lock_timeout: LockTimeout,
     /// Above how many tables under `AccessExclusive` in one transaction `many-tables-locked` reports.
     pub max_locked_tables: usize,
+}
+
+/// Severities that configuration gives to rules; `None` switches a rule off.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Levels {
+    /// By the name of the rule. A rule that is not part of the preset runs, too.
+    pub rules: FxHashMap<String, Option<Severity>>,
+    /// For the rules of a category that the preset runs.
+    pub categories: FxHashMap<Category, Option<Severity>>,
 }
 
 /// What configuration says about one table.
@@ -66,6 +79,21 @@ pub enum TableSize {
     Large,
 }
 
+impl Levels {
+    /// The level of a rule that would have the level `otherwise`.
+    fn apply(&self, rule: &RuleMeta, otherwise: Option<Severity>) -> Option<Severity> {
+        if let Some(level) = self.rules.get(rule.name) {
+            return *level;
+        }
+        let category = self.categories.get(&rule.category).filter(|_| otherwise.is_some());
+        category.copied().unwrap_or(otherwise)
+    }
+
+    fn name(&self, rule: &RuleMeta) -> bool {
+        self.rules.contains_key(rule.name) || self.categories.contains_key(&rule.category)
+    }
+}
+
 impl TableSettings {
     /// Work on so many rows takes no time that anybody notices.
     const SMALL: u64 = 10_000;
@@ -83,18 +111,31 @@ impl TableSettings {
 }
 
 impl Settings {
-    /// Does the rule run, and at which severity? `None`: it does not.
+    /// Does the rule run for any migration, and at which severity? `None`: it does not.
     pub fn severity_of(&self, rule: &RuleMeta) -> Option<Severity> {
+        self.severity_with(None, rule)
+    }
+
+    /// Does the rule run for the migration with this index, and at which severity?
+    pub fn severity_in(&self, file: u32, rule: &RuleMeta) -> Option<Severity> {
+        self.severity_with(self.file_levels.get(&file), rule)
+    }
+
+    /// Is the severity of the rule configured, so that a finding cannot choose its own?
+    pub(crate) fn is_configured(&self, file: u32, rule: &RuleMeta) -> bool {
+        self.levels.name(rule) || self.file_levels.get(&file).is_some_and(|levels| levels.name(rule))
+    }
+
+    fn severity_with(&self, own: Option<&Levels>, rule: &RuleMeta) -> Option<Severity> {
         if self.ignore.iter().any(|name| name == rule.name) {
             return None;
         }
         if !self.only.is_empty() {
             return self.only.iter().any(|name| name == rule.name).then_some(rule.severity);
         }
-        match self.rule_levels.get(rule.name) {
-            Some(level) => *level,
-            None => (rule.recommended || self.strict).then_some(rule.severity),
-        }
+        let preset = (rule.recommended || self.strict).then_some(rule.severity);
+        let general = self.levels.apply(rule, preset);
+        own.map_or(general, |own| own.apply(rule, general))
     }
 
     /// What is configured for the relation `schema.name`.
@@ -126,7 +167,9 @@ impl Default for Settings {
             level: Severity::Warning,
             only: Vec::new(),
             ignore: Vec::new(),
-            rule_levels: FxHashMap::default(),
+            levels: Levels::default(),
+            file_levels: FxHashMap::default(),
+            require_reasons: false,
             tables: FxHashMap::default(),
             functions: FxHashMap::default(),
             lock_timeout: LockTimeout::default(),
@@ -138,6 +181,27 @@ impl Default for Settings {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_nearest_level_wins_and_a_category_switches_nothing_on() {
+        let mut rule = crate::rule::NO_HOOKS.meta;
+        rule.name = "a-rule";
+        let rules = |level| [("a-rule".to_owned(), level)].into_iter().collect();
+        let categories = |level| [(Category::Engine, level)].into_iter().collect();
+        let named = |level| Levels { rules: rules(level), ..Levels::default() };
+        let of_category = |level| Levels { categories: categories(level), ..Levels::default() };
+        let severity = |recommended, levels: Levels, own: Levels| {
+            let rule = RuleMeta { recommended, ..rule };
+            let file_levels = [(0, own)].into_iter().collect();
+            Settings { levels, file_levels, ..Settings::default() }.severity_in(0, &rule)
+        };
+        let (none, info, warning) = (Levels::default(), Some(Severity::Info), Some(Severity::Warning));
+        assert_eq!(severity(true, named(warning), none.clone()), warning);
+        assert_eq!(severity(true, named(warning), of_category(info)), info);
+        assert_eq!(severity(true, of_category(warning), named(None)), None);
+        assert_eq!(severity(false, of_category(warning), none.clone()), None);
+        assert_eq!(severity(false, named(warning), none), warning);
+    }
 
     #[test]
     fn a_qualified_function_goes_before_the_name_alone() {

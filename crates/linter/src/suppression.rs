@@ -98,7 +98,8 @@ impl Suppression<'_> {
                 Some(rule) if rule.meta.category != Category::Engine => {
                     let used = self.suppress(rule.meta.name, directive.scope, found);
                     // Down migrations are only parsed: nothing can be said about what their comments are for.
-                    let runs = self.migration.direction == Direction::Up && settings.severity_of(&rule.meta).is_some();
+                    let runs = self.migration.direction == Direction::Up
+                        && settings.severity_in(self.file, &rule.meta).is_some();
                     if !used && runs {
                         unused.push(name);
                     }
