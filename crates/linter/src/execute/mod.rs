@@ -70,6 +70,9 @@ pub(crate) struct Executor<'a> {
     pub(crate) target: &'a Target,
     /// Where the statement stands.
     pub(crate) place: Place,
+    /// How far into the file the text stands that is being run, so that ranges in it shift by that; `None` where it is
+    /// no part of the file.
+    pub(crate) text_at: Option<u32>,
     /// Number of the migration, from 1; 0 for a dump of a schema that counts as there from the beginning.
     pub(crate) migration: u32,
     /// Number of the transaction that the statement runs in.

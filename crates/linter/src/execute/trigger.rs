@@ -30,6 +30,7 @@ impl Executor<'_> {
             constraint: create.constraint,
             condition: create.condition.clone().map(Arc::new),
             inherited: false,
+            defined_at: self.place_of(create.name.range),
         };
         self.put_trigger(table, trigger.clone(), create.or_replace, create.name.range)?;
         let partitioned = self.catalog.relation(table).kind == RelationKind::PartitionedTable;
@@ -68,6 +69,11 @@ impl Executor<'_> {
             }
             None => Ok(()),
         }
+    }
+
+    /// A range of the statement being run in its file, or the statement of the file that runs it.
+    fn place_of(&self, range: TextRange) -> (u32, TextRange) {
+        (self.place.file, self.text_at.map_or(self.place.range, |by| range.shifted(by)))
     }
 
     fn put_trigger(&mut self, table: Oid, trigger: Trigger, or_replace: bool, range: TextRange) -> Run {

@@ -25,7 +25,7 @@ impl Default for Context {
 }
 
 impl Context {
-    fn in_loop(self, around: &Loop) -> Self {
+    pub(crate) fn in_loop(self, around: &Loop) -> Self {
         let times = self.iterations.zip(around.constant_iterations());
         let iterations = times.map(|(outer, inner)| outer.saturating_mul(inner));
         Self { loops: self.loops + 1, iterations, ..self }
