@@ -1,7 +1,9 @@
 //! The command line of pgvet.
 
 mod args;
+mod baseline;
 mod commands;
+mod detected;
 mod error;
 mod fingerprint;
 mod progress;
@@ -35,6 +37,9 @@ fn run(cli: &Cli) -> ExitStatus {
     let result = match &cli.command {
         Command::Check(args) => commands::check::run(args, &mut out),
         Command::Effects(args) => commands::effects::run(args, &mut out),
+        Command::Init(args) => commands::init::run(args, &mut out),
+        Command::Baseline(args) => commands::baseline::run(args, &mut out),
+        Command::Config(args) => commands::config::run(args, &mut out),
         Command::Explain(args) => commands::explain::run(args, &mut out),
         Command::Rules(args) => commands::rules::run(args, &mut out),
         Command::Completions(args) => commands::completions::run(args, &mut out),
