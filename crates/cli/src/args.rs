@@ -1,5 +1,6 @@
 //! The arguments of every command.
 
+use crate::trace_args::TraceArgs;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use pgvet_linter::diagnostic::Severity;
 use pgvet_linter::settings::Settings;
@@ -24,6 +25,8 @@ pub(crate) enum Command {
     Check(CheckArgs),
     /// Show the locks, rewrites and scans of each statement.
     Effects(EffectsArgs),
+    /// Run migrations on a real server and measure what they lock, rewrite and write.
+    Trace(TraceArgs),
     /// Explain a rule.
     Explain(ExplainArgs),
     /// List the rules.

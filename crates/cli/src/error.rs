@@ -12,6 +12,8 @@ pub(crate) enum ExitStatus {
     Findings = 1,
     /// Something that was asked for was not checked.
     NotChecked = 2,
+    /// `trace --strict-model`: a statement does other than predicted.
+    ModelDiffers = 3,
 }
 
 impl From<ExitStatus> for ExitCode {
@@ -56,6 +58,12 @@ impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         let broken_pipe = error.kind() == io::ErrorKind::BrokenPipe;
         Self { message: format!("cannot write the output: {error}"), help: None, broken_pipe }
+    }
+}
+
+impl From<pgvet_trace::Error> for Failure {
+    fn from(error: pgvet_trace::Error) -> Self {
+        Self { message: error.message, help: error.help, broken_pipe: false }
     }
 }
 

@@ -8,6 +8,7 @@ mod progress;
 mod report;
 mod rule_names;
 mod style;
+mod trace_args;
 
 use args::{Cli, Command};
 use clap::Parser;
@@ -35,6 +36,7 @@ fn run(cli: &Cli) -> ExitStatus {
     let result = match &cli.command {
         Command::Check(args) => commands::check::run(args, &mut out),
         Command::Effects(args) => commands::effects::run(args, &mut out),
+        Command::Trace(args) => commands::trace::run(args, &mut out),
         Command::Explain(args) => commands::explain::run(args, &mut out),
         Command::Rules(args) => commands::rules::run(args, &mut out),
         Command::Completions(args) => commands::completions::run(args, &mut out),

@@ -6,6 +6,7 @@ pub(crate) mod effects;
 pub(crate) mod explain;
 pub(crate) mod man;
 pub(crate) mod rules;
+pub(crate) mod trace;
 
 use crate::args::InputArgs;
 use crate::error::Failure;

@@ -6,6 +6,9 @@ pub(crate) mod effects_json;
 pub(crate) mod effects_table;
 pub(crate) mod full;
 pub(crate) mod json;
+pub(crate) mod trace;
+pub(crate) mod trace_json;
+pub(crate) mod trace_table;
 
 use pgvet_linter::check::{Migration, ParsedFile};
 use pgvet_linter::diagnostic::{Diagnostic, Severity};
