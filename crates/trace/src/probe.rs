@@ -52,7 +52,7 @@ impl Snapshot {
             "SELECT c.oid::int8, n.nspname, c.relname, c.relkind, i.indrelid::int8, c.relfilenode::int8, {counters} \
              FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
              LEFT JOIN pg_catalog.pg_index i ON i.indexrelid = c.oid \
-             WHERE c.relkind <> 'c' AND n.nspname <> 'pg_toast' AND n.nspname !~ '^pg_toast_temp_' \
+             WHERE n.nspname <> 'pg_toast' AND n.nspname !~ '^pg_toast_temp_' \
              AND n.nspname <> 'information_schema' AND (c.oid >= {FIRST_USER_OID} OR c.relkind = 'r')"
         );
         let states = connection.rows(&sql).await?.iter().filter_map(state).collect::<Vec<_>>();
@@ -93,7 +93,7 @@ pub(crate) fn differences(before: &Snapshot, after: &Snapshot, ast: Option<&Ast>
         let Some(old) = before.relations.get(&relation.oid) else {
             trace.creates.push(relation.clone());
             let of_existing = relation.table.is_some_and(|table| before.relations.contains_key(&table));
-            if relation.is_index() && of_existing {
+            if relation.is_index() && of_existing && !taken_over(before, state.filenode) {
                 trace.index_builds.push(relation.clone());
             }
             continue;
@@ -107,7 +107,7 @@ pub(crate) fn differences(before: &Snapshot, after: &Snapshot, ast: Option<&Ast>
             _ => {}
         }
         let times = state.scans - old.scans;
-        if times > 0 {
+        if times > 0 && !truncated.contains(&relation.oid) {
             let rows = (state.rows_read - old.rows_read).max(0);
             trace.scans.push(ScanTrace { relation: old.relation.clone(), times, rows });
         }
@@ -117,8 +117,13 @@ pub(crate) fn differences(before: &Snapshot, after: &Snapshot, ast: Option<&Ast>
     trace.catalog_rows = catalog_rows(before, after);
 }
 
-/// Tables that got new storage because they were emptied. Only TRUNCATE gives a table new storage without reading it,
-/// but for commands that copy its blocks or fill it with a query.
+/// A changed type may make a new index of the storage of the old one (`TryReuseIndex` in tablecmds.c).
+fn taken_over(before: &Snapshot, filenode: u32) -> bool {
+    filenode != 0 && before.user_relations().any(|state| state.filenode == filenode)
+}
+
+/// Tables that got new storage because they were emptied. TRUNCATE reads a table once for each index that it makes
+/// anew; a rewrite reads it once more, unless it copies blocks or fills the table with a query.
 fn truncated(before: &Snapshot, after: &Snapshot, ast: Option<&Ast>) -> BTreeSet<u32> {
     let copies = matches!(
         ast,
@@ -130,12 +135,15 @@ fn truncated(before: &Snapshot, after: &Snapshot, ast: Option<&Ast>) -> BTreeSet
                 | Ast::Cluster(_)
         )
     );
-    let moved_unread = |state: &&State| {
-        let old = before.relations.get(&state.relation.oid);
-        old.is_some_and(|old| state.filenode != old.filenode && state.scans <= old.scans)
-    };
-    let tables = after.user_relations().filter(|state| !copies && state.relation.kind == 'r');
-    tables.filter(moved_unread).map(|state| state.relation.oid).collect()
+    let moved: Vec<(&State, &State)> = after
+        .user_relations()
+        .filter_map(|state| Some((before.relations.get(&state.relation.oid)?, state)))
+        .filter(|(old, new)| old.filenode != new.filenode)
+        .collect();
+    let indexes = |table: u32| moved.iter().filter(|(_, new)| new.relation.table == Some(table)).count() as i64;
+    let emptied =
+        |(old, new): &&(&State, &State)| new.relation.kind == 'r' && new.scans - old.scans <= indexes(new.relation.oid);
+    moved.iter().filter(|_| !copies).filter(emptied).map(|(_, new)| new.relation.oid).collect()
 }
 
 fn catalog_rows(before: &Snapshot, after: &Snapshot) -> BTreeMap<String, RowCounts> {

@@ -228,6 +228,7 @@ impl<'a> Runner<'a> {
         use pgvet_linter::ast::Transaction;
         if matches!(step.ast(), Some(Ast::Transaction(Transaction::RollbackTo(_)))) {
             self.look(span, &[], None).await?;
+            self.book.probes += span.done.elapsed();
         }
         Ok(())
     }
@@ -252,11 +253,13 @@ impl<'a> Runner<'a> {
     }
 
     async fn inside(&mut self, step: &Step<'_>) -> Result<(), Stop> {
+        let looking = Instant::now();
         if self.block.as_ref().is_some_and(|block| !block.probed) {
             self.last = Snapshot::take(&self.migrator, Statistics::Transaction).await?;
             self.block.iter_mut().for_each(|block| block.probed = true);
         }
         let (wal, _) = probe::cluster(&self.observer).await?;
+        self.book.probes += looking.elapsed();
         let running = send(&self.migrator, &step.sql, step.copy_data, self.statement_timeout);
         let (sent, samples) = watch(&self.observer, self.migrator.pid, POLL, running).await;
         let at = self.record(step, &sent);
@@ -266,12 +269,12 @@ impl<'a> Runner<'a> {
         }
         self.count_subtransactions().await?;
         self.look(sent.span, &samples, step.ast()).await?;
+        self.book.probes += sent.span.done.elapsed();
         Ok(())
     }
 
     /// Looks at locks, relations and statistics after a statement in a block.
     async fn look(&mut self, span: Span, samples: &[poll::Sample], ast: Option<&Ast>) -> Result<(), Error> {
-        let started = Instant::now();
         let locks = probe::own_locks(&self.migrator).await?;
         let after = Snapshot::take(&self.migrator, Statistics::Transaction).await?;
         let nothing = BTreeSet::new();
@@ -286,7 +289,6 @@ impl<'a> Runner<'a> {
             probe::differences(&self.last, &after, ast, trace);
         }
         self.last = after;
-        self.book.probes += started.elapsed();
         Ok(())
     }
 

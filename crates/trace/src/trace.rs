@@ -99,6 +99,7 @@ async fn trace(
         let group: Vec<_> = group.filter(|(_, migration)| migration.direction == Direction::Up).collect();
         let clone = provider.create().await?;
         run_group(&group, &clone, &mut trace, settings, tell).await?;
+        provider.discard(clone).await?;
     }
     Ok(trace)
 }

@@ -59,6 +59,7 @@ fn provider(args: &TraceArgs) -> Box<dyn CloneProvider> {
         On::Scratch => Box::new(Scratch::new(ScratchOptions {
             binaries: args.pg_bin.clone(),
             major: args.input.pg_version.map(|versions| versions.to.0),
+            setup: Vec::new(),
         })),
     }
 }

@@ -92,7 +92,12 @@ fn write_locks(statement: &StatementTrace, style: Style, out: &mut dyn Write) ->
         let weakest = if lock.relation.is_index() { LockMode::Share } else { LockMode::ShareUpdateExclusive };
         lock.mode >= weakest
     };
-    let locks: Vec<&LockTrace> = strongest_locks(statement).into_iter().filter(matters).collect();
+    let all = strongest_locks(statement);
+    // Whoever cannot use a table does not come to its indexes.
+    let closed =
+        |table: u32| all.iter().any(|lock| lock.relation.oid == table && lock.mode == LockMode::AccessExclusive);
+    let matters = |lock: &&LockTrace| matters(lock) && !lock.relation.table.is_some_and(closed);
+    let locks: Vec<&LockTrace> = all.iter().copied().filter(matters).collect();
     let width = locks.iter().map(|lock| lock.relation.to_string().chars().count()).max().unwrap_or(0);
     for lock in locks {
         let relation = lock.relation.to_string();

@@ -22,6 +22,9 @@ pub trait CloneProvider {
     /// A fresh clone.
     fn create(&mut self) -> Answer<'_, ThinClone>;
 
+    /// Takes one clone away, to make room.
+    fn discard(&mut self, clone: ThinClone) -> Answer<'_, ()>;
+
     /// Takes away every clone that was made, also after errors and interruptions.
     fn destroy(&mut self) -> Answer<'_, ()>;
 }

@@ -21,6 +21,8 @@ pub struct ScratchOptions {
     pub binaries: Option<PathBuf>,
     /// The major version; else the newest that is installed.
     pub major: Option<u8>,
+    /// SQL that is run once on the new server, for roles and tablespaces; one text is one query.
+    pub setup: Vec<String>,
 }
 
 /// Nobody else may use XIDs or write to the log while the migration is measured.
@@ -60,7 +62,12 @@ impl CloneProvider for Scratch {
 
     fn prepare(&mut self) -> Answer<'_, ServerInfo> {
         Box::pin(async {
+            let setup = self.options.setup.clone();
             let server = self.running()?;
+            let administrator = Connection::open(&server.config("postgres"), "provider").await?;
+            for sql in setup {
+                administrator.run(&sql).await?;
+            }
             Ok(ServerInfo { major: server.major(), version: server.version().to_owned(), notes: Vec::new() })
         })
     }
@@ -73,6 +80,14 @@ impl CloneProvider for Scratch {
             let administrator = Connection::open(&server.config("postgres"), "provider").await?;
             administrator.run(&format!("CREATE DATABASE {name}")).await?;
             Ok(ThinClone { database: server.config(&name), observer: server.config("postgres") })
+        })
+    }
+
+    fn discard(&mut self, clone: ThinClone) -> Answer<'_, ()> {
+        Box::pin(async move {
+            let Some(name) = clone.database.get_dbname() else { return Ok(()) };
+            let administrator = Connection::open(&clone.observer, "provider").await?;
+            administrator.run(&format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)")).await
         })
     }
 
