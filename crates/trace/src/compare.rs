@@ -41,6 +41,12 @@ pub fn compare(trace: &MigrationTrace, predicted: &[StatementEffects]) -> Vec<Mo
                 }));
             }
             held.extend(observed.locks.iter().map(|lock| (lock.relation.to_string(), lock.mode)));
+            for (old, new) in &observed.renames {
+                let (old, new) = (old.to_string(), new.to_string());
+                let modes: Vec<LockMode> =
+                    held.iter().filter(|(name, _)| *name == old).map(|(_, mode)| *mode).collect();
+                held.extend(modes.into_iter().map(|mode| (new.clone(), mode)));
+            }
         }
     }
     differences
@@ -150,8 +156,11 @@ fn rewrites(predicted: &Effects) -> BTreeSet<String> {
     names(rewritten.filter(|relation| existed(predicted, relation)).filter(has_rows))
 }
 
+/// A partitioned index has no storage of its own.
 fn builds(predicted: &Effects) -> BTreeSet<String> {
+    use pgvet_linter::effect::RelationKind;
     let builds = predicted.index_builds.iter().filter(|build| existed(predicted, &build.table));
+    let builds = builds.filter(|build| build.index.kind != RelationKind::PartitionedIndex);
     names(builds.map(|build| &build.index))
 }
 

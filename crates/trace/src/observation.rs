@@ -81,6 +81,8 @@ pub struct StatementTrace {
     pub index_builds: Vec<Relation>,
     pub creates: Vec<Relation>,
     pub drops: Vec<Relation>,
+    /// The relation as it was called before, and after.
+    pub renames: Vec<(Relation, Relation)>,
     /// `None` in a block: only the block as a whole can be counted.
     pub xids: Option<i64>,
     pub wal_bytes: i64,

@@ -93,11 +93,14 @@ pub(crate) fn differences(before: &Snapshot, after: &Snapshot, ast: Option<&Ast>
         let Some(old) = before.relations.get(&relation.oid) else {
             trace.creates.push(relation.clone());
             let of_existing = relation.table.is_some_and(|table| before.relations.contains_key(&table));
-            if relation.is_index() && of_existing && !taken_over(before, state.filenode) {
+            if relation.kind == 'i' && of_existing && !taken_over(before, state.filenode) {
                 trace.index_builds.push(relation.clone());
             }
             continue;
         };
+        if old.relation.name != relation.name || old.relation.schema != relation.schema {
+            trace.renames.push((old.relation.clone(), relation.clone()));
+        }
         let moved = state.filenode != old.filenode && state.filenode != 0;
         let emptied = truncated.contains(&relation.table.unwrap_or(relation.oid));
         match (moved, emptied, relation.kind) {

@@ -141,9 +141,7 @@ fn sql(text: &str, statement: &Statement, variables: &Variables, path: &str) -> 
 
 /// The value of `${name}`, `{{ name }}`, `:name` or `:'name'`; the last one as a string of SQL.
 fn value_of(placeholder: &str, variables: &Variables) -> Option<String> {
-    let name = placeholder.trim_matches(|c: char| !(c.is_alphanumeric() || c == '_' || c == '.' || c == '-'));
-    let name = name.trim_start_matches('.');
-    let value = variables.get(name)?;
+    let value = variables.get(name_of(placeholder))?;
     Some(match placeholder.get(..2) {
         Some(":'") => format!("'{}'", value.replace('\'', "''")),
         Some(":\"") => format!("\"{}\"", value.replace('"', "\"\"")),
@@ -151,10 +149,15 @@ fn value_of(placeholder: &str, variables: &Variables) -> Option<String> {
     })
 }
 
+/// The last word of a placeholder: `Namespace` of `{{ index .Options "Namespace" }}`.
+fn name_of(placeholder: &str) -> &str {
+    let mut words = placeholder.split(|c: char| !(c.is_alphanumeric() || c == '_')).rev();
+    words.find(|word| !word.is_empty()).unwrap_or(placeholder)
+}
+
 fn unfilled(placeholder: &str, path: &str) -> Error {
-    let name = placeholder.trim_matches(|c: char| !(c.is_alphanumeric() || c == '_'));
     Error::new(format!("`{path}` has the placeholder `{placeholder}`, which has no value"))
-        .help(format!("give one: --var {name}=VALUE"))
+        .help(format!("give one: --var {}=VALUE", name_of(placeholder)))
 }
 
 /// What stands between statements: the data of COPY, and psql's commands.
@@ -256,6 +259,7 @@ mod tests {
 
     #[test]
     fn placeholders_take_values_or_are_asked_for() {
+        assert_eq!(name_of(r#"{{ index .Options "Namespace" }}"#), "Namespace");
         let file = file("INSERT INTO ${schema}.t VALUES (:'name')");
         let migration = migration(&file, TransactionMode::Autocommit);
         let variables = [("schema", "app"), ("name", "it's")].map(|(name, value)| (name.to_owned(), value.to_owned()));
