@@ -1,6 +1,7 @@
 //! The command line of pgvet.
 
 mod args;
+mod bookkeeping;
 mod commands;
 mod error;
 mod fingerprint;

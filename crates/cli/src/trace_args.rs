@@ -30,6 +30,9 @@ pub(crate) struct TraceArgs {
     /// Cancel statements that take longer, such as `30s`.
     #[arg(long, value_name = "DURATION", value_parser = pgvet_trace::parse_duration)]
     pub(crate) statement_timeout: Option<Duration>,
+    /// Go on after a statement that is refused, as psql does.
+    #[arg(long)]
+    pub(crate) keep_going: bool,
     /// The value of a placeholder; may be repeated.
     #[arg(long = "var", value_name = "NAME=VALUE", value_parser = variable)]
     pub(crate) variables: Vec<(String, String)>,

@@ -81,6 +81,8 @@ pub struct StatementTrace {
     pub index_builds: Vec<Relation>,
     pub creates: Vec<Relation>,
     pub drops: Vec<Relation>,
+    /// Rows that were written, by table.
+    pub changes: Vec<(Relation, RowCounts)>,
     /// The relation as it was called before, and after.
     pub renames: Vec<(Relation, Relation)>,
     /// `None` in a block: only the block as a whole can be counted.
@@ -174,6 +176,14 @@ pub struct RowCounts {
 impl RowCounts {
     pub(crate) fn is_zero(self) -> bool {
         self == Self::default()
+    }
+
+    pub(crate) fn since(self, before: Self) -> Self {
+        Self {
+            inserted: (self.inserted - before.inserted).max(0),
+            updated: (self.updated - before.updated).max(0),
+            deleted: (self.deleted - before.deleted).max(0),
+        }
     }
 
     pub(crate) fn add(&mut self, other: Self) {

@@ -93,6 +93,9 @@ pub(crate) fn differences(before: &Snapshot, after: &Snapshot, ast: Option<&Ast>
         let Some(old) = before.relations.get(&relation.oid) else {
             trace.creates.push(relation.clone());
             let of_existing = relation.table.is_some_and(|table| before.relations.contains_key(&table));
+            if !state.written.is_zero() {
+                trace.changes.push((relation.clone(), state.written));
+            }
             if relation.kind == 'i' && of_existing && !taken_over(before, state.filenode) {
                 trace.index_builds.push(relation.clone());
             }
@@ -108,6 +111,10 @@ pub(crate) fn differences(before: &Snapshot, after: &Snapshot, ast: Option<&Ast>
             (true, false, 'r' | 'm') => trace.rewrites.push(old.relation.clone()),
             (true, false, 'i') => trace.index_builds.push(old.relation.clone()),
             _ => {}
+        }
+        let changes = state.written.since(old.written);
+        if !changes.is_zero() {
+            trace.changes.push((old.relation.clone(), changes));
         }
         let times = state.scans - old.scans;
         if times > 0 && !truncated.contains(&relation.oid) {
@@ -153,12 +160,7 @@ fn catalog_rows(before: &Snapshot, after: &Snapshot) -> BTreeMap<String, RowCoun
     let catalogs = after.relations.values().filter(|state| state.relation.schema == "pg_catalog");
     let written = catalogs.map(|state| {
         let old = before.relations.get(&state.relation.oid).map(|old| old.written).unwrap_or_default();
-        let new = state.written;
-        let counts = RowCounts {
-            inserted: (new.inserted - old.inserted).max(0),
-            updated: (new.updated - old.updated).max(0),
-            deleted: (new.deleted - old.deleted).max(0),
-        };
+        let counts = state.written.since(old);
         (state.relation.name.clone(), counts)
     });
     written.filter(|(_, counts)| !counts.is_zero()).collect()

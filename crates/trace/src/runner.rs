@@ -12,6 +12,7 @@ use crate::provider::ThinClone;
 use crate::release::Waiters;
 use crate::script::{Script, Step, StepKind};
 use crate::send::{Sent, send};
+use crate::trace::Settings;
 use pgvet_linter::ast::Ast;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -31,7 +32,7 @@ pub(crate) struct Runner<'a> {
     migrator: Connection,
     observer: Connection,
     major: u8,
-    statement_timeout: Option<Duration>,
+    settings: &'a Settings,
     zero: Instant,
     trace: MigrationTrace,
     book: LockBook,
@@ -68,7 +69,7 @@ impl<'a> Runner<'a> {
         clone: &'a ThinClone,
         major: u8,
         migration: usize,
-        statement_timeout: Option<Duration>,
+        settings: &'a Settings,
     ) -> Result<Self, Error> {
         let migrator = Connection::open(&clone.database, "migration").await?;
         let observer = Connection::open(&clone.observer, "observer").await?;
@@ -77,7 +78,7 @@ impl<'a> Runner<'a> {
             migrator,
             observer,
             major,
-            statement_timeout,
+            settings,
             zero: Instant::now(),
             trace: MigrationTrace { migration, ..MigrationTrace::default() },
             book: LockBook::default(),
@@ -101,8 +102,10 @@ impl<'a> Runner<'a> {
         self.zero = Instant::now();
         for (at, step) in script.steps.iter().enumerate() {
             progress(at, &step.sql);
+            let alone = step.kind == StepKind::Alone;
             match self.step(step).await {
                 Ok(()) => {}
+                Err(Stop::Refused) if self.settings.keep_going && alone => {}
                 Err(Stop::Refused) => break,
                 Err(Stop::Broken(error)) => return Err(error),
             }
@@ -116,8 +119,9 @@ impl<'a> Runner<'a> {
         }
         let (wal_after, xid_after) = probe::cluster(&self.observer).await?;
         (self.trace.wal_bytes, self.trace.xids) = (wal_after - wal, xid_after - xid);
-        // A look at the catalog alone needs no flush, which takes its time before 15.
-        probe::flush(&self.migrator, self.major).await?;
+        if self.major >= 15 || self.may_have_left_dead_rows() {
+            probe::flush(&self.migrator, self.major).await?;
+        }
         self.trace.temp_bytes = self.temp_bytes().await? - temp;
         self.trace.tables = probe::growth(&sizes, probe::sizes(&self.migrator).await?);
         for statement in &self.trace.statements {
@@ -126,6 +130,12 @@ impl<'a> Runner<'a> {
             }
         }
         Ok(self.trace)
+    }
+
+    /// Before 15 a flush takes its time, so it is left out where it would change nothing.
+    fn may_have_left_dead_rows(&self) -> bool {
+        let left = |statement: &StatementTrace| !statement.changes.is_empty() || statement.failure.is_some();
+        self.trace.statements.iter().any(left)
     }
 
     async fn temp_bytes(&self) -> Result<i64, Error> {
@@ -169,7 +179,7 @@ impl<'a> Runner<'a> {
         let preparing = Instant::now();
         let waiters = self.waiters(&block).await?;
         self.book.probes += preparing.elapsed();
-        let sent = send(&self.migrator, sql, None, self.statement_timeout).await;
+        let sent = send(&self.migrator, sql, None, self.settings.statement_timeout).await;
         self.book.released = waiters.finish().await;
         self.book.after_transaction(sent.span, &mut self.trace.statements);
         self.finish_transaction(block.number, block.first_xid).await?;
@@ -217,7 +227,7 @@ impl<'a> Runner<'a> {
 
     /// SET, SAVEPOINT and their like: run and not measured, so that no query of ours comes before SET TRANSACTION.
     async fn control(&mut self, step: &Step<'_>) -> Result<(), Stop> {
-        let sent = send(&self.migrator, &step.sql, None, self.statement_timeout).await;
+        let sent = send(&self.migrator, &step.sql, None, self.settings.statement_timeout).await;
         let refused = sent.result.is_err();
         self.record(step, &sent);
         if refused { Err(Stop::Refused) } else { self.after_control(step, sent.span).await }
@@ -260,7 +270,7 @@ impl<'a> Runner<'a> {
         }
         let (wal, _) = probe::cluster(&self.observer).await?;
         self.book.probes += looking.elapsed();
-        let running = send(&self.migrator, &step.sql, step.copy_data, self.statement_timeout);
+        let running = send(&self.migrator, &step.sql, step.copy_data, self.settings.statement_timeout);
         let (sent, samples) = watch(&self.observer, self.migrator.pid, POLL, running).await;
         let at = self.record(step, &sent);
         self.trace.statements[at].wal_bytes = probe::cluster(&self.observer).await?.0 - wal;
@@ -315,11 +325,7 @@ impl<'a> Runner<'a> {
         let at = self.trace.statements.len() - 1;
         self.trace.statements[at].in_block = false;
         match result {
-            Ok(()) => {
-                let first = self.end_block("COMMIT").await;
-                self.trace.statements[at].xids = self.trace.transactions.last().map(|transaction| transaction.xids);
-                first
-            }
+            Ok(()) => self.end_alone("COMMIT", at).await,
             Err(Stop::Refused) if self.must_run_bare(at) => {
                 self.trace.statements.pop();
                 self.trace.transactions.pop();
@@ -330,10 +336,17 @@ impl<'a> Runner<'a> {
             }
             Err(stop) => {
                 // Its own transaction is gone; the measures up to here stay.
-                self.end_block("ROLLBACK").await?;
+                self.end_alone("ROLLBACK", at).await?;
                 Err(stop)
             }
         }
+    }
+
+    /// Ends the block around a single statement, which owns all that the block used.
+    async fn end_alone(&mut self, sql: &str, at: usize) -> Result<(), Stop> {
+        let result = self.end_block(sql).await;
+        self.trace.statements[at].xids = self.trace.transactions.last().map(|transaction| transaction.xids);
+        result
     }
 
     fn must_run_bare(&self, at: usize) -> bool {
@@ -346,7 +359,7 @@ impl<'a> Runner<'a> {
         probe::flush(&self.migrator, self.major).await?;
         let before = Snapshot::take(&self.migrator, Statistics::Cumulative).await?;
         let (wal, xid) = probe::cluster(&self.observer).await?;
-        let running = send(&self.migrator, &step.sql, step.copy_data, self.statement_timeout);
+        let running = send(&self.migrator, &step.sql, step.copy_data, self.settings.statement_timeout);
         let (sent, samples) = watch(&self.observer, self.migrator.pid, POLL_OUTSIDE, running).await;
         let at = self.record(step, &sent);
         let (wal_after, xid_after) = probe::cluster(&self.observer).await?;

@@ -18,6 +18,10 @@ pub struct Settings {
     pub variables: Variables,
     /// Longer statements are cancelled.
     pub statement_timeout: Option<Duration>,
+    /// Go on after a statement that is refused, as psql does.
+    pub keep_going: bool,
+    /// SQL that is run on every new clone; one text is one query.
+    pub setup: Vec<String>,
 }
 
 /// What a run is doing, for whoever waits.
@@ -116,6 +120,9 @@ async fn run_group(
     settings: &Settings,
     tell: &mut dyn FnMut(Event<'_>),
 ) -> Result<(), Error> {
+    for sql in &settings.setup {
+        Connection::open(&clone.database, "setup").await?.run(sql).await?;
+    }
     for (index, migration) in group {
         let path = &migration.file.source.path;
         let script = Script::new(migration, &settings.variables)?;
@@ -124,10 +131,10 @@ async fn run_group(
             replay(migration, &script, clone, settings).await?;
             continue;
         }
-        let runner = Runner::new(clone, trace.major, *index, settings.statement_timeout).await?;
+        let runner = Runner::new(clone, trace.major, *index, settings).await?;
         let mut progress = |number, sql: &str| tell(Event::Statement { path, number, sql });
         let migration = runner.run(&script, &mut progress).await?;
-        let failed = migration.failure().is_some();
+        let failed = migration.failure().is_some() && !settings.keep_going;
         trace.migrations.push(migration);
         if failed {
             break;
@@ -147,6 +154,9 @@ async fn replay(
     for step in &script.steps {
         let sent = send(&connection, &step.sql, step.copy_data, settings.statement_timeout).await;
         if let Err(error) = sent.result {
+            if settings.keep_going && step.kind == StepKind::Alone {
+                continue;
+            }
             return Err(refused(migration, step, &error));
         }
     }

@@ -1,6 +1,7 @@
 //! `pgvet trace`.
 
 use super::load;
+use crate::bookkeeping;
 use crate::error::{ExitStatus, Failure};
 use crate::progress::Spinner;
 use crate::report::trace::TraceReport;
@@ -26,6 +27,8 @@ pub(crate) fn run(args: &TraceArgs, out: &mut dyn Write) -> Result<ExitStatus, F
     let settings = pgvet_trace::Settings {
         variables: args.variables.iter().cloned().collect(),
         statement_timeout: args.statement_timeout,
+        keep_going: args.keep_going,
+        setup: bookkeeping::tables(&project, args.input.schema.is_some()),
     };
     let mut provider = provider(args);
     let spinner = Spinner::new();

@@ -53,6 +53,7 @@ struct JsonStatement<'a> {
     truncates: Vec<String>,
     scans: Vec<String>,
     scanned: Vec<Value>,
+    writes: Vec<Value>,
     index_builds: Vec<String>,
     creates: Vec<String>,
     drops: Vec<String>,
@@ -150,6 +151,15 @@ fn growth(growth: &Growth) -> Value {
     })
 }
 
+fn written((relation, rows): &(Relation, RowCounts)) -> Value {
+    json!({
+        "relation": relation.to_string(),
+        "inserted": rows.inserted,
+        "updated": rows.updated,
+        "deleted": rows.deleted,
+    })
+}
+
 fn catalog_rows(rows: &BTreeMap<String, RowCounts>) -> BTreeMap<&str, Value> {
     let counts = |counts: &RowCounts| json!({ "inserted": counts.inserted, "updated": counts.updated, "deleted": counts.deleted });
     rows.iter().map(|(catalog, rows)| (catalog.as_str(), counts(rows))).collect()
@@ -173,6 +183,7 @@ fn statement<'a>(traced: &TracedFile<'a>, statement: &'a StatementTrace) -> Json
         truncates: names(&statement.truncates),
         scans: statement.scans.iter().map(|scan| scan.relation.to_string()).collect(),
         scanned: scanned.collect(),
+        writes: statement.changes.iter().map(written).collect(),
         index_builds: names(&statement.index_builds),
         creates: names(&statement.creates),
         drops: names(&statement.drops),

@@ -48,7 +48,11 @@ fn write_migration(traced: &TracedFile<'_>, style: Style, out: &mut dyn Write) -
         writeln!(out, "        {} {what}", style.yellow("overflow"))?;
     }
     for growth in trace.tables.iter().filter(|growth| growth.dead_rows > 0) {
-        writeln!(out, "        {} {}", style.yellow("bloat"), dead_rows(growth))?;
+        writeln!(out, "        {}   {}", style.yellow("bloat"), dead_rows(growth))?;
+        let of_table = |index: &&Growth| index.relation.table == Some(growth.relation.oid);
+        for index in trace.tables.iter().filter(of_table).filter(|index| index.bytes_before > 0) {
+            writeln!(out, "                {}: {}", index.relation, sizes(index))?;
+        }
     }
     Ok(())
 }
@@ -66,6 +70,12 @@ fn write_statement(
     for scan in &statement.scans {
         let again = if scan.times > 1 { format!(", {} times", scan.times) } else { String::new() };
         writeln!(out, "        scan    {}  {}{again}", scan.relation, plural_of(scan.rows, "row"))?;
+    }
+    for (relation, rows) in &statement.changes {
+        let counts = [(rows.inserted, "inserted"), (rows.updated, "updated"), (rows.deleted, "deleted")];
+        let counts = counts.into_iter().filter(|(count, _)| *count > 0);
+        let counts: Vec<String> = counts.map(|(count, what)| format!("{} {what}", plural_of(count, "row"))).collect();
+        writeln!(out, "        write   {relation}  {}", counts.join(", "))?;
     }
     let lists = [
         ("rewrite", &statement.rewrites),
@@ -215,8 +225,11 @@ fn bytes(bytes: i64) -> String {
 }
 
 fn dead_rows(growth: &Growth) -> String {
-    let size = format!("{} before, {} after", bytes(growth.bytes_before), bytes(growth.bytes_after));
-    format!("{}: {} dead, {size}", growth.relation, plural_of(growth.dead_rows, "row"))
+    format!("{}: {}, {}", growth.relation, plural_of(growth.dead_rows, "dead row"), sizes(growth))
+}
+
+fn sizes(growth: &Growth) -> String {
+    format!("{} before, {} after", bytes(growth.bytes_before), bytes(growth.bytes_after))
 }
 
 fn plural_of(count: i64, noun: &str) -> String {
