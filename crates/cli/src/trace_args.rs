@@ -2,7 +2,7 @@
 
 use crate::args::InputArgs;
 use clap::{Args, ValueEnum};
-use pgvet_trace::Limit;
+use pgvet_trace::{Limit, RowTarget};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -18,6 +18,9 @@ pub(crate) struct TraceArgs {
     /// The folder with `initdb` and `postgres` [default: looked for].
     #[arg(long, value_name = "DIR")]
     pub(crate) pg_bin: Option<PathBuf>,
+    /// Fill tables with generated rows first, so that times mean something: orders=2M,users=100k.
+    #[arg(long, value_name = "TABLE=ROWS", value_delimiter = ',', value_parser = RowTarget::parse)]
+    pub(crate) rows: Vec<RowTarget>,
     /// How to show the measures.
     #[arg(long, value_enum, default_value_t = TraceFormat::Full)]
     pub(crate) format: TraceFormat,

@@ -97,9 +97,10 @@ fn names<T: ToString>(items: impl Iterator<Item = T>) -> BTreeSet<String> {
 
 /// Was the relation there before the statement?
 fn existed(predicted: &Effects, relation: &RelationName) -> bool {
-    let same = |created: &RelationName| match created.oid.is_valid() && relation.oid.is_valid() {
-        true => created.oid == relation.oid,
-        false => created.schema == relation.schema && created.name == relation.name,
+    let same = |created: &RelationName| {
+        let known = created.oid.is_valid() && relation.oid.is_valid();
+        let same_name = created.schema == relation.schema && created.name == relation.name;
+        if known { created.oid == relation.oid } else { same_name }
     };
     !predicted.creates.iter().any(same)
 }

@@ -150,7 +150,8 @@ fn truncated(before: &Snapshot, after: &Snapshot, ast: Option<&Ast>) -> BTreeSet
         .filter_map(|state| Some((before.relations.get(&state.relation.oid)?, state)))
         .filter(|(old, new)| old.filenode != new.filenode)
         .collect();
-    let indexes = |table: u32| moved.iter().filter(|(_, new)| new.relation.table == Some(table)).count() as i64;
+    let of_table = |new: &State, table: u32| i64::from(new.relation.table == Some(table));
+    let indexes = |table: u32| moved.iter().map(|(_, new)| of_table(new, table)).sum::<i64>();
     let emptied =
         |(old, new): &&(&State, &State)| new.relation.kind == 'r' && new.scans - old.scans <= indexes(new.relation.oid);
     moved.iter().filter(|_| !copies).filter(emptied).map(|(_, new)| new.relation.oid).collect()
@@ -247,7 +248,7 @@ pub(crate) fn growth(before: &BTreeMap<u32, Growth>, after: BTreeMap<u32, Growth
         let old = before.get(&oid);
         let bytes_before = old.map_or(0, |old| old.bytes_after);
         let dead_rows = new.dead_rows - old.map_or(0, |old| old.dead_rows);
-        (bytes_before != new.bytes_after || dead_rows != 0).then_some(Growth { bytes_before, dead_rows, ..new })
+        (bytes_before != new.bytes_after || dead_rows != 0).then_some(Growth { dead_rows, bytes_before, ..new })
     };
     after.into_iter().filter_map(change).collect()
 }

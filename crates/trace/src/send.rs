@@ -21,15 +21,16 @@ pub(crate) async fn send(connection: &Connection, sql: &str, data: Option<&str>,
     let mut timed_out = false;
     let result = match limit {
         None => running.await,
-        Some(limit) => match tokio::time::timeout(limit, running.as_mut()).await {
-            Ok(result) => result,
-            Err(_) => {
+        Some(limit) => {
+            if let Ok(result) = tokio::time::timeout(limit, running.as_mut()).await {
+                result
+            } else {
                 timed_out = true;
                 // If this fails, the server is gone, and the answer says so.
                 let _ = connection.cancel_token().cancel_query(NoTls).await;
                 running.await
             }
-        },
+        }
     };
     Sent { span: Span { sent: started, done: Instant::now() }, result, timed_out }
 }

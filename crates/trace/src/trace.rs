@@ -4,6 +4,7 @@ use crate::Error;
 use crate::connection::Connection;
 use crate::observation::Trace;
 use crate::provider::{CloneProvider, ThinClone};
+use crate::rows::{self, RowTarget};
 use crate::runner::Runner;
 use crate::script::{Script, Step, StepKind, Variables};
 use crate::send::send;
@@ -20,6 +21,8 @@ pub struct Settings {
     pub statement_timeout: Option<Duration>,
     /// Go on after a statement that is refused, as psql does.
     pub keep_going: bool,
+    /// Tables to fill before the first measured migration.
+    pub rows: Vec<RowTarget>,
     /// SQL that is run on every new clone; one text is one query.
     pub setup: Vec<String>,
 }
@@ -29,6 +32,8 @@ pub struct Settings {
 pub enum Event<'a> {
     /// A file of the history is replayed.
     History { path: &'a str },
+    /// A table is filled with generated rows.
+    Rows { table: &'a str, rows: u64 },
     /// A statement is about to run.
     Statement { path: &'a str, number: usize, sql: &'a str },
 }
@@ -123,6 +128,7 @@ async fn run_group(
     for sql in &settings.setup {
         Connection::open(&clone.database, "setup").await?.run(sql).await?;
     }
+    let mut filled = settings.rows.is_empty();
     for (index, migration) in group {
         let path = &migration.file.source.path;
         let script = Script::new(migration, &settings.variables)?;
@@ -130,6 +136,11 @@ async fn run_group(
             tell(Event::History { path });
             replay(migration, &script, clone, settings).await?;
             continue;
+        }
+        if !filled {
+            let connection = Connection::open(&clone.database, "rows").await?;
+            rows::fill(&connection, &settings.rows, &mut |table, rows| tell(Event::Rows { table, rows })).await?;
+            filled = true;
         }
         let runner = Runner::new(clone, trace.major, *index, settings).await?;
         let mut progress = |number, sql: &str| tell(Event::Statement { path, number, sql });

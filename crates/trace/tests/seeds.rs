@@ -38,7 +38,8 @@ fn traces(major: u8, setup: &str, texts: &[&str]) -> Option<Vec<MigrationTrace>>
     let migrations: Vec<Migration<'_>> = files.iter().enumerate().flat_map(both).collect();
     let mut provider = Scratch::new(ScratchOptions { major: Some(major), ..ScratchOptions::default() });
     let settings = Settings { keep_going: true, ..Settings::default() };
-    Some(run(&migrations, &mut provider, &settings, &mut |_| {}).unwrap().migrations)
+    let trace = run(&migrations, &mut provider, &settings, &mut |_| {});
+    Some(trace.expect("the migrations run").migrations)
 }
 
 fn dead_rows(trace: &MigrationTrace, table: &str) -> i64 {
@@ -114,7 +115,7 @@ fn a_temporary_table_writes_62_27_and_9_rows_into_the_catalog() {
     columns.push("remark text".to_owned());
     columns.extend((0..26).map(|at| format!("c{at} int DEFAULT {at}")));
     let table = format!("CREATE TEMP TABLE session ({});", columns.join(", "));
-    let indexes: String = (0..4).map(|at| format!("CREATE INDEX ON session (c{at});")).collect();
+    let indexes = (0..4).map(|at| format!("CREATE INDEX ON session (c{at});")).collect::<Vec<_>>().concat();
     for major in MAJORS {
         let Some(traces) = traces(major, "", &[&(table.clone() + &indexes)]) else { continue };
         let inserted = |catalog: &str| traces[0].catalog_rows.get(catalog).map_or(0, |rows| rows.inserted);

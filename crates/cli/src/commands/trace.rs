@@ -28,6 +28,7 @@ pub(crate) fn run(args: &TraceArgs, out: &mut dyn Write) -> Result<ExitStatus, F
         variables: args.variables.iter().cloned().collect(),
         statement_timeout: args.statement_timeout,
         keep_going: args.keep_going,
+        rows: args.rows.clone(),
         setup: bookkeeping::tables(&project, args.input.schema.is_some()),
     };
     let mut provider = provider(args);
@@ -62,6 +63,7 @@ fn provider(args: &TraceArgs) -> Box<dyn CloneProvider> {
         On::Scratch => Box::new(Scratch::new(ScratchOptions {
             binaries: args.pg_bin.clone(),
             major: args.input.pg_version.map(|versions| versions.to.0),
+            durable: !args.rows.is_empty(),
             setup: Vec::new(),
         })),
     }
@@ -76,6 +78,7 @@ fn settings_for(major: u8) -> Settings {
 fn said(event: Event<'_>) -> String {
     match event {
         Event::History { path } => format!("replaying {path}"),
+        Event::Rows { table, rows } => format!("filling {table} with {rows} rows"),
         Event::Statement { path, number, sql } => {
             let line = sql.split_whitespace().collect::<Vec<_>>().join(" ");
             format!("{path}: {} {}", number + 1, line.chars().take(60).collect::<String>())

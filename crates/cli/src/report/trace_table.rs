@@ -205,10 +205,12 @@ fn summary(report: &TraceReport<'_>) -> String {
 /// `123 ms`, with more digits where they mean something.
 fn time(duration: Duration) -> String {
     let milliseconds = duration.as_secs_f64() * 1000.0;
-    match milliseconds {
-        ..10.0 => format!("{milliseconds:.1} ms"),
-        ..10_000.0 => format!("{milliseconds:.0} ms"),
-        _ => format!("{:.1} s", duration.as_secs_f64()),
+    if milliseconds < 10.0 {
+        format!("{milliseconds:.1} ms")
+    } else if milliseconds < 10_000.0 {
+        format!("{milliseconds:.0} ms")
+    } else {
+        format!("{:.1} s", duration.as_secs_f64())
     }
 }
 
@@ -217,10 +219,12 @@ fn held(held: Held) -> String {
 }
 
 fn bytes(bytes: i64) -> String {
-    match bytes {
-        ..10_240 => format!("{bytes} B"),
-        ..10_485_760 => format!("{} kB", bytes / 1024),
-        _ => format!("{} MB", bytes / 1_048_576),
+    if bytes < 10_240 {
+        format!("{bytes} B")
+    } else if bytes < 10_485_760 {
+        format!("{} kB", bytes / 1024)
+    } else {
+        format!("{} MB", bytes / 1_048_576)
     }
 }
 

@@ -257,6 +257,7 @@ mod tests {
     #[test]
     fn danger_is_long_work_under_a_lock_that_blocks_writes() {
         let measured = |mode: &str| Measured {
+            all_modes: BTreeMap::new(),
             locks: BTreeMap::from([("t".to_owned(), mode.to_owned())]),
             rewrites: BTreeSet::new(),
             scans: BTreeSet::from(["t".to_owned()]),
