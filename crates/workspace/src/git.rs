@@ -69,9 +69,9 @@ impl Git<'_> {
     }
 
     fn top(&self) -> Result<PathBuf, Problem> {
-        let top = self.run(&["rev-parse", "--show-toplevel"]).map_err(|message| {
-            self.problem(format!("is in no git repository that can be read: {message}"), None)
-        })?;
+        let top = self
+            .run(&["rev-parse", "--show-toplevel"])
+            .map_err(|message| self.problem(format!("is in no git repository that can be read: {message}"), None))?;
         Ok(PathBuf::from(top.trim_end_matches(['\n', '\r'])))
     }
 
@@ -226,9 +226,8 @@ mod tests {
         repository.commit();
         repository.write("1.sql", "SELECT 2;");
         repository.commit();
-        let error = |folder: &Path, revision: &str| {
-            changes(&ChangeSelection::Since(revision.to_owned()), folder).unwrap_err()
-        };
+        let error =
+            |folder: &Path, revision: &str| changes(&ChangeSelection::Since(revision.to_owned()), folder).unwrap_err();
         let unknown = error(repository.0.path(), "nothing");
         assert!(unknown.message.contains("has no revision `nothing`"), "{unknown:?}");
         let clone = tempfile::tempdir().unwrap();

@@ -76,12 +76,7 @@ impl Plan {
     }
 
     /// The files that the paths of the request stand for.
-    fn asked(
-        &mut self,
-        request: &Request,
-        configs: &Configs,
-        folders: &Folders,
-    ) -> Result<Vec<Asked>, ConfigError> {
+    fn asked(&mut self, request: &Request, configs: &Configs, folders: &Folders) -> Result<Vec<Asked>, ConfigError> {
         let mut asked = Vec::new();
         let mut seen = BTreeSet::new();
         for path in paths(request, configs)? {
@@ -217,7 +212,11 @@ fn paths(request: &Request, configs: &Configs) -> Result<Vec<PathBuf>, ConfigErr
         return Ok(vec![PathBuf::from(".")]);
     }
     let relative = |path: &PathBuf| path.strip_prefix(&current).map_or_else(|_| path.clone(), Path::to_owned);
-    Ok(configured.iter().map(relative).map(|path| if path.as_os_str().is_empty() { ".".into() } else { path }).collect())
+    Ok(configured
+        .iter()
+        .map(relative)
+        .map(|path| if path.as_os_str().is_empty() { ".".into() } else { path })
+        .collect())
 }
 
 /// Is the file outside of the configured folders of migrations, although some of them are below `given`?

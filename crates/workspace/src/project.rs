@@ -229,8 +229,7 @@ fn in_parallel<T: Send>(work: impl FnOnce() -> T + Send) -> T {
 
 fn load_file(source: Source, folders: &Folders) -> Result<ProjectFile, Problem> {
     let Source { path, is_stdin, role, database, config } = source;
-    let (text, encoding) =
-        if is_stdin { read::read_stdin(&path.to_string_lossy())? } else { read::read(&path)? };
+    let (text, encoding) = if is_stdin { read::read_stdin(&path.to_string_lossy())? } else { read::read(&path)? };
     let layout = layout::detect(&path, &text.text, folders, &config);
     let parsed = check::parse_file(text);
     Ok(ProjectFile { parsed, layout, role, encoding, database, path, config })

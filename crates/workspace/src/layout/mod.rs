@@ -253,7 +253,8 @@ mod tests {
             let layout = detect(&at(path), text, &Folders::default(), &Config::default());
             assert_eq!((layout.tool, layout.sections[0].transaction), (tool, transaction), "{path}");
         }
-        let direction = |path: &str| detect(&at(path), "", &Folders::default(), &Config::default()).sections[0].direction;
+        let direction =
+            |path: &str| detect(&at(path), "", &Folders::default(), &Config::default()).sections[0].direction;
         for (path, expected) in [
             ("sqitch/deploy/app/a.sql", Direction::Up),
             ("sqitch/deploy/app/unplanned.sql", Direction::Down),
