@@ -5,6 +5,7 @@
 //! tables that existed before are taken to hold rows.
 
 mod alter_table;
+mod catalog_rows;
 mod column_rules;
 mod create_table;
 mod create_table_as;

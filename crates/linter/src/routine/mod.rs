@@ -5,6 +5,7 @@ mod calls;
 mod hotness;
 mod read;
 mod steps;
+pub mod subtransactions;
 mod texts;
 mod variables;
 
