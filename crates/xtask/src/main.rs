@@ -3,6 +3,7 @@
 mod builtin;
 mod docs;
 mod new_rule;
+mod schema;
 
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
@@ -22,6 +23,8 @@ enum Task {
     Builtin(builtin::Arguments),
     /// Write the pages of `rules/` anew.
     Docs,
+    /// Write `pgvet.schema.json` anew.
+    Schema,
     /// Create and register a rule, with a fixture.
     NewRule(new_rule::Arguments),
     /// Hold pgvet against measured truth, and against other linters.
@@ -32,6 +35,7 @@ fn main() -> ExitCode {
     let result = match Arguments::parse().task {
         Task::Builtin(arguments) => builtin::run(&arguments),
         Task::Docs => docs::run(),
+        Task::Schema => schema::run(),
         Task::NewRule(arguments) => new_rule::run(&arguments),
         Task::Measure(arguments) => measure::run(&arguments),
     };
