@@ -84,6 +84,8 @@ fn tool(parent: &Path, order: Option<&ExplicitOrder>) -> Option<Tool> {
         Some(Tool::Atlas)
     } else if parent.ends_with("supabase/migrations") {
         Some(Tool::Supabase)
+    } else if is_graphile(parent) {
+        Some(Tool::GraphileMigrate)
     } else {
         order.map(|order| order.tool)
     }
@@ -104,6 +106,15 @@ fn rust_runner(migrations: &Path) -> Option<Tool> {
         }
     }
     None
+}
+
+/// graphile-migrate keeps what has run in `committed`, and what is being worked on in `current.sql` or `current`.
+fn is_graphile(parent: &Path) -> bool {
+    let has_both = |folder: &Path| {
+        folder.join("committed").is_dir() && (folder.join("current.sql").exists() || folder.join("current").is_dir())
+    };
+    let inside = parent.ends_with("committed") || parent.ends_with("current");
+    has_both(parent) || (inside && parent.parent().is_some_and(has_both))
 }
 
 /// Pop, if the go.mod of the project requires it.

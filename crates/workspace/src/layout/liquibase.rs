@@ -128,7 +128,8 @@ fn xml(text: &str) -> Vec<Entry> {
         let Some(end) = end else { break };
         let tag = &rest[..end];
         rest = &rest[end..];
-        let name = tag.trim_start_matches(['<', '/']).split([' ', '\t', '\n', '\r', '>', '/']).next().unwrap_or_default();
+        let name =
+            tag.trim_start_matches(['<', '/']).split([' ', '\t', '\n', '\r', '>', '/']).next().unwrap_or_default();
         let is_end = tag.starts_with("</");
         match name {
             "rollback" => in_rollback = !is_end && !tag.ends_with("/>"),
@@ -172,7 +173,9 @@ fn json(value: &Value) -> Vec<Entry> {
 fn json_item(item: &Value) -> Vec<Entry> {
     let entry = |name: &str, value: &Value, changeset: &Value| {
         let text = |key: &str| value[key].as_str();
-        let is = |value: &Value, expected: bool| value.as_bool() == Some(expected) || value.as_str() == Some(if expected { "true" } else { "false" });
+        let is = |value: &Value, expected: bool| {
+            value.as_bool() == Some(expected) || value.as_str() == Some(if expected { "true" } else { "false" })
+        };
         let foreign = |value: &Value| value["dbms"].as_str().is_some_and(|dbms| !is_for_postgresql(dbms));
         Some(Entry {
             kind: kind(name)?,
@@ -183,8 +186,7 @@ fn json_item(item: &Value) -> Vec<Entry> {
         })
     };
     let Some(item) = item.as_object() else { return Vec::new() };
-    let mut entries: Vec<Entry> =
-        item.iter().filter_map(|(name, value)| entry(name, value, &Value::Null)).collect();
+    let mut entries: Vec<Entry> = item.iter().filter_map(|(name, value)| entry(name, value, &Value::Null)).collect();
     if let Some(changeset) = item.get("changeSet") {
         let changes = changeset["changes"].as_array().into_iter().flatten().filter_map(Value::as_object);
         entries.extend(changes.flatten().filter_map(|(name, value)| entry(name, value, changeset)));

@@ -85,6 +85,10 @@ impl Tool {
         (Self::GraphileMigrate, "graphile-migrate"),
     ];
 
+    pub fn all() -> impl Iterator<Item = Self> {
+        Self::NAMES.iter().map(|(tool, _)| *tool)
+    }
+
     /// Its name in configuration.
     pub fn as_str(self) -> &'static str {
         Self::NAMES.iter().find(|(tool, _)| *tool == self).map_or("plain", |(_, name)| name)
@@ -184,9 +188,8 @@ fn tool_by_name(path: &Path, name: &str, around: &Facts) -> Option<Tool> {
 /// Down: `x.down.sql`, `down.sql`, Flyway's `U1__x.sql` and `B1__x.sql`, and what the tool's own list of migrations does not hold.
 fn direction(path: &Path, name: &str, around: &Facts) -> Direction {
     // Databases that have run the versions up to a baseline leave it out.
-    let flyway_leaves_out = FlywayName::parse(name).is_some_and(|flyway| {
-        flyway.kind == 'U' || (flyway.kind == 'B' && around.has_flyway_version_up_to(&flyway))
-    });
+    let flyway_leaves_out = FlywayName::parse(name)
+        .is_some_and(|flyway| flyway.kind == 'U' || (flyway.kind == 'B' && around.has_flyway_version_up_to(&flyway)));
     if flyway_leaves_out || name == "down.sql" || name.ends_with(".down.sql") || around.is_not_run(path) {
         Direction::Down
     } else {
