@@ -156,6 +156,30 @@ fn a_baseline_is_the_same_from_any_folder() {
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stdout));
 }
 
+#[test]
+fn placeholders_have_values_and_findings_are_about_the_file() {
+    let config = "[placeholders]\nschema = \"app\"\nprefix = \"t_\"\n";
+    let folder = Folder::new(&[
+        ("pgvet.toml", config.as_bytes()),
+        ("db/migrations/1_a.sql", b"CREATE SCHEMA app;\nCREATE TABLE ${schema}.${prefix}orders (id int);\n"),
+        ("db/migrations/2_b.sql", b"/* ${schema} */ CREATE INDEX i ON ${schema}.${prefix}orders (id), ${schema};\n"),
+        (
+            "db/migrations/3_c.sql",
+            b"/* ${schema} */ CREATE INDEX i ON app.{{ prefix }}orders (id); SELECT ${schema}.f();\n",
+        ),
+    ]);
+    let args = ["--only", "index-without-concurrently,syntax-error", "--pg-version", "17"];
+    insta::assert_snapshot!(concise(&folder, &args), @r#"
+    exit 1
+    --- stdout
+    db/migrations/2_b.sql:1:65: error[syntax-error] syntax error at or near ","
+    db/migrations/3_c.sql:1:17: error[index-without-concurrently] building this index blocks every write to `t_orders` until it is done
+    2 errors in 2 of 3 files
+    "#);
+    let effects = folder.run(&["effects", "db/migrations/3_c.sql", "--format", "concise"]);
+    assert!(effects.contains("app.t_orders"), "{effects}");
+}
+
 fn git(folder: &Folder, arguments: &[&str]) {
     let identity = ["-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "commit.gpgsign=false"];
     let mut command = Command::new("git");

@@ -80,7 +80,7 @@ fn describe(rule: &RuleMeta) -> Value {
 
 fn result(report: &Report<'_>, finding: &Finding<'_>, rules: &BTreeMap<&str, usize>) -> Value {
     let found = finding.diagnostic;
-    let file = &finding.file.parsed;
+    let file = finding.file.shown();
     let mut result = json!({
         "ruleId": found.rule,
         "level": level(found.severity),
