@@ -120,7 +120,7 @@ fn is_graphile(parent: &Path) -> bool {
 /// Pop, if the go.mod of the project requires it.
 fn go_runner(migrations: &Path) -> Option<Tool> {
     let manifests = migrations.ancestors().skip(1).take(3).map(|folder| folder.join("go.mod"));
-    let manifest = manifests.filter_map(|manifest| fs::read_to_string(manifest).ok()).next()?;
+    let manifest = manifests.into_iter().find_map(|manifest| fs::read_to_string(manifest).ok())?;
     let requires = |line: &str| line.trim().trim_start_matches("require ").starts_with("github.com/gobuffalo/pop");
     manifest.lines().any(requires).then_some(Tool::Pop)
 }

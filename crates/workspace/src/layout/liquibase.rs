@@ -167,7 +167,7 @@ fn attribute<'a>(tag: &'a str, name: &str) -> Option<&'a str> {
 
 fn json(value: &Value) -> Vec<Entry> {
     let log = value["databaseChangeLog"].as_array().into_iter().flatten();
-    log.flat_map(|item| json_item(item)).collect()
+    log.flat_map(json_item).collect()
 }
 
 fn json_item(item: &Value) -> Vec<Entry> {
@@ -229,7 +229,7 @@ fn yaml(text: &str) -> Vec<Entry> {
                 let inside = depth > changeset.0;
                 let skipped = rollback.is_some() || (inside && changeset.1.skipped);
                 let autocommit = inside && changeset.1.autocommit;
-                open = Some((depth, Entry { kind, skipped, autocommit, ..Entry::default() }));
+                open = Some((depth, Entry { kind, autocommit, skipped, ..Entry::default() }));
             }
         }
     }
