@@ -15,6 +15,13 @@ pub(crate) struct TraceArgs {
     /// Where to run the migrations.
     #[arg(long, value_enum, default_value_t = On::Scratch)]
     pub(crate) on: On,
+    /// With --on template or url: the database, such as postgres://USER@HOST/DATABASE. Passwords come from PGPASSWORD
+    /// or ~/.pgpass.
+    #[arg(long, value_name = "URL")]
+    pub(crate) database: Option<String>,
+    /// With --on url: yes, the database may be changed and blocked.
+    #[arg(long)]
+    pub(crate) this_is_a_clone: bool,
     /// The folder with `initdb` and `postgres` [default: looked for].
     #[arg(long, value_name = "DIR")]
     pub(crate) pg_bin: Option<PathBuf>,
@@ -48,6 +55,10 @@ pub(crate) struct TraceArgs {
 pub(crate) enum On {
     /// A private server that the history is replayed on.
     Scratch,
+    /// A copy of a database on its own server (CREATE DATABASE ... TEMPLATE).
+    Template,
+    /// A database that is a clone already, and that nobody else uses.
+    Url,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

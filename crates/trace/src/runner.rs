@@ -16,6 +16,7 @@ use crate::trace::Settings;
 use pgvet_linter::ast::Ast;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
+use tokio_postgres::Config;
 
 /// How often the locks of a running statement are looked at.
 const POLL: Duration = Duration::from_millis(5);
@@ -51,6 +52,16 @@ struct Block {
     probed: bool,
 }
 
+/// Parallel workers report what they read when they end, and a session must not go by what it has seen before.
+fn reading_fresh_statistics(database: &Config, major: u8) -> Config {
+    let mut config = database.clone();
+    if major >= 15 {
+        let given = database.get_options().unwrap_or_default();
+        config.options(format!("{given} -c stats_fetch_consistency=none").trim_start());
+    }
+    config
+}
+
 /// Why a migration was not run to its end by the tool itself.
 enum Stop {
     /// PostgreSQL refused a statement; that is in the trace.
@@ -71,7 +82,7 @@ impl<'a> Runner<'a> {
         migration: usize,
         settings: &'a Settings,
     ) -> Result<Self, Error> {
-        let migrator = Connection::open(&clone.database, "migration").await?;
+        let migrator = Connection::open(&reading_fresh_statistics(&clone.database, major), "migration").await?;
         let observer = Connection::open(&clone.observer, "observer").await?;
         Ok(Self {
             clone,
@@ -182,6 +193,9 @@ impl<'a> Runner<'a> {
         let sent = send(&self.migrator, sql, None, self.settings.statement_timeout).await;
         self.book.released = waiters.finish().await;
         self.book.after_transaction(sent.span, &mut self.trace.statements);
+        if let Some(alone) = self.trace.statements.last_mut().filter(|statement| !statement.in_block) {
+            alone.duration += sent.span.duration();
+        }
         self.finish_transaction(block.number, block.first_xid).await?;
         self.last = Snapshot::take(&self.migrator, Statistics::Transaction).await?;
         match sent.result {

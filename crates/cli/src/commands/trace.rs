@@ -11,13 +11,13 @@ use crate::trace_args::{On, TraceArgs, TraceFormat};
 use pgvet_linter::check;
 use pgvet_linter::settings::Settings;
 use pgvet_linter::version::{PgVersion, VersionRange};
-use pgvet_trace::provider::{CloneProvider, Scratch, ScratchOptions};
+use pgvet_trace::provider::{CloneProvider, Config, Scratch, ScratchOptions, Template, Url, parse_address};
 use pgvet_trace::{Event, server};
 use std::io::Write;
 
 pub(crate) fn run(args: &TraceArgs, out: &mut dyn Write) -> Result<ExitStatus, Failure> {
     if args.clean {
-        return clean(out);
+        return clean(args, out);
     }
     let project = load(&args.input)?;
     if !project.problems.is_empty() {
@@ -31,7 +31,7 @@ pub(crate) fn run(args: &TraceArgs, out: &mut dyn Write) -> Result<ExitStatus, F
         rows: args.rows.clone(),
         setup: bookkeeping::tables(&project, args.input.schema.is_some()),
     };
-    let mut provider = provider(args);
+    let mut provider = provider(args)?;
     let spinner = Spinner::new();
     let trace = pgvet_trace::run(&migrations, provider.as_mut(), &settings, &mut |event| spinner.say(&said(event)));
     drop(spinner);
@@ -58,15 +58,28 @@ fn status(args: &TraceArgs, report: &TraceReport<'_>) -> ExitStatus {
     }
 }
 
-fn provider(args: &TraceArgs) -> Box<dyn CloneProvider> {
-    match args.on {
+fn provider(args: &TraceArgs) -> Result<Box<dyn CloneProvider>, Failure> {
+    Ok(match args.on {
         On::Scratch => Box::new(Scratch::new(ScratchOptions {
             binaries: args.pg_bin.clone(),
             major: args.input.pg_version.map(|versions| versions.to.0),
             durable: !args.rows.is_empty(),
             setup: Vec::new(),
         })),
-    }
+        On::Template => Box::new(Template::new(address(args)?)),
+        On::Url if !args.this_is_a_clone => {
+            return Err(Failure::new("--on url runs the migrations on the database itself, and blocks and changes it")
+                .help("say --this-is-a-clone if that is what it is for"));
+        }
+        On::Url => Box::new(Url::new(address(args)?)),
+    })
+}
+
+fn address(args: &TraceArgs) -> Result<Config, Failure> {
+    let text = args.database.as_deref().ok_or_else(|| {
+        Failure::new("--on template and --on url need a database").help("name it: --database postgres://HOST/DATABASE")
+    })?;
+    Ok(parse_address(text)?)
 }
 
 /// The model of the major that was traced.
@@ -86,10 +99,15 @@ fn said(event: Event<'_>) -> String {
     }
 }
 
-fn clean(out: &mut dyn Write) -> Result<ExitStatus, Failure> {
-    let removed = server::remove_leftovers();
-    for folder in &removed {
-        writeln!(out, "removed the server in {}", folder.display())?;
+fn clean(args: &TraceArgs, out: &mut dyn Write) -> Result<ExitStatus, Failure> {
+    let folders = server::remove_leftovers();
+    let mut removed: Vec<String> = folders.iter().map(|folder| format!("the server in {}", folder.display())).collect();
+    if args.on == On::Template {
+        let databases = Template::new(address(args)?).remove_leftovers_now()?;
+        removed.extend(databases.iter().map(|name| format!("the database {name}")));
+    }
+    for what in &removed {
+        writeln!(out, "removed {what}")?;
     }
     if removed.is_empty() {
         writeln!(out, "nothing to remove")?;
