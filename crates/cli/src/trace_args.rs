@@ -15,8 +15,8 @@ pub(crate) struct TraceArgs {
     /// Where to run the migrations.
     #[arg(long, value_enum, default_value_t = On::Scratch)]
     pub(crate) on: On,
-    /// With --on template or url: the database, such as postgres://USER@HOST/DATABASE. Passwords come from PGPASSWORD
-    /// or ~/.pgpass.
+    /// With --on template or url: the database, such as `postgres://USER@HOST/DATABASE`. Passwords come from
+    /// PGPASSWORD or ~/.pgpass.
     #[arg(long, value_name = "URL")]
     pub(crate) database: Option<String>,
     /// With --on url: yes, the database may be changed and blocked.

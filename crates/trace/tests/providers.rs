@@ -24,25 +24,32 @@ fn trace(provider: &mut dyn CloneProvider, sql: &str) -> Result<Trace, Error> {
     run(&[migration], provider, &Settings::default(), &mut |_| {})
 }
 
+fn query(server: &Server, database: &str, sql: &str) -> Vec<Vec<Option<String>>> {
+    server.query(database, sql).expect("the server answers")
+}
+
 /// A server with a database `shop` that has a table.
 fn shop(major: u8) -> Option<(Server, Config)> {
     let server = testing::server(major)?;
-    server.query("postgres", "CREATE DATABASE shop").unwrap();
-    server
-        .query("shop", "CREATE TABLE orders (id int PRIMARY KEY); INSERT INTO orders SELECT generate_series(1, 500)")
-        .unwrap();
+    query(&server, "postgres", "CREATE DATABASE shop");
+    query(
+        &server,
+        "shop",
+        "CREATE TABLE orders (id int PRIMARY KEY); INSERT INTO orders SELECT generate_series(1, 500)",
+    )
+    .unwrap();
     let config = server.config("shop");
     Some((server, config))
 }
 
 fn databases(server: &Server) -> Vec<Option<String>> {
-    let rows = server.query("postgres", "SELECT datname FROM pg_database WHERE NOT datistemplate ORDER BY 1").unwrap();
+    let rows = query(server, "postgres", "SELECT datname FROM pg_database WHERE NOT datistemplate ORDER BY 1");
     rows.into_iter().flatten().collect()
 }
 
 fn columns(server: &Server) -> Option<String> {
     let sql = "SELECT count(*) FROM pg_attribute WHERE attrelid = 'orders'::regclass AND attnum > 0";
-    server.query("shop", sql).unwrap()[0][0].clone()
+    query(server, "shop", sql)[0][0].clone()
 }
 
 #[test]
@@ -66,7 +73,7 @@ fn a_copy_goes_away_after_a_refusal_and_after_a_run_that_was_killed() {
     let (_, failure) = failed.migrations[0].failure().unwrap();
     assert_eq!((failure.sqlstate.as_str(), failure.position), ("42P01", Some(14)));
     assert_eq!(databases(&server).len(), 2);
-    server.query("postgres", "CREATE DATABASE pgvet_clone_1_1").unwrap();
+    query(&server, "postgres", "CREATE DATABASE pgvet_clone_1_1");
     assert_eq!(Template::new(config).remove_leftovers_now().unwrap(), ["pgvet_clone_1_1"]);
     assert_eq!(databases(&server).len(), 2);
 }
@@ -76,14 +83,12 @@ fn a_template_in_use_is_refused_with_the_reason() {
     let Some((server, config)) = shop(18) else { return };
     std::thread::scope(|scope| {
         let sleeping = scope.spawn(|| server.query("shop", "SELECT pg_sleep(30)"));
-        while server.query("postgres", "SELECT 1 FROM pg_stat_activity WHERE datname = 'shop'").unwrap().is_empty() {}
+        while query(&server, "postgres", "SELECT 1 FROM pg_stat_activity WHERE datname = 'shop'").is_empty() {}
         let error = trace(&mut Template::new(config.clone()), "SELECT 1").unwrap_err();
         assert!(error.message.contains("is being accessed by other users"), "{error}");
         let error = trace(&mut Url::new(config), "SELECT 1").unwrap_err();
         assert!(error.message.contains("another session uses the database"), "{error}");
-        server
-            .query("postgres", "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'shop'")
-            .unwrap();
+        query(&server, "postgres", "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'shop'");
         assert!(sleeping.join().unwrap().is_err());
     });
 }

@@ -40,10 +40,10 @@ fn complete(config: &mut Config, variable: &dyn Fn(&str) -> Option<String>) {
             None => config.host("/var/run/postgresql"),
         };
     }
-    if config.get_ports().is_empty() {
-        if let Some(port) = variable("PGPORT").and_then(|port| port.parse().ok()) {
-            config.port(port);
-        }
+    if config.get_ports().is_empty()
+        && let Some(port) = variable("PGPORT").and_then(|port| port.parse().ok())
+    {
+        config.port(port);
     }
     if config.get_user().is_none() {
         let user = variable("PGUSER").or_else(|| variable("USER"));
