@@ -1,5 +1,7 @@
 //! `pgvet trace`, as a user runs it.
 
+#![expect(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
+
 mod support;
 
 use pgvet_trace::server::testing::binaries;
