@@ -1,8 +1,10 @@
 //! The command line of pgvet.
 
 mod args;
+mod baseline;
 mod bookkeeping;
 mod commands;
+mod detected;
 mod error;
 mod fingerprint;
 mod progress;
@@ -37,6 +39,9 @@ fn run(cli: &Cli) -> ExitStatus {
     let result = match &cli.command {
         Command::Check(args) => commands::check::run(args, &mut out),
         Command::Effects(args) => commands::effects::run(args, &mut out),
+        Command::Init(args) => commands::init::run(args, &mut out),
+        Command::Baseline(args) => commands::baseline::run(args, &mut out),
+        Command::Config(args) => commands::config::run(args, &mut out),
         Command::Trace(args) => commands::trace::run(args, &mut out),
         Command::Explain(args) => commands::explain::run(args, &mut out),
         Command::Rules(args) => commands::rules::run(args, &mut out),

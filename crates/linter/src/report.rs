@@ -31,7 +31,7 @@ impl<'a> Reporter<'a> {
         version: PgVersion,
         found: &'a mut Vec<Diagnostic>,
     ) -> Option<Self> {
-        let severity = settings.severity_of(&rule.meta)?;
+        let severity = settings.severity_in(file, &rule.meta)?;
         Some(Self { settings, meta: &rule.meta, severity, file, statement, versions: vec![version], found })
     }
 
@@ -51,7 +51,7 @@ impl<'a> Reporter<'a> {
             fixes: Vec::new(),
             evidence: Evidence::Predicted,
         };
-        Finding { reporter: self, diagnostic: Some(diagnostic), sizes: Vec::new() }
+        Finding { reporter: self, diagnostic: Some(diagnostic), sizes: Vec::new(), ignored: true }
     }
 }
 
@@ -62,6 +62,8 @@ pub struct Finding<'r, 'a> {
     /// `Some` until it is recorded.
     diagnostic: Option<Diagnostic>,
     sizes: Vec<TableSize>,
+    /// Are all relations so far to be ignored?
+    ignored: bool,
 }
 
 impl Finding<'_, '_> {
@@ -95,14 +97,16 @@ impl Finding<'_, '_> {
     /// warning an error.
     #[must_use = "a finding is recorded when it is dropped"]
     pub fn relation(mut self, relation: &RelationName) -> Self {
-        self.sizes.push(self.reporter.settings.table(&relation.schema, &relation.name).size());
+        let table = self.reporter.settings.table(&relation.schema, &relation.name);
+        self.sizes.push(table.size());
+        self.ignored &= table.ignore;
         self.edit(|diagnostic| diagnostic.relations.push(relation.to_string()))
     }
 
     /// Less (or more) severe than the rule is as a whole; configuration of the rule's level wins.
     #[must_use = "a finding is recorded when it is dropped"]
     pub fn severity(self, severity: Severity) -> Self {
-        let configured = self.reporter.settings.rule_levels.contains_key(self.reporter.meta.name);
+        let configured = self.reporter.settings.is_configured(self.reporter.file, self.reporter.meta);
         self.edit(|diagnostic| {
             if !configured {
                 diagnostic.severity = severity;
@@ -119,6 +123,9 @@ impl Finding<'_, '_> {
 impl Drop for Finding<'_, '_> {
     fn drop(&mut self) {
         let Some(mut diagnostic) = self.diagnostic.take() else { return };
+        if self.ignored && !self.sizes.is_empty() {
+            return;
+        }
         if !self.sizes.is_empty() && self.sizes.iter().all(|size| *size == TableSize::Small) {
             diagnostic.severity = Severity::Info;
         } else if self.sizes.contains(&TableSize::Large) && diagnostic.severity == Severity::Warning {

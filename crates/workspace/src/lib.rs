@@ -2,14 +2,20 @@
 //!
 //! Nothing is printed here, and nothing is judged: see [`Project`].
 
+pub mod config;
 mod discovery;
+mod git;
 mod layout;
 mod order;
+mod plan;
 mod project;
 mod read;
+mod roots;
 
 pub use discovery::Problem;
-pub use layout::{Layout, Section, Tool};
+pub use git::ChangeSelection;
+pub use layout::{Layout, Section, Sign, Tool};
+pub use plan::Database;
 pub use project::{Project, ProjectFile, Request, Role};
 pub use read::EncodingError;
 

@@ -14,9 +14,9 @@ struct Key {
     sequence: PathBuf,
     class: Class,
     version: Vec<Number>,
+    name: String,
     /// An undo migration comes after what it undoes.
     undo: bool,
-    name: String,
     path: PathBuf,
 }
 
@@ -30,13 +30,44 @@ enum Class {
 
 /// Sorts the files below one folder.
 pub(crate) fn sort(mut files: Vec<PathBuf>) -> Vec<PathBuf> {
+    sort_by(&mut files, PathBuf::clone);
+    files
+}
+
+/// Sorts what belongs to the files below one folder.
+pub(crate) fn sort_by<T>(items: &mut [T], path: impl Fn(&T) -> PathBuf) {
     let mut orders = BTreeMap::new();
-    files.sort_by_cached_key(|path| {
+    items.sort_by_cached_key(|item| {
+        let path = path(item);
         let parent = path.parent().unwrap_or(Path::new(""));
         let order = orders.entry(parent.to_owned()).or_insert_with(|| ExplicitOrder::of(parent));
-        key(path, order.as_ref())
+        key(&path, order.as_ref())
     });
-    files
+}
+
+/// The folder to which a tool's own list of migrations, kept around `parent`, is relative.
+pub(crate) fn explicit_root(parent: &Path) -> Option<PathBuf> {
+    ExplicitOrder::of(parent).map(|order| order.root)
+}
+
+/// The folder whose files are run as one sequence with this one.
+pub(crate) fn sequence(path: &Path) -> PathBuf {
+    key(path, None).sequence
+}
+
+/// Does the name begin with a version?
+pub(crate) fn is_versioned(path: &Path) -> bool {
+    key(path, None).class != Class::Unversioned
+}
+
+/// Does a user mean this file by `wanted`: its name, the end of its path, its folder, or its version?
+pub(crate) fn is_called(path: &Path, wanted: &str) -> bool {
+    let wanted = wanted.trim_start_matches("./");
+    if path.ends_with(wanted) || (FOLDER_MIGRATIONS.iter().any(|name| path.ends_with(Path::new(wanted).join(name)))) {
+        return true;
+    }
+    let version = leading_version(wanted).filter(|(_, rest)| rest.is_empty()).map(|(version, _)| trim_zeros(version));
+    version.is_some_and(|version| trim_zeros(key(path, None).version) == version)
 }
 
 fn key(path: &Path, explicit: Option<&ExplicitOrder>) -> Key {
@@ -64,16 +95,24 @@ fn key(path: &Path, explicit: Option<&ExplicitOrder>) -> Key {
         return key;
     }
     // Diesel, Prisma and others: the folder is the migration.
-    let folder_is_migration = matches!(file_name.as_str(), "up.sql" | "down.sql" | "migration.sql");
+    let folder_is_migration = FOLDER_MIGRATIONS.contains(&file_name.as_str());
     let (sequence, name) = match (folder_is_migration, parent.file_name()) {
         (true, Some(folder)) => (parent.parent().unwrap_or(parent), folder.to_string_lossy().into_owned()),
         _ => (parent, file_name.clone()),
     };
-    match leading_version(&name) {
+    let is_down = file_name == "down.sql" || file_name.ends_with(".down.sql");
+    // `1_a.down.sql` takes `1_a.up.sql` back.
+    let name = name.trim_end_matches(".sql").trim_end_matches(".down").trim_end_matches(".up");
+    let mut key = match leading_version(name) {
         Some((version, rest)) => plain(sequence, Class::Versioned, version, rest),
-        None => plain(sequence, Class::Unversioned, Vec::new(), &name),
-    }
+        None => plain(sequence, Class::Unversioned, Vec::new(), name),
+    };
+    key.undo = is_down;
+    key
 }
+
+/// Names of files whose folder is the migration.
+const FOLDER_MIGRATIONS: [&str; 3] = ["up.sql", "down.sql", "migration.sql"];
 
 /// `1`, `0001`, `20240131120000` or `1.10.2` at the start of a name, perhaps after a `v`.
 fn leading_version(name: &str) -> Option<(Vec<Number>, &str)> {
@@ -190,6 +229,28 @@ mod tests {
         let deploy = root.path().join("deploy");
         let files = vec![deploy.join("a.sql"), deploy.join("b/x.sql")];
         assert_eq!(sort(files), [deploy.join("b/x.sql"), deploy.join("a.sql")]);
+    }
+
+    #[test]
+    fn a_migration_is_known_by_name_path_folder_or_version() {
+        let path = Path::new("/a/db/migrations/0041_x/up.sql");
+        for wanted in ["0041_x", "migrations/0041_x/up.sql", "./db/migrations/0041_x", "41", "0041"] {
+            assert!(is_called(path, wanted), "{wanted}");
+        }
+        for wanted in ["0041_y", "004", "1_x", "migrations"] {
+            assert!(!is_called(path, wanted), "{wanted}");
+        }
+        assert!(is_called(Path::new("m/V1_2__a.sql"), "V1_2__a.sql"));
+        assert!(is_called(Path::new("m/V1.2__a.sql"), "1.2"));
+    }
+
+    #[test]
+    fn the_way_back_comes_after_the_way() {
+        assert_eq!(
+            sorted(&["m/1_a.down.sql", "m/1_a.up.sql", "m/2_b.down.sql", "m/2_b.up.sql"]),
+            ["m/1_a.up.sql", "m/1_a.down.sql", "m/2_b.up.sql", "m/2_b.down.sql"]
+        );
+        assert_eq!(sorted(&["m/1/down.sql", "m/1/up.sql"]), ["m/1/up.sql", "m/1/down.sql"]);
     }
 
     #[test]

@@ -1,17 +1,21 @@
 //! The files of a run, read, split into statements and in the order in which they are replayed.
 
 use crate::STACK_SIZE;
-use crate::discovery::{Problem, files_at};
+use crate::config::{Config, ConfigError, ConfigSource, absolute};
+use crate::discovery::{Problem, display};
+use crate::git::ChangeSelection;
 use crate::layout::{self, Folders, Layout};
+use crate::plan::{Database, Plan, Source};
 use crate::read::{self, EncodingError};
-use pgvet_linter::check::{self, Migration, ParsedFile};
+use crate::roots;
+use pgvet_linter::check::{self, Migration, Outcome, ParsedFile};
 use pgvet_linter::diagnostic::{Diagnostic, Severity};
 use pgvet_linter::effect::Evidence;
-use pgvet_linter::settings::Settings;
+use pgvet_linter::settings::{Levels, Settings};
 use rayon::prelude::*;
-use std::collections::BTreeSet;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// What to load.
@@ -25,6 +29,20 @@ pub struct Request {
     pub schema: Option<PathBuf>,
     /// The name that standard input goes by; its layout is detected from it.
     pub stdin_name: Option<String>,
+    pub config: ConfigSource,
+    /// Replay nothing but what is named.
+    pub without_history: bool,
+    /// Report only files that git calls changed.
+    pub changes: Option<ChangeSelection>,
+    /// The last migration that is not reported; goes before what configuration says.
+    pub start_after: Option<String>,
+}
+
+impl Request {
+    /// Is a file that was named by itself judged after the others of its folder?
+    pub(crate) fn replay_folder(&self) -> bool {
+        !self.without_history && self.history.is_empty()
+    }
 }
 
 /// Why a file is part of the run.
@@ -44,22 +62,27 @@ pub struct ProjectFile {
     pub encoding: Option<EncodingError>,
     /// Which database it belongs to: see [`Migration::database`].
     pub database: u32,
+    /// Where it is.
+    pub path: PathBuf,
+    /// The nearest configuration.
+    pub config: Arc<Config>,
 }
 
 /// The files of a run in the order in which they are replayed.
 #[derive(Debug, Default)]
 pub struct Project {
     pub files: Vec<ProjectFile>,
+    /// In the order of their numbers, which begin with 1.
+    pub databases: Vec<Database>,
     /// What could not be loaded.
     pub problems: Vec<Problem>,
 }
 
-/// A file that is to be read.
-struct Source {
-    /// `None` for standard input.
-    path: Option<PathBuf>,
-    role: Role,
-    database: u32,
+/// What is replayed on one catalog.
+struct Group {
+    config: Arc<Config>,
+    /// Indexes into [`Project::migrations`].
+    migrations: Vec<u32>,
 }
 
 /// Below so many files, threads cost more than they save.
@@ -67,21 +90,20 @@ const PARALLEL_FROM: usize = 8;
 
 impl Project {
     /// Reads and parses everything that the request names. Calls `progress` with the number of files done and of all.
-    pub fn load(request: &Request, progress: &(dyn Fn(usize, usize) + Sync)) -> Self {
-        let mut problems = Vec::new();
-        let sources = sources(request, &mut problems);
-        let stdin_name = request.stdin_name.as_deref().unwrap_or("<stdin>");
+    pub fn load(request: &Request, progress: &(dyn Fn(usize, usize) + Sync)) -> Result<Self, ConfigError> {
         let folders = Folders::default();
+        let Plan { sources, databases, mut problems } = Plan::new(request, &folders)?;
+        let all = sources.len();
         let done = AtomicUsize::new(0);
-        let load = |source: &Source| {
-            let file = load_file(source, stdin_name, &folders);
-            progress(done.fetch_add(1, Ordering::Relaxed) + 1, sources.len());
+        let load = |source: Source| {
+            let file = load_file(source, &folders);
+            progress(done.fetch_add(1, Ordering::Relaxed) + 1, all);
             file
         };
-        let loaded: Vec<_> = if sources.len() >= PARALLEL_FROM {
-            in_parallel(|| sources.par_iter().map(load).collect())
+        let loaded: Vec<_> = if all >= PARALLEL_FROM {
+            in_parallel(|| sources.into_par_iter().map(load).collect())
         } else {
-            sources.iter().map(load).collect()
+            sources.into_iter().map(load).collect()
         };
         let mut files = Vec::with_capacity(loaded.len());
         for file in loaded {
@@ -90,7 +112,7 @@ impl Project {
                 Err(problem) => problems.push(problem),
             }
         }
-        Self { files, problems }
+        Ok(Self { files, databases, problems })
     }
 
     /// What the engine is given: each section of each file.
@@ -98,38 +120,75 @@ impl Project {
         self.files.iter().flat_map(ProjectFile::migrations).collect()
     }
 
-    /// All findings, in the order of files. [`Diagnostic::file`] is an index into [`Project::migrations`].
+    /// All findings, in the order of files. [`Diagnostic::file`] is an index into [`Project::migrations`]. `settings`
+    /// makes the settings of a run of a configuration.
     ///
     /// Databases have nothing to do with each other, so they are checked side by side.
-    pub fn check(&self, settings: &Settings) -> Vec<Diagnostic> {
+    pub fn check(&self, settings: &(dyn Fn(&Config) -> Settings + Sync)) -> Outcome {
         let migrations = self.migrations();
-        let databases: BTreeSet<u32> = migrations.iter().map(|migration| migration.database).collect();
-        let groups: Vec<Vec<u32>> = databases
-            .into_iter()
-            .filter(|database| *database != 0 || migrations.iter().all(|migration| migration.database == 0))
-            .map(|database| {
-                let belongs = |migration: &Migration<'_>| migration.database == 0 || migration.database == database;
-                let all = migrations.iter().enumerate();
-                all.filter(|(_, migration)| belongs(migration)).map(|(index, _)| index as u32).collect()
-            })
-            .collect();
-        let check_group = |group: &Vec<u32>| {
-            let own: Vec<Migration<'_>> = group.iter().map(|index| migrations[*index as usize]).collect();
-            let mut found = check::check(&own, settings);
-            for diagnostic in &mut found {
-                diagnostic.file = group[diagnostic.file as usize];
-                diagnostic.labels.iter_mut().for_each(|label| label.file = group[label.file as usize]);
+        let levels = self.file_levels();
+        let check_group = |group: &Group| {
+            let own: Vec<Migration<'_>> = group.migrations.iter().map(|index| migrations[*index as usize]).collect();
+            let mut settings = settings(&group.config);
+            let places = group.migrations.iter().enumerate();
+            let of_files = places.filter_map(|(place, index)| Some((place as u32, levels.get(index)?.clone())));
+            settings.file_levels = of_files.collect();
+            let mut outcome = check::run(&own, &settings);
+            let suppressed = outcome.suppressed.iter_mut().map(|suppressed| &mut suppressed.diagnostic);
+            for diagnostic in outcome.found.iter_mut().chain(suppressed) {
+                diagnostic.file = group.migrations[diagnostic.file as usize];
+                diagnostic.labels.iter_mut().for_each(|label| label.file = group.migrations[label.file as usize]);
             }
-            found
+            outcome
         };
-        let mut found: Vec<Diagnostic> = match groups.as_slice() {
-            [] => Vec::new(),
-            [only] => check_group(only),
-            many => in_parallel(|| many.par_iter().map(check_group).collect::<Vec<_>>()).concat(),
+        let outcomes: Vec<Outcome> = match self.groups(&migrations).as_slice() {
+            [only] => vec![check_group(only)],
+            many => in_parallel(|| many.par_iter().map(check_group).collect()),
         };
-        found.extend(self.encoding_diagnostics(settings));
-        found.sort_by_key(|diagnostic| (diagnostic.file, diagnostic.range.start, diagnostic.range.end));
-        found
+        let mut all = Outcome { found: self.encoding_diagnostics(settings), suppressed: Vec::new() };
+        for outcome in outcomes {
+            all.found.extend(outcome.found);
+            all.suppressed.extend(outcome.suppressed);
+        }
+        let place = |diagnostic: &Diagnostic| (diagnostic.file, diagnostic.range.start, diagnostic.range.end);
+        all.found.sort_by_key(place);
+        all.suppressed.sort_by_key(|suppressed| place(&suppressed.diagnostic));
+        all
+    }
+
+    /// The migrations of each database, after the history that all of them share.
+    fn groups(&self, migrations: &[Migration<'_>]) -> Vec<Group> {
+        let databases: BTreeSet<u32> = migrations.iter().map(|migration| migration.database).collect();
+        let only_shared = databases.iter().all(|database| *database == 0);
+        let belongs = |database: u32| {
+            let all = migrations.iter().enumerate();
+            let own = all.filter(move |(_, migration)| migration.database == 0 || migration.database == database);
+            own.map(|(index, _)| index as u32).collect()
+        };
+        let databases = databases.into_iter().filter(|database| *database != 0 || only_shared);
+        databases.map(|database| Group { config: self.config_of(database), migrations: belongs(database) }).collect()
+    }
+
+    /// The configuration of a database.
+    pub fn config_of(&self, database: u32) -> Arc<Config> {
+        let database = (database as usize).checked_sub(1).and_then(|at| self.databases.get(at));
+        database.or(self.databases.first()).map(|database| database.config.clone()).unwrap_or_default()
+    }
+
+    /// The levels of rules in files for which configuration has overrides, by the index of the migration.
+    fn file_levels(&self) -> BTreeMap<u32, Levels> {
+        let mut levels = BTreeMap::new();
+        let mut index = 0;
+        for file in &self.files {
+            let own = if file.role == Role::Reported { file.config.levels_of(&file.path) } else { None };
+            for _ in &file.layout.sections {
+                if let Some(own) = &own {
+                    levels.insert(index, own.clone());
+                }
+                index += 1;
+            }
+        }
+        levels
     }
 
     /// How many files are reported on.
@@ -137,14 +196,24 @@ impl Project {
         self.files.iter().filter(|file| file.role == Role::Reported).count()
     }
 
+    /// How many migrations are replayed and not reported on.
+    pub fn history_files(&self) -> usize {
+        self.files.iter().filter(|file| file.role == Role::History).count()
+    }
+
+    /// The file of each of [`Project::migrations`].
+    pub fn files_of_migrations(&self) -> Vec<&ProjectFile> {
+        self.files.iter().flat_map(|file| file.layout.sections.iter().map(move |_| file)).collect()
+    }
+
     /// Findings about the files themselves. [`Diagnostic::file`] is an index into [`Project::migrations`].
-    fn encoding_diagnostics(&self, settings: &Settings) -> Vec<Diagnostic> {
+    fn encoding_diagnostics(&self, settings: &dyn Fn(&Config) -> Settings) -> Vec<Diagnostic> {
         let mut diagnostics = Vec::new();
         let mut index = 0;
         for file in &self.files {
             let sections = file.layout.sections.len();
             if let Some(error) = file.encoding.filter(|_| file.role == Role::Reported && sections > 0) {
-                diagnostics.push(encoding_diagnostic(index, error, settings));
+                diagnostics.push(encoding_diagnostic(index, error, &settings(&self.config_of(file.database))));
             }
             index += sections as u32;
         }
@@ -153,6 +222,17 @@ impl Project {
 }
 
 impl ProjectFile {
+    /// Its path from the folder of its configuration, or else of its repository: the same wherever it is checked.
+    pub fn stable_path(&self) -> String {
+        let path = absolute(&self.path);
+        let repository = || path.ancestors().skip(1).find(|folder| folder.join(".git").exists());
+        let root = self.config.root().filter(|root| path.starts_with(root)).or_else(repository);
+        match root.and_then(|root| path.strip_prefix(root).ok()) {
+            Some(relative) => display(relative),
+            None => roots::shown(&path),
+        }
+    }
+
     fn migrations(&self) -> impl Iterator<Item = Migration<'_>> {
         self.layout.sections.iter().map(|section| Migration {
             file: &self.parsed,
@@ -175,103 +255,12 @@ fn in_parallel<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     }
 }
 
-/// The same for every spelling of a path.
-fn identity(path: &Path) -> PathBuf {
-    fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
-}
-
-fn sources(request: &Request, problems: &mut Vec<Problem>) -> Vec<Source> {
-    let mut reported = Vec::new();
-    let mut seen = BTreeSet::new();
-    let mut databases = Databases::default();
-    for path in &request.paths {
-        if path == Path::new("-") {
-            reported.push(Source { path: None, role: Role::Reported, database: databases.of(Path::new("")) });
-            continue;
-        }
-        let files = files_at(path, problems).into_iter().filter(|file| seen.insert(identity(file)));
-        reported.extend(files.map(|file| {
-            let database = databases.of(&migrations_root(path, &file));
-            Source { path: Some(file), role: Role::Reported, database }
-        }));
-    }
-    databases.merge_single(request, &mut reported);
-    let schema = request.schema.iter();
-    let mut all: Vec<Source> =
-        schema.map(|path| Source { path: Some(path.clone()), role: Role::Baseline, database: 0 }).collect();
-    all.extend(history(request, &reported, problems));
-    all.extend(reported);
-    all
-}
-
-/// Numbers the folders of migrations, from 1.
-#[derive(Default)]
-struct Databases {
-    roots: Vec<PathBuf>,
-}
-
-impl Databases {
-    fn of(&mut self, root: &Path) -> u32 {
-        let at = self.roots.iter().position(|known| known == root).unwrap_or_else(|| {
-            self.roots.push(root.to_owned());
-            self.roots.len() - 1
-        });
-        at as u32 + 1
-    }
-
-    /// Files that are named one by one belong to one database, unless they come from several folders of migrations.
-    fn merge_single(&self, request: &Request, reported: &mut [Source]) {
-        let folders = request.paths.iter().any(|path| path.is_dir());
-        let rooted = self.roots.iter().filter(|root| !root.as_os_str().is_empty()).count();
-        if !folders && rooted <= 1 {
-            reported.iter_mut().for_each(|source| source.database = 1);
-        }
-    }
-}
-
-/// Folder names under which tools keep the migrations of one database.
-const MIGRATION_FOLDERS: [&str; 8] =
-    ["migrations", "migration", "migrate", "drizzle", "deploy", "changelog", "updates", "delta"];
-
-/// The folder that holds the migrations of one database: the outermost one below `given` that is named so. A folder
-/// that was given is taken whole where there is none; files that were given one by one belong together.
-fn migrations_root(given: &Path, file: &Path) -> PathBuf {
-    let below = if given == file { file } else { file.strip_prefix(given).unwrap_or(file) };
-    let folders = below.parent().map(|parent| parent.components().collect::<Vec<_>>()).unwrap_or_default();
-    let is_root = |name: &std::ffi::OsStr| MIGRATION_FOLDERS.iter().any(|known| name.eq_ignore_ascii_case(known));
-    match folders.iter().position(|folder| is_root(folder.as_os_str())) {
-        Some(at) if given == file => folders[..=at].iter().collect(),
-        Some(at) => given.join(folders[..=at].iter().collect::<PathBuf>()),
-        None if given == file => PathBuf::new(),
-        None => given.to_owned(),
-    }
-}
-
-/// The files of the history. A folder that holds reported files too is history only up to the first of them.
-fn history(request: &Request, reported: &[Source], problems: &mut Vec<Problem>) -> Vec<Source> {
-    if request.history.is_empty() {
-        return Vec::new();
-    }
-    let mut seen: BTreeSet<PathBuf> = BTreeSet::new();
-    let reported: BTreeSet<PathBuf> =
-        reported.iter().filter_map(|source| source.path.as_deref()).map(identity).collect();
-    let mut files = Vec::new();
-    for path in &request.history {
-        let before = files_at(path, problems).into_iter().take_while(|file| !reported.contains(&identity(file)));
-        let new = before.filter(|file| seen.insert(identity(file)));
-        files.extend(new.map(|file| Source { path: Some(file), role: Role::History, database: 0 }));
-    }
-    files
-}
-
-fn load_file(source: &Source, stdin_name: &str, folders: &Folders) -> Result<ProjectFile, Problem> {
-    let (path, (text, encoding)) = match &source.path {
-        Some(path) => (path.as_path(), read::read(path)?),
-        None => (Path::new(stdin_name), read::read_stdin(stdin_name)?),
-    };
-    let layout = layout::detect(path, &text.text, folders);
+fn load_file(source: Source, folders: &Folders) -> Result<ProjectFile, Problem> {
+    let Source { path, is_stdin, role, database, config } = source;
+    let (text, encoding) = if is_stdin { read::read_stdin(&path.to_string_lossy())? } else { read::read(&path)? };
+    let layout = layout::detect(&path, &text.text, folders, &config);
     let parsed = check::parse_file(text);
-    Ok(ProjectFile { parsed, layout, role: source.role, encoding, database: source.database })
+    Ok(ProjectFile { parsed, layout, role, encoding, database, path, config })
 }
 
 fn encoding_diagnostic(file: u32, error: EncodingError, settings: &Settings) -> Diagnostic {
@@ -297,6 +286,7 @@ fn encoding_diagnostic(file: u32, error: EncodingError, settings: &Settings) -> 
 mod tests {
     use super::*;
     use pgvet_linter::check::Direction;
+    use std::fs;
 
     fn folder(files: &[(&str, &[u8])]) -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
@@ -307,7 +297,7 @@ mod tests {
     }
 
     fn load(request: &Request) -> Project {
-        Project::load(request, &|_, _| {})
+        Project::load(request, &|_, _| {}).unwrap()
     }
 
     fn names(project: &Project) -> Vec<(String, Role)> {
@@ -360,7 +350,7 @@ mod tests {
         let problems: Vec<_> = project.problems.iter().map(|problem| problem.message.as_str()).collect();
         assert_eq!(problems, ["does not exist", "is no SQL text: byte 0 is NUL"]);
         assert_eq!(project.reported_files(), 2);
-        let diagnostics = project.encoding_diagnostics(&Settings::default());
+        let diagnostics = project.encoding_diagnostics(&|_| Settings::default());
         assert_eq!(diagnostics.iter().map(|diagnostic| diagnostic.file).collect::<Vec<_>>(), [1]);
         assert!(diagnostics[0].message.starts_with("byte 3 is not UTF-8"), "{}", diagnostics[0].message);
     }

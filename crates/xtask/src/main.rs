@@ -3,6 +3,7 @@
 mod builtin;
 mod docs;
 mod new_rule;
+mod nodes;
 
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
@@ -24,6 +25,8 @@ enum Task {
     Docs,
     /// Create and register a rule, with a fixture.
     NewRule(new_rule::Arguments),
+    /// Generate the node types of the parser from the headers of `pg_query`.
+    Nodes(nodes::Arguments),
     /// Hold pgvet against measured truth, and against other linters.
     Measure(measure::Arguments),
 }
@@ -33,6 +36,7 @@ fn main() -> ExitCode {
         Task::Builtin(arguments) => builtin::run(&arguments),
         Task::Docs => docs::run(),
         Task::NewRule(arguments) => new_rule::run(&arguments),
+        Task::Nodes(arguments) => nodes::run(&arguments),
         Task::Measure(arguments) => measure::run(&arguments),
     };
     match result {

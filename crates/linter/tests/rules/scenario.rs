@@ -122,12 +122,19 @@ fn set(settings: &mut Settings, directive: &str) {
                 match option.split_once('=') {
                     Some(("rows", rows)) => table.rows = Some(rows.parse().unwrap()),
                     None if *option == "hot" => table.hot = true,
+                    None if *option == "ignore" => table.ignore = true,
                     _ => panic!("no option of a table: {option}"),
                 }
             }
         }
+        ["function", name, calls] => {
+            let calls = calls.strip_prefix("calls-per-hour=").expect("`calls-per-hour=` is all that can be set");
+            let function = settings.functions.entry((*name).to_owned()).or_default();
+            function.calls_per_hour = Some(calls.parse().unwrap());
+        }
         ["max-locked-tables", number] => settings.max_locked_tables = number.parse().unwrap(),
         ["lock-timeout", "runner"] => settings.lock_timeout = LockTimeout::Runner,
+        ["require-reasons"] => settings.require_reasons = true,
         ["recommended"] => settings.strict = false,
         _ => panic!("no setting: {directive}"),
     }

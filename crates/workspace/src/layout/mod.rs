@@ -26,15 +26,19 @@ mod annotations;
 pub(crate) mod folder;
 mod transaction;
 
+use crate::config::Config;
 use crate::order::FlywayName;
 use folder::Facts;
 pub(crate) use folder::Folders;
 use pgvet_linter::check::{Direction, TransactionMode};
 use pgvet_linter::source::TextRange;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 /// A program that runs migrations.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum Tool {
     /// None that is known: each file is taken to go through psql.
     Plain,
@@ -57,6 +61,35 @@ pub enum Tool {
     GraphileMigrate,
 }
 
+impl Tool {
+    /// Every tool with its name in configuration.
+    const NAMES: [(Self, &str); 18] = [
+        (Self::Plain, "plain"),
+        (Self::Flyway, "flyway"),
+        (Self::Liquibase, "liquibase"),
+        (Self::Sqitch, "sqitch"),
+        (Self::Goose, "goose"),
+        (Self::SqlMigrate, "sql-migrate"),
+        (Self::Dbmate, "dbmate"),
+        (Self::GolangMigrate, "golang-migrate"),
+        (Self::Pop, "pop"),
+        (Self::Sqlx, "sqlx"),
+        (Self::Refinery, "refinery"),
+        (Self::Diesel, "diesel"),
+        (Self::Prisma, "prisma"),
+        (Self::Drizzle, "drizzle"),
+        (Self::Atlas, "atlas"),
+        (Self::Supabase, "supabase"),
+        (Self::NodePgMigrate, "node-pg-migrate"),
+        (Self::GraphileMigrate, "graphile-migrate"),
+    ];
+
+    /// Its name in configuration.
+    pub fn as_str(self) -> &'static str {
+        Self::NAMES.iter().find(|(tool, _)| *tool == self).map_or("plain", |(_, name)| name)
+    }
+}
+
 /// A part of a file that is run at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Section {
@@ -66,28 +99,64 @@ pub struct Section {
     pub transaction: TransactionMode,
 }
 
+/// What gave a tool away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sign {
+    Configuration,
+    /// A comment in the file.
+    Comment,
+    FileName,
+    /// A file or the name of the folder.
+    Folder,
+    /// A dependency of the Rust project around it.
+    CargoToml,
+    /// Nothing did.
+    None,
+}
+
 /// How a file is run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
     pub tool: Tool,
+    /// What gave the tool away.
+    pub sign: Sign,
     /// Empty when nothing of the file is for PostgreSQL.
     pub sections: Vec<Section>,
 }
 
 /// Finds out how the file at `path` is run. Looks at its text, its name, and then its folder.
-pub(crate) fn detect(path: &Path, text: &str, folders: &Folders) -> Layout {
-    if let Some(layout) = annotations::sections(text) {
-        return layout;
+/// What configuration says goes before all of them.
+pub(crate) fn detect(path: &Path, text: &str, folders: &Folders, config: &Config) -> Layout {
+    let configured = config.migrations.tool;
+    let sections = annotations::sections(text).filter(|layout| configured.is_none_or(|tool| tool == layout.tool));
+    let mut layout = sections.unwrap_or_else(|| whole(path, text, folders, configured));
+    if let Some(transaction) = config.migrations.transaction {
+        let usual = transaction::usual(layout.tool);
+        let sections = layout.sections.iter_mut().filter(|section| section.transaction == usual);
+        sections.for_each(|section| section.transaction = transaction);
     }
+    layout
+}
+
+/// A file that is one section.
+fn whole(path: &Path, text: &str, folders: &Folders, configured: Option<Tool>) -> Layout {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let around = folders.around(path);
-    let tool = annotations::tool(text)
-        .or_else(|| tool_by_name(path, &name, &around))
-        .or(around.tool)
-        .or(around.rust_runner)
-        .unwrap_or(Tool::Plain);
+    let signed = |sign| move |tool: Tool| (tool, sign);
+    let (tool, sign) = configured
+        .map(signed(Sign::Configuration))
+        .or_else(|| annotations::tool(text).map(signed(Sign::Comment)))
+        .or_else(|| tool_by_name(path, &name, &around).map(signed(Sign::FileName)))
+        .or(around.tool.map(signed(Sign::Folder)))
+        .or(around.rust_runner.map(signed(Sign::CargoToml)))
+        .unwrap_or((Tool::Plain, Sign::None));
     let transaction = transaction::mode(tool, path, text);
-    Layout { tool, sections: vec![Section { range: None, direction: direction(path, &name, &around), transaction }] }
+    Layout {
+        tool,
+        sign,
+        sections: vec![Section { range: None, direction: direction(path, &name, &around), transaction }],
+    }
 }
 
 fn tool_by_name(path: &Path, name: &str, around: &Facts) -> Option<Tool> {
@@ -123,7 +192,7 @@ mod tests {
     use std::fs;
 
     fn one(path: &str, text: &str) -> (Tool, Direction, TransactionMode) {
-        let layout = detect(Path::new(path), text, &Folders::default());
+        let layout = detect(Path::new(path), text, &Folders::default(), &Config::default());
         let [section] = layout.sections[..] else { panic!("{layout:?}") };
         (layout.tool, section.direction, section.transaction)
     }
@@ -147,6 +216,29 @@ mod tests {
         ] {
             assert_eq!(one(path, "SELECT 1;"), expected, "{path}");
         }
+    }
+
+    #[test]
+    fn tools_have_the_names_that_configuration_reads() {
+        for (tool, name) in Tool::NAMES {
+            assert_eq!(serde_json::to_value(tool).unwrap(), name);
+            assert_eq!(tool.as_str(), name);
+        }
+    }
+
+    #[test]
+    fn configuration_goes_before_what_is_seen() {
+        let mut config = Config::default();
+        config.migrations.tool = Some(Tool::Dbmate);
+        config.migrations.transaction = Some(TransactionMode::SingleString);
+        let detect = |text: &str| detect(Path::new("m/1_a.up.sql"), text, &Folders::default(), &config);
+        let layout = detect("SELECT 1;");
+        assert_eq!((layout.tool, layout.sections[0].transaction), (Tool::Dbmate, TransactionMode::SingleString));
+        assert_eq!(detect("-- +goose Up\nSELECT 1;\n-- +goose Down\n").sections.len(), 1);
+        config.migrations.transaction = Some(TransactionMode::Autocommit);
+        let text = "-- migrate:up transaction:false\nSELECT 1;";
+        let opted_out = super::detect(Path::new("m/1.sql"), text, &Folders::default(), &config);
+        assert_eq!(opted_out.sections[0].transaction, TransactionMode::SingleString);
     }
 
     #[test]
@@ -182,10 +274,11 @@ mod tests {
             ("rust/migrations/1_a.sql", "-- no-transaction\nSELECT 1", Tool::Sqlx, SingleString),
             ("sqitch/deploy/app/a.sql", "", Tool::Sqitch, Autocommit),
         ] {
-            let layout = detect(&at(path), text, &Folders::default());
+            let layout = detect(&at(path), text, &Folders::default(), &Config::default());
             assert_eq!((layout.tool, layout.sections[0].transaction), (tool, transaction), "{path}");
         }
-        let direction = |path: &str| detect(&at(path), "", &Folders::default()).sections[0].direction;
+        let direction =
+            |path: &str| detect(&at(path), "", &Folders::default(), &Config::default()).sections[0].direction;
         for (path, expected) in [
             ("sqitch/deploy/app/a.sql", Direction::Up),
             ("sqitch/deploy/app/unplanned.sql", Direction::Down),

@@ -8,6 +8,11 @@ use pgvet_linter::source::TextRange;
 use std::fs;
 use std::path::Path;
 
+/// The transaction of a file that says nothing about it.
+pub(super) fn usual(tool: Tool) -> TransactionMode {
+    mode(tool, Path::new(""), "")
+}
+
 pub(super) fn mode(tool: Tool, path: &Path, text: &str) -> TransactionMode {
     let unless = |without: bool, otherwise| if without { otherwise } else { Transaction };
     match tool {

@@ -1,0 +1,246 @@
+//! The format of `pgvet.toml`. What is written here is also what the JSON schema says.
+
+use crate::layout::Tool;
+use pgvet_linter::check::TransactionMode;
+use pgvet_linter::diagnostic::Severity;
+use pgvet_linter::rule::Category;
+use pgvet_linter::settings::LockTimeout;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use toml::Spanned;
+
+/// Configuration of pgvet. The nearest `pgvet.toml` in or above a folder of migrations holds for it.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+#[schemars(title = "pgvet.toml", extend("x-taplo-info" = { "authors": ["pgvet"] }))]
+pub(crate) struct ConfigFile {
+    /// Another configuration file that this one refines, relative to this file.
+    #[schemars(with = "Option<String>")]
+    pub(crate) extend: Option<Spanned<String>>,
+    /// The PostgreSQL major version that runs the migrations, or a range of them: `16`, `"14-18"`.
+    #[schemars(with = "Option<VersionSchema>")]
+    pub(crate) pg_version: Option<Spanned<toml::Value>>,
+    /// Which rules run: those that nearly everybody wants (`recommended`, the default), or the opt-in ones too.
+    pub(crate) preset: Option<Preset>,
+    /// From which severity on findings make the exit status 1. The default is `error`.
+    pub(crate) fail_on: Option<FailOn>,
+    /// The least severity that is shown. The default is `warning`.
+    #[schemars(with = "Option<SeveritySchema>")]
+    pub(crate) level: Option<Severity>,
+    /// Who sets `lock_timeout`: each migration, or what runs them (the tool, the role or the database).
+    pub(crate) lock_timeout: Option<LockTimeoutSetting>,
+    /// Must suppressions give a reason?
+    pub(crate) require_reasons: Option<bool>,
+    /// The file with known findings, relative to this file. The default is `pgvet-baseline.json`, if it is there.
+    pub(crate) baseline: Option<String>,
+    /// Levels of single rules, by name.
+    #[schemars(with = "BTreeMap<String, RuleSetting>")]
+    pub(crate) rules: BTreeMap<Spanned<String>, Spanned<RuleSetting>>,
+    /// Levels of whole categories, for those of their rules that the preset runs.
+    #[schemars(with = "BTreeMap<String, RuleLevel>")]
+    pub(crate) categories: BTreeMap<Spanned<Category>, RuleLevel>,
+    /// What is known about tables, by `schema.name`, or `name` for any schema.
+    pub(crate) tables: BTreeMap<String, TableSetting>,
+    /// What is known about functions, by `schema.name`, or `name` for any schema.
+    pub(crate) functions: BTreeMap<String, FunctionSetting>,
+    /// Values of placeholders, by name: `schema = "app"` is for `${schema}`, `{{ schema }}` and `:schema`.
+    pub(crate) placeholders: BTreeMap<String, String>,
+    /// Where migrations are and how they are run, where pgvet cannot see it itself.
+    pub(crate) migrations: MigrationsSetting,
+    /// Levels that hold for some files only; later ones go before earlier ones.
+    pub(crate) overrides: Vec<OverrideSetting>,
+}
+
+/// Which rules run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Preset {
+    Recommended,
+    Strict,
+}
+
+/// From which severity on findings make the exit status 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FailOn {
+    Error,
+    Warning,
+    Info,
+    Never,
+}
+
+/// Who sets `lock_timeout`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum LockTimeoutSetting {
+    Migration,
+    Runner,
+}
+
+impl From<LockTimeoutSetting> for LockTimeout {
+    fn from(setting: LockTimeoutSetting) -> Self {
+        match setting {
+            LockTimeoutSetting::Migration => Self::Migration,
+            LockTimeoutSetting::Runner => Self::Runner,
+        }
+    }
+}
+
+/// The severity of a rule, or `off`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum RuleLevel {
+    Off,
+    Info,
+    Warning,
+    Error,
+}
+
+impl RuleLevel {
+    pub(crate) fn severity(self) -> Option<Severity> {
+        match self {
+            Self::Off => None,
+            Self::Info => Some(Severity::Info),
+            Self::Warning => Some(Severity::Warning),
+            Self::Error => Some(Severity::Error),
+        }
+    }
+}
+
+/// A level, or a table with a level and options.
+#[derive(Debug, Clone, PartialEq, Eq, JsonSchema)]
+#[schemars(untagged)]
+pub(crate) enum RuleSetting {
+    Level(RuleLevel),
+    Options(RuleOptions),
+}
+
+/// What can be said about a rule beside its level.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct RuleOptions {
+    pub(crate) level: Option<RuleLevel>,
+    /// For `many-tables-locked`: how many tables a transaction may lock.
+    pub(crate) max_tables: Option<usize>,
+}
+
+// Derived, an error would name neither the value nor what is accepted.
+impl<'de> Deserialize<'de> for RuleSetting {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl<'de> serde::de::Visitor<'de> for Visitor {
+            type Value = RuleSetting;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a level (`off`, `info`, `warning`, `error`) or a table with `level`")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<RuleSetting, E> {
+                RuleLevel::deserialize(serde::de::value::StrDeserializer::new(value)).map(RuleSetting::Level)
+            }
+
+            fn visit_map<A: serde::de::MapAccess<'de>>(self, map: A) -> Result<RuleSetting, A::Error> {
+                RuleOptions::deserialize(serde::de::value::MapAccessDeserializer::new(map)).map(RuleSetting::Options)
+            }
+        }
+        deserializer.deserialize_any(Visitor)
+    }
+}
+
+/// What is known about a table.
+#[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct TableSetting {
+    /// About how many rows it has. Up to 10,000, findings about it are notes; from 10 million on, warnings are errors.
+    pub(crate) rows: Option<u64>,
+    /// Is it used all the time, so that it counts as large however few rows it has?
+    pub(crate) hot: bool,
+    /// Report nothing about it.
+    pub(crate) ignore: bool,
+}
+
+/// What is known about a function.
+#[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct FunctionSetting {
+    /// How often it is called in an hour of normal use.
+    pub(crate) calls_per_hour: Option<u64>,
+}
+
+/// Where migrations are and how they are run.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct MigrationsSetting {
+    /// The folders of migrations, relative to this file; each is the history of one database.
+    pub(crate) paths: Vec<String>,
+    /// Files that are no migrations: patterns relative to this file, such as `"seeds/**"`.
+    #[schemars(with = "Vec<String>")]
+    pub(crate) exclude: Vec<Spanned<String>>,
+    /// The tool that runs them.
+    pub(crate) tool: Option<Tool>,
+    /// The transaction that the tool opens, where it is not the tool's usual one.
+    pub(crate) transaction: Option<TransactionSetting>,
+    /// The last migration that is not reported: its file name, or its path relative to this file. It and all before it
+    /// are only replayed.
+    #[schemars(with = "Option<String>")]
+    pub(crate) start_after: Option<Spanned<String>>,
+    /// A dump of the schema from before the first migration (`pg_dump --schema-only`), relative to this file.
+    pub(crate) schema: Option<String>,
+}
+
+/// The transaction around a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum TransactionSetting {
+    /// The tool opens one around each file.
+    Transaction,
+    /// Each statement runs on its own, as in psql.
+    Autocommit,
+    /// The file is sent as one string, which makes several statements one transaction.
+    SingleString,
+}
+
+impl From<TransactionSetting> for TransactionMode {
+    fn from(setting: TransactionSetting) -> Self {
+        match setting {
+            TransactionSetting::Transaction => Self::Transaction,
+            TransactionSetting::Autocommit => Self::Autocommit,
+            TransactionSetting::SingleString => Self::SingleString,
+        }
+    }
+}
+
+/// Levels for some files.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct OverrideSetting {
+    /// Patterns of paths relative to this file, such as `"legacy/**"`.
+    #[schemars(with = "Vec<String>")]
+    pub(crate) paths: Vec<Spanned<String>>,
+    #[serde(default)]
+    #[schemars(with = "BTreeMap<String, RuleLevel>")]
+    pub(crate) rules: BTreeMap<Spanned<String>, RuleLevel>,
+    #[serde(default)]
+    #[schemars(with = "BTreeMap<String, RuleLevel>")]
+    pub(crate) categories: BTreeMap<Spanned<Category>, RuleLevel>,
+}
+
+/// `16` or `"14-18"`, for the schema.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "only its schema is used")]
+enum VersionSchema {
+    Major(#[schemars(range(min = 10, max = 18))] u8),
+    Range(#[schemars(regex(pattern = r"^\s*1[0-8]\s*(-\s*1[0-8]\s*)?$"))] String),
+}
+
+/// The severities, for the schema.
+#[derive(JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[expect(dead_code, reason = "only its schema is used")]
+enum SeveritySchema {
+    Info,
+    Warning,
+    Error,
+}

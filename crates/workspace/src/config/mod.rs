@@ -1,0 +1,177 @@
+//! `pgvet.toml`: found, read, merged with what it extends, and resolved to the engine's settings.
+
+mod error;
+mod file;
+mod resolve;
+mod schema;
+
+pub use error::ConfigError;
+pub use file::FailOn;
+pub use schema::json_schema;
+
+use crate::layout::Tool;
+use globset::GlobSet;
+use pgvet_linter::check::TransactionMode;
+use pgvet_linter::settings::{Levels, Settings};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The name of a configuration file.
+pub const FILE_NAME: &str = "pgvet.toml";
+
+/// Where configuration comes from.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum ConfigSource {
+    /// The nearest `pgvet.toml` in or above the migrations.
+    #[default]
+    Nearest,
+    /// This file, for everything.
+    File(PathBuf),
+    /// Defaults only.
+    None,
+}
+
+/// Resolved configuration of one folder of migrations.
+#[derive(Debug, Clone, Default)]
+pub struct Config {
+    /// The files that it was read from, the nearest first; none for the defaults.
+    pub files: Vec<PathBuf>,
+    pub settings: Settings,
+    /// Was the least severity to show configured?
+    pub level_configured: bool,
+    pub fail_on: Option<FailOn>,
+    pub baseline: Option<PathBuf>,
+    pub migrations: MigrationsConfig,
+    /// Values of placeholders, by name.
+    pub placeholders: BTreeMap<String, String>,
+    overrides: Vec<Override>,
+}
+
+/// Where migrations are and how they are run, where configuration says so.
+#[derive(Debug, Clone, Default)]
+pub struct MigrationsConfig {
+    pub paths: Vec<PathBuf>,
+    pub tool: Option<Tool>,
+    pub transaction: Option<TransactionMode>,
+    /// The name or path of the last migration that is not reported.
+    pub start_after: Option<String>,
+    pub schema: Option<PathBuf>,
+    exclude: Vec<Patterns>,
+}
+
+/// Levels for some files.
+#[derive(Debug, Clone)]
+struct Override {
+    patterns: Patterns,
+    levels: Levels,
+}
+
+/// Patterns of paths relative to a folder.
+#[derive(Debug, Clone)]
+struct Patterns {
+    root: PathBuf,
+    globs: GlobSet,
+}
+
+impl Patterns {
+    fn matches(&self, path: &Path) -> bool {
+        absolute(path).strip_prefix(&self.root).is_ok_and(|relative| self.globs.is_match(relative))
+    }
+}
+
+impl Config {
+    /// Reads a file, and what it extends.
+    pub fn read(path: &Path) -> Result<Self, ConfigError> {
+        let mut config = Self::default();
+        resolve::read_into(&mut config, path, &mut Vec::new())?;
+        Ok(config)
+    }
+
+    /// The folder of the configuration file.
+    pub fn root(&self) -> Option<&Path> {
+        self.files.first().and_then(|file| file.parent())
+    }
+
+    /// What overrides say about the levels of rules in this file; `None` if they say nothing.
+    pub fn levels_of(&self, path: &Path) -> Option<Levels> {
+        let mut found: Option<Levels> = None;
+        for matching in self.overrides.iter().filter(|entry| entry.patterns.matches(path)) {
+            let levels = found.get_or_insert_default();
+            levels.rules.extend(matching.levels.rules.iter().map(|(rule, level)| (rule.clone(), *level)));
+            levels.categories.extend(matching.levels.categories.iter().map(|(name, level)| (*name, *level)));
+        }
+        found
+    }
+
+    pub fn is_excluded(&self, path: &Path) -> bool {
+        self.migrations.exclude.iter().any(|patterns| patterns.matches(path))
+    }
+
+    /// The configured folder of migrations that holds the file.
+    pub fn folder_of(&self, path: &Path) -> Option<&Path> {
+        let path = absolute(path);
+        self.migrations.paths.iter().map(PathBuf::as_path).find(|folder| path.starts_with(folder))
+    }
+}
+
+/// A path that does not depend on the current folder, without `.` and `..`.
+pub(crate) fn absolute(path: &Path) -> PathBuf {
+    // The folder of `a.sql` is the empty path.
+    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let mut clean = PathBuf::new();
+    for part in path.components() {
+        match part {
+            std::path::Component::ParentDir => {
+                clean.pop();
+            }
+            part => clean.push(part),
+        }
+    }
+    clean
+}
+
+/// Finds configuration, reading each file once.
+#[derive(Debug, Default)]
+pub struct Configs {
+    source: ConfigSource,
+    read: Mutex<BTreeMap<PathBuf, Arc<Config>>>,
+}
+
+impl Configs {
+    pub fn new(source: ConfigSource) -> Self {
+        Self { source, read: Mutex::default() }
+    }
+
+    /// The configuration for a folder.
+    pub fn of(&self, folder: &Path) -> Result<Arc<Config>, ConfigError> {
+        match &self.source {
+            ConfigSource::None => Ok(Arc::default()),
+            ConfigSource::File(path) => self.read(path),
+            ConfigSource::Nearest => {
+                let folder = absolute(folder);
+                let mut candidates = folder.ancestors().map(|folder| folder.join(FILE_NAME));
+                match candidates.find(|path| fs::metadata(path).is_ok_and(|metadata| metadata.is_file())) {
+                    Some(path) => self.read(&path),
+                    None => Ok(Arc::default()),
+                }
+            }
+        }
+    }
+
+    fn read(&self, path: &Path) -> Result<Arc<Config>, ConfigError> {
+        // Whoever panicked while holding the lock left a map of complete entries.
+        let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(config) = read.get(path) {
+            return Ok(config.clone());
+        }
+        let config = Arc::new(Config::read(path)?);
+        read.insert(path.to_owned(), config.clone());
+        Ok(config)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,197 @@
+//! From the text of a configuration file to settings.
+
+use super::error::{ConfigError, did_you_mean};
+use super::file::{ConfigFile, MigrationsSetting, OverrideSetting, Preset, RuleLevel, RuleOptions, RuleSetting};
+use super::{Config, Override, Patterns, absolute};
+use globset::{GlobBuilder, GlobSetBuilder};
+use pgvet_linter::rule::Category;
+use pgvet_linter::rules;
+use pgvet_linter::settings::{FunctionSettings, Levels, TableSettings};
+use pgvet_linter::version::VersionRange;
+use std::collections::BTreeMap;
+use std::fs;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use toml::Spanned;
+
+/// Reads `path` into `config`, after what it extends. `chain` are the files that extend it.
+pub(super) fn read_into(config: &mut Config, path: &Path, chain: &mut Vec<PathBuf>) -> Result<(), ConfigError> {
+    let text = fs::read_to_string(path).map_err(|error| {
+        let message = match error.kind() {
+            std::io::ErrorKind::NotFound => "does not exist".to_owned(),
+            std::io::ErrorKind::InvalidData => "is not UTF-8".to_owned(),
+            _ => format!("cannot be read: {error}"),
+        };
+        ConfigError::new(path, message)
+    })?;
+    let file: ConfigFile = toml::from_str(&text).map_err(|error| ConfigError::from_toml(path, &text, &error))?;
+    let path = absolute(path);
+    let layer = Layer { path: &path, text: &text, root: path.parent().unwrap_or(Path::new("")) };
+    if let Some(base) = &file.extend {
+        let base_path = absolute(&layer.root.join(base.get_ref()));
+        chain.push(path.clone());
+        if chain.contains(&base_path) {
+            return Err(layer.error(base.span(), "this file extends itself"));
+        }
+        if !base_path.is_file() {
+            return Err(layer.error(base.span(), format!("there is no file `{}`", base.get_ref())));
+        }
+        read_into(config, &base_path, chain)?;
+    }
+    layer.apply(file, config)?;
+    config.files.insert(0, path);
+    Ok(())
+}
+
+/// One file of a chain of configuration files.
+struct Layer<'a> {
+    path: &'a Path,
+    text: &'a str,
+    root: &'a Path,
+}
+
+impl Layer<'_> {
+    fn error(&self, span: Range<usize>, message: impl Into<String>) -> ConfigError {
+        ConfigError::at(self.path, self.text, span, message)
+    }
+
+    fn apply(&self, file: ConfigFile, config: &mut Config) -> Result<(), ConfigError> {
+        let settings = &mut config.settings;
+        if let Some(version) = &file.pg_version {
+            settings.versions = self.versions(version)?;
+            settings.versions_configured = true;
+        }
+        if let Some(preset) = file.preset {
+            settings.strict = preset == Preset::Strict;
+        }
+        if let Some(level) = file.level {
+            settings.level = level;
+            config.level_configured = true;
+        }
+        if let Some(lock_timeout) = file.lock_timeout {
+            settings.lock_timeout = lock_timeout.into();
+        }
+        if let Some(require) = file.require_reasons {
+            settings.require_reasons = require;
+        }
+        for (name, setting) in &file.rules {
+            let name_of_rule = self.rule(name)?;
+            if let Some(level) = self.rule_setting(name_of_rule, setting, &mut settings.max_locked_tables)? {
+                settings.levels.rules.insert(name_of_rule.to_owned(), level.severity());
+            }
+        }
+        settings.levels.categories.extend(categories(&file.categories));
+        for (name, table) in file.tables {
+            let table = TableSettings { rows: table.rows, hot: table.hot, ignore: table.ignore };
+            settings.tables.insert(name, table);
+        }
+        for (name, function) in file.functions {
+            settings.functions.insert(name, FunctionSettings { calls_per_hour: function.calls_per_hour });
+        }
+        config.fail_on = file.fail_on.or(config.fail_on);
+        config.baseline = file.baseline.map(|path| self.root.join(path)).or(config.baseline.take());
+        config.placeholders.extend(file.placeholders);
+        for entry in &file.overrides {
+            config.overrides.push(self.override_entry(entry)?);
+        }
+        self.migrations(file.migrations, config)
+    }
+
+    fn migrations(&self, setting: MigrationsSetting, config: &mut Config) -> Result<(), ConfigError> {
+        let migrations = &mut config.migrations;
+        if !setting.paths.is_empty() {
+            migrations.paths = setting.paths.iter().map(|path| absolute(&self.root.join(path))).collect();
+        }
+        if !setting.exclude.is_empty() {
+            migrations.exclude.push(self.patterns(&setting.exclude)?);
+        }
+        migrations.tool = setting.tool.or(migrations.tool);
+        migrations.transaction = setting.transaction.map(Into::into).or(migrations.transaction);
+        migrations.start_after = setting.start_after.map(Spanned::into_inner).or(migrations.start_after.take());
+        migrations.schema = setting.schema.map(|path| self.root.join(path)).or(migrations.schema.take());
+        Ok(())
+    }
+
+    fn versions(&self, value: &Spanned<toml::Value>) -> Result<VersionRange, ConfigError> {
+        let text = match value.get_ref() {
+            toml::Value::Integer(major) => major.to_string(),
+            toml::Value::String(text) => text.clone(),
+            _ => {
+                let help = "write 16, or \"14-18\" for a range".to_owned();
+                return Err(self.error(value.span(), "this is no PostgreSQL version").help(Some(help)));
+            }
+        };
+        VersionRange::parse(&text).map_err(|message| self.error(value.span(), message))
+    }
+
+    /// The name of a rule that there is.
+    fn rule<'n>(&self, name: &'n Spanned<String>) -> Result<&'n str, ConfigError> {
+        let text = name.get_ref();
+        if rules::find(text).is_some() {
+            return Ok(text);
+        }
+        let is_category = category_names().any(|category| category == text);
+        let help = if is_category {
+            "this is a category: its level belongs under `[categories]`".to_owned()
+        } else {
+            let known = rules::all().iter().map(|rule| rule.meta.name);
+            did_you_mean(text, known).unwrap_or_else(|| "`pgvet rules` lists all rules".to_owned())
+        };
+        Err(self.error(name.span(), format!("there is no rule `{text}`")).help(Some(help)))
+    }
+
+    fn rule_setting(
+        &self,
+        name: &str,
+        setting: &Spanned<RuleSetting>,
+        max_locked_tables: &mut usize,
+    ) -> Result<Option<RuleLevel>, ConfigError> {
+        match setting.get_ref() {
+            RuleSetting::Level(level) => Ok(Some(*level)),
+            RuleSetting::Options(RuleOptions { level, max_tables }) => {
+                if let Some(number) = max_tables {
+                    if name != "many-tables-locked" {
+                        let message = format!("`{name}` has no option `max-tables`");
+                        return Err(self.error(setting.span(), message));
+                    }
+                    *max_locked_tables = *number;
+                }
+                Ok(*level)
+            }
+        }
+    }
+
+    fn override_entry(&self, entry: &OverrideSetting) -> Result<Override, ConfigError> {
+        let mut levels = Levels::default();
+        for (name, level) in &entry.rules {
+            levels.rules.insert(self.rule(name)?.to_owned(), level.severity());
+        }
+        levels.categories.extend(categories(&entry.categories));
+        Ok(Override { patterns: self.patterns(&entry.paths)?, levels })
+    }
+
+    fn patterns(&self, patterns: &[Spanned<String>]) -> Result<Patterns, ConfigError> {
+        let mut globs = GlobSetBuilder::new();
+        for pattern in patterns {
+            let text = pattern.get_ref().trim_start_matches("./");
+            // `legacy` and `legacy/` mean all that is in the folder.
+            let folder = format!("{}/**", text.trim_end_matches('/'));
+            for text in [text.trim_end_matches('/'), &folder] {
+                let glob = GlobBuilder::new(text).literal_separator(true).build();
+                globs.add(glob.map_err(|error| self.error(pattern.span(), error.kind().to_string()))?);
+            }
+        }
+        let too_large = |error: globset::Error| ConfigError::new(self.path, error.kind().to_string());
+        Ok(Patterns { root: self.root.to_owned(), globs: globs.build().map_err(too_large)? })
+    }
+}
+
+fn categories(
+    levels: &BTreeMap<Spanned<Category>, RuleLevel>,
+) -> impl Iterator<Item = (Category, Option<pgvet_linter::diagnostic::Severity>)> {
+    levels.iter().map(|(category, level)| (*category.get_ref(), level.severity()))
+}
+
+fn category_names() -> impl Iterator<Item = &'static str> {
+    rules::all().iter().map(|rule| rule.meta.category.as_str())
+}

@@ -1,0 +1,167 @@
+use super::*;
+use pgvet_linter::diagnostic::Severity;
+use pgvet_linter::rules;
+use pgvet_linter::version::{PgVersion, VersionRange};
+
+fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let root = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        let path = root.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    root
+}
+
+fn read(text: &str) -> Result<Config, ConfigError> {
+    let root = folder(&[(FILE_NAME, text)]);
+    Config::read(&root.path().join(FILE_NAME))
+}
+
+const FULL: &str = r#"
+pg-version = "15-17"
+preset = "strict"
+fail-on = "warning"
+level = "info"
+lock-timeout = "runner"
+require-reasons = true
+baseline = "known.json"
+
+[rules]
+index-without-concurrently = "off"
+many-tables-locked = { level = "error", max-tables = 5 }
+
+[categories]
+locking = "warning"
+
+[tables]
+orders = { rows = 50_000_000, hot = true }
+"audit.log" = { ignore = true }
+
+[functions]
+"app.place_order" = { calls-per-hour = 40_000 }
+
+[placeholders]
+schema = "app"
+
+[migrations]
+paths = ["db/migrations"]
+tool = "golang-migrate"
+transaction = "autocommit"
+start-after = "0041_x.sql"
+exclude = ["seeds"]
+
+[[overrides]]
+paths = ["db/migrations/legacy/**", "old"]
+rules = { table-rewrite = "info" }
+categories = { locking = "off" }
+"#;
+
+#[test]
+fn every_key_is_read() {
+    let root = folder(&[(FILE_NAME, FULL)]);
+    let config = Config::read(&root.path().join(FILE_NAME)).unwrap();
+    let settings = &config.settings;
+    assert_eq!(settings.versions, VersionRange { from: PgVersion(15), to: PgVersion(17) });
+    assert!(settings.strict && settings.require_reasons && settings.versions_configured);
+    assert_eq!((settings.level, settings.max_locked_tables), (Severity::Info, 5));
+    assert_eq!(settings.calls_per_hour("app", "place_order"), Some(40_000));
+    assert_eq!(settings.table("public", "orders").rows, Some(50_000_000));
+    assert!(settings.table("audit", "log").ignore);
+    let severity = |name: &str| settings.severity_of(&rules::find(name).unwrap().meta);
+    assert_eq!(severity("index-without-concurrently"), None);
+    assert_eq!(severity("many-tables-locked"), Some(Severity::Error));
+    assert_eq!(severity("table-rewrite"), Some(Severity::Warning));
+    assert_eq!(config.fail_on, Some(FailOn::Warning));
+    assert_eq!(config.placeholders["schema"], "app");
+    let root = absolute(root.path());
+    assert_eq!(config.baseline, Some(root.join("known.json")));
+    assert_eq!(config.migrations.tool, Some(Tool::GolangMigrate));
+    assert_eq!(config.migrations.transaction, Some(TransactionMode::Autocommit));
+    assert_eq!(config.folder_of(&root.join("db/migrations/1.sql")), Some(root.join("db/migrations").as_path()));
+    assert!(config.is_excluded(&root.join("seeds/a.sql")));
+    assert!(!config.is_excluded(&root.join("db/seeds.sql")));
+}
+
+#[test]
+fn overrides_hold_for_their_files_only() {
+    let root = folder(&[(FILE_NAME, FULL)]);
+    let config = Config::read(&root.path().join(FILE_NAME)).unwrap();
+    assert_eq!(config.levels_of(&root.path().join("db/migrations/1.sql")), None);
+    for path in ["db/migrations/legacy/a/1.sql", "old/1.sql"] {
+        let levels = config.levels_of(&root.path().join(path)).unwrap();
+        assert_eq!(levels.rules["table-rewrite"], Some(Severity::Info));
+        assert_eq!(levels.categories[&pgvet_linter::rule::Category::Locking], None);
+    }
+}
+
+#[test]
+fn what_is_wrong_is_underlined() {
+    for (text, wrong, message, help) in [
+        ("pg-versoin = 16", "pg-versoin", "there is no key `pg-versoin`", Some("did you mean `pg-version`?")),
+        ("pg-version = 9", "9", "PostgreSQL 9 is not known", None),
+        ("pg-version = true", "true", "this is no PostgreSQL version", Some("write 16, or \"14-18\" for a range")),
+        (
+            "[rules]\ntable-rewrit = \"off\"",
+            "table-rewrit",
+            "there is no rule `table-rewrit`",
+            Some("did you mean `table-rewrite`?"),
+        ),
+        (
+            "[rules]\nlocking = \"off\"",
+            "locking",
+            "there is no rule `locking`",
+            Some("this is a category: its level belongs under `[categories]`"),
+        ),
+        (
+            "[rules]\ntable-rewrite = \"warn\"",
+            "\"warn\"",
+            "there is no value `warn`",
+            Some("known here: `off`, `info`, `warning`, `error`"),
+        ),
+        (
+            "[rules]\ntable-rewrite = { max-tables = 3 }",
+            "{ max-tables = 3 }",
+            "`table-rewrite` has no option `max-tables`",
+            None,
+        ),
+        ("[rules]\ntable-rewrite = 3", "3", "invalid type: integer `3`, expected a level", None),
+        ("[categories]\nlokking = \"off\"", "lokking", "there is no value `lokking`", Some("did you mean `locking`?")),
+        ("[tables]\nt = { row = 3 }", "row", "there is no key `row`", Some("did you mean `rows`?")),
+        ("[migrations]\ntool = \"flywai\"", "\"flywai\"", "there is no value `flywai`", Some("did you mean `flyway`?")),
+        ("[[overrides]]\npaths = [\"a[\"]", "\"a[\"", "unclosed character class", None),
+        ("extend = \"none.toml\"", "\"none.toml\"", "there is no file `none.toml`", None),
+        ("extend = \"pgvet.toml\"", "\"pgvet.toml\"", "this file extends itself", None),
+        ("level == 3", "=", "extra `=`, expected nothing", None),
+    ] {
+        let error = read(text).unwrap_err();
+        assert_eq!(&text[error.span.clone().unwrap()], wrong, "{text}");
+        assert!(error.message.contains(message), "{text}: {}", error.message);
+        assert_eq!(error.help.as_deref(), help, "{text}");
+    }
+}
+
+#[test]
+fn a_file_refines_what_it_extends() {
+    let root = folder(&[
+        ("base.toml", "pg-version = 16\nfail-on = \"info\"\n[rules]\ntable-rewrite = \"off\"\n[tables]\na.rows = 5\n"),
+        ("app/pgvet.toml", "extend = \"../base.toml\"\nfail-on = \"never\"\n[rules]\ntable-rewrite = \"info\"\n"),
+    ]);
+    let config = Config::read(&root.path().join("app/pgvet.toml")).unwrap();
+    assert_eq!(config.settings.versions.from, PgVersion(16));
+    assert_eq!(config.settings.levels.rules["table-rewrite"], Some(Severity::Info));
+    assert_eq!(config.settings.table("public", "a").rows, Some(5));
+    assert_eq!(config.fail_on, Some(FailOn::Never));
+    assert_eq!(config.files.len(), 2);
+}
+
+#[test]
+fn the_nearest_file_wins() {
+    let root = folder(&[("pgvet.toml", "pg-version = 14"), ("a/pgvet.toml", "pg-version = 15"), ("a/b/1.sql", "")]);
+    let configs = Configs::new(ConfigSource::Nearest);
+    let version = |folder: &str| configs.of(&root.path().join(folder)).unwrap().settings.versions.from;
+    assert_eq!(version("a/b"), PgVersion(15));
+    assert_eq!(version(""), PgVersion(14));
+    let none = Configs::new(ConfigSource::None);
+    assert!(none.of(root.path()).unwrap().files.is_empty());
+}

@@ -1,0 +1,278 @@
+//! Which files a run reads, in which order, and which of them it reports.
+
+use crate::config::{Config, ConfigError, Configs, absolute};
+use crate::discovery::{Problem, files_at};
+use crate::git::{self, Changes};
+use crate::layout::Folders;
+use crate::{order, roots};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::project::{Request, Role};
+
+/// The migrations of one database, in their folder.
+#[derive(Debug, Clone)]
+pub struct Database {
+    /// Empty for files that were named by themselves and belong to no folder of migrations.
+    pub root: PathBuf,
+    pub config: Arc<Config>,
+}
+
+impl Database {
+    /// The folder as it is shown.
+    pub fn shown(&self) -> String {
+        roots::shown(&self.root)
+    }
+}
+
+/// A file that is to be read.
+#[derive(Debug)]
+pub(crate) struct Source {
+    /// Where it is, or would be: standard input stands for it where `is_stdin`.
+    pub(crate) path: PathBuf,
+    pub(crate) is_stdin: bool,
+    pub(crate) role: Role,
+    /// See [`pgvet_linter::check::Migration::database`].
+    pub(crate) database: u32,
+    pub(crate) config: Arc<Config>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Plan {
+    pub(crate) sources: Vec<Source>,
+    /// In the order of their numbers, which begin with 1.
+    pub(crate) databases: Vec<Database>,
+    pub(crate) problems: Vec<Problem>,
+}
+
+/// A file that the user asked for.
+struct Asked {
+    path: PathBuf,
+    is_stdin: bool,
+    /// Was it named by itself, and not found in a folder?
+    single: bool,
+    root: Option<PathBuf>,
+    config: Arc<Config>,
+}
+
+impl Plan {
+    pub(crate) fn new(request: &Request, folders: &Folders) -> Result<Self, ConfigError> {
+        let configs = Configs::new(request.config.clone());
+        let mut plan = Self::default();
+        let asked = plan.asked(request, &configs, folders)?;
+        let changes = request.changes.as_ref().map(|selection| git::changes(selection, &asked_folder(request)));
+        let changes = match changes {
+            None => None,
+            Some(Ok(changes)) => Some(changes),
+            Some(Err(problem)) => {
+                plan.problems.push(problem);
+                return Ok(plan);
+            }
+        };
+        plan.group(request, asked, changes.as_ref());
+        Ok(plan)
+    }
+
+    /// The files that the paths of the request stand for.
+    fn asked(&mut self, request: &Request, configs: &Configs, folders: &Folders) -> Result<Vec<Asked>, ConfigError> {
+        let mut asked = Vec::new();
+        let mut seen = BTreeSet::new();
+        for path in paths(request, configs)? {
+            if path == Path::new("-") {
+                asked.push(stdin(request, configs, folders)?);
+                continue;
+            }
+            let is_folder = path.is_dir();
+            for file in files_at(&path, &mut self.problems) {
+                if !seen.insert(identity(&file)) {
+                    continue;
+                }
+                let config = configs.of(file.parent().unwrap_or(Path::new("")))?;
+                if config.is_excluded(&file) || (is_folder && is_outside(&config, &path, &file)) {
+                    continue;
+                }
+                let root = if is_folder {
+                    Some(roots::below(&path, &file, &config))
+                } else {
+                    let text = fs::read(&file).unwrap_or_default();
+                    roots::of_single(&file, &String::from_utf8_lossy(&text), folders, &config)
+                };
+                asked.push(Asked { path: file, is_stdin: false, single: !is_folder, root, config });
+            }
+        }
+        Ok(asked)
+    }
+
+    /// Puts the files of each database together, with their history.
+    fn group(&mut self, request: &Request, mut asked: Vec<Asked>, changes: Option<&Changes>) {
+        // Files that were named one by one belong to one database, unless they come from several folders.
+        let rooted: BTreeSet<&PathBuf> = asked.iter().filter_map(|file| file.root.as_ref()).collect();
+        let one_sequence = rooted.len() <= 1
+            && asked.iter().all(|file| file.single)
+            && (!request.replay_folder() || asked.iter().any(|file| file.root.is_none()));
+        if one_sequence {
+            asked.iter_mut().for_each(|file| file.root = None);
+        }
+        let mut groups: Vec<(Option<PathBuf>, Vec<Asked>)> = Vec::new();
+        for file in asked {
+            match groups.iter_mut().find(|(root, _)| *root == file.root) {
+                Some((_, files)) => files.push(file),
+                None => groups.push((file.root.clone(), vec![file])),
+            }
+        }
+        let reported: BTreeSet<PathBuf> =
+            groups.iter().flat_map(|(_, files)| files).map(|file| identity(&file.path)).collect();
+        let shared = groups.first().map(|(_, files)| files[0].config.clone()).unwrap_or_default();
+        self.shared_history(request, &reported, &shared);
+        let mut start_after = StartAfter::default();
+        for (root, files) in groups {
+            self.database(request, root, files, changes, &mut start_after);
+        }
+        self.problems.extend(start_after.problem(request));
+    }
+
+    fn shared_history(&mut self, request: &Request, reported: &BTreeSet<PathBuf>, config: &Arc<Config>) {
+        let source = |path, role| Source { path, is_stdin: false, role, database: 0, config: config.clone() };
+        self.sources.extend(request.schema.iter().map(|path| source(path.clone(), Role::Baseline)));
+        let mut seen: BTreeSet<PathBuf> = BTreeSet::new();
+        for path in &request.history {
+            // A folder that holds reported files too is history only up to the first of them.
+            let files = files_at(path, &mut self.problems);
+            let before = files.into_iter().take_while(|file| !reported.contains(&identity(file)));
+            let new = before.filter(|file| seen.insert(identity(file)));
+            self.sources.extend(new.map(|file| source(file, Role::History)));
+        }
+    }
+
+    fn database(
+        &mut self,
+        request: &Request,
+        root: Option<PathBuf>,
+        files: Vec<Asked>,
+        changes: Option<&Changes>,
+        start_after: &mut StartAfter,
+    ) {
+        let config = files[0].config.clone();
+        let database = self.databases.len() as u32 + 1;
+        let is_complete = !files.iter().any(|file| file.single);
+        let mut sources: Vec<Source> = files
+            .into_iter()
+            .map(|file| {
+                let is_new = changes.is_none_or(|changes| changes.contains(&file.path));
+                let role = if is_new { Role::Reported } else { Role::History };
+                Source { path: file.path, is_stdin: file.is_stdin, role, database, config: file.config }
+            })
+            .collect();
+        if let Some(root) = root.as_ref().filter(|_| !is_complete && request.replay_folder()) {
+            sources = with_history(sources, root);
+        }
+        let wanted = request.start_after.as_ref().or(config.migrations.start_after.as_ref());
+        if let Some(wanted) = wanted {
+            start_after.apply(wanted, &mut sources, is_complete);
+        }
+        // What runs after the last reported file has no part in it.
+        let end = sources.iter().rposition(|source| source.role == Role::Reported).map_or(0, |at| at + 1);
+        sources.truncate(end);
+        if let Some(schema) = config.migrations.schema.as_ref().filter(|_| request.schema.is_none() && end > 0) {
+            let config = config.clone();
+            let (path, role) = (schema.clone(), Role::Baseline);
+            self.sources.push(Source { path, is_stdin: false, role, database, config });
+        }
+        self.sources.extend(sources);
+        self.databases.push(Database { root: root.unwrap_or_default(), config });
+    }
+}
+
+/// The reported files among all of their folder, in the order of the tool.
+fn with_history(reported: Vec<Source>, root: &Path) -> Vec<Source> {
+    let (database, config) = (reported[0].database, reported[0].config.clone());
+    let known: BTreeSet<PathBuf> = reported.iter().map(|source| identity(&source.path)).collect();
+    let mut all = reported;
+    // What is wrong with the folder itself is not what was asked for.
+    for file in files_at(root, &mut Vec::new()) {
+        if !known.contains(&identity(&file)) && !config.is_excluded(&file) {
+            let config = config.clone();
+            all.push(Source { path: file, is_stdin: false, role: Role::History, database, config });
+        }
+    }
+    order::sort_by(&mut all, |source| identity(&source.path));
+    all
+}
+
+/// The paths that a request without paths means.
+fn paths(request: &Request, configs: &Configs) -> Result<Vec<PathBuf>, ConfigError> {
+    if !request.paths.is_empty() {
+        return Ok(request.paths.clone());
+    }
+    let current = absolute(Path::new(""));
+    let configured = &configs.of(&current)?.migrations.paths;
+    if configured.is_empty() {
+        return Ok(vec![PathBuf::from(".")]);
+    }
+    let relative = |path: &PathBuf| path.strip_prefix(&current).map_or_else(|_| path.clone(), Path::to_owned);
+    Ok(configured
+        .iter()
+        .map(relative)
+        .map(|path| if path.as_os_str().is_empty() { ".".into() } else { path })
+        .collect())
+}
+
+/// Is the file outside of the configured folders of migrations, although some of them are below `given`?
+fn is_outside(config: &Config, given: &Path, file: &Path) -> bool {
+    let given = absolute(given);
+    config.folder_of(file).is_none() && config.migrations.paths.iter().any(|folder| folder.starts_with(&given))
+}
+
+fn stdin(request: &Request, configs: &Configs, folders: &Folders) -> Result<Asked, ConfigError> {
+    let path = PathBuf::from(request.stdin_name.as_deref().unwrap_or("<stdin>"));
+    let config = configs.of(path.parent().unwrap_or(Path::new("")))?;
+    let root = request.stdin_name.as_ref().and_then(|_| roots::of_single(&path, "", folders, &config));
+    Ok(Asked { path, is_stdin: true, single: true, root, config })
+}
+
+/// A folder to run git in.
+fn asked_folder(request: &Request) -> PathBuf {
+    let first = request.paths.first().map_or(Path::new("."), PathBuf::as_path);
+    let folder = if first.is_dir() { Some(first) } else { first.parent() };
+    folder.filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned()
+}
+
+/// The same for every spelling of a path.
+pub(crate) fn identity(path: &Path) -> PathBuf {
+    fs::canonicalize(path).unwrap_or_else(|_| {
+        let path = absolute(path);
+        let folder = path.parent().and_then(|folder| fs::canonicalize(folder).ok());
+        folder.zip(path.file_name()).map_or_else(|| path.clone(), |(folder, name)| folder.join(name))
+    })
+}
+
+/// Looks for the migration after which findings count.
+#[derive(Default)]
+struct StartAfter {
+    found: bool,
+    /// The name that was looked for in vain.
+    missed: Option<String>,
+}
+
+impl StartAfter {
+    /// Turns everything up to the wanted migration into history.
+    fn apply(&mut self, wanted: &str, sources: &mut [Source], is_complete: bool) {
+        match sources.iter().rposition(|source| order::is_called(&source.path, wanted)) {
+            Some(at) => {
+                self.found = true;
+                sources[..=at].iter_mut().for_each(|source| source.role = Role::History);
+            }
+            None if is_complete => self.missed = Some(wanted.to_owned()),
+            None => {}
+        }
+    }
+
+    fn problem(self, request: &Request) -> Option<Problem> {
+        let missed = self.missed.filter(|_| !self.found)?;
+        let origin = if request.start_after.is_some() { "--start-after" } else { "start-after in pgvet.toml" };
+        let help = "write the file name, the path or the version of a migration, as in `0041_add_users.sql` or `0041`";
+        Some(Problem::new(Path::new(&missed), format!("({origin}) is none of the migrations"), Some(help)))
+    }
+}

@@ -1,0 +1,123 @@
+//! Which folder holds the migrations of the database that a file belongs to.
+
+use crate::config::{Config, absolute};
+use crate::discovery::display;
+use crate::layout::{self, Folders, Tool};
+use crate::order;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+/// Folder names under which tools keep the migrations of one database.
+const MIGRATION_FOLDERS: [&str; 8] =
+    ["migrations", "migration", "migrate", "drizzle", "deploy", "changelog", "updates", "delta"];
+
+/// Those that are named so for nothing else.
+const CERTAIN_FOLDERS: [&str; 3] = ["migrations", "migration", "migrate"];
+
+fn is_among(names: &[&str], folder: &OsStr) -> bool {
+    names.iter().any(|name| folder.eq_ignore_ascii_case(name))
+}
+
+/// The folder of migrations of a file that was found below `given`: the outermost one that is named so, or else the
+/// folder that was given.
+pub(crate) fn below(given: &Path, file: &Path, config: &Config) -> PathBuf {
+    if let Some(folder) = config.folder_of(file) {
+        return folder.to_owned();
+    }
+    let parent = file.strip_prefix(given).ok().and_then(Path::parent).unwrap_or(Path::new(""));
+    let folders: Vec<_> = parent.components().collect();
+    match folders.iter().position(|folder| is_among(&MIGRATION_FOLDERS, folder.as_os_str())) {
+        Some(at) => given.join(folders[..=at].iter().collect::<PathBuf>()),
+        None => given.to_owned(),
+    }
+}
+
+/// The folder of migrations of a file that was named by itself; `None` where nothing says that it is one of several.
+pub(crate) fn of_single(file: &Path, text: &str, folders: &Folders, config: &Config) -> Option<PathBuf> {
+    if let Some(folder) = config.folder_of(file) {
+        return Some(folder.to_owned());
+    }
+    let parent = file.parent()?;
+    if let Some(root) = order::explicit_root(parent) {
+        return Some(root);
+    }
+    if let Some(named) = named_folder(parent) {
+        let is_certain = named.file_name().is_some_and(|name| is_among(&CERTAIN_FOLDERS, name));
+        if is_certain || order::is_versioned(file) {
+            return Some(named);
+        }
+    }
+    let tool = layout::detect(file, text, folders, config).tool;
+    (tool != Tool::Plain && order::is_versioned(file)).then(|| order::sequence(file))
+}
+
+/// The outermost folder in or above `parent` that is named like one of migrations, within the repository. Where there
+/// is no repository it is the innermost one: names of folders further out are chance.
+fn named_folder(parent: &Path) -> Option<PathBuf> {
+    let parent_from_root = absolute(parent);
+    let repository = parent_from_root.ancestors().find(|folder| folder.join(".git").exists());
+    let candidates: Vec<&Path> = parent_from_root
+        .ancestors()
+        .take_while(|folder| Some(*folder) != repository)
+        .filter(|folder| folder.file_name().is_some_and(|name| is_among(&MIGRATION_FOLDERS, name)))
+        .collect();
+    let found = if repository.is_some() { candidates.last() } else { candidates.first() };
+    found.map(|folder| as_named(folder, &parent_from_root, parent))
+}
+
+/// The folder in the words of the user: relative where its file was.
+fn as_named(folder: &Path, parent_from_root: &Path, parent: &Path) -> PathBuf {
+    let levels = parent_from_root.components().count() - folder.components().count();
+    let above = parent.ancestors().nth(levels).filter(|above| absolute(above) == folder);
+    match above {
+        Some(above) if above.as_os_str().is_empty() => PathBuf::from("."),
+        Some(above) => above.to_owned(),
+        None => folder.to_owned(),
+    }
+}
+
+/// How a folder is shown.
+pub(crate) fn shown(root: &Path) -> String {
+    let current = absolute(Path::new(""));
+    match root.strip_prefix(&current) {
+        Ok(relative) if relative.as_os_str().is_empty() => ".".to_owned(),
+        Ok(relative) => display(relative),
+        Err(_) => display(root),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn single(path: &Path) -> Option<PathBuf> {
+        of_single(path, "SELECT 1;", &Folders::default(), &Config::default())
+    }
+
+    #[test]
+    fn a_folder_that_is_named_so_is_the_root() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |path: &str| root.path().join(path);
+        for path in ["db/migrations/2024/1.sql", "updates/1.sql", "updates/seed.sql", "queries/1.sql"] {
+            fs::create_dir_all(at(path).parent().unwrap()).unwrap();
+            fs::write(at(path), "SELECT 1;").unwrap();
+        }
+        assert_eq!(single(&at("db/migrations/2024/1.sql")), Some(at("db/migrations")));
+        assert_eq!(single(&at("updates/1.sql")), Some(at("updates")));
+        assert_eq!(single(&at("updates/seed.sql")), None);
+        assert_eq!(single(&at("queries/1.sql")), None);
+        assert_eq!(single(&at("queries/V1__a.sql")), Some(at("queries")));
+        assert_eq!(single(&at("queries/1_a/up.sql")), Some(at("queries")));
+    }
+
+    #[test]
+    fn the_repository_bounds_the_search() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |path: &str| root.path().join(path);
+        fs::create_dir_all(at("deploy/app/.git")).unwrap();
+        fs::create_dir_all(at("deploy/app/migrations/auth/migrations")).unwrap();
+        assert_eq!(single(&at("deploy/app/migrations/auth/migrations/1.sql")), Some(at("deploy/app/migrations")));
+        assert_eq!(single(&at("deploy/app/1.sql")), None);
+    }
+}
