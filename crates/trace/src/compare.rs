@@ -12,7 +12,7 @@ pub struct ModelDifference {
     /// Index into the migrations of the run.
     pub migration: usize,
     pub range: TextRange,
-    /// `lock`, `rewrite`, `scan`, `index build` or `error`.
+    /// `lock`, `rewrite`, `scan`, `index build`, `catalog rows` or `error`.
     pub what: &'static str,
     pub relation: String,
     pub predicted: String,
@@ -88,7 +88,23 @@ fn differences_of(predicted: &Effects, observed: &StatementTrace, held: &HeldLoc
             difference(what, name, text(predicted.contains(name)), text(observed.contains(name)))
         }));
     }
+    differences.extend(catalog_differences(predicted, observed));
     differences
+}
+
+/// The model counts catalog rows of CREATE TABLE, CREATE TABLE AS and CREATE INDEX.
+fn catalog_differences(predicted: &Effects, observed: &StatementTrace) -> Vec<ModelDifference> {
+    let creates = observed.sql.get(..6).is_some_and(|word| word.eq_ignore_ascii_case("create"));
+    if !creates || predicted.catalog_rows.is_empty() || observed.creates.is_empty() {
+        return Vec::new();
+    }
+    let inserted = |catalog: &str| observed.catalog_rows.get(catalog).map_or(0, |rows| rows.inserted);
+    let differs = |(catalog, rows): (&'static str, u64)| {
+        let observed = inserted(catalog);
+        (i64::try_from(rows) != Ok(observed))
+            .then(|| difference("catalog rows", catalog, rows.to_string(), observed.to_string()))
+    };
+    predicted.catalog_rows.all().into_iter().filter_map(differs).collect()
 }
 
 fn names<T: ToString>(items: impl Iterator<Item = T>) -> BTreeSet<String> {

@@ -8,8 +8,9 @@ use crate::report::trace::TraceReport;
 use crate::report::{trace_json, trace_table};
 use crate::style::Style;
 use crate::trace_args::{On, TraceArgs, TraceFormat};
-use pgvet_linter::check;
+use pgvet_linter::check::{self, Direction, Migration, StatementEffects, TransactionMode};
 use pgvet_linter::settings::Settings;
+use pgvet_linter::source::SourceFile;
 use pgvet_linter::version::{PgVersion, VersionRange};
 use pgvet_trace::provider::{CloneProvider, Config, Scratch, ScratchOptions, Template, Url, parse_address};
 use pgvet_trace::{Event, server};
@@ -36,7 +37,12 @@ pub(crate) fn run(args: &TraceArgs, out: &mut dyn Write) -> Result<ExitStatus, F
     let trace = pgvet_trace::run(&migrations, provider.as_mut(), &settings, &mut |event| spinner.say(&said(event)));
     drop(spinner);
     let trace = trace?;
-    let predicted = check::effects(&migrations, &settings_for(trace.major));
+    let predicted = predicted(
+        args,
+        &settings.setup,
+        &migrations,
+        &settings_for(trace.major, args.input.settings(&project.config_of(1))),
+    );
     let report = TraceReport::new(&project, &trace, &predicted, &args.max_held);
     let style = Style::new(args.input.color);
     match args.format {
@@ -44,6 +50,32 @@ pub(crate) fn run(args: &TraceArgs, out: &mut dyn Write) -> Result<ExitStatus, F
         TraceFormat::Json => trace_json::write(&report, out)?,
     }
     Ok(status(args, &report))
+}
+
+/// What the model says. A scratch server is empty at first, but for the tables of the tools, and the model is told so.
+fn predicted(
+    args: &TraceArgs,
+    setup: &[String],
+    migrations: &[Migration<'_>],
+    settings: &Settings,
+) -> Vec<Vec<StatementEffects>> {
+    if args.on != On::Scratch || args.input.schema.is_some() {
+        return check::effects(migrations, settings);
+    }
+    let empty = check::parse_file(SourceFile { path: String::new(), text: setup.join(";\n") });
+    let baseline = Migration {
+        file: &empty,
+        section: None,
+        direction: Direction::Up,
+        transaction: TransactionMode::Autocommit,
+        report: false,
+        baseline: true,
+        database: 0,
+    };
+    let all: Vec<Migration<'_>> = std::iter::once(baseline).chain(migrations.iter().copied()).collect();
+    let mut predicted = check::effects(&all, settings);
+    predicted.remove(0);
+    predicted
 }
 
 fn status(args: &TraceArgs, report: &TraceReport<'_>) -> ExitStatus {
@@ -82,10 +114,10 @@ fn address(args: &TraceArgs) -> Result<Config, Failure> {
     Ok(parse_address(text)?)
 }
 
-/// The model of the major that was traced.
-fn settings_for(major: u8) -> Settings {
+/// The settings of the project, for the major that was traced.
+fn settings_for(major: u8, settings: Settings) -> Settings {
     let version = PgVersion(major);
-    Settings { versions: VersionRange { from: version, to: version }, versions_configured: true, ..Settings::default() }
+    Settings { versions: VersionRange { from: version, to: version }, versions_configured: true, ..settings }
 }
 
 fn said(event: Event<'_>) -> String {
