@@ -31,6 +31,9 @@ pub(crate) struct TraceArgs {
     /// How to show the measures.
     #[arg(long, value_enum, default_value_t = TraceFormat::Full)]
     pub(crate) format: TraceFormat,
+    /// Also write a page with a timeline of the locks.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
     /// The longest that locks of this strength may be held; exit with 1 beyond it.
     #[arg(long, value_name = "MODE=DURATION", value_delimiter = ',', value_parser = Limit::parse)]
     pub(crate) max_held: Vec<Limit>,
@@ -67,6 +70,8 @@ pub(crate) enum TraceFormat {
     Full,
     /// For programs.
     Json,
+    /// A summary for a comment or job page.
+    Markdown,
 }
 
 fn variable(text: &str) -> Result<(String, String), String> {

@@ -46,8 +46,6 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) before: &'a Snapshot,
     pub(crate) after: &'a Snapshot,
     pub(crate) before_transaction: &'a BTreeSet<u32>,
-    /// When the migration began.
-    pub(crate) zero: Instant,
 }
 
 impl LockBook {
@@ -67,6 +65,7 @@ impl LockBook {
     ) {
         self.release(|lock| !now.contains(&lock), span, statements);
         let Some(statement) = statements.len().checked_sub(1) else { return };
+        let started = statements[statement].started;
         for &(oid, mode) in now {
             if self.open.contains_key(&(oid, mode)) {
                 continue;
@@ -80,7 +79,7 @@ impl LockBook {
                 mode,
                 existed: around.before.relation(oid).is_some(),
                 exposed: around.before_transaction.contains(&oid),
-                acquired: span.sent.saturating_duration_since(around.zero),
+                acquired: started,
                 held: Held::default(),
             });
             let done = first_seen(samples, (oid, mode)).unwrap_or(span.done);

@@ -66,7 +66,7 @@ pub struct StatementTrace {
     pub range: TextRange,
     /// As it was sent.
     pub sql: String,
-    /// Since the migration began.
+    /// Since the migration began, without the time that the observer took.
     pub started: Duration,
     pub duration: Duration,
     /// It ran in a block of several statements.

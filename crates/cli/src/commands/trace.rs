@@ -5,7 +5,7 @@ use crate::bookkeeping;
 use crate::error::{ExitStatus, Failure};
 use crate::progress::Spinner;
 use crate::report::trace::TraceReport;
-use crate::report::{trace_json, trace_table};
+use crate::report::{trace_html, trace_json, trace_markdown, trace_table};
 use crate::style::Style;
 use crate::trace_args::{On, TraceArgs, TraceFormat};
 use pgvet_linter::check::{self, Direction, Migration, StatementEffects, TransactionMode};
@@ -48,6 +48,11 @@ pub(crate) fn run(args: &TraceArgs, out: &mut dyn Write) -> Result<ExitStatus, F
     match args.format {
         TraceFormat::Full => trace_table::write(&report, style, out)?,
         TraceFormat::Json => trace_json::write(&report, out)?,
+        TraceFormat::Markdown => trace_markdown::write(&report, out)?,
+    }
+    if let Some(file) = &args.report {
+        let cannot = |error| Failure::new(format!("cannot write `{}`: {error}", file.display()));
+        std::fs::write(file, trace_html::page(&report)).map_err(cannot)?;
     }
     Ok(status(args, &report))
 }
