@@ -168,9 +168,10 @@ fn write_statements(traced: &TracedFile<'_>, out: &mut String) -> fmt::Result {
             lock.map_or(0, |lock| lock.held.best.as_micros()),
             lock.map(|lock| held(lock.held)).unwrap_or_default(),
         )?;
-        cell(out, lock.map(|lock| blocks(lock).join(", ")).unwrap_or_default())?;
+        cell(out, lock.map_or("", |lock| Blocking::of(lock).short()))?;
         let rows: i64 = statement.scans.iter().map(|scan| scan.rows).sum();
-        number(out, rows.unsigned_abs().into(), rows)?;
+        let shown = if rows > 0 { rows.to_string() } else { String::new() };
+        number(out, rows.unsigned_abs().into(), shown)?;
         let rewrites: Vec<String> = statement.rewrites.iter().map(ToString::to_string).collect();
         cell(out, rewrites.join(", "))?;
         number(out, statement.wal_bytes.unsigned_abs().into(), bytes(statement.wal_bytes))?;
@@ -246,6 +247,15 @@ impl Blocking {
             Self::Writes => "writes",
             Self::Schema => "schema",
             Self::Nobody => "nobody",
+        }
+    }
+
+    fn short(self) -> &'static str {
+        match self {
+            Self::Reads => "reads, writes",
+            Self::Writes => "writes",
+            Self::Schema => "schema changes",
+            Self::Nobody => "",
         }
     }
 
