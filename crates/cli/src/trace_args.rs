@@ -37,6 +37,13 @@ pub(crate) struct TraceArgs {
     /// The longest that locks of this strength may be held; exit with 1 beyond it.
     #[arg(long, value_name = "MODE=DURATION", value_delimiter = ',', value_parser = Limit::parse)]
     pub(crate) max_held: Vec<Limit>,
+    /// Let other sessions read and write the tables that are locked, and say how long they had to wait.
+    #[arg(long)]
+    pub(crate) canary: bool,
+    /// With --canary: a transaction that has read those tables stays open for so long, so that the queue behind a lock
+    /// that waits can be seen.
+    #[arg(long, value_name = "DURATION", value_parser = pgvet_trace::parse_duration, requires = "canary")]
+    pub(crate) inject_reader: Option<Duration>,
     /// Exit with 3 when a statement does other than the model says.
     #[arg(long)]
     pub(crate) strict_model: bool,

@@ -1,7 +1,7 @@
 //! The locks of the open transaction: which statement took each, and for how long it was held.
 
 use crate::observation::{Held, LockTrace, StatementTrace};
-use crate::poll::{Sample, first_seen};
+use crate::poll::{Sample, first_seen, waited_until};
 use crate::probe::Snapshot;
 use pgvet_linter::effect::LockMode;
 use std::collections::{BTreeMap, BTreeSet};
@@ -82,9 +82,12 @@ impl LockBook {
                 acquired: started,
                 held: Held::default(),
             });
+            let lock = locks.len() - 1;
             let done = first_seen(samples, (oid, mode)).unwrap_or(span.done);
-            let taken = Span { sent: span.sent, done };
-            let open = Open { statement, lock: locks.len() - 1, taken, probes: self.probes };
+            let sent = waited_until(samples, (oid, mode)).unwrap_or(span.sent);
+            locks[lock].acquired += sent.saturating_duration_since(span.sent);
+            let taken = Span { sent, done };
+            let open = Open { statement, lock, taken, probes: self.probes };
             self.open.insert((oid, mode), open);
         }
     }

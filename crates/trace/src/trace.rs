@@ -1,6 +1,7 @@
 //! A whole run: history and migrations, on a clone for each database.
 
 use crate::Error;
+use crate::canary::Canaries;
 use crate::connection::Connection;
 use crate::observation::Trace;
 use crate::provider::{CloneProvider, ThinClone};
@@ -9,7 +10,7 @@ use crate::runner::Runner;
 use crate::script::{Script, Step, StepKind, Variables};
 use crate::send::send;
 use pgvet_linter::check::{Direction, Migration};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -23,6 +24,10 @@ pub struct Settings {
     pub keep_going: bool,
     /// Tables to fill before the first measured migration.
     pub rows: Vec<RowTarget>,
+    /// Tables by migration that sessions of ours read and write meanwhile, to see how long they wait: `schema.name`.
+    pub canaries: BTreeMap<usize, Vec<String>>,
+    /// How long a session reads those tables when the migration begins.
+    pub reader: Option<Duration>,
     /// SQL that is run on every new clone; one text is one query.
     pub setup: Vec<String>,
 }
@@ -46,7 +51,7 @@ pub fn run(
     settings: &Settings,
     tell: &mut dyn FnMut(Event<'_>),
 ) -> Result<Trace, Error> {
-    runtime()?.block_on(async {
+    let work = async {
         let mut interruption = Interruption::listen()?;
         let result = tokio::select! {
             biased;
@@ -56,7 +61,8 @@ pub fn run(
         let destroyed = provider.destroy().await;
         let trace = result?;
         destroyed.map(|()| trace)
-    })
+    };
+    tokio::task::LocalSet::new().block_on(&runtime()?, work)
 }
 
 /// Everything is done on one thread, which waits most of the time.
@@ -146,7 +152,10 @@ impl Group<'_> {
             let script = Script::new(migration, &self.settings.variables)?;
             let runner = Runner::new(self.clone, trace.major, *index, self.settings).await?;
             let mut progress = |number, sql: &str| tell(Event::Statement { path, number, sql });
-            let migration = runner.run(&script, &mut progress).await?;
+            let tables = self.settings.canaries.get(index).map_or(&[][..], Vec::as_slice);
+            let canaries = Canaries::start(self.clone, tables, self.settings.reader).await?;
+            let mut migration = runner.run(&script, &mut progress).await?;
+            migration.canaries = canaries.finish().await;
             let failed = migration.failure().is_some() && !self.settings.keep_going;
             trace.migrations.push(migration);
             if failed {

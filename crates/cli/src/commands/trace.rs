@@ -9,11 +9,13 @@ use crate::report::{trace_html, trace_json, trace_markdown, trace_table};
 use crate::style::Style;
 use crate::trace_args::{On, TraceArgs, TraceFormat};
 use pgvet_linter::check::{self, Direction, Migration, StatementEffects, TransactionMode};
+use pgvet_linter::effect::RelationKind;
 use pgvet_linter::settings::Settings;
 use pgvet_linter::source::SourceFile;
 use pgvet_linter::version::{PgVersion, VersionRange};
 use pgvet_trace::provider::{CloneProvider, Config, Scratch, ScratchOptions, Template, Url, parse_address};
 use pgvet_trace::{Event, server};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
 pub(crate) fn run(args: &TraceArgs, out: &mut dyn Write) -> Result<ExitStatus, Failure> {
@@ -25,13 +27,19 @@ pub(crate) fn run(args: &TraceArgs, out: &mut dyn Write) -> Result<ExitStatus, F
         return Ok(ExitStatus::NotChecked);
     }
     let migrations = project.migrations();
-    let settings = pgvet_trace::Settings {
+    let model = args.input.settings(&project.config_of(1));
+    let mut settings = pgvet_trace::Settings {
         variables: args.variables.iter().cloned().collect(),
         statement_timeout: args.statement_timeout,
         keep_going: args.keep_going,
         rows: args.rows.clone(),
         setup: bookkeeping::tables(&project, args.input.schema.is_some()),
+        canaries: BTreeMap::new(),
+        reader: args.inject_reader,
     };
+    if args.canary {
+        settings.canaries = canaries(&predicted(args, &settings.setup, &migrations, &model));
+    }
     let mut provider = provider(args)?;
     let spinner = Spinner::new();
     let trace = pgvet_trace::run(&migrations, provider.as_mut(), &settings, &mut |event| spinner.say(&said(event)));
@@ -81,6 +89,20 @@ fn predicted(
     let mut predicted = check::effects(&all, settings);
     predicted.remove(0);
     predicted
+}
+
+/// The tables that each migration is expected to close to readers or writers.
+fn canaries(predicted: &[Vec<StatementEffects>]) -> BTreeMap<usize, Vec<String>> {
+    let closed = |statement: &StatementEffects| {
+        let locks = statement.effects.locks.iter().filter(|lock| lock.mode.blocks_writes());
+        let tables = locks.filter(|lock| lock.relation.kind == RelationKind::Table);
+        tables.map(|lock| lock.relation.to_string()).collect::<BTreeSet<_>>()
+    };
+    let of_migration = |statements: &Vec<StatementEffects>| {
+        let tables: BTreeSet<String> = statements.iter().flat_map(closed).collect();
+        tables.into_iter().collect()
+    };
+    predicted.iter().map(of_migration).enumerate().collect()
 }
 
 fn status(args: &TraceArgs, report: &TraceReport<'_>) -> ExitStatus {

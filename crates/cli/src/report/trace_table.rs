@@ -43,6 +43,14 @@ fn write_migration(traced: &TracedFile<'_>, style: Style, out: &mut dyn Write) -
         totals.push(plural_of(trace.subtransactions.max, "subtransaction"));
     }
     writeln!(out, "        {}", style.dim(&totals.join(", ")))?;
+    for canary in &trace.canaries {
+        let (relation, waited) = (&canary.relation, time(canary.longest_wait));
+        writeln!(
+            out,
+            "        canary  {relation}  {} waited {waited} at most ({} probes)",
+            canary.blocked, canary.probes
+        )?;
+    }
     if trace.subtransactions.overflowed == Some(true) {
         let what = "more than 64 subtransactions: every snapshot on the server looked into pg_subtrans";
         writeln!(out, "        {} {what}", style.yellow("overflow"))?;
