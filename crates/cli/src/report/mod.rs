@@ -15,7 +15,9 @@ pub(crate) mod markdown;
 pub(crate) mod sarif;
 pub(crate) mod sonarqube;
 pub(crate) mod trace;
+pub(crate) mod trace_html;
 pub(crate) mod trace_json;
+pub(crate) mod trace_markdown;
 pub(crate) mod trace_table;
 mod xml;
 
