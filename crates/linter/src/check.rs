@@ -14,7 +14,7 @@ use crate::session::Session;
 use crate::settings::Settings;
 use crate::source::{LineIndex, SourceFile, TextRange};
 use crate::statement::{self, Statement, SyntaxError};
-use crate::suppression;
+use crate::suppression::{self, Suppressed};
 use crate::version::{PgVersion, VersionRange};
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -94,16 +94,32 @@ pub fn parse_file(source: SourceFile) -> ParsedFile {
     ParsedFile { source, lines, statements }
 }
 
+/// What a run found.
+#[derive(Debug, Clone, Default)]
+pub struct Outcome {
+    /// In the order of files, and of places in them.
+    pub found: Vec<Diagnostic>,
+    /// What comments took away, in the same order.
+    pub suppressed: Vec<Suppressed>,
+}
+
 /// Replays the migrations in order and reports what is wrong with those that are to be reported.
 ///
 /// [`Diagnostic::file`] is an index into `migrations`.
 pub fn check(migrations: &[Migration<'_>], settings: &Settings) -> Vec<Diagnostic> {
+    run(migrations, settings).found
+}
+
+/// [`check`] that also tells what comments suppressed.
+pub fn run(migrations: &[Migration<'_>], settings: &Settings) -> Outcome {
     let mut checker = Checker { migrations, settings, found: Vec::new(), statement_found: Vec::new() };
     let mut replay = Replay::new(settings.versions);
+    replay.run_down = settings.lint_down;
     replay.run(migrations, &mut checker);
     let run = RunContext { settings, sets_lock_timeout: replay.sets_lock_timeout };
     let mut found = checker.found;
-    suppression::apply(migrations, settings, &mut found);
+    let mut suppressed = Vec::new();
+    suppression::apply(migrations, settings, &mut found, &mut suppressed);
     for rule in rules::all() {
         if let Some(finish) = rule.run {
             let (mut own, others) = found.into_iter().partition(|diagnostic| diagnostic.rule == rule.meta.name);
@@ -114,8 +130,11 @@ pub fn check(migrations: &[Migration<'_>], settings: &Settings) -> Vec<Diagnosti
     }
     yield_to_others(&mut found);
     found.retain(|diagnostic| diagnostic.severity >= settings.level || is_engine(diagnostic));
-    found.sort_by_key(|diagnostic| (diagnostic.file, diagnostic.range.start, diagnostic.range.end));
-    found
+    suppressed.retain(|suppressed| suppressed.diagnostic.severity >= settings.level);
+    let place = |diagnostic: &Diagnostic| (diagnostic.file, diagnostic.range.start, diagnostic.range.end);
+    found.sort_by_key(place);
+    suppressed.sort_by_key(|suppressed| place(&suppressed.diagnostic));
+    Outcome { found, suppressed }
 }
 
 /// Drops findings where a rule that says it better has one at the same place.

@@ -49,6 +49,8 @@ pub(crate) struct StatementVisit<'a> {
 /// The state of a run between statements.
 pub(crate) struct Replay {
     versions: VersionRange,
+    /// Are migrations that lead back run as well?
+    pub(crate) run_down: bool,
     knowledge: Knowledge,
     catalog: Catalog,
     session: Session,
@@ -68,6 +70,7 @@ impl Replay {
             catalog: Catalog::new(),
             session: Session::default(),
             transaction: 0,
+            run_down: false,
             sets_lock_timeout: 0,
             last_lock_timeout: None,
         }
@@ -102,16 +105,23 @@ impl Replay {
     }
 
     fn migration(&mut self, file: u32, migration: &Migration<'_>, visitor: &mut dyn Visitor) {
-        if migration.direction == Direction::Down {
-            return only_parse(file, migration, visitor);
+        match migration.direction {
+            Direction::Up => self.run_migration(file, migration, visitor),
+            Direction::Down if self.run_down && migration.report => self.try_back(file, migration, visitor),
+            Direction::Down => only_parse(file, migration, visitor),
         }
+    }
+
+    /// Runs the way back on what the migrations so far have made, and then forgets it.
+    fn try_back(&mut self, file: u32, migration: &Migration<'_>, visitor: &mut dyn Visitor) {
+        let before = (self.catalog.clone(), self.sets_lock_timeout, self.last_lock_timeout);
+        self.run_migration(file, migration, visitor);
+        (self.catalog, self.sets_lock_timeout, self.last_lock_timeout) = before;
+    }
+
+    fn run_migration(&mut self, file: u32, migration: &Migration<'_>, visitor: &mut dyn Visitor) {
         self.session = Session::default();
-        let statements: Vec<&Statement> = migration
-            .file
-            .statements
-            .iter()
-            .filter(|statement| migration.section.is_none_or(|section| section.contains(statement.range)))
-            .collect();
+        let statements: Vec<&Statement> = statements(migration).collect();
         let before = self.catalog.clone();
         let implicit = match migration.transaction {
             TransactionMode::Autocommit => false,
@@ -309,9 +319,19 @@ impl Replay {
     }
 }
 
+/// The statements of the part of the file that is run.
+fn statements<'a>(migration: &Migration<'a>) -> impl Iterator<Item = &'a Statement> {
+    let section = migration.section;
+    migration
+        .file
+        .statements
+        .iter()
+        .filter(move |statement| section.is_none_or(|section| section.contains(statement.range)))
+}
+
 /// The way back is not run here, but must be readable when it is needed.
 fn only_parse(file: u32, migration: &Migration<'_>, visitor: &mut dyn Visitor) {
-    for statement in &migration.file.statements {
+    for statement in statements(migration) {
         if let Err(error) = &statement.parsed {
             visitor.syntax_error(file, migration, statement, error);
         }

@@ -25,6 +25,9 @@ pub struct Settings {
     pub file_levels: FxHashMap<u32, Levels>,
     /// Must a suppression say why?
     pub require_reasons: bool,
+    /// Are migrations that lead back judged as well? Each is run on what the migrations before it have made, and
+    /// leaves nothing behind.
+    pub lint_down: bool,
     /// What is known about tables, by `schema.name`, or `name` for any schema.
     pub tables: FxHashMap<String, TableSettings>,
     /// What is known about functions, by `schema.name`, or `name` for any schema.
@@ -170,6 +173,7 @@ impl Default for Settings {
             levels: Levels::default(),
             file_levels: FxHashMap::default(),
             require_reasons: false,
+            lint_down: false,
             tables: FxHashMap::default(),
             functions: FxHashMap::default(),
             lock_timeout: LockTimeout::default(),

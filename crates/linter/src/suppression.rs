@@ -2,7 +2,8 @@
 //! in or behind, `-- pgvet: ignore-file[rule] reason` for the file. Block comments and comments in function bodies do
 //! as well.
 //!
-//! Suppressions are accountable: one that names no rule, and one that suppresses nothing, is a finding itself.
+//! Suppressions are accountable: one that names no rule, and one that suppresses nothing, is a finding itself. Those of
+//! other linters are understood for the rules that correspond, and are not held to account.
 
 mod directive;
 
@@ -11,28 +12,50 @@ use crate::diagnostic::Diagnostic;
 use crate::fix::{Applicability, Edit, Fix};
 use crate::lexer::Lexer;
 use crate::report::Reporter;
-use crate::rule::{Category, Rule};
+use crate::rule::{Category, Rule, RuleMeta};
 use crate::rules;
 use crate::settings::Settings;
 use crate::source::TextRange;
 use crate::statement;
-use directive::{Directive, RuleName, Scope};
+use directive::{Directive, Origin, RuleName, Scope};
+use smol_str::SmolStr;
 
-/// Stands in every suppression; most files have none and are not read again.
+/// Stands in every suppression.
 const MARK: &str = "pgvet:";
 
-/// Removes the findings that comments suppress, and adds findings about the comments themselves.
-pub(crate) fn apply(migrations: &[Migration<'_>], settings: &Settings, found: &mut Vec<Diagnostic>) {
+/// One of these stands in every suppression that is understood.
+const MARKS: [&str; 4] = [MARK, "squawk-ignore", "eugene:", "atlas:nolint"];
+
+/// A finding that a comment took away.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Suppressed {
+    pub diagnostic: Diagnostic,
+    /// What the comment gives as reason; may be empty.
+    pub reason: SmolStr,
+}
+
+/// Most files have no suppressions, and are not read again.
+fn has_mark(text: &str) -> bool {
+    MARKS.iter().any(|mark| text.contains(mark))
+}
+
+/// Moves the findings that comments suppress to `suppressed`, and adds findings about the comments themselves.
+pub(crate) fn apply(
+    migrations: &[Migration<'_>],
+    settings: &Settings,
+    found: &mut Vec<Diagnostic>,
+    suppressed: &mut Vec<Suppressed>,
+) {
     for (file, migration) in migrations.iter().enumerate() {
         let file = file as u32;
-        if !migration.report || !migration.file.source.text.contains(MARK) {
+        if !migration.report || !has_mark(&migration.file.source.text) {
             continue;
         }
         for (comment, scope) in comments(migration) {
             let Some(directive) = directive::read(&migration.file.source.text, comment) else { continue };
             let suppression = Suppression { file, migration, comment, scope };
             match directive {
-                Ok(directive) => suppression.follow(&directive, settings, found),
+                Ok(directive) => suppression.follow(&directive, settings, found, suppressed),
                 Err(message) => {
                     suppression.report(&rules::engine::unknown_suppression::RULE, settings, found, |reporter| {
                         let help = "write `pgvet: ignore[rule] reason` or `pgvet: ignore-file[rule] reason`";
@@ -60,7 +83,7 @@ fn comments(migration: &Migration<'_>) -> Vec<(TextRange, Option<TextRange>)> {
             comments.push((comment, None));
         }
     }
-    comments.retain(|(comment, _)| text.get(comment.as_usize()).is_some_and(|comment| comment.contains(MARK)));
+    comments.retain(|(comment, _)| text.get(comment.as_usize()).is_some_and(has_mark));
     comments.sort_by_key(|(comment, _)| *comment);
     comments
 }
@@ -69,7 +92,7 @@ fn comments(migration: &Migration<'_>) -> Vec<(TextRange, Option<TextRange>)> {
 fn body_comments(text: &str, token: TextRange) -> Vec<TextRange> {
     let quoted = text.get(token.as_usize()).unwrap_or_default();
     let tag = quoted.strip_prefix('$').and_then(|rest| rest.find('$')).map(|at| at as u32 + 2);
-    let Some(tag) = tag.filter(|tag| quoted.contains(MARK) && quoted.len() >= 2 * *tag as usize) else {
+    let Some(tag) = tag.filter(|tag| has_mark(quoted) && quoted.len() >= 2 * *tag as usize) else {
         return Vec::new();
     };
     let mut lexer = Lexer::new(text, TextRange::new(token.start + tag, token.end - tag));
@@ -91,15 +114,25 @@ struct Suppression<'a> {
 }
 
 impl Suppression<'_> {
-    fn follow(&self, directive: &Directive, settings: &Settings, found: &mut Vec<Diagnostic>) {
+    fn follow(
+        &self,
+        directive: &Directive,
+        settings: &Settings,
+        found: &mut Vec<Diagnostic>,
+        suppressed: &mut Vec<Suppressed>,
+    ) {
+        if let Origin::Other(linter) = directive.origin {
+            self.suppress(directive, found, suppressed, |rule| corresponds(rule, linter, &directive.names));
+            return;
+        }
         let mut unused = Vec::new();
         for name in &directive.names {
             match rules::find(&name.text) {
                 Some(rule) if rule.meta.category != Category::Engine => {
-                    let used = self.suppress(rule.meta.name, directive.scope, found);
-                    // Down migrations are only parsed: nothing can be said about what their comments are for.
-                    let runs = self.migration.direction == Direction::Up
-                        && settings.severity_in(self.file, &rule.meta).is_some();
+                    let used = self.suppress(directive, found, suppressed, |meta| meta.name == rule.meta.name);
+                    // What can be said about the comments of migrations that are only parsed?
+                    let is_run = self.migration.direction == Direction::Up || settings.lint_down;
+                    let runs = is_run && settings.severity_in(self.file, &rule.meta).is_some();
                     if !used && runs {
                         unused.push(name);
                     }
@@ -110,6 +143,12 @@ impl Suppression<'_> {
         if !unused.is_empty() && self.is_own() {
             self.unused(directive, &unused, settings, found);
         }
+        if settings.require_reasons && directive.reason.is_empty() && self.is_own() {
+            self.report(&rules::engine::suppression_without_reason::RULE, settings, found, |reporter| {
+                let help = "say behind the brackets why it does no harm here, for whoever reads it next";
+                drop(reporter.report(self.comment, "this suppression gives no reason").help(help));
+            });
+        }
     }
 
     /// Does it stand in the part of the file that the migration runs?
@@ -117,19 +156,29 @@ impl Suppression<'_> {
         self.migration.section.is_none_or(|section| section.contains(self.comment))
     }
 
-    /// Removes the findings of a rule. Were there any?
-    fn suppress(&self, rule: &str, scope: Scope, found: &mut Vec<Diagnostic>) -> bool {
-        let before = found.len();
-        found.retain(|diagnostic| {
-            let concerned = match scope {
-                Scope::File => true,
-                Scope::Statement => {
-                    self.scope.is_some_and(|range| range == diagnostic.statement || range.contains(diagnostic.range))
-                }
-            };
-            diagnostic.rule != rule || diagnostic.file != self.file || !concerned
-        });
-        found.len() < before
+    /// Takes the findings of some rules away. Were there any?
+    fn suppress(
+        &self,
+        directive: &Directive,
+        found: &mut Vec<Diagnostic>,
+        suppressed: &mut Vec<Suppressed>,
+        concerns: impl Fn(&RuleMeta) -> bool,
+    ) -> bool {
+        let is_here = |diagnostic: &Diagnostic| match directive.scope {
+            Scope::File => true,
+            Scope::Statement => {
+                self.scope.is_some_and(|range| range == diagnostic.statement || range.contains(diagnostic.range))
+            }
+        };
+        let is_meant = |diagnostic: &mut Diagnostic| {
+            diagnostic.file == self.file
+                && is_here(diagnostic)
+                && rules::find(diagnostic.rule).is_some_and(|rule| concerns(&rule.meta))
+        };
+        let before = suppressed.len();
+        let taken = found.extract_if(.., is_meant);
+        suppressed.extend(taken.map(|diagnostic| Suppressed { diagnostic, reason: directive.reason.clone() }));
+        suppressed.len() > before
     }
 
     fn unknown(&self, name: &RuleName, rule: Option<&'static Rule>, settings: &Settings, found: &mut Vec<Diagnostic>) {
@@ -195,6 +244,15 @@ impl Suppression<'_> {
             diagnostic.pg_versions = settings.versions.iter().collect();
         }
     }
+}
+
+/// Does a comment of another linter that names these of its rules, or all, concern a rule of ours?
+fn corresponds(rule: &RuleMeta, linter: &str, names: &[RuleName]) -> bool {
+    let is_named = |source: &&str| {
+        let name = source.strip_prefix(linter).and_then(|rest| rest.strip_prefix('/'));
+        name.is_some_and(|name| names.iter().any(|named| named.text.eq_ignore_ascii_case(name)))
+    };
+    rule.category != Category::Engine && (names.is_empty() || rule.sources.iter().any(|source| is_named(source)))
 }
 
 /// The comment with the blanks before it, and with its line where nothing else stands on that.

@@ -14,7 +14,7 @@ mod roots;
 
 pub use discovery::Problem;
 pub use git::ChangeSelection;
-pub use layout::{Layout, Section, Tool};
+pub use layout::{Layout, Section, Sign, Tool};
 pub use plan::Database;
 pub use project::{Project, ProjectFile, Request, Role};
 pub use read::EncodingError;

@@ -1,13 +1,14 @@
 //! The files of a run, read, split into statements and in the order in which they are replayed.
 
 use crate::STACK_SIZE;
-use crate::config::{Config, ConfigError, ConfigSource};
-use crate::discovery::Problem;
+use crate::config::{Config, ConfigError, ConfigSource, absolute};
+use crate::discovery::{Problem, display};
 use crate::git::ChangeSelection;
 use crate::layout::{self, Folders, Layout};
 use crate::plan::{Database, Plan, Source};
 use crate::read::{self, EncodingError};
-use pgvet_linter::check::{self, Migration, ParsedFile};
+use crate::roots;
+use pgvet_linter::check::{self, Migration, Outcome, ParsedFile};
 use pgvet_linter::diagnostic::{Diagnostic, Severity};
 use pgvet_linter::effect::Evidence;
 use pgvet_linter::settings::{Levels, Settings};
@@ -123,7 +124,7 @@ impl Project {
     /// makes the settings of a run of a configuration.
     ///
     /// Databases have nothing to do with each other, so they are checked side by side.
-    pub fn check(&self, settings: &(dyn Fn(&Config) -> Settings + Sync)) -> Vec<Diagnostic> {
+    pub fn check(&self, settings: &(dyn Fn(&Config) -> Settings + Sync)) -> Outcome {
         let migrations = self.migrations();
         let levels = self.file_levels();
         let check_group = |group: &Group| {
@@ -132,21 +133,27 @@ impl Project {
             let places = group.migrations.iter().enumerate();
             let of_files = places.filter_map(|(place, index)| Some((place as u32, levels.get(index)?.clone())));
             settings.file_levels = of_files.collect();
-            let mut found = check::check(&own, &settings);
-            for diagnostic in &mut found {
+            let mut outcome = check::run(&own, &settings);
+            let suppressed = outcome.suppressed.iter_mut().map(|suppressed| &mut suppressed.diagnostic);
+            for diagnostic in outcome.found.iter_mut().chain(suppressed) {
                 diagnostic.file = group.migrations[diagnostic.file as usize];
                 diagnostic.labels.iter_mut().for_each(|label| label.file = group.migrations[label.file as usize]);
             }
-            found
+            outcome
         };
-        let mut found: Vec<Diagnostic> = match self.groups(&migrations).as_slice() {
-            [] => Vec::new(),
-            [only] => check_group(only),
-            many => in_parallel(|| many.par_iter().map(check_group).collect::<Vec<_>>()).concat(),
+        let outcomes: Vec<Outcome> = match self.groups(&migrations).as_slice() {
+            [only] => vec![check_group(only)],
+            many => in_parallel(|| many.par_iter().map(check_group).collect()),
         };
-        found.extend(self.encoding_diagnostics(settings));
-        found.sort_by_key(|diagnostic| (diagnostic.file, diagnostic.range.start, diagnostic.range.end));
-        found
+        let mut all = Outcome { found: self.encoding_diagnostics(settings), suppressed: Vec::new() };
+        for outcome in outcomes {
+            all.found.extend(outcome.found);
+            all.suppressed.extend(outcome.suppressed);
+        }
+        let place = |diagnostic: &Diagnostic| (diagnostic.file, diagnostic.range.start, diagnostic.range.end);
+        all.found.sort_by_key(place);
+        all.suppressed.sort_by_key(|suppressed| place(&suppressed.diagnostic));
+        all
     }
 
     /// The migrations of each database, after the history that all of them share.
@@ -189,6 +196,16 @@ impl Project {
         self.files.iter().filter(|file| file.role == Role::Reported).count()
     }
 
+    /// How many migrations are replayed and not reported on.
+    pub fn history_files(&self) -> usize {
+        self.files.iter().filter(|file| file.role == Role::History).count()
+    }
+
+    /// The file of each of [`Project::migrations`].
+    pub fn files_of_migrations(&self) -> Vec<&ProjectFile> {
+        self.files.iter().flat_map(|file| file.layout.sections.iter().map(move |_| file)).collect()
+    }
+
     /// Findings about the files themselves. [`Diagnostic::file`] is an index into [`Project::migrations`].
     fn encoding_diagnostics(&self, settings: &dyn Fn(&Config) -> Settings) -> Vec<Diagnostic> {
         let mut diagnostics = Vec::new();
@@ -205,6 +222,17 @@ impl Project {
 }
 
 impl ProjectFile {
+    /// Its path from the folder of its configuration, or else of its repository: the same wherever it is checked.
+    pub fn stable_path(&self) -> String {
+        let path = absolute(&self.path);
+        let repository = || path.ancestors().skip(1).find(|folder| folder.join(".git").exists());
+        let root = self.config.root().filter(|root| path.starts_with(root)).or_else(repository);
+        match root.and_then(|root| path.strip_prefix(root).ok()) {
+            Some(relative) => display(relative),
+            None => roots::shown(&path),
+        }
+    }
+
     fn migrations(&self) -> impl Iterator<Item = Migration<'_>> {
         self.layout.sections.iter().map(|section| Migration {
             file: &self.parsed,

@@ -18,6 +18,7 @@ use crate::rule::Rule;
 static RULES: &[&Rule] = &[
     // engine
     &engine::statement_will_fail::RULE,
+    &engine::suppression_without_reason::RULE,
     &engine::syntax_error::RULE,
     &engine::unknown_suppression::RULE,
     &engine::unsupported_encoding::RULE,

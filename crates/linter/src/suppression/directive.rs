@@ -11,6 +11,17 @@ pub(super) struct Directive {
     pub(super) names: Vec<RuleName>,
     /// What stands between the brackets.
     pub(super) list: TextRange,
+    /// What stands behind them.
+    pub(super) reason: SmolStr,
+    pub(super) origin: Origin,
+}
+
+/// Whose comment it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Origin {
+    Pgvet,
+    /// Another linter's; its rules are ours where [`crate::rule::RuleMeta::sources`] says so. Without names it means all.
+    Other(&'static str),
 }
 
 /// What a suppression is about.
@@ -30,30 +41,88 @@ pub(super) struct RuleName {
 /// Reads a comment; `None` where it is no suppression, and what is wrong where it seems to be one.
 pub(super) fn read(text: &str, comment: TextRange) -> Option<Result<Directive, String>> {
     let inner = text.get(comment.as_usize())?;
-    let inner = inner.strip_prefix("--").or_else(|| inner.strip_prefix("/*"))?;
-    let directive = inner.trim_start().strip_prefix(MARK)?.trim_start();
-    let directive = directive.strip_suffix("*/").unwrap_or(directive);
+    let inner = inner.strip_prefix("--").or_else(|| inner.strip_prefix("/*"))?.trim_start();
+    let inner = inner.strip_suffix("*/").unwrap_or(inner).trim_end();
+    match inner.strip_prefix(MARK) {
+        Some(directive) => Some(own(text, directive.trim_start())),
+        None => other(text, inner, comment).map(Ok),
+    }
+}
+
+fn own(text: &str, directive: &str) -> Result<Directive, String> {
     let file = directive.strip_prefix("ignore-file").map(|rest| (Scope::File, rest));
     let statement = || directive.strip_prefix("ignore").map(|rest| (Scope::Statement, rest));
     let Some((scope, rest)) = file.or_else(statement) else {
         let word = directive.split([' ', '[']).next().unwrap_or_default();
-        return Some(Err(format!("`{word}` is not known after `{MARK}`")));
+        return Err(format!("`{word}` is not known after `{MARK}`"));
     };
-    let list = rest.trim_start().strip_prefix('[').and_then(|list| Some(&list[..list.find(']')?]));
-    let Some(list) = list else { return Some(Err("this suppression names no rule in brackets".to_owned())) };
-    // Parts of `text` are told by their address in it.
-    let offset = |part: &str| (part.as_ptr() as usize - text.as_ptr() as usize) as u32;
-    let range = |part: &str| TextRange::new(offset(part), offset(part) + part.len() as u32);
-    let names: Vec<RuleName> = list
-        .split(',')
-        .map(str::trim)
-        .filter(|name| !name.is_empty())
-        .map(|name| RuleName { text: name.into(), range: range(name) })
-        .collect();
+    let list = rest.trim_start().strip_prefix('[').and_then(|list| list.split_once(']'));
+    let Some((list, reason)) = list else { return Err("this suppression names no rule in brackets".to_owned()) };
+    let names: Vec<RuleName> = names(text, list, ',');
     if names.is_empty() {
-        return Some(Err("this suppression names no rule in brackets".to_owned()));
+        return Err("this suppression names no rule in brackets".to_owned());
     }
-    Some(Ok(Directive { scope, names, list: range(list) }))
+    let reason = reason.trim_start_matches([':', '-', ' ', '\t']).trim().into();
+    Ok(Directive { scope, names, list: range(text, list), reason, origin: Origin::Pgvet })
+}
+
+/// The comments of other linters:
+///
+/// - squawk, `crates/squawk_linter/src/ignore.rs`: `squawk-ignore a, b`, and `squawk-ignore-file`, perhaps with names;
+/// - eugene, `src/comments.rs`: `eugene: ignore E1, E2` or `eugene: ignore`;
+/// - Atlas, <https://atlasgo.io/lint/analyzers>: `atlas:nolint`, perhaps with codes; before a blank line at the top of
+///   the file it is about all of it.
+fn other(text: &str, inner: &str, comment: TextRange) -> Option<Directive> {
+    let directive = |scope, origin, list: &str, separator| {
+        let names = names(text, list, separator);
+        Some(Directive {
+            scope,
+            names,
+            list: range(text, list),
+            reason: SmolStr::default(),
+            origin: Origin::Other(origin),
+        })
+    };
+    if let Some(rest) = inner.strip_prefix("squawk-ignore-file") {
+        return is_list(rest).then(|| directive(Scope::File, "squawk", rest, ','))?;
+    }
+    if let Some(rest) = inner.strip_prefix("squawk-ignore") {
+        // Without names squawk ignores nothing.
+        let named = is_list(rest) && !rest.trim().is_empty();
+        return named.then(|| directive(Scope::Statement, "squawk", rest, ','))?;
+    }
+    if let Some(rest) = inner.strip_prefix("eugene:") {
+        let rest = rest.trim_start().strip_prefix("ignore")?;
+        return is_list(rest).then(|| directive(Scope::Statement, "eugene", rest, ','))?;
+    }
+    let rest = inner.strip_prefix("atlas:nolint").filter(|rest| is_list(rest))?;
+    let scope = if is_header(text, comment) { Scope::File } else { Scope::Statement };
+    directive(scope, "atlas", rest, ' ')
+}
+
+fn is_list(rest: &str) -> bool {
+    rest.is_empty() || rest.starts_with([' ', '\t'])
+}
+
+/// Does the comment stand before everything but comments, with a blank line after it?
+fn is_header(text: &str, comment: TextRange) -> bool {
+    let before = text.get(..comment.start as usize).unwrap_or_default().trim_start_matches('\u{feff}');
+    let only_comments = before.lines().map(str::trim).all(|line| line.is_empty() || line.starts_with("--"));
+    let after = text.get(comment.end as usize..).unwrap_or_default();
+    let mut lines = after.lines().skip(1);
+    only_comments && lines.next().is_some_and(|line| line.trim().is_empty())
+}
+
+/// The names in a part of `text`.
+fn names(text: &str, list: &str, separator: char) -> Vec<RuleName> {
+    let names = list.split(separator).map(str::trim).filter(|name| !name.is_empty());
+    names.map(|name| RuleName { text: name.into(), range: range(text, name) }).collect()
+}
+
+/// Where a part of `text` is; it is told by its address.
+fn range(text: &str, part: &str) -> TextRange {
+    let start = (part.as_ptr() as usize - text.as_ptr() as usize) as u32;
+    TextRange::new(start, start + part.len() as u32)
 }
 
 #[cfg(test)]
@@ -73,6 +142,42 @@ mod tests {
             directive.names.iter().map(|name| (name.text.as_str(), &text[name.range.as_usize()])).collect();
         assert_eq!(names, [("a-b", "a-b"), ("c", "c")]);
         assert_eq!(&text[directive.list.as_usize()], " a-b,c ");
+    }
+
+    #[test]
+    fn the_reason_is_what_stands_behind_the_brackets() {
+        for (text, reason) in [
+            ("-- pgvet: ignore[a]: few rows", "few rows"),
+            ("-- pgvet: ignore[a] - few rows", "few rows"),
+            ("/* pgvet: ignore[a] few rows */", "few rows"),
+            ("-- pgvet: ignore[a]", ""),
+            ("/* pgvet: ignore[a] */", ""),
+        ] {
+            assert_eq!(read_all(text).unwrap().unwrap().reason, reason, "{text}");
+        }
+    }
+
+    #[test]
+    fn other_linters_are_understood() {
+        for (text, origin, scope, names) in [
+            ("-- squawk-ignore a-b, c", "squawk", Scope::Statement, vec!["a-b", "c"]),
+            ("/* squawk-ignore a */", "squawk", Scope::Statement, vec!["a"]),
+            ("-- squawk-ignore-file", "squawk", Scope::File, vec![]),
+            ("-- squawk-ignore-file a", "squawk", Scope::File, vec!["a"]),
+            ("-- eugene: ignore E1, E2", "eugene", Scope::Statement, vec!["E1", "E2"]),
+            ("-- eugene: ignore", "eugene", Scope::Statement, vec![]),
+            ("-- atlas:nolint PG101 destructive", "atlas", Scope::Statement, vec!["PG101", "destructive"]),
+            ("-- atlas:nolint", "atlas", Scope::Statement, vec![]),
+        ] {
+            let directive = read_all(text).unwrap().unwrap();
+            let found: Vec<&str> = directive.names.iter().map(|name| name.text.as_str()).collect();
+            assert_eq!((directive.origin, directive.scope, found), (Origin::Other(origin), scope, names), "{text}");
+        }
+        for text in ["-- squawk-ignore", "-- squawk-ignores a", "-- eugene: help", "-- atlas:nolinted"] {
+            assert_eq!(read_all(text), None, "{text}");
+        }
+        let text = "-- x\n-- atlas:nolint\n\nSELECT 1;";
+        assert_eq!(read(text, TextRange::new(5, 20)).unwrap().unwrap().scope, Scope::File);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-use crate::check::{Direction, Migration, TransactionMode, check, parse_file};
+use crate::check::{Direction, Migration, TransactionMode, check, parse_file, run};
 use crate::settings::Settings;
 use crate::source::SourceFile;
 
@@ -66,4 +66,72 @@ fn rules_that_do_not_run_are_not_unused() {
         1,
         "drop-table is to come"
     );
+}
+
+#[test]
+fn comments_of_other_linters_concern_the_rules_that_correspond() {
+    for text in [
+        format!("-- squawk-ignore require-concurrent-index-creation\n{INDEX};"),
+        format!("-- squawk-ignore-file\nSELECT 1;\n{INDEX};"),
+        format!("-- eugene: ignore E6\n{INDEX};"),
+        format!("-- eugene: ignore\n{INDEX};"),
+        format!("-- atlas:nolint PG101\n{INDEX};"),
+        format!("-- atlas:nolint\n\nSELECT 1;\n{INDEX};"),
+    ] {
+        assert_eq!(found(&text), [], "{text}");
+    }
+    for text in [
+        format!("-- squawk-ignore ban-drop-table\n{INDEX};"),
+        format!("-- squawk-ignore require-concurrent-index-creation\nSELECT 1;\n{INDEX};"),
+        format!("-- squawk-ignore no-such-rule\n{INDEX};"),
+        format!("-- atlas:nolint destructive\n{INDEX};"),
+    ] {
+        assert_eq!(found(&text).len(), 1, "{text}");
+    }
+}
+
+#[test]
+fn what_is_suppressed_is_kept_with_the_reason() {
+    let text = format!("-- pgvet: ignore[{RULE}]: few rows\n{INDEX};");
+    let file = parse_file(SourceFile { path: "m.sql".to_owned(), text });
+    let migration = Migration {
+        file: &file,
+        section: None,
+        direction: Direction::Up,
+        transaction: TransactionMode::Autocommit,
+        report: true,
+        baseline: false,
+        database: 0,
+    };
+    let outcome = run(&[migration], &Settings { only: vec![RULE.to_owned()], ..Settings::default() });
+    let suppressed: Vec<_> = outcome.suppressed.iter().map(|one| (one.diagnostic.rule, one.reason.as_str())).collect();
+    assert_eq!(suppressed, [(RULE, "few rows")]);
+    assert_eq!(outcome.found, []);
+}
+
+/// The rules that report in a migration that leads back.
+fn found_down(lint_down: bool) -> Vec<&'static str> {
+    let up = parse_file(SourceFile { path: "1.up.sql".to_owned(), text: "CREATE TABLE t (a int);".to_owned() });
+    let down = parse_file(SourceFile { path: "1.down.sql".to_owned(), text: format!("{INDEX}; DROP TABLE t; SELEC;") });
+    let later = parse_file(SourceFile { path: "2.up.sql".to_owned(), text: "ALTER TABLE t ADD b int;".to_owned() });
+    let migration = |file, direction| Migration {
+        file,
+        section: None,
+        direction,
+        transaction: TransactionMode::Autocommit,
+        report: true,
+        baseline: false,
+        database: 0,
+    };
+    let migrations =
+        [migration(&up, Direction::Up), migration(&down, Direction::Down), migration(&later, Direction::Up)];
+    let only = ["index-without-concurrently", "statement-will-fail", "syntax-error"].map(str::to_owned).to_vec();
+    let found = check(&migrations, &Settings { only, lint_down, ..Settings::default() });
+    found.into_iter().map(|found| found.rule).collect()
+}
+
+#[test]
+fn the_way_back_is_judged_on_request_and_leaves_nothing_behind() {
+    assert_eq!(found_down(false), ["syntax-error"]);
+    assert_eq!(found_down(true), ["index-without-concurrently", "syntax-error"]);
 }

@@ -134,6 +134,7 @@ fn set(settings: &mut Settings, directive: &str) {
         }
         ["max-locked-tables", number] => settings.max_locked_tables = number.parse().unwrap(),
         ["lock-timeout", "runner"] => settings.lock_timeout = LockTimeout::Runner,
+        ["require-reasons"] => settings.require_reasons = true,
         ["recommended"] => settings.strict = false,
         _ => panic!("no setting: {directive}"),
     }

@@ -1,6 +1,6 @@
 //! Comments by which migration tools steer: directions in one file, and opt-outs from transactions.
 
-use super::{Layout, Section, Tool};
+use super::{Layout, Section, Sign, Tool};
 use pgvet_linter::check::{Direction, TransactionMode};
 use pgvet_linter::source::TextRange;
 
@@ -38,7 +38,7 @@ pub(super) fn sections(text: &str) -> Option<Layout> {
             section.transaction = TransactionMode::Autocommit;
         }
     }
-    Some(Layout { tool, sections })
+    Some(Layout { tool, sign: Sign::Comment, sections })
 }
 
 /// Lines with the offsets of their starts; the line break belongs to the line.

@@ -99,10 +99,28 @@ pub struct Section {
     pub transaction: TransactionMode,
 }
 
+/// What gave a tool away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sign {
+    Configuration,
+    /// A comment in the file.
+    Comment,
+    FileName,
+    /// A file or the name of the folder.
+    Folder,
+    /// A dependency of the Rust project around it.
+    CargoToml,
+    /// Nothing did.
+    None,
+}
+
 /// How a file is run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
     pub tool: Tool,
+    /// What gave the tool away.
+    pub sign: Sign,
     /// Empty when nothing of the file is for PostgreSQL.
     pub sections: Vec<Section>,
 }
@@ -125,14 +143,20 @@ pub(crate) fn detect(path: &Path, text: &str, folders: &Folders, config: &Config
 fn whole(path: &Path, text: &str, folders: &Folders, configured: Option<Tool>) -> Layout {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let around = folders.around(path);
-    let tool = configured
-        .or_else(|| annotations::tool(text))
-        .or_else(|| tool_by_name(path, &name, &around))
-        .or(around.tool)
-        .or(around.rust_runner)
-        .unwrap_or(Tool::Plain);
+    let signed = |sign| move |tool: Tool| (tool, sign);
+    let (tool, sign) = configured
+        .map(signed(Sign::Configuration))
+        .or_else(|| annotations::tool(text).map(signed(Sign::Comment)))
+        .or_else(|| tool_by_name(path, &name, &around).map(signed(Sign::FileName)))
+        .or(around.tool.map(signed(Sign::Folder)))
+        .or(around.rust_runner.map(signed(Sign::CargoToml)))
+        .unwrap_or((Tool::Plain, Sign::None));
     let transaction = transaction::mode(tool, path, text);
-    Layout { tool, sections: vec![Section { range: None, direction: direction(path, &name, &around), transaction }] }
+    Layout {
+        tool,
+        sign,
+        sections: vec![Section { range: None, direction: direction(path, &name, &around), transaction }],
+    }
 }
 
 fn tool_by_name(path: &Path, name: &str, around: &Facts) -> Option<Tool> {

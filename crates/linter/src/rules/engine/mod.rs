@@ -1,6 +1,7 @@
 //! Problems of the text itself.
 
 pub mod statement_will_fail;
+pub mod suppression_without_reason;
 pub mod syntax_error;
 pub mod unknown_suppression;
 pub mod unsupported_encoding;

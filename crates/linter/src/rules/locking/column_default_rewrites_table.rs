@@ -46,8 +46,7 @@ declare_rule! {
             "strong_migrations/add_column_default",
             "strong_migrations/add_column_generated_stored",
             "pgls/addingFieldWithDefault",
-            "pgls/addSerialColumn",
-        ],
+            "pgls/addSerialColumn", "atlas/PG302", "atlas/PG309", "atlas/PG310"],
     }
     statement = check,
 }

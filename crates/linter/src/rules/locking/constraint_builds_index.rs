@@ -48,8 +48,7 @@ declare_rule! {
             "strong_migrations/add_exclusion_constraint",
             "pgls/addingPrimaryKeyConstraint",
             "pgls/disallowUniqueConstraint",
-            "pgls/avoidAddingExclusionConstraint",
-        ],
+            "pgls/avoidAddingExclusionConstraint", "atlas/PG104", "atlas/PG105"],
     }
     statement = check,
 }

@@ -44,8 +44,7 @@ declare_rule! {
             "squawk/constraint-missing-not-valid",
             "eugene/E1",
             "strong_migrations/add_check_constraint",
-            "pgls/constraintMissingNotValid",
-        ],
+            "pgls/constraintMissingNotValid", "atlas/PG305"],
     }
     statement = check,
 }

@@ -49,8 +49,7 @@ declare_rule! {
         sources: &[
             "squawk/require-concurrent-index-deletion",
             "strong_migrations/remove_index",
-            "pgls/requireConcurrentIndexDeletion",
-        ],
+            "pgls/requireConcurrentIndexDeletion", "atlas/PG102"],
     }
     statement = check,
 }

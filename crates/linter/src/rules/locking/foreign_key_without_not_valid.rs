@@ -46,8 +46,7 @@ declare_rule! {
             "squawk/constraint-missing-not-valid",
             "eugene/E1",
             "strong_migrations/add_foreign_key",
-            "pgls/addingForeignKeyConstraint",
-        ],
+            "pgls/addingForeignKeyConstraint", "atlas/PG306"],
     }
     statement = check,
 }

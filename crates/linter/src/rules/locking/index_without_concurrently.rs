@@ -53,8 +53,7 @@ declare_rule! {
             "squawk/require-concurrent-index-creation",
             "eugene/E6",
             "strong_migrations/add_index",
-            "pgls/requireConcurrentIndexCreation",
-        ],
+            "pgls/requireConcurrentIndexCreation", "atlas/PG101"],
     }
     statement = check,
 }

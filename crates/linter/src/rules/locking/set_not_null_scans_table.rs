@@ -50,8 +50,7 @@ declare_rule! {
             "eugene/E2",
             "eugene/W14",
             "strong_migrations/change_column_null",
-            "pgls/addingNotNullField",
-        ],
+            "pgls/addingNotNullField", "atlas/MF104", "atlas/PG303"],
     }
     statement = check,
 }

@@ -38,7 +38,7 @@ declare_rule! {
     /// and other types are `column-default-rewrites-table` and `type-change-rewrites-table`.
     "table-rewrite", Locking, Error,
     {
-        sources: &["squawk/prefer-repack", "pgls/banVacuumFull", "pg-migration-lint/PGM018", "pg-migration-lint/PGM021"],
+        sources: &["squawk/prefer-repack", "pgls/banVacuumFull", "pg-migration-lint/PGM018", "pg-migration-lint/PGM021", "atlas/PG307", "atlas/PG311"],
     }
     statement = check,
 }

@@ -35,7 +35,7 @@ declare_rule! {
     /// migration while it is empty.
     "trigger-blocks-writes", Locking, Info,
     {
-        sources: &["pgls/avoidCreateTrigger", "pgls/avoidEnableDisableTrigger"],
+        sources: &["pgls/avoidCreateTrigger", "pgls/avoidEnableDisableTrigger", "atlas/PG308"],
     }
     statement = check,
 }

@@ -48,8 +48,7 @@ declare_rule! {
             "squawk/changing-column-type",
             "eugene/E5",
             "strong_migrations/change_column",
-            "pgls/changingColumnType",
-        ],
+            "pgls/changingColumnType", "atlas/PG301"],
     }
     statement = check,
 }

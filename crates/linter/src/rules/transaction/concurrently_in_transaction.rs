@@ -38,8 +38,7 @@ declare_rule! {
         sources: &[
             "squawk/ban-concurrent-index-creation-in-transaction",
             "pgls/banConcurrentIndexCreationInTransaction",
-            "strong_migrations/add_index",
-        ],
+            "strong_migrations/add_index", "atlas/PG103"],
     }
     statement = check,
 }

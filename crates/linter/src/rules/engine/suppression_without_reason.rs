@@ -1,0 +1,38 @@
+//! A comment does not say why it suppresses; reported where suppressions are read.
+
+use crate::rule::declare_rule;
+
+declare_rule! {
+    /// A suppression that gives no reason, where configuration asks for one (`require-reasons = true`).
+    ///
+    /// ## Why it matters
+    ///
+    /// The next reader cannot tell whether somebody looked, or only wanted the finding gone; nor whether what was true
+    /// then still is.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// -- set: require-reasons
+    /// CREATE TABLE settings (key text, value text);
+    /// -- migration:
+    /// -- pgvet: ignore[index-without-concurrently]
+    /// CREATE INDEX settings_key_idx ON settings (key);
+    /// ```
+    ///
+    /// Use instead:
+    ///
+    /// ```sql,clean
+    /// -- set: require-reasons
+    /// CREATE TABLE settings (key text, value text);
+    /// -- migration:
+    /// -- pgvet: ignore[index-without-concurrently] it has 200 rows
+    /// CREATE INDEX settings_key_idx ON settings (key);
+    /// ```
+    ///
+    /// ## When it is not reported
+    ///
+    /// Unless configuration asks for reasons, and about the comments of other linters.
+    "suppression-without-reason", Engine, Warning,
+    {}
+}
