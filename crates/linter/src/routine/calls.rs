@@ -110,6 +110,13 @@ impl<'a> Routines<'a> {
         found.into_iter().map(|(_, _, oid)| oid).collect()
     }
 
+    /// Does the definition of a function stand in a reported migration?
+    pub fn is_reported(&self, function: Oid) -> bool {
+        let definition = self.catalog.get_function(function).and_then(|function| function.defined_at.as_ref());
+        let migration = definition.and_then(|definition| self.migrations.get(definition.file as usize));
+        migration.is_some_and(|migration| migration.report)
+    }
+
     /// The triggers that run a function, those that partitions have from their parent left out.
     pub fn triggers_of(&self, function: Oid) -> &[TriggerUse] {
         self.triggers.get_or_init(|| self.find_triggers()).get(&function).map_or(&[], Vec::as_slice)
