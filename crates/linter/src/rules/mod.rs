@@ -60,6 +60,14 @@ static RULES: &[&Rule] = &[
     &transaction::validate_in_same_transaction::RULE,
     &transaction::work_after_strong_lock::RULE,
     // data
+    &data::bulk_change_in_loop::RULE,
+    &data::exception_driven_upsert::RULE,
+    &data::insert_may_violate_unique::RULE,
+    &data::missing_analyze::RULE,
+    &data::select_then_insert::RULE,
+    &data::system_catalog_write::RULE,
+    &data::toast_compression_not_applied::RULE,
+    &data::trigger_left_disabled::RULE,
     &data::unbounded_update_or_delete::RULE,
 ];
 
