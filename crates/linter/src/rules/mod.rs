@@ -7,6 +7,7 @@ mod doomed;
 pub mod engine;
 pub mod locking;
 mod partition_bound;
+pub mod plpgsql;
 mod text;
 mod timeouts;
 pub mod transaction;
@@ -69,6 +70,13 @@ static RULES: &[&Rule] = &[
     &data::toast_compression_not_applied::RULE,
     &data::trigger_left_disabled::RULE,
     &data::unbounded_update_or_delete::RULE,
+    // plpgsql
+    &plpgsql::ddl_in_function::RULE,
+    &plpgsql::dynamic_ddl_on_unknown_object::RULE,
+    &plpgsql::dynamic_sql_injection::RULE,
+    &plpgsql::dynamic_sql_not_checked::RULE,
+    &plpgsql::swallowed_exception::RULE,
+    &plpgsql::unknown_column_or_table::RULE,
 ];
 
 /// Every rule, in the order of categories and names.

@@ -36,7 +36,7 @@ pub(super) fn is_only_unique(handler: &Handler) -> bool {
 }
 
 /// Does a handler throw an error of its own, or the same again, in any branch?
-pub(super) fn raises(statements: &[Statement]) -> bool {
+pub(crate) fn raises(statements: &[Statement]) -> bool {
     statements.iter().any(|statement| match &statement.kind {
         StatementKind::Raise(raise) => raise.level == RaiseLevel::Exception,
         StatementKind::If(conditional) => {
