@@ -37,6 +37,9 @@ pub(crate) struct TraceArgs {
     /// The longest that locks of this strength may be held; exit with 1 beyond it.
     #[arg(long, value_name = "MODE=DURATION", value_delimiter = ',', value_parser = Limit::parse)]
     pub(crate) max_held: Vec<Limit>,
+    /// Run everything so often, each time on a new clone, and take medians of the times.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) repeat: u16,
     /// Let other sessions read and write the tables that are locked, and say how long they had to wait.
     #[arg(long)]
     pub(crate) canary: bool,

@@ -32,6 +32,7 @@ pub(crate) fn run(args: &TraceArgs, out: &mut dyn Write) -> Result<ExitStatus, F
         variables: args.variables.iter().cloned().collect(),
         statement_timeout: args.statement_timeout,
         keep_going: args.keep_going,
+        repeat: args.repeat.into(),
         rows: args.rows.clone(),
         setup: bookkeeping::tables(&project, args.input.schema.is_some()),
         canaries: BTreeMap::new(),
