@@ -19,6 +19,12 @@ pub(crate) struct TraceArgs {
     /// PGPASSWORD or ~/.pgpass.
     #[arg(long, value_name = "URL")]
     pub(crate) database: Option<String>,
+    /// With --on dblab: the address of the engine; the token comes from DBLAB_TOKEN, and --database is a name.
+    #[arg(long, value_name = "URL")]
+    pub(crate) dblab: Option<String>,
+    /// With --on dblab: the branch to clone [default: main].
+    #[arg(long, value_name = "NAME", requires = "dblab")]
+    pub(crate) dblab_branch: Option<String>,
     /// With --on url: yes, the database may be changed and blocked.
     #[arg(long)]
     pub(crate) this_is_a_clone: bool,
@@ -72,6 +78,8 @@ pub(crate) enum On {
     Template,
     /// A database that is a clone already, and that nobody else uses.
     Url,
+    /// A thin clone of a `DBLab` Engine.
+    Dblab,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -13,7 +13,9 @@ use pgvet_linter::effect::RelationKind;
 use pgvet_linter::settings::Settings;
 use pgvet_linter::source::SourceFile;
 use pgvet_linter::version::{PgVersion, VersionRange};
-use pgvet_trace::provider::{CloneProvider, Config, Scratch, ScratchOptions, Template, Url, parse_address};
+use pgvet_trace::provider::{
+    CloneProvider, Config, Dblab, DblabOptions, Scratch, ScratchOptions, Template, Url, parse_address,
+};
 use pgvet_trace::{Event, server};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -132,7 +134,21 @@ fn provider(args: &TraceArgs) -> Result<Box<dyn CloneProvider>, Failure> {
                 .help("say --this-is-a-clone if that is what it is for"));
         }
         On::Url => Box::new(Url::new(address(args)?)),
+        On::Dblab => Box::new(dblab(args)?),
     })
+}
+
+fn dblab(args: &TraceArgs) -> Result<Dblab, Failure> {
+    let missing = |what: &str, help: &str| Failure::new(format!("--on dblab needs {what}")).help(help);
+    let url = args.dblab.clone();
+    let token = std::env::var("DBLAB_TOKEN").ok().filter(|token| !token.is_empty());
+    Ok(Dblab::new(DblabOptions {
+        url: url.ok_or_else(|| missing("an address", "name it: --dblab https://HOST:PORT"))?,
+        token: token.ok_or_else(|| missing("a token", "set DBLAB_TOKEN"))?,
+        database: args.database.clone().ok_or_else(|| missing("a database", "name it: --database NAME"))?,
+        branch: args.dblab_branch.clone(),
+        snapshot: None,
+    }))
 }
 
 fn address(args: &TraceArgs) -> Result<Config, Failure> {
@@ -165,6 +181,9 @@ fn clean(args: &TraceArgs, out: &mut dyn Write) -> Result<ExitStatus, Failure> {
     if args.on == On::Template {
         let databases = Template::new(address(args)?).remove_leftovers_now()?;
         removed.extend(databases.iter().map(|name| format!("the database {name}")));
+    }
+    if args.on == On::Dblab {
+        removed.extend(dblab(args)?.remove_leftovers_now()?.iter().map(|name| format!("the clone {name}")));
     }
     for what in &removed {
         writeln!(out, "removed {what}")?;

@@ -1,11 +1,13 @@
 //! Where a trace runs. One provider, one file.
 
 mod address;
+mod dblab;
 mod scratch;
 mod template;
 mod url;
 
 pub use address::parse_address;
+pub use dblab::{Dblab, DblabOptions};
 pub use scratch::{Scratch, ScratchOptions};
 pub use template::Template;
 pub use url::Url;
