@@ -78,7 +78,7 @@ pub(crate) enum On {
     Template,
     /// A database that is a clone already, and that nobody else uses.
     Url,
-    /// A thin clone of a `DBLab` Engine.
+    /// A thin clone of a DBLab Engine.
     Dblab,
 }
 

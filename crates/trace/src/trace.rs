@@ -61,6 +61,10 @@ pub fn run(
             signal = interruption.wait() => Err(Error::new(format!("interrupted by {signal}"))),
             result = trace(migrations, provider, settings, tell) => result,
         };
+        let result = result.map_err(|error| match provider.trouble() {
+            Some(trouble) => Error::new(format!("{}; {trouble}", error.message)),
+            None => error,
+        });
         let destroyed = provider.destroy().await;
         let trace = result?;
         destroyed.map(|()| trace)

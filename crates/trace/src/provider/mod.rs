@@ -31,6 +31,11 @@ pub trait CloneProvider {
     /// A fresh clone.
     fn create(&mut self) -> Answer<'_, ThinClone>;
 
+    /// Why everything went wrong at once, for example because the server has ended.
+    fn trouble(&mut self) -> Option<String> {
+        None
+    }
+
     /// Takes one clone away, to make room.
     fn discard(&mut self, clone: ThinClone) -> Answer<'_, ()>;
 

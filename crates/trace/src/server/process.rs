@@ -35,6 +35,9 @@ const START_LIMIT: Duration = Duration::from_secs(60);
 /// So long may a server take to stop before it is killed.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
 
+/// A server that ends closes its connections first.
+const LAST_MOMENTS: Duration = Duration::from_millis(300);
+
 impl Server {
     /// Starts a server for tests: nothing waits for the disk.
     pub fn start(binaries: &Binaries) -> Result<Self, Error> {
@@ -107,9 +110,18 @@ impl Server {
         Ok(())
     }
 
-    /// What the server has logged, for messages about its end.
-    pub fn log(&self) -> String {
-        last_lines(&self.folder)
+    /// If it has ended by itself, or is about to: the last lines of its log.
+    pub fn end(&mut self) -> Option<String> {
+        let asked = Instant::now();
+        loop {
+            if let Ok(Some(status)) = self.process.try_wait() {
+                return Some(format!("the server ended ({status}); its log says: {}", last_lines(&self.folder)));
+            }
+            if asked.elapsed() > LAST_MOMENTS {
+                return None;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 }
 
