@@ -19,6 +19,9 @@ pub(crate) struct TraceArgs {
     /// PGPASSWORD or ~/.pgpass.
     #[arg(long, value_name = "URL")]
     pub(crate) database: Option<String>,
+    /// With --on datadir: the data directory; --database is a name, and PGUSER a superuser [default: postgres].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
     /// With --on dblab: the address of the engine; the token comes from DBLAB_TOKEN, and --database is a name.
     #[arg(long, value_name = "URL")]
     pub(crate) dblab: Option<String>,
@@ -76,6 +79,8 @@ pub(crate) enum On {
     Scratch,
     /// A copy of a database on its own server (CREATE DATABASE ... TEMPLATE).
     Template,
+    /// A copy of the data directory of a server that is stopped, or of a snapshot of it.
+    Datadir,
     /// A database that is a clone already, and that nobody else uses.
     Url,
     /// A thin clone of a DBLab Engine.

@@ -14,7 +14,8 @@ use pgvet_linter::settings::Settings;
 use pgvet_linter::source::SourceFile;
 use pgvet_linter::version::{PgVersion, VersionRange};
 use pgvet_trace::provider::{
-    CloneProvider, Config, Dblab, DblabOptions, Scratch, ScratchOptions, Template, Url, parse_address,
+    CloneProvider, Config, DataDir, DataDirOptions, Dblab, DblabOptions, Scratch, ScratchOptions, Template, Url,
+    parse_address,
 };
 use pgvet_trace::{Event, server};
 use std::collections::{BTreeMap, BTreeSet};
@@ -134,8 +135,19 @@ fn provider(args: &TraceArgs) -> Result<Box<dyn CloneProvider>, Failure> {
                 .help("say --this-is-a-clone if that is what it is for"));
         }
         On::Url => Box::new(Url::new(address(args)?)),
+        On::Datadir => Box::new(data_directory(args)?),
         On::Dblab => Box::new(dblab(args)?),
     })
+}
+
+fn data_directory(args: &TraceArgs) -> Result<DataDir, Failure> {
+    let missing = |what: &str, help: &str| Failure::new(format!("--on datadir needs {what}")).help(help);
+    Ok(DataDir::new(DataDirOptions {
+        folder: args.data.clone().ok_or_else(|| missing("a data directory", "name it: --data DIR"))?,
+        database: args.database.clone().ok_or_else(|| missing("a database", "name it: --database NAME"))?,
+        user: std::env::var("PGUSER").ok().filter(|user| !user.is_empty()).unwrap_or_else(|| "postgres".to_owned()),
+        binaries: args.pg_bin.clone(),
+    }))
 }
 
 fn dblab(args: &TraceArgs) -> Result<Dblab, Failure> {

@@ -1,12 +1,14 @@
 //! Where a trace runs. One provider, one file.
 
 mod address;
+mod datadir;
 mod dblab;
 mod scratch;
 mod template;
 mod url;
 
 pub use address::parse_address;
+pub use datadir::{DataDir, DataDirOptions};
 pub use dblab::{Dblab, DblabOptions};
 pub use scratch::{Scratch, ScratchOptions};
 pub use template::Template;
