@@ -1,6 +1,6 @@
 # `make demo` and `make test` do all the set-up that a fresh machine with Rust, make and a C compiler needs.
 
-.PHONY: demo test libclang
+.PHONY: demo test libclang postgresql
 .DEFAULT_GOAL := demo
 
 ifeq ($(shell uname -s),Darwin)
@@ -19,7 +19,7 @@ demo: libclang
 	echo "Exit status $$status: 0 is clean, 1 means findings (expected here), 2 means something could not be checked."; \
 	test $$status -le 1
 
-test: libclang
+test: libclang postgresql
 	cargo fmt --check
 	cargo clippy --workspace --all-targets -- -D warnings
 	cargo test --workspace
@@ -27,3 +27,7 @@ test: libclang
 # PostgreSQL's parser is C; the bindings to it are generated with libclang.
 libclang:
 	@./.ci/install-libclang
+
+# Real servers, for the tests that compare the model with them.
+postgresql:
+	@./.ci/install-postgresql

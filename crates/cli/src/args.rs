@@ -4,6 +4,7 @@ mod output;
 
 pub(crate) use output::{Format, Output};
 
+use crate::trace_args::TraceArgs;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use pgvet_linter::diagnostic::Severity;
 use pgvet_linter::settings::Settings;
@@ -35,6 +36,8 @@ pub(crate) enum Command {
     Baseline(BaselineArgs),
     /// Show the migrations that were detected and the configuration in effect.
     Config(ConfigArgs),
+    /// Run migrations on a real server and measure what they lock, rewrite and write.
+    Trace(TraceArgs),
     /// Explain a rule.
     Explain(ExplainArgs),
     /// List the rules.

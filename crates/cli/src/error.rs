@@ -16,6 +16,8 @@ pub(crate) enum ExitStatus {
     Findings = 1,
     /// Something that was asked for was not checked.
     NotChecked = 2,
+    /// `trace --strict-model`: a statement does other than predicted.
+    ModelDiffers = 3,
 }
 
 impl From<ExitStatus> for ExitCode {
@@ -69,6 +71,12 @@ impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         let broken_pipe = error.kind() == io::ErrorKind::BrokenPipe;
         Self { broken_pipe, ..Self::new(format!("cannot write the output: {error}")) }
+    }
+}
+
+impl From<pgvet_trace::Error> for Failure {
+    fn from(error: pgvet_trace::Error) -> Self {
+        Self { help: error.help, ..Self::new(error.message) }
     }
 }
 

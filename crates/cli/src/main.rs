@@ -2,6 +2,7 @@
 
 mod args;
 mod baseline;
+mod bookkeeping;
 mod commands;
 mod detected;
 mod error;
@@ -10,6 +11,7 @@ mod progress;
 mod report;
 mod rule_names;
 mod style;
+mod trace_args;
 
 use args::{Cli, Command};
 use clap::Parser;
@@ -40,6 +42,7 @@ fn run(cli: &Cli) -> ExitStatus {
         Command::Init(args) => commands::init::run(args, &mut out),
         Command::Baseline(args) => commands::baseline::run(args, &mut out),
         Command::Config(args) => commands::config::run(args, &mut out),
+        Command::Trace(args) => commands::trace::run(args, &mut out),
         Command::Explain(args) => commands::explain::run(args, &mut out),
         Command::Rules(args) => commands::rules::run(args, &mut out),
         Command::Completions(args) => commands::completions::run(args, &mut out),

@@ -1,10 +1,12 @@
 //! The run: parsed migrations in, diagnostics and effects out.
 
+use crate::ast::{Ast, Do};
 use crate::catalog::Catalog;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::effect::Effects;
 use crate::replay::{Replay, StatementVisit, Visitor, stands_for};
 use crate::report::Reporter;
+use crate::routine::{Routine, RoutineContext, Routines};
 use crate::rule::{Category, MigrationContext, Rule, RuleContext, RunContext};
 use crate::rules;
 use crate::session::Session;
@@ -14,6 +16,7 @@ use crate::statement::{self, Statement, SyntaxError};
 use crate::suppression::{self, Suppressed};
 use crate::version::{PgVersion, VersionRange};
 use std::collections::HashSet;
+use std::rc::Rc;
 
 /// A file that has been read and split into statements. Made in parallel; needs no other file.
 #[derive(Debug)]
@@ -106,7 +109,7 @@ pub fn check(migrations: &[Migration<'_>], settings: &Settings) -> Vec<Diagnosti
 
 /// [`check`] that also tells what comments suppressed.
 pub fn run(migrations: &[Migration<'_>], settings: &Settings) -> Outcome {
-    let mut checker = Checker { settings, found: Vec::new(), statement_found: Vec::new() };
+    let mut checker = Checker { migrations, settings, found: Vec::new(), statement_found: Vec::new() };
     let mut replay = Replay::new(settings.versions);
     replay.run_down = settings.lint_down;
     replay.run(migrations, &mut checker);
@@ -151,6 +154,7 @@ fn is_engine(diagnostic: &Diagnostic) -> bool {
 
 /// Runs the rules over what the replay shows.
 struct Checker<'s> {
+    migrations: &'s [Migration<'s>],
     settings: &'s Settings,
     found: Vec<Diagnostic>,
     /// Findings about the present statement, for the versions seen so far.
@@ -173,6 +177,45 @@ impl Checker<'_> {
             let refused_by_old =
                 |found: &Diagnostic| found.rule == "statement-will-fail" && !found.pg_versions.contains(&newest);
             self.found.extend(self.statement_found.drain(..).filter(|found| keep_old || !refused_by_old(found)));
+        }
+    }
+}
+
+/// The code of functions and DO blocks.
+impl Checker<'_> {
+    /// Does any rule look at code?
+    fn reads_routines(&self) -> bool {
+        rules::all().iter().any(|rule| rule.routine.is_some() && self.settings.severity_of(&rule.meta).is_some())
+    }
+
+    fn routine(&mut self, routines: &Routines<'_>, routine: &Rc<Routine>, catalog: &Catalog, after: &Catalog) {
+        let file = routine.file;
+        let migration = &self.migrations[file as usize];
+        let routine = Rc::clone(routine);
+        let statement = routine.statement;
+        let context = RoutineContext { file, migration, routine, catalog, after, settings: self.settings, routines };
+        for rule in rules::all() {
+            let Some(function) = rule.routine else { continue };
+            let at = self.found.len();
+            let version = self.settings.versions.from;
+            if let Some(mut reporter) = Reporter::new(self.settings, rule, file, statement, version, &mut self.found) {
+                function(&context, &mut reporter);
+            }
+            for diagnostic in &mut self.found[at..] {
+                diagnostic.pg_versions = self.settings.versions.iter().collect();
+            }
+        }
+    }
+
+    /// A DO block meets the catalog of its place.
+    fn block(&mut self, visit: &StatementVisit<'_>, block: &Do) {
+        if visit.target.version() != self.settings.versions.from || !self.reads_routines() {
+            return;
+        }
+        let routines = Routines::new(self.migrations, visit.before, self.settings);
+        let search_path = visit.session.settings.search_path();
+        if let Some(routine) = routines.block(visit.file, visit.statement.range, block, search_path) {
+            self.routine(&routines, &routine, visit.before, visit.after);
         }
     }
 }
@@ -203,6 +246,25 @@ impl Visitor for Checker<'_> {
             }
         }
         self.finish_version(visit);
+        if let Ast::Do(block) = visit.ast {
+            self.block(visit, block);
+        }
+    }
+
+    fn database_end(&mut self, database: u32, catalog: &Catalog) {
+        if !self.reads_routines() {
+            return;
+        }
+        let migrations = self.migrations;
+        let routines = Routines::new(migrations, catalog, self.settings);
+        let is_reported = |file: u32| {
+            migrations.get(file as usize).is_some_and(|migration| migration.report && migration.database == database)
+        };
+        for oid in routines.defined_in(is_reported) {
+            if let Some(routine) = routines.function(oid) {
+                self.routine(&routines, &routine, catalog, catalog);
+            }
+        }
     }
 
     fn syntax_error(&mut self, file: u32, migration: &Migration<'_>, statement: &Statement, error: &SyntaxError) {
@@ -286,6 +348,8 @@ impl Visitor for Collector {
     }
 
     fn migration_end(&mut self, _: u32, _: &Migration<'_>, _: &Session, _: &Catalog, _: &Catalog) {}
+
+    fn database_end(&mut self, _: u32, _: &Catalog) {}
 }
 
 /// All rules; re-exported for front ends.

@@ -28,6 +28,8 @@ pub(crate) trait Visitor {
         before: &Catalog,
         after: &Catalog,
     );
+    /// All migrations of a database were run.
+    fn database_end(&mut self, database: u32, catalog: &Catalog);
 }
 
 /// A statement with its effects and the state around it.
@@ -86,6 +88,12 @@ impl Replay {
             self.migration(file as u32, migration, visitor);
             let learned = if migration.baseline { Knowledge::Everything } else { Knowledge::History };
             self.knowledge = self.knowledge.max(learned);
+        }
+        others.insert(present, (self.catalog.clone(), self.knowledge));
+        let mut ended: Vec<_> = others.into_iter().collect();
+        ended.sort_unstable_by_key(|(database, _)| *database);
+        for (database, (catalog, _)) in ended {
+            visitor.database_end(database, &catalog);
         }
     }
 
@@ -224,6 +232,7 @@ impl Replay {
             effects: Effects::default(),
             target,
             place,
+            text_at: Some(0),
             migration: if migration.baseline { 0 } else { place.file + 1 },
             transaction: self.session.block.as_ref().map_or(self.transaction, |block| block.number),
             in_block: self.session.in_transaction(),

@@ -6,6 +6,7 @@ use crate::check::Migration;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::effect::Effects;
 use crate::report::Reporter;
+use crate::routine::RoutineContext;
 use crate::session::Session;
 use crate::settings::Settings;
 use crate::statement::Statement;
@@ -91,6 +92,8 @@ pub struct Rule {
     pub meta: RuleMeta,
     /// Called for every statement and each major version for which it means something else.
     pub statement: Option<fn(&RuleContext<'_>, &mut Reporter<'_>)>,
+    /// Called for the code of every function, procedure and DO block, see [`RoutineContext`].
+    pub routine: Option<fn(&RoutineContext<'_>, &mut Reporter<'_>)>,
     /// Called when a migration has ended.
     pub migration: Option<fn(&MigrationContext<'_>, &mut Reporter<'_>)>,
     /// Called with all findings of the rule when the run has ended; may merge them.
@@ -197,6 +200,7 @@ pub const NO_HOOKS: Rule = Rule {
         file: "",
     },
     statement: None,
+    routine: None,
     migration: None,
     run: None,
 };

@@ -77,13 +77,7 @@ impl SettingsInEffect {
     pub fn search_path(&self) -> Vec<SmolStr> {
         match self.get("search_path") {
             None => vec![SmolStr::new_static("public")],
-            Some(setting) => setting
-                .value
-                .split(',')
-                .map(|part| part.trim().trim_matches(|quote| quote == '"' || quote == '\''))
-                .filter(|part| !part.is_empty() && *part != "$user")
-                .map(SmolStr::new)
-                .collect(),
+            Some(setting) => search_path(&setting.value),
         }
     }
 
@@ -96,6 +90,16 @@ impl SettingsInEffect {
             )
         })
     }
+}
+
+/// The schemas of a value of `search_path`, without `$user`.
+pub(crate) fn search_path(value: &str) -> Vec<SmolStr> {
+    value
+        .split(',')
+        .map(|part| part.trim().trim_matches(|quote| quote == '"' || quote == '\''))
+        .filter(|part| !part.is_empty() && *part != "$user")
+        .map(SmolStr::new)
+        .collect()
 }
 
 /// Reads PostgreSQL's notation of a time setting: a number of milliseconds, or a number with a unit.

@@ -1,14 +1,20 @@
 //! PostgreSQL's own grammar, called so that an error keeps its position.
 //!
-//! `pg_query::parse` drops the cursor of a syntax error and walks every tree once more to collect table names.
-//! This crate calls the same C function and returns the decoded tree or PostgreSQL's message with its byte offset.
+//! `pg_query::parse` packs every tree into a message and unpacks it again, which takes several times as long as the
+//! grammar itself, and drops the cursor of a syntax error. This crate reads the tree where the C parser left it, and
+//! returns PostgreSQL's message with its byte offset.
 
 #![expect(unsafe_code, reason = "the one place that talks to the C library")]
 
-use std::ffi::{CStr, CString, c_char, c_int};
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
-pub use pg_query::protobuf;
-use prost::Message;
+mod nodes;
+pub mod tree;
+
+use tree::{List, Node};
+
+// Only for its C library, which it builds and links.
+use pg_query as _;
 
 /// The result of a refused statement: PostgreSQL's message and where it points.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,48 +35,77 @@ struct RawError {
     context: *mut c_char,
 }
 
+/// The parser's tree in the present memory context, or its error.
 #[repr(C)]
-struct RawProtobuf {
-    len: usize,
-    data: *mut c_char,
+struct RawTree {
+    tree: List<'static>,
+    stderr_buffer: *mut c_char,
+    error: *mut RawError,
 }
 
+/// What `pg_query_free_protobuf_parse_result` frees: a packed tree, which we never have, and what a [`RawTree`] has.
 #[repr(C)]
-struct RawParseResult {
-    parse_tree: RawProtobuf,
+struct RawResult {
+    packed_length: usize,
+    packed: *mut c_char,
     stderr_buffer: *mut c_char,
     error: *mut RawError,
 }
 
 unsafe extern "C" {
-    fn pg_query_parse_protobuf_opts(input: *const c_char, parser_options: c_int) -> RawParseResult;
-    fn pg_query_free_protobuf_parse_result(result: RawParseResult);
+    fn pg_query_enter_memory_context() -> *mut c_void;
+    fn pg_query_exit_memory_context(context: *mut c_void);
+    fn pg_query_raw_parse(input: *const c_char, parser_options: c_int) -> RawTree;
+    fn pg_query_free_protobuf_parse_result(result: RawResult);
 }
 
-/// Parses one or more SQL statements with the grammar of PostgreSQL 18.
+/// The memory of one parse; everything in it is freed at its end, also in a panic.
+struct MemoryContext(*mut c_void);
+
+impl MemoryContext {
+    fn enter() -> Self {
+        // SAFETY: has no requirements; it initialises the thread's memory contexts on first use.
+        Self(unsafe { pg_query_enter_memory_context() })
+    }
+}
+
+impl Drop for MemoryContext {
+    fn drop(&mut self) {
+        // SAFETY: this is the context that was entered, and it is left once.
+        unsafe { pg_query_exit_memory_context(self.0) }
+    }
+}
+
+/// Parses one or more SQL statements with the grammar of PostgreSQL 18 and lends their tree to `read`.
 ///
 /// # Errors
 /// PostgreSQL's own message and position when it refuses the text, and a message of ours for a NUL byte,
 /// which PostgreSQL cannot receive.
-pub fn parse(sql: &str) -> Result<protobuf::ParseResult, ParseError> {
+pub fn parse<T>(sql: &str, read: impl for<'t> FnOnce(&[&'t tree::RawStmt<'t>]) -> T) -> Result<T, ParseError> {
     let input = CString::new(sql).map_err(|nul| ParseError {
         message: "invalid byte sequence for encoding \"UTF8\": 0x00".to_owned(),
         offset: nul.nul_position(),
     })?;
-    // SAFETY: `input` is NUL-terminated and outlives the call; the result is freed exactly once, after its last use.
-    unsafe {
-        let result = pg_query_parse_protobuf_opts(input.as_ptr(), 0);
-        let parsed = if result.error.is_null() {
-            let data = std::slice::from_raw_parts(result.parse_tree.data.cast::<u8>(), result.parse_tree.len);
-            protobuf::ParseResult::decode(data).map_err(|error| ParseError { message: error.to_string(), offset: 0 })
-        } else {
-            let error = &*result.error;
-            let message = CStr::from_ptr(error.message).to_string_lossy().into_owned();
-            Err(ParseError { message, offset: byte_offset(sql, error.cursorpos) })
+    let _context = MemoryContext::enter();
+    // SAFETY: `input` is NUL-terminated and outlives the call, and a memory context is entered.
+    let parsed = unsafe { pg_query_raw_parse(input.as_ptr(), 0) };
+    let result = if parsed.error.is_null() {
+        let statement = |node: tree::NodeRef<'static>| match node.node() {
+            Node::RawStmt(statement) => Some(statement),
+            _ => None,
         };
-        pg_query_free_protobuf_parse_result(result);
-        parsed
-    }
+        // `read` takes any lifetime, so nothing of the tree can leave it.
+        Ok(read(&parsed.tree.iter().filter_map(statement).collect::<Vec<_>>()))
+    } else {
+        // SAFETY: an error has a message that ends with NUL.
+        let (message, cursor) = unsafe { (CStr::from_ptr((*parsed.error).message), (*parsed.error).cursorpos) };
+        Err(ParseError { message: message.to_string_lossy().into_owned(), offset: byte_offset(sql, cursor) })
+    };
+    let RawTree { stderr_buffer, error, .. } = parsed;
+    let result_of_c = RawResult { packed_length: 0, packed: std::ptr::null_mut(), stderr_buffer, error };
+    // SAFETY: the C library allocated both, and they are freed exactly once, after their last use.
+    unsafe { pg_query_free_protobuf_parse_result(result_of_c) };
+    result
 }
 
 /// PostgreSQL counts characters from 1; 0 means that the error has no position.
@@ -85,21 +120,85 @@ mod tests {
 
     #[test]
     fn error_carries_the_position() {
-        let error = parse("SELECT 'ä' FORM t").unwrap_err();
+        let error = parse("SELECT 'ä' FORM t", |_| ()).unwrap_err();
         assert_eq!(error.message, "syntax error at or near \"t\"");
         assert_eq!(&"SELECT 'ä' FORM t"[error.offset..], "t");
     }
 
+    /// The expressions of `SELECT ...`.
+    fn with_targets<T>(sql: &str, read: impl Fn(Node<'_>) -> T) -> Vec<T> {
+        let targets = |statements: &[&tree::RawStmt<'_>]| {
+            let Some(Node::SelectStmt(select)) = statements[0].stmt.map(tree::NodeRef::node) else { panic!() };
+            let value = |target: tree::NodeRef<'_>| match target.node() {
+                Node::ResTarget(target) => read(target.val.unwrap().node()),
+                other => panic!("{other:?}"),
+            };
+            select.target_list.iter().map(value).collect()
+        };
+        parse(sql, targets).unwrap()
+    }
+
     #[test]
-    fn long_operator_chains_decode() {
-        let sql = format!("SELECT {}", vec!["'x'"; 500].join(" || "));
-        // An unoptimised decoder needs about 40 kB of stack for each level.
-        let parsed = std::thread::Builder::new().stack_size(64 << 20).spawn(move || parse(&sql).unwrap().stmts.len());
-        assert_eq!(parsed.unwrap().join().unwrap(), 1);
+    fn constants_are_read_in_place() {
+        let constant = |node: Node<'_>| match node {
+            Node::AConst(constant) => match constant.value() {
+                Some(Node::Integer(number)) => number.ival.to_string(),
+                Some(Node::Float(number)) => number.fval.to_string(),
+                Some(Node::Boolean(truth)) => truth.boolval.to_string(),
+                Some(Node::String(text)) => text.sval.to_string(),
+                Some(Node::BitString(bits)) => bits.bsval.to_string(),
+                other => format!("{other:?}"),
+            },
+            other => panic!("{other:?}"),
+        };
+        let read = with_targets("SELECT 7, 12345678901, 1.5, true, 'ä', b'01', NULL", constant);
+        assert_eq!(read, ["7", "12345678901", "1.5", "true", "ä", "b01", "None"]);
+    }
+
+    #[test]
+    fn a_text_ends_before_what_is_no_utf8() {
+        let text = |node: Node<'_>| match node {
+            Node::AConst(constant) => match constant.value() {
+                Some(Node::String(text)) => text.sval.to_string(),
+                other => panic!("{other:?}"),
+            },
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(parse("SELECT E'a\\xff'", |_| ()).err().map(|error| error.message.contains("UTF8")), Some(true));
+        assert_eq!(with_targets("SELECT E'a\\x41'", text), ["aA"]);
+    }
+
+    #[test]
+    fn lists_leave_out_what_is_not_there() {
+        let lists = |statements: &[&tree::RawStmt<'_>]| match statements[0].stmt.map(tree::NodeRef::node) {
+            Some(Node::SelectStmt(select)) => {
+                (select.distinct_clause.len(), select.distinct_clause.iter().count(), select.from_clause.is_empty())
+            }
+            other => panic!("{other:?}"),
+        };
+        // Plain DISTINCT is a list of one null pointer.
+        assert_eq!(parse("SELECT DISTINCT 1", lists), Ok((1, 0, true)));
+    }
+
+    #[test]
+    fn letters_and_statements_that_are_not_read() {
+        let table = |statements: &[&tree::RawStmt<'_>]| match statements[0].stmt.map(tree::NodeRef::node) {
+            Some(Node::CreateStmt(create)) => create.relation.unwrap().relpersistence.to_string(),
+            Some(Node::Other(tag)) => tag.statement().unwrap_or_default().to_owned(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(parse("CREATE UNLOGGED TABLE t ()", table).unwrap(), "u");
+        assert_eq!(parse("LISTEN t", table).unwrap(), "ListenStmt");
+    }
+
+    #[test]
+    fn long_operator_chains_parse() {
+        let sql = format!("SELECT {}", vec!["'x'"; 5000].join(" || "));
+        assert_eq!(parse(&sql, |statements| statements.len()), Ok(1));
     }
 
     #[test]
     fn nul_byte_is_an_error() {
-        assert_eq!(parse("SELECT 1\0").unwrap_err().offset, 8);
+        assert_eq!(parse("SELECT 1\0", |_| ()).unwrap_err().offset, 8);
     }
 }

@@ -3,6 +3,7 @@
 mod builtin;
 mod docs;
 mod new_rule;
+mod nodes;
 mod schema;
 
 use clap::{Parser, Subcommand};
@@ -27,6 +28,8 @@ enum Task {
     Schema,
     /// Create and register a rule, with a fixture.
     NewRule(new_rule::Arguments),
+    /// Generate the node types of the parser from the headers of `pg_query`.
+    Nodes(nodes::Arguments),
     /// Hold pgvet against measured truth, and against other linters.
     Measure(measure::Arguments),
 }
@@ -37,6 +40,7 @@ fn main() -> ExitCode {
         Task::Docs => docs::run(),
         Task::Schema => schema::run(),
         Task::NewRule(arguments) => new_rule::run(&arguments),
+        Task::Nodes(arguments) => nodes::run(&arguments),
         Task::Measure(arguments) => measure::run(&arguments),
     };
     match result {

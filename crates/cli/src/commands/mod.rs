@@ -9,6 +9,7 @@ pub(crate) mod explain;
 pub(crate) mod init;
 pub(crate) mod man;
 pub(crate) mod rules;
+pub(crate) mod trace;
 
 use crate::args::InputArgs;
 use crate::error::Failure;

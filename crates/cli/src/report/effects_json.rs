@@ -39,7 +39,7 @@ struct JsonEffects<'a> {
     drops: Vec<String>,
     fails: Option<JsonFailure<'a>>,
     unknown: &'a [String],
-    catalog_rows: BTreeMap<&'static str, u32>,
+    catalog_rows: BTreeMap<&'static str, u64>,
     subtransactions: u32,
 }
 
@@ -96,7 +96,7 @@ fn effects(effects: &Effects) -> JsonEffects<'_> {
             .as_ref()
             .map(|failure| JsonFailure { sqlstate: failure.sqlstate, reason: &failure.reason }),
         unknown: &effects.unknown,
-        catalog_rows: BTreeMap::new(),
+        catalog_rows: effects.catalog_rows.by_catalog().collect(),
         subtransactions: 0,
     }
 }

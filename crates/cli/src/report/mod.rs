@@ -14,6 +14,9 @@ pub(crate) mod junit;
 pub(crate) mod markdown;
 pub(crate) mod sarif;
 pub(crate) mod sonarqube;
+pub(crate) mod trace;
+pub(crate) mod trace_json;
+pub(crate) mod trace_table;
 mod xml;
 
 use crate::baseline::Baseline;

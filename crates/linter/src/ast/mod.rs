@@ -11,6 +11,7 @@ mod name;
 mod object;
 mod query;
 mod table;
+mod visit;
 
 pub use control::*;
 pub use expression::*;
@@ -18,6 +19,7 @@ pub use name::*;
 pub use object::*;
 pub use query::*;
 pub use table::*;
+pub use visit::Part;
 
 /// One SQL statement.
 #[derive(Debug, Clone, PartialEq)]

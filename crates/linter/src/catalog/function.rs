@@ -1,7 +1,8 @@
 //! Functions and procedures of the project.
 
-use super::{Oid, SqlType};
-use crate::ast::{Expr, FunctionBody, ParameterMode};
+use super::{Catalog, Oid, SqlType};
+use crate::ast::{Expr, FunctionBody, FunctionCall, ParameterMode};
+use crate::source::TextRange;
 use smol_str::SmolStr;
 use std::sync::Arc;
 
@@ -23,9 +24,24 @@ pub struct Function {
     /// SET clauses, lower case names.
     pub settings: Vec<(SmolStr, SmolStr)>,
     pub body: Arc<FunctionBody>,
-    /// The file and statement that defined it, for labels: index of the file in the run, and where the body starts in it.
-    pub defined_at: Option<(u32, crate::source::TextRange)>,
+    /// Where it was defined last; `None` where its definition stands in no file, such as one that EXECUTE puts together.
+    pub defined_at: Option<Definition>,
     pub transaction: u32,
+}
+
+/// Where a function is defined.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Definition {
+    /// Index of the file in the run.
+    pub file: u32,
+    /// The statement of the file: CREATE FUNCTION, or a DO block around it.
+    pub statement: TextRange,
+    /// The name behind CREATE FUNCTION.
+    pub name: TextRange,
+    /// What stands between the quotes of the body; empty for BEGIN ATOMIC and RETURN.
+    pub body: TextRange,
+    /// The schemas in which the session looked names up.
+    pub search_path: Vec<SmolStr>,
 }
 
 /// A parameter of a function.
@@ -50,5 +66,44 @@ impl Function {
     /// The types that decide which call means this function.
     pub fn input_types(&self) -> impl Iterator<Item = SqlType> + '_ {
         self.parameters.iter().filter(|parameter| parameter.mode.is_input()).map(|parameter| parameter.sql_type)
+    }
+}
+
+impl Function {
+    /// `f()`, or `app.f()` outside of `public`.
+    pub fn display_name(&self) -> String {
+        match self.schema.as_str() {
+            "public" => format!("{}()", self.name),
+            schema => format!("{schema}.{}()", self.name),
+        }
+    }
+
+    /// Can it be called with so many arguments?
+    pub fn takes(&self, arguments: usize) -> bool {
+        let inputs = || self.parameters.iter().filter(|parameter| parameter.mode.is_input());
+        let variadic = inputs().any(|parameter| parameter.mode == ParameterMode::Variadic);
+        let required = inputs().filter(|parameter| !parameter.has_default).count() - usize::from(variadic);
+        arguments >= required && (variadic || arguments <= inputs().count())
+    }
+
+    /// The schemas in which its body looks names up: its own SET, or those of the session that defined it.
+    pub fn search_path(&self) -> Vec<SmolStr> {
+        match self.settings.iter().find(|(name, _)| name == "search_path") {
+            Some((_, value)) => crate::session::search_path(value),
+            None => self.defined_at.as_ref().map_or_else(Vec::new, |definition| definition.search_path.clone()),
+        }
+    }
+}
+
+impl Catalog {
+    /// The functions of the project that a call may mean: those that take so many arguments, in the first schema that
+    /// has one.
+    pub fn functions_called(&self, call: &FunctionCall, search_path: &[SmolStr]) -> Vec<Oid> {
+        let schemas = call.schema.as_ref().map_or(search_path, std::slice::from_ref);
+        let of_schema = |schema: &SmolStr| -> Vec<Oid> {
+            let named = self.functions_named(schema, &call.name);
+            named.filter(|function| function.takes(call.arguments.len())).map(|function| function.oid).collect()
+        };
+        schemas.iter().map(of_schema).find(|found| !found.is_empty()).unwrap_or_default()
     }
 }

@@ -5,6 +5,7 @@ use crate::ast::{
     Expr, Firing, PartitionBound, PartitionStrategy, Persistence, ReplicaIdentity, TriggerEvents, TriggerTiming,
 };
 use crate::effect::RelationKind;
+use crate::source::TextRange;
 use smol_str::SmolStr;
 use std::sync::Arc;
 
@@ -140,6 +141,8 @@ pub struct Trigger {
     pub condition: Option<Arc<Expr>>,
     /// Cloned from the parent of a partition.
     pub inherited: bool,
+    /// The name in CREATE TRIGGER, or the statement that made it: index of the file and range.
+    pub defined_at: (u32, TextRange),
 }
 
 /// A row-level security policy.

@@ -5,7 +5,8 @@ use super::{Executor, Run, fail};
 use crate::ast::{
     AlterFunction, CreateFunction, DefElem, DefValue, FunctionBody, ParameterMode, Signature, TypeName, from_pg,
 };
-use crate::catalog::{Function, Oid, Parameter, SqlType, Volatility};
+use crate::catalog::{Definition, Function, Oid, Parameter, SqlType, Volatility};
+use crate::source::TextRange;
 use smol_str::SmolStr;
 use std::sync::Arc;
 
@@ -68,15 +69,30 @@ impl Executor<'_> {
             security_definer: false,
             settings: Vec::new(),
             body: Arc::new(create.body.clone()),
-            defined_at: None,
+            defined_at: self.definition(create),
             transaction: self.transaction,
         };
-        if let FunctionBody::Source { range, .. } = &create.body {
-            function.defined_at = Some((self.place.file, *range));
-        }
         apply_options(&mut function, &create.options);
         self.catalog.add_function(function);
         self.check_body(create)
+    }
+
+    /// Where a function is defined, if that stands in the file.
+    fn definition(&self, create: &CreateFunction) -> Option<Definition> {
+        let by = self.text_at?;
+        let body = match &create.body {
+            FunctionBody::Source { range, .. } => range.shifted(by),
+            // Ranges in a parsed body do not shift.
+            _ if by > 0 => return None,
+            _ => TextRange::default(),
+        };
+        Some(Definition {
+            file: self.place.file,
+            statement: self.place.range,
+            name: create.name.range().shifted(by),
+            body,
+            search_path: self.session.settings.search_path(),
+        })
     }
 
     fn parameters(&mut self, create: &CreateFunction) -> Vec<Parameter> {

@@ -5,6 +5,7 @@
 //! tables that existed before are taken to hold rows.
 
 mod alter_table;
+mod catalog_rows;
 mod column_rules;
 mod create_table;
 mod create_table_as;
@@ -70,6 +71,9 @@ pub(crate) struct Executor<'a> {
     pub(crate) target: &'a Target,
     /// Where the statement stands.
     pub(crate) place: Place,
+    /// How far into the file the text stands that is being run, so that ranges in it shift by that; `None` where it is
+    /// no part of the file.
+    pub(crate) text_at: Option<u32>,
     /// Number of the migration, from 1; 0 for a dump of a schema that counts as there from the beginning.
     pub(crate) migration: u32,
     /// Number of the transaction that the statement runs in.

@@ -170,8 +170,13 @@ impl Executor<'_> {
         let outer = std::mem::take(&mut self.effects);
         // What is refused in a transaction block is refused in code as well, wherever that runs.
         let in_block = std::mem::replace(&mut self.in_block, true);
+        let text_at = self.text_at;
+        self.text_at = match shown {
+            Shown::Shifted(by) => text_at.map(|at| at + by),
+            Shown::At(_) => None,
+        };
         let result = run(self);
-        self.in_block = in_block;
+        (self.in_block, self.text_at) = (in_block, text_at);
         let mut inner = std::mem::replace(&mut self.effects, outer);
         let place = |range: TextRange| match shown {
             Shown::Shifted(by) => range.shifted(*by),
@@ -452,6 +457,7 @@ impl Effects {
                 self.unknown.push(reason);
             }
         }
+        self.catalog_rows += inner.catalog_rows;
         self.waits_for_transactions |= inner.waits_for_transactions;
     }
 }

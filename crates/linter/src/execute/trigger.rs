@@ -30,6 +30,7 @@ impl Executor<'_> {
             constraint: create.constraint,
             condition: create.condition.clone().map(Arc::new),
             inherited: false,
+            defined_at: self.place_of(create.name.range),
         };
         self.put_trigger(table, trigger.clone(), create.or_replace, create.name.range)?;
         let partitioned = self.catalog.relation(table).kind == RelationKind::PartitionedTable;
@@ -68,6 +69,11 @@ impl Executor<'_> {
             }
             None => Ok(()),
         }
+    }
+
+    /// A range of the statement being run in its file, or the statement of the file that runs it.
+    fn place_of(&self, range: TextRange) -> (u32, TextRange) {
+        (self.place.file, self.text_at.map_or(self.place.range, |by| range.shifted(by)))
     }
 
     fn put_trigger(&mut self, table: Oid, trigger: Trigger, or_replace: bool, range: TextRange) -> Run {
@@ -109,11 +115,9 @@ impl Executor<'_> {
         for action in &create.actions {
             self.read_statement(action, Depth::Analyze)?;
         }
-        let named = self.effects.locks[before..].iter().map(|lock| (create.name.text.clone(), lock.relation.oid));
-        let named: Vec<(SmolStr, Oid)> = named.collect();
+        let named = self.effects.locks[before..].iter().map(|lock| lock.relation.oid);
+        self.catalog.set_rule_references(table, &create.name.text, named);
         let relation = self.catalog.relation_mut(table);
-        relation.rule_references.retain(|(rule, _)| *rule != create.name.text);
-        relation.rule_references.extend(named);
         if !relation.rules.contains(&create.name.text) {
             relation.rules.push(create.name.text.clone());
         } else if !create.or_replace {

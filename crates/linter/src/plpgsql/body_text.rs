@@ -1,5 +1,6 @@
 //! The text of a function body and the way back to the file.
 
+use crate::lexer::{TokenKind, tokenize};
 use crate::source::TextRange;
 use std::borrow::Cow;
 
@@ -99,6 +100,27 @@ impl<'a> BodyText<'a> {
             return TextRange::at(self.to_file(range.start));
         }
         TextRange::new(self.to_file(range.start), self.end_in_file(range.end))
+    }
+
+    /// Where the body stands in the file, without its quotes, and the body in as many bytes: every token stands where it
+    /// stands in the file, so that offsets agree. A token with escapes is shorter than there, and has blanks around it.
+    pub fn aligned(&self) -> (TextRange, Cow<'_, str>) {
+        let range = self.to_file_range(self.range);
+        if self.is_verbatim() {
+            return (range, Cow::Borrowed(self.text()));
+        }
+        let mut bytes = vec![b' '; (range.end - range.start) as usize];
+        for token in tokenize(&self.source, self.range) {
+            let text = token.text(&self.source).as_bytes();
+            // What is inside the quotes matters more than the quote before it, which is an escape mostly.
+            let opening = text.iter().position(|byte| *byte == b'\'').filter(|_| token.kind == TokenKind::String);
+            let first = opening.map_or(0, |quote| quote as u32 + 1);
+            let start = self.to_file(token.range.start + first).saturating_sub(first + range.start) as usize;
+            if let Some(place) = bytes.get_mut(start..start + text.len()) {
+                place.copy_from_slice(text);
+            }
+        }
+        (range, Cow::Owned(String::from_utf8_lossy(&bytes).into_owned()))
     }
 
     /// The end of the last byte, not the start of the next: the literal may be interrupted between them.
@@ -253,6 +275,22 @@ mod tests {
         let file = "AS 'BEGIN '\n -- note\n  'END'";
         assert_eq!(body(file).text(), "BEGIN END");
         assert_eq!(in_file(file, "END"), "END");
+    }
+
+    #[test]
+    fn the_aligned_text_has_every_token_at_its_place_in_the_file() {
+        let file = "AS E'BEGIN x := ''it''; -- note\\n RETURN ''\\u00e4'';END'";
+        let (range, text) = {
+            let body = body(file);
+            let (range, text) = body.aligned();
+            (range, text.into_owned())
+        };
+        assert_eq!(text.len(), (range.end - range.start) as usize);
+        assert_eq!(text, "BEGIN x :=  'it' ;           RETURN  'ä'     ;END");
+        for part in ["BEGIN", "RETURN", "END"] {
+            let at = text.find(part).unwrap() + range.start as usize;
+            assert_eq!(&file[at..at + part.len()], part);
+        }
     }
 
     #[test]

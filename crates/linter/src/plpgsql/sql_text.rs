@@ -33,12 +33,21 @@ impl SqlParser {
         Self { source: source.to_owned() }
     }
 
-    fn place(&mut self, sql: &SqlText) -> Option<TextRange> {
-        let fits = self.source.get(sql.place.as_usize()).is_some_and(|old| old.len() == sql.text.len());
-        if fits {
-            self.source.replace_range(sql.place.as_usize(), &sql.text);
+    /// Writes a text over a part of the source that is as long; false where it does not fit.
+    pub(crate) fn overwrite(&mut self, range: TextRange, text: &str) -> bool {
+        let fits = self.source.get(range.as_usize()).is_some_and(|old| old.len() == text.len());
+        if fits && self.source[range.as_usize()] != *text {
+            self.source.replace_range(range.as_usize(), text);
         }
-        fits.then_some(sql.place)
+        fits
+    }
+
+    pub(crate) fn source(&self) -> &str {
+        &self.source
+    }
+
+    fn place(&mut self, sql: &SqlText) -> Option<TextRange> {
+        self.overwrite(sql.place, &sql.text).then_some(sql.place)
     }
 
     pub fn statement(&mut self, sql: &SqlText) -> Result<Ast, SyntaxError> {

@@ -3,7 +3,6 @@
 //! [`split`] cuts a text into [`Piece`]s without parsing; [`SplitResult::parse`] parses them. Neither ever fails: what
 //! PostgreSQL would refuse is a [`SyntaxError`] of its statement, and the next statement is still found.
 
-mod depth;
 mod parse;
 mod placeholder;
 mod plpgsql_block;

@@ -1,7 +1,7 @@
 //! From a piece to its statement: as it stands, with placeholders filled, or cut in two where a semicolon is missing.
 
 use super::placeholder::{self, Filler, Hole, Placeholder, PlaceholderKind};
-use super::{Piece, PieceKind, Statement, SyntaxError, depth, recover};
+use super::{Piece, PieceKind, Statement, SyntaxError, recover};
 use crate::ast::{Ast, Do, FunctionBody, from_pg};
 use crate::lexer::{Lexer, Token, TokenKind};
 use crate::source::TextRange;
@@ -32,10 +32,6 @@ impl<'a> Parser<'a> {
     pub(super) fn parse(&mut self, piece: Piece) -> Vec<Statement> {
         if piece.kind == PieceKind::PlpgsqlBlock {
             return vec![self.block(piece)];
-        }
-        if depth::nesting(self.text, &piece.tokens) > depth::MAX_NESTING {
-            let range = piece.tokens.first().map_or(piece.range, |token| token.range);
-            return vec![piece.statement(Err(SyntaxError { message: "stack depth limit exceeded".to_owned(), range }))];
         }
         let attempt = self.attempt(&piece, &piece.tokens);
         match &attempt.parsed {

@@ -302,7 +302,7 @@ fn nested(depth: usize) -> Vec<String> {
 #[test]
 fn nesting_is_safe_on_the_documented_stack() {
     on_parse_stack(|| {
-        for depth in [100, 320, 480, 950, 20_000] {
+        for depth in [100, 660, 980, 1_950, 20_000] {
             for text in nested(depth) {
                 let statements = parse(&text);
                 let result = statements[0].clone().parsed;

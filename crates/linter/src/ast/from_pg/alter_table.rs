@@ -10,12 +10,12 @@ use crate::ast::{
     RowSecurity, TriggerChoice,
 };
 use pg::AlterTableType as Kind;
-use pg::node::Node;
-use pgvet_parser::protobuf as pg;
+use pg::Node;
+use pgvet_parser::tree as pg;
 
 impl Context<'_> {
     pub(super) fn alter_table(&self, alter: &pg::AlterTableStmt, span: Span) -> AlterTable {
-        let relation = alter.relation.as_ref();
+        let relation = alter.relation;
         let name = self.required_relation(relation);
         let mut start = self.index_after(name.range());
         // `ONLY (name)` and `name *`.
@@ -24,24 +24,24 @@ impl Context<'_> {
         }
         let parts = self.split(span.from(start), b',');
         let commands = alter.cmds.iter().enumerate().filter_map(|(at, node)| {
-            let Some(Node::AlterTableCmd(command)) = &node.node else { return None };
+            let Node::AlterTableCmd(command) = node.node() else { return None };
             self.command(command, parts.get(at).copied().unwrap_or_else(|| span.from(start)))
         });
         AlterTable {
-            kind: object_kind(alter.objtype()),
+            kind: object_kind(alter.objtype),
             only: relation.is_some_and(|relation| !relation.inh),
             if_exists: alter.missing_ok,
             commands: commands.collect(),
             cascade: alter.cmds.iter().any(|node| {
-                matches!(&node.node, Some(Node::AlterTableCmd(command))
-                    if command.behavior() == pg::DropBehavior::DropCascade)
+                matches!(node.node(), Node::AlterTableCmd(command)
+                    if command.behavior == pg::DropBehavior::DROP_CASCADE)
             }),
             name,
         }
     }
 
     fn command(&self, command: &pg::AlterTableCmd, span: Span) -> Option<AlterTableCommand> {
-        let (keyword, after) = self.command_keyword(command.subtype(), span);
+        let (keyword, after) = self.command_keyword(command.subtype, span);
         let action = self.action(command, after, span)?;
         Some(AlterTableCommand { action, range: self.range(span), keyword: self.range(keyword) })
     }
@@ -65,12 +65,15 @@ impl Context<'_> {
     /// The words behind `ALTER COLUMN name`.
     fn column_keyword(&self, kind: Kind, action: Span) -> Span {
         let words = match kind {
-            Kind::AtAlterColumnType => {
+            Kind::AT_ALTER_COLUMN_TYPE => {
                 let word = self.find_word(action, &["TYPE"]).unwrap_or(action.start);
                 return action.to(self.type_end(word + 1));
             }
-            Kind::AtSetNotNull | Kind::AtDropNotNull => 3,
-            Kind::AtSetOptions | Kind::AtResetOptions | Kind::AtAlterColumnGenericOptions | Kind::AtSetIdentity => 1,
+            Kind::AT_SET_NOT_NULL | Kind::AT_DROP_NOT_NULL => 3,
+            Kind::AT_SET_OPTIONS
+            | Kind::AT_RESET_OPTIONS
+            | Kind::AT_ALTER_COLUMN_GENERIC_OPTIONS
+            | Kind::AT_SET_IDENTITY => 1,
             _ => 2,
         };
         action.to((action.start + words).min(action.end))
@@ -78,50 +81,50 @@ impl Context<'_> {
 
     fn action(&self, command: &pg::AlterTableCmd, name: Span, span: Span) -> Option<AlterTableAction> {
         use AlterTableAction as Action;
-        let kind = command.subtype();
+        let kind = command.subtype;
         let column = || self.name_at(name.start, &command.name);
-        let def = command.def.as_deref().and_then(|node| node.node.as_ref());
+        let def = command.def.map(pg::NodeRef::node);
         Some(match kind {
-            Kind::AtAddColumn => match def {
+            Kind::AT_ADD_COLUMN => match def {
                 Some(Node::ColumnDef(definition)) => {
                     Action::AddColumn { column: self.column_def(definition), if_not_exists: command.missing_ok }
                 }
                 _ => return None,
             },
-            Kind::AtDropColumn => Action::DropColumn {
+            Kind::AT_DROP_COLUMN => Action::DropColumn {
                 column: column(),
                 if_exists: command.missing_ok,
-                behavior: behavior(command.behavior()),
+                behavior: behavior(command.behavior),
             },
-            Kind::AtAlterColumnType => self.alter_type(command, column())?,
-            Kind::AtColumnDefault => match command.def.as_deref() {
+            Kind::AT_ALTER_COLUMN_TYPE => self.alter_type(command, column())?,
+            Kind::AT_COLUMN_DEFAULT => match command.def {
                 Some(default) => Action::SetDefault { column: column(), default: self.expression(default) },
                 None => Action::DropDefault { column: column() },
             },
-            Kind::AtSetNotNull => Action::SetNotNull { column: column() },
-            Kind::AtDropNotNull => Action::DropNotNull { column: column() },
-            Kind::AtSetExpression => {
-                Action::SetExpression { column: column(), expression: self.operand(command.def.as_deref()) }
+            Kind::AT_SET_NOT_NULL => Action::SetNotNull { column: column() },
+            Kind::AT_DROP_NOT_NULL => Action::DropNotNull { column: column() },
+            Kind::AT_SET_EXPRESSION => {
+                Action::SetExpression { column: column(), expression: self.operand(command.def) }
             }
-            Kind::AtDropExpression => Action::DropExpression { column: column(), if_exists: command.missing_ok },
-            Kind::AtSetStatistics => Action::SetStatistics { column: (!command.name.is_empty()).then(column) },
-            Kind::AtSetOptions | Kind::AtResetOptions => Action::SetColumnOptions {
+            Kind::AT_DROP_EXPRESSION => Action::DropExpression { column: column(), if_exists: command.missing_ok },
+            Kind::AT_SET_STATISTICS => Action::SetStatistics { column: (!command.name.is_empty()).then(column) },
+            Kind::AT_SET_OPTIONS | Kind::AT_RESET_OPTIONS => Action::SetColumnOptions {
                 column: column(),
                 options: self.options(list(def)),
-                reset: kind == Kind::AtResetOptions,
+                reset: kind == Kind::AT_RESET_OPTIONS,
             },
-            Kind::AtSetStorage => Action::SetStorage { column: column(), storage: text(command) },
-            Kind::AtSetCompression => Action::SetCompression { column: column(), method: text(command) },
-            Kind::AtAddIdentity => match def {
+            Kind::AT_SET_STORAGE => Action::SetStorage { column: column(), storage: text(command) },
+            Kind::AT_SET_COMPRESSION => Action::SetCompression { column: column(), method: text(command) },
+            Kind::AT_ADD_IDENTITY => match def {
                 Some(Node::Constraint(identity)) => Action::AddIdentity {
                     column: column(),
                     always: identity.generated_when == "a",
-                    options: self.options(&identity.options),
+                    options: self.options(identity.options),
                 },
                 _ => return None,
             },
-            Kind::AtSetIdentity => Action::SetIdentity { column: column(), options: self.options(list(def)) },
-            Kind::AtDropIdentity => Action::DropIdentity { column: column(), if_exists: command.missing_ok },
+            Kind::AT_SET_IDENTITY => Action::SetIdentity { column: column(), options: self.options(list(def)) },
+            Kind::AT_DROP_IDENTITY => Action::DropIdentity { column: column(), if_exists: command.missing_ok },
             _ => return self.table_action(command, name, span),
         })
     }
@@ -130,47 +133,43 @@ impl Context<'_> {
     fn table_action(&self, command: &pg::AlterTableCmd, after: Span, span: Span) -> Option<AlterTableAction> {
         use AlterTableAction as Action;
         let name = || self.name(after, &command.name);
-        let def = command.def.as_deref();
-        Some(match command.subtype() {
-            Kind::AtAddConstraint => match def.and_then(super::constraint::constraint_node) {
+        let def = command.def;
+        Some(match command.subtype {
+            Kind::AT_ADD_CONSTRAINT => match def.and_then(super::constraint::constraint_node) {
                 Some(constraint) => Action::AddConstraint(self.table_constraint(constraint)),
                 None => return None,
             },
-            Kind::AtAlterConstraint => Action::AlterConstraint(self.alter_constraint(def?, after)?),
-            Kind::AtValidateConstraint => Action::ValidateConstraint { name: name() },
-            Kind::AtDropConstraint => Action::DropConstraint {
+            Kind::AT_ALTER_CONSTRAINT => Action::AlterConstraint(self.alter_constraint(def?, after)?),
+            Kind::AT_VALIDATE_CONSTRAINT => Action::ValidateConstraint { name: name() },
+            Kind::AT_DROP_CONSTRAINT => Action::DropConstraint {
                 name: name(),
                 if_exists: command.missing_ok,
-                behavior: behavior(command.behavior()),
+                behavior: behavior(command.behavior),
             },
-            Kind::AtClusterOn => Action::ClusterOn { index: name() },
-            Kind::AtDropCluster => Action::SetWithoutCluster,
-            Kind::AtSetLogged => Action::SetLogged,
-            Kind::AtSetUnLogged => Action::SetUnlogged,
-            Kind::AtDropOids => Action::SetWithoutOids,
-            Kind::AtSetAccessMethod => Action::SetAccessMethod { method: (!command.name.is_empty()).then(name) },
-            Kind::AtSetTableSpace => Action::SetTablespace { tablespace: name() },
-            Kind::AtSetRelOptions => Action::SetOptions(self.options(list(def.and_then(|node| node.node.as_ref())))),
-            Kind::AtResetRelOptions => {
-                Action::ResetOptions(self.options(list(def.and_then(|node| node.node.as_ref()))))
-            }
-            Kind::AtAddInherit => Action::Inherit { parent: self.relation(range_var(def?)?) },
-            Kind::AtDropInherit => Action::NoInherit { parent: self.relation(range_var(def?)?) },
-            Kind::AtAddOf => match &def?.node {
-                Some(Node::TypeName(node)) => Action::OfType { type_name: self.type_name(node) },
+            Kind::AT_CLUSTER_ON => Action::ClusterOn { index: name() },
+            Kind::AT_DROP_CLUSTER => Action::SetWithoutCluster,
+            Kind::AT_SET_LOGGED => Action::SetLogged,
+            Kind::AT_SET_UN_LOGGED => Action::SetUnlogged,
+            Kind::AT_DROP_OIDS => Action::SetWithoutOids,
+            Kind::AT_SET_ACCESS_METHOD => Action::SetAccessMethod { method: (!command.name.is_empty()).then(name) },
+            Kind::AT_SET_TABLE_SPACE => Action::SetTablespace { tablespace: name() },
+            Kind::AT_SET_REL_OPTIONS => Action::SetOptions(self.options(list(def.map(pg::NodeRef::node)))),
+            Kind::AT_RESET_REL_OPTIONS => Action::ResetOptions(self.options(list(def.map(pg::NodeRef::node)))),
+            Kind::AT_ADD_INHERIT => Action::Inherit { parent: self.relation(range_var(def?)?) },
+            Kind::AT_DROP_INHERIT => Action::NoInherit { parent: self.relation(range_var(def?)?) },
+            Kind::AT_ADD_OF => match def?.node() {
+                Node::TypeName(node) => Action::OfType { type_name: self.type_name(node) },
                 _ => return None,
             },
-            Kind::AtDropOf => Action::NotOf,
-            Kind::AtChangeOwner => {
-                Action::ChangeOwner { role: command.newowner.as_ref().map(role).unwrap_or_default() }
-            }
-            Kind::AtReplicaIdentity => Action::ReplicaIdentity(self.replica_identity(def?, span)?),
-            Kind::AtEnableRowSecurity => Action::RowSecurity(RowSecurity::Enable),
-            Kind::AtDisableRowSecurity => Action::RowSecurity(RowSecurity::Disable),
-            Kind::AtForceRowSecurity => Action::RowSecurity(RowSecurity::Force),
-            Kind::AtNoForceRowSecurity => Action::RowSecurity(RowSecurity::NoForce),
-            Kind::AtGenericOptions | Kind::AtAlterColumnGenericOptions => Action::ForeignOptions,
-            Kind::AtAttachPartition | Kind::AtDetachPartition | Kind::AtDetachPartitionFinalize => {
+            Kind::AT_DROP_OF => Action::NotOf,
+            Kind::AT_CHANGE_OWNER => Action::ChangeOwner { role: command.newowner.map(role).unwrap_or_default() },
+            Kind::AT_REPLICA_IDENTITY => Action::ReplicaIdentity(self.replica_identity(def?, span)?),
+            Kind::AT_ENABLE_ROW_SECURITY => Action::RowSecurity(RowSecurity::Enable),
+            Kind::AT_DISABLE_ROW_SECURITY => Action::RowSecurity(RowSecurity::Disable),
+            Kind::AT_FORCE_ROW_SECURITY => Action::RowSecurity(RowSecurity::Force),
+            Kind::AT_NO_FORCE_ROW_SECURITY => Action::RowSecurity(RowSecurity::NoForce),
+            Kind::AT_GENERIC_OPTIONS | Kind::AT_ALTER_COLUMN_GENERIC_OPTIONS => Action::ForeignOptions,
+            Kind::AT_ATTACH_PARTITION | Kind::AT_DETACH_PARTITION | Kind::AT_DETACH_PARTITION_FINALIZE => {
                 self.partition_action(command)?
             }
             kind => firing_action(kind, name)?,
@@ -178,19 +177,19 @@ impl Context<'_> {
     }
 
     fn alter_type(&self, command: &pg::AlterTableCmd, column: Name) -> Option<AlterTableAction> {
-        let Some(Node::ColumnDef(definition)) = command.def.as_deref().and_then(|node| node.node.as_ref()) else {
+        let Some(Node::ColumnDef(definition)) = command.def.map(pg::NodeRef::node) else {
             return None;
         };
         Some(AlterTableAction::AlterColumnType {
             column,
-            type_name: self.required_type(definition.type_name.as_ref()),
-            collation: definition.coll_clause.as_deref().and_then(|collate| self.collation(collate)),
-            using: self.optional(definition.raw_default.as_deref()),
+            type_name: self.required_type(definition.type_name),
+            collation: definition.coll_clause.and_then(|collate| self.collation(collate)),
+            using: self.optional(definition.raw_default),
         })
     }
 
-    fn alter_constraint(&self, def: &pg::Node, after: Span) -> Option<AlterConstraint> {
-        let Some(Node::AtalterConstraint(alter)) = &def.node else { return None };
+    fn alter_constraint(&self, def: pg::NodeRef<'_>, after: Span) -> Option<AlterConstraint> {
+        let Node::ATAlterConstraint(alter) = def.node() else { return None };
         Some(AlterConstraint {
             name: self.name(after, &alter.conname),
             deferrable: alter.alter_deferrability.then_some(alter.deferrable),
@@ -200,9 +199,9 @@ impl Context<'_> {
         })
     }
 
-    fn replica_identity(&self, def: &pg::Node, span: Span) -> Option<ReplicaIdentity> {
-        let Some(Node::ReplicaIdentityStmt(identity)) = &def.node else { return None };
-        Some(match identity.identity_type.as_str() {
+    fn replica_identity(&self, def: pg::NodeRef<'_>, span: Span) -> Option<ReplicaIdentity> {
+        let Node::ReplicaIdentityStmt(identity) = def.node() else { return None };
+        Some(match &*identity.identity_type {
             "n" => ReplicaIdentity::Nothing,
             "f" => ReplicaIdentity::Full,
             "i" => {
@@ -214,19 +213,19 @@ impl Context<'_> {
     }
 
     fn partition_action(&self, command: &pg::AlterTableCmd) -> Option<AlterTableAction> {
-        let Some(Node::PartitionCmd(partition)) = command.def.as_deref().and_then(|node| node.node.as_ref()) else {
+        let Some(Node::PartitionCmd(partition)) = command.def.map(pg::NodeRef::node) else {
             return None;
         };
-        let name = self.required_relation(partition.name.as_ref());
-        Some(match command.subtype() {
-            Kind::AtAttachPartition => AlterTableAction::AttachPartition {
+        let name = self.required_relation(partition.name);
+        Some(match command.subtype {
+            Kind::AT_ATTACH_PARTITION => AlterTableAction::AttachPartition {
                 partition: name,
-                bound: partition.bound.as_ref().map(|bound| self.partition_bound(bound)),
+                bound: partition.bound.map(|bound| self.partition_bound(bound)),
             },
             kind => AlterTableAction::DetachPartition {
                 partition: name,
                 concurrently: partition.concurrent,
-                finalize: kind == Kind::AtDetachPartitionFinalize,
+                finalize: kind == Kind::AT_DETACH_PARTITION_FINALIZE,
             },
         })
     }
@@ -234,7 +233,7 @@ impl Context<'_> {
 
 pub(super) fn alter_table_move_all(alter: &pg::AlterTableMoveAllStmt) -> AlterTableMoveAll {
     AlterTableMoveAll {
-        kind: object_kind(alter.objtype()),
+        kind: object_kind(alter.objtype),
         from: alter.orig_tablespacename.as_str().into(),
         to: alter.new_tablespacename.as_str().into(),
     }
@@ -243,32 +242,34 @@ pub(super) fn alter_table_move_all(alter: &pg::AlterTableMoveAllStmt) -> AlterTa
 /// The last word of a command's keyword, where it is not simply its first.
 fn last_keyword(kind: Kind) -> Option<&'static str> {
     Some(match kind {
-        Kind::AtValidateConstraint | Kind::AtDropConstraint | Kind::AtAlterConstraint => "CONSTRAINT",
-        Kind::AtClusterOn => "ON",
-        Kind::AtDropCluster => "CLUSTER",
-        Kind::AtSetLogged => "LOGGED",
-        Kind::AtSetUnLogged => "UNLOGGED",
-        Kind::AtDropOids => "OIDS",
-        Kind::AtSetAccessMethod => "METHOD",
-        Kind::AtSetTableSpace => "TABLESPACE",
-        Kind::AtEnableTrig
-        | Kind::AtEnableAlwaysTrig
-        | Kind::AtEnableReplicaTrig
-        | Kind::AtDisableTrig
-        | Kind::AtEnableTrigAll
-        | Kind::AtDisableTrigAll
-        | Kind::AtEnableTrigUser
-        | Kind::AtDisableTrigUser => "TRIGGER",
-        Kind::AtEnableRule | Kind::AtEnableAlwaysRule | Kind::AtEnableReplicaRule | Kind::AtDisableRule => "RULE",
-        Kind::AtDropInherit => "INHERIT",
-        Kind::AtDropOf => "OF",
-        Kind::AtChangeOwner => "TO",
-        Kind::AtReplicaIdentity => "IDENTITY",
-        Kind::AtEnableRowSecurity
-        | Kind::AtDisableRowSecurity
-        | Kind::AtForceRowSecurity
-        | Kind::AtNoForceRowSecurity => "SECURITY",
-        Kind::AtAttachPartition | Kind::AtDetachPartition | Kind::AtDetachPartitionFinalize => "PARTITION",
+        Kind::AT_VALIDATE_CONSTRAINT | Kind::AT_DROP_CONSTRAINT | Kind::AT_ALTER_CONSTRAINT => "CONSTRAINT",
+        Kind::AT_CLUSTER_ON => "ON",
+        Kind::AT_DROP_CLUSTER => "CLUSTER",
+        Kind::AT_SET_LOGGED => "LOGGED",
+        Kind::AT_SET_UN_LOGGED => "UNLOGGED",
+        Kind::AT_DROP_OIDS => "OIDS",
+        Kind::AT_SET_ACCESS_METHOD => "METHOD",
+        Kind::AT_SET_TABLE_SPACE => "TABLESPACE",
+        Kind::AT_ENABLE_TRIG
+        | Kind::AT_ENABLE_ALWAYS_TRIG
+        | Kind::AT_ENABLE_REPLICA_TRIG
+        | Kind::AT_DISABLE_TRIG
+        | Kind::AT_ENABLE_TRIG_ALL
+        | Kind::AT_DISABLE_TRIG_ALL
+        | Kind::AT_ENABLE_TRIG_USER
+        | Kind::AT_DISABLE_TRIG_USER => "TRIGGER",
+        Kind::AT_ENABLE_RULE | Kind::AT_ENABLE_ALWAYS_RULE | Kind::AT_ENABLE_REPLICA_RULE | Kind::AT_DISABLE_RULE => {
+            "RULE"
+        }
+        Kind::AT_DROP_INHERIT => "INHERIT",
+        Kind::AT_DROP_OF => "OF",
+        Kind::AT_CHANGE_OWNER => "TO",
+        Kind::AT_REPLICA_IDENTITY => "IDENTITY",
+        Kind::AT_ENABLE_ROW_SECURITY
+        | Kind::AT_DISABLE_ROW_SECURITY
+        | Kind::AT_FORCE_ROW_SECURITY
+        | Kind::AT_NO_FORCE_ROW_SECURITY => "SECURITY",
+        Kind::AT_ATTACH_PARTITION | Kind::AT_DETACH_PARTITION | Kind::AT_DETACH_PARTITION_FINALIZE => "PARTITION",
         _ => return None,
     })
 }
@@ -278,29 +279,29 @@ fn firing_action(kind: Kind, name: impl Fn() -> Name) -> Option<AlterTableAction
     let trigger = |firing, which| AlterTableAction::Trigger { firing, which };
     let rule = |firing| AlterTableAction::Rule { firing, name: name() };
     Some(match kind {
-        Kind::AtEnableTrig => trigger(Firing::Enable, TriggerChoice::Named(name())),
-        Kind::AtEnableAlwaysTrig => trigger(Firing::EnableAlways, TriggerChoice::Named(name())),
-        Kind::AtEnableReplicaTrig => trigger(Firing::EnableReplica, TriggerChoice::Named(name())),
-        Kind::AtDisableTrig => trigger(Firing::Disable, TriggerChoice::Named(name())),
-        Kind::AtEnableTrigAll => trigger(Firing::Enable, TriggerChoice::All),
-        Kind::AtDisableTrigAll => trigger(Firing::Disable, TriggerChoice::All),
-        Kind::AtEnableTrigUser => trigger(Firing::Enable, TriggerChoice::User),
-        Kind::AtDisableTrigUser => trigger(Firing::Disable, TriggerChoice::User),
-        Kind::AtEnableRule => rule(Firing::Enable),
-        Kind::AtEnableAlwaysRule => rule(Firing::EnableAlways),
-        Kind::AtEnableReplicaRule => rule(Firing::EnableReplica),
-        Kind::AtDisableRule => rule(Firing::Disable),
+        Kind::AT_ENABLE_TRIG => trigger(Firing::Enable, TriggerChoice::Named(name())),
+        Kind::AT_ENABLE_ALWAYS_TRIG => trigger(Firing::EnableAlways, TriggerChoice::Named(name())),
+        Kind::AT_ENABLE_REPLICA_TRIG => trigger(Firing::EnableReplica, TriggerChoice::Named(name())),
+        Kind::AT_DISABLE_TRIG => trigger(Firing::Disable, TriggerChoice::Named(name())),
+        Kind::AT_ENABLE_TRIG_ALL => trigger(Firing::Enable, TriggerChoice::All),
+        Kind::AT_DISABLE_TRIG_ALL => trigger(Firing::Disable, TriggerChoice::All),
+        Kind::AT_ENABLE_TRIG_USER => trigger(Firing::Enable, TriggerChoice::User),
+        Kind::AT_DISABLE_TRIG_USER => trigger(Firing::Disable, TriggerChoice::User),
+        Kind::AT_ENABLE_RULE => rule(Firing::Enable),
+        Kind::AT_ENABLE_ALWAYS_RULE => rule(Firing::EnableAlways),
+        Kind::AT_ENABLE_REPLICA_RULE => rule(Firing::EnableReplica),
+        Kind::AT_DISABLE_RULE => rule(Firing::Disable),
         _ => return None,
     })
 }
 
-fn list(node: Option<&Node>) -> &[pg::Node] {
+fn list(node: Option<Node<'_>>) -> pg::List<'_> {
     match node {
-        Some(Node::List(list)) => &list.items,
-        _ => &[],
+        Some(Node::List(list)) => list.items(),
+        _ => pg::List::EMPTY,
     }
 }
 
 fn text(command: &pg::AlterTableCmd) -> smol_str::SmolStr {
-    command.def.as_deref().and_then(string).unwrap_or_default().into()
+    command.def.and_then(string).unwrap_or_default().into()
 }

@@ -4,8 +4,8 @@ use super::context::{Context, Span, strings};
 use super::expression::{cover, expr};
 use crate::ast::{Argument, Expr, ExprKind, FunctionCall};
 use crate::source::TextRange;
-use pg::node::Node;
-use pgvet_parser::protobuf as pg;
+use pg::Node;
+use pgvet_parser::tree as pg;
 
 impl Context<'_> {
     pub(super) fn function_call_expr(&self, node: &pg::FuncCall) -> Expr {
@@ -21,7 +21,7 @@ impl Context<'_> {
     }
 
     pub(super) fn function_call(&self, node: &pg::FuncCall) -> FunctionCall {
-        let mut names = strings(&node.funcname);
+        let mut names = strings(node.funcname);
         let name = names.pop().unwrap_or_default();
         let name_range = self.index(node.location).map_or(TextRange::default(), |start| {
             self.range(Span::new(start, start + (2 * node.funcname.len()).saturating_sub(1).max(1)))
@@ -36,16 +36,16 @@ impl Context<'_> {
             star: node.agg_star,
             distinct: node.agg_distinct,
             variadic: node.func_variadic,
-            filter: self.optional(node.agg_filter.as_deref()),
-            order_by: self.expressions(&node.agg_order),
-            window: node.over.as_deref().map(|over| self.window(over)),
+            filter: self.optional(node.agg_filter),
+            order_by: self.expressions(node.agg_order),
+            window: node.over.map(|over| self.window(over)),
             name_range,
         }
     }
 
-    fn argument(&self, node: &pg::Node) -> Argument {
-        let name = match &node.node {
-            Some(Node::NamedArgExpr(argument)) => Some(argument.name.as_str().into()),
+    fn argument(&self, node: pg::NodeRef<'_>) -> Argument {
+        let name = match node.node() {
+            Node::NamedArgExpr(argument) => Some(argument.name.as_str().into()),
             _ => None,
         };
         Argument { name, value: self.expression(node) }
@@ -53,8 +53,8 @@ impl Context<'_> {
 
     /// Partition and order expressions of a window.
     pub(super) fn window(&self, window: &pg::WindowDef) -> Vec<Expr> {
-        let parts = window.partition_clause.iter().chain(&window.order_clause);
-        let bounds = window.start_offset.as_deref().into_iter().chain(window.end_offset.as_deref());
+        let parts = window.partition_clause.iter().chain(window.order_clause);
+        let bounds = window.start_offset.into_iter().chain(window.end_offset);
         parts.chain(bounds).map(|node| self.expression(node)).collect()
     }
 
@@ -80,75 +80,65 @@ impl Context<'_> {
     }
 
     /// Everything that has no kind of its own: its name and its operands.
-    pub(super) fn other_expression(&self, node: &Node) -> Expr {
+    pub(super) fn other_expression(&self, node: Node<'_>) -> Expr {
         match node {
-            Node::GroupingFunc(node) => self.other("GroupingFunc", self.expressions(&node.args), node.location),
-            Node::GroupingSet(node) => self.other("GroupingSet", self.expressions(&node.content), node.location),
+            Node::GroupingFunc(node) => self.other("GroupingFunc", self.expressions(node.args), node.location),
+            Node::GroupingSet(node) => self.other("GroupingSet", self.expressions(node.content), node.location),
             Node::MergeSupportFunc(node) => self.other("MergeSupportFunc", Vec::new(), node.location),
             Node::CurrentOfExpr(_) => self.other("CurrentOfExpr", Vec::new(), -1),
             Node::XmlExpr(node) => {
-                let operands = node.named_args.iter().chain(&node.args).map(|node| self.expression(node)).collect();
+                let operands = node.named_args.iter().chain(node.args).map(|node| self.expression(node)).collect();
                 self.other("XmlExpr", operands, node.location)
             }
-            Node::XmlSerialize(node) => self.other("XmlSerialize", self.present([node.expr.as_deref()]), node.location),
+            Node::XmlSerialize(node) => self.other("XmlSerialize", self.present([node.expr]), node.location),
             Node::JsonObjectConstructor(node) => {
-                self.other("JsonObjectConstructor", self.expressions(&node.exprs), node.location)
+                self.other("JsonObjectConstructor", self.expressions(node.exprs), node.location)
             }
             Node::JsonArrayConstructor(node) => {
-                self.other("JsonArrayConstructor", self.expressions(&node.exprs), node.location)
+                self.other("JsonArrayConstructor", self.expressions(node.exprs), node.location)
             }
             Node::JsonArrayQueryConstructor(node) => self.json_array_query(node),
             Node::JsonKeyValue(node) => {
-                let value = node.value.as_deref().map(|value| self.json_value(value));
-                let operands = self.present([node.key.as_deref()]).into_iter().chain(value).collect();
+                let value = node.value.map(|value| self.json_value(value));
+                let operands = self.present([node.key]).into_iter().chain(value).collect();
                 self.other("JsonKeyValue", operands, -1)
             }
             Node::JsonValueExpr(node) => self.json_value(node),
-            Node::JsonArgument(node) => self.other(
-                "JsonArgument",
-                node.val.as_deref().map(|value| self.json_value(value)).into_iter().collect(),
-                -1,
-            ),
-            Node::JsonBehavior(node) => self.other("JsonBehavior", self.present([node.expr.as_deref()]), -1),
-            Node::JsonScalarExpr(node) => {
-                self.other("JsonScalarExpr", self.present([node.expr.as_deref()]), node.location)
+            Node::JsonArgument(node) => {
+                self.other("JsonArgument", node.val.map(|value| self.json_value(value)).into_iter().collect(), -1)
             }
-            Node::JsonIsPredicate(node) => {
-                self.other("JsonIsPredicate", self.present([node.expr.as_deref()]), node.location)
-            }
+            Node::JsonBehavior(node) => self.other("JsonBehavior", self.present([node.expr]), -1),
+            Node::JsonScalarExpr(node) => self.other("JsonScalarExpr", self.present([node.expr]), node.location),
+            Node::JsonIsPredicate(node) => self.other("JsonIsPredicate", self.present([node.expr]), node.location),
             Node::JsonParseExpr(node) => {
-                let operands = node.expr.as_deref().map(|value| self.json_value(value)).into_iter().collect();
+                let operands = node.expr.map(|value| self.json_value(value)).into_iter().collect();
                 self.other("JsonParseExpr", operands, node.location)
             }
             Node::JsonSerializeExpr(node) => {
-                let operands = node.expr.as_deref().map(|value| self.json_value(value)).into_iter().collect();
+                let operands = node.expr.map(|value| self.json_value(value)).into_iter().collect();
                 self.other("JsonSerializeExpr", operands, node.location)
             }
             Node::JsonFuncExpr(node) => self.json_function(node),
             Node::JsonObjectAgg(node) => {
-                let pair = node.arg.as_deref();
-                let key = self.present([pair.and_then(|pair| pair.key.as_deref())]);
-                let value = pair.and_then(|pair| pair.value.as_deref()).map(|value| self.json_value(value));
-                self.json_aggregate(
-                    "JsonObjectAgg",
-                    key.into_iter().chain(value).collect(),
-                    node.constructor.as_deref(),
-                )
+                let pair = node.arg;
+                let key = self.present([pair.and_then(|pair| pair.key)]);
+                let value = pair.and_then(|pair| pair.value).map(|value| self.json_value(value));
+                self.json_aggregate("JsonObjectAgg", key.into_iter().chain(value).collect(), node.constructor)
             }
             Node::JsonArrayAgg(node) => {
-                let operands = node.arg.as_deref().map(|value| self.json_value(value)).into_iter().collect();
-                self.json_aggregate("JsonArrayAgg", operands, node.constructor.as_deref())
+                let operands = node.arg.map(|value| self.json_value(value)).into_iter().collect();
+                self.json_aggregate("JsonArrayAgg", operands, node.constructor)
             }
             _ => expr(ExprKind::Other("Unknown", Vec::new()), TextRange::default()),
         }
     }
 
-    fn present<const N: usize>(&self, nodes: [Option<&pg::Node>; N]) -> Vec<Expr> {
+    fn present<const N: usize>(&self, nodes: [Option<pg::NodeRef<'_>>; N]) -> Vec<Expr> {
         nodes.into_iter().flatten().map(|node| self.expression(node)).collect()
     }
 
     pub(super) fn json_value(&self, node: &pg::JsonValueExpr) -> Expr {
-        self.operand(node.raw_expr.as_deref().or(node.formatted_expr.as_deref()))
+        self.operand(node.raw_expr.or(node.formatted_expr))
     }
 
     fn json_aggregate(
@@ -158,20 +148,19 @@ impl Context<'_> {
         constructor: Option<&pg::JsonAggConstructor>,
     ) -> Expr {
         let Some(constructor) = constructor else { return self.other(name, operands, -1) };
-        operands.extend(self.present([constructor.agg_filter.as_deref()]));
-        operands.extend(self.expressions(&constructor.agg_order));
-        operands.extend(constructor.over.as_deref().map(|over| self.window(over)).into_iter().flatten());
+        operands.extend(self.present([constructor.agg_filter]));
+        operands.extend(self.expressions(constructor.agg_order));
+        operands.extend(constructor.over.map(|over| self.window(over)).into_iter().flatten());
         self.other(name, operands, constructor.location)
     }
 
     fn json_function(&self, node: &pg::JsonFuncExpr) -> Expr {
-        let mut operands: Vec<Expr> =
-            node.context_item.as_deref().map(|value| self.json_value(value)).into_iter().collect();
-        operands.extend(self.present([node.pathspec.as_deref()]));
-        operands.extend(self.expressions(&node.passing));
-        let behaviors = [node.on_empty.as_deref(), node.on_error.as_deref()];
+        let mut operands: Vec<Expr> = node.context_item.map(|value| self.json_value(value)).into_iter().collect();
+        operands.extend(self.present([node.pathspec]));
+        operands.extend(self.expressions(node.passing));
+        let behaviors = [node.on_empty, node.on_error];
         for behavior in behaviors.into_iter().flatten() {
-            operands.extend(self.present([behavior.expr.as_deref()]));
+            operands.extend(self.present([behavior.expr]));
         }
         self.other("JsonFuncExpr", operands, node.location)
     }
@@ -179,7 +168,7 @@ impl Context<'_> {
     fn json_array_query(&self, node: &pg::JsonArrayQueryConstructor) -> Expr {
         let open = self.index(node.location).map(|start| start + 1);
         let span = open.map_or(self.everything(), |open| self.inside(open));
-        let query = match node.query.as_deref().and_then(|node| node.node.as_ref()) {
+        let query = match node.query.map(pg::NodeRef::node) {
             Some(Node::SelectStmt(select)) => Some(self.query(select, span)),
             _ => None,
         };

@@ -5,20 +5,20 @@ use crate::ast::{
     Constraint, ConstraintKind, ExcludeConstraint, ForeignKey, IndexConstraint, IndexElement, Name, ReferentialAction,
 };
 use pg::ConstrType;
-use pg::node::Node;
-use pgvet_parser::protobuf as pg;
+use pg::Node;
+use pgvet_parser::tree as pg;
 use smol_str::SmolStr;
 
 impl Context<'_> {
     /// The constraints of a column. The grammar makes a node of every DEFERRABLE, NOT ENFORCED and the like; here they
     /// belong to the constraint before them, as PostgreSQL itself reads them (`transformConstraintAttrs`).
     pub(super) fn column_constraints(&self, column: &pg::ColumnDef, span: Span) -> Vec<Constraint> {
-        let collate = column.coll_clause.as_deref().map(|collate| collate.location);
-        self.constraint_list(&column.constraints, collate, span)
+        let collate = column.coll_clause.map(|collate| collate.location);
+        self.constraint_list(column.constraints, collate, span)
     }
 
     /// Constraints in column syntax, each of which ends where the next clause begins.
-    pub(super) fn constraint_list(&self, nodes: &[pg::Node], collate: Option<i32>, span: Span) -> Vec<Constraint> {
+    pub(super) fn constraint_list(&self, nodes: pg::List<'_>, collate: Option<i32>, span: Span) -> Vec<Constraint> {
         let nodes: Vec<&pg::Constraint> = nodes.iter().filter_map(constraint_node).collect();
         let locations = nodes.iter().map(|node| node.location).chain(collate);
         let starts: Vec<usize> = locations.filter_map(|location| self.index(location)).collect();
@@ -30,7 +30,7 @@ impl Context<'_> {
             if let Some(constraint) = self.constraint(node, own) {
                 constraints.push(constraint);
             } else if let Some(last) = constraints.last_mut() {
-                apply_attribute(last, node.contype());
+                apply_attribute(last, node.contype);
                 last.range = last.range.cover(self.range(own));
             }
         }
@@ -44,33 +44,28 @@ impl Context<'_> {
 
     /// `None` for an attribute of another constraint.
     fn constraint(&self, node: &pg::Constraint, span: Span) -> Option<Constraint> {
-        let kind = match node.contype() {
-            ConstrType::ConstrNull => ConstraintKind::Null,
-            ConstrType::ConstrNotnull => {
+        let kind = match node.contype {
+            ConstrType::CONSTR_NULL => ConstraintKind::Null,
+            ConstrType::CONSTR_NOTNULL => {
                 let after = self.find_word(span, &["NULL"]).map_or(span.start, |at| at + 1);
-                ConstraintKind::NotNull { column: self.names(span.from(after), &node.keys).pop() }
+                ConstraintKind::NotNull { column: self.names(span.from(after), node.keys).pop() }
             }
-            ConstrType::ConstrDefault => ConstraintKind::Default(self.operand(node.raw_expr.as_deref())),
-            ConstrType::ConstrIdentity => {
-                ConstraintKind::Identity { always: node.generated_when == "a", options: self.options(&node.options) }
+            ConstrType::CONSTR_DEFAULT => ConstraintKind::Default(self.operand(node.raw_expr)),
+            ConstrType::CONSTR_IDENTITY => {
+                ConstraintKind::Identity { always: node.generated_when == "a", options: self.options(node.options) }
             }
-            ConstrType::ConstrGenerated => ConstraintKind::Generated {
-                expression: self.operand(node.raw_expr.as_deref()),
+            ConstrType::CONSTR_GENERATED => ConstraintKind::Generated {
+                expression: self.operand(node.raw_expr),
                 stored: node.generated_kind == "s",
                 explicit_kind: self.find_word(span, &["STORED", "VIRTUAL"]).is_some(),
             },
-            ConstrType::ConstrCheck => ConstraintKind::Check(self.operand(node.raw_expr.as_deref())),
-            ConstrType::ConstrPrimary => ConstraintKind::PrimaryKey(self.index_constraint(node, span)),
-            ConstrType::ConstrUnique => ConstraintKind::Unique(self.index_constraint(node, span)),
-            ConstrType::ConstrExclusion => ConstraintKind::Exclude(self.exclude(node, span)),
-            ConstrType::ConstrForeign => ConstraintKind::ForeignKey(self.foreign_key(node, span)),
-            ConstrType::Undefined
-            | ConstrType::ConstrAttrDeferrable
-            | ConstrType::ConstrAttrNotDeferrable
-            | ConstrType::ConstrAttrDeferred
-            | ConstrType::ConstrAttrImmediate
-            | ConstrType::ConstrAttrEnforced
-            | ConstrType::ConstrAttrNotEnforced => return None,
+            ConstrType::CONSTR_CHECK => ConstraintKind::Check(self.operand(node.raw_expr)),
+            ConstrType::CONSTR_PRIMARY => ConstraintKind::PrimaryKey(self.index_constraint(node, span)),
+            ConstrType::CONSTR_UNIQUE => ConstraintKind::Unique(self.index_constraint(node, span)),
+            ConstrType::CONSTR_EXCLUSION => ConstraintKind::Exclude(self.exclude(node, span)),
+            ConstrType::CONSTR_FOREIGN => ConstraintKind::ForeignKey(self.foreign_key(node, span)),
+            // Words such as DEFERRABLE, which belong to the constraint before them.
+            _ => return None,
         };
         Some(self.plain(node, kind, span))
     }
@@ -105,8 +100,8 @@ impl Context<'_> {
             self.name(span.from(after), &name)
         });
         IndexConstraint {
-            columns: self.names_in_brackets(span, &node.keys),
-            including: self.including(span, &node.including),
+            columns: self.names_in_brackets(span, node.keys),
+            including: self.including(span, node.including),
             using_index,
             nulls_not_distinct: node.nulls_not_distinct,
             without_overlaps: node.without_overlaps,
@@ -115,22 +110,22 @@ impl Context<'_> {
     }
 
     /// Names in the first brackets of the span.
-    fn names_in_brackets(&self, span: Span, nodes: &[pg::Node]) -> Vec<Name> {
+    fn names_in_brackets(&self, span: Span, nodes: pg::List<'_>) -> Vec<Name> {
         let open = self.find(span, |at| self.is_mark(at, b'('));
         self.names(open.map_or(span, |open| self.inside(open)), nodes)
     }
 
     /// Names behind INCLUDE.
-    pub(super) fn including(&self, span: Span, nodes: &[pg::Node]) -> Vec<Name> {
+    pub(super) fn including(&self, span: Span, nodes: pg::List<'_>) -> Vec<Name> {
         if nodes.is_empty() {
             return Vec::new();
         }
         let after = self.find_word(span, &["INCLUDE"]).map_or(span.start, |at| at + 1);
         let plain: Vec<SmolStr> = nodes
             .iter()
-            .filter_map(|node| match &node.node {
-                Some(Node::String(text)) => Some(text.sval.as_str().into()),
-                Some(Node::IndexElem(element)) => Some(element.name.as_str().into()),
+            .filter_map(|node| match node.node() {
+                Node::String(text) => Some(text.sval.as_str().into()),
+                Node::IndexElem(element) => Some(element.name.as_str().into()),
                 _ => None,
             })
             .collect();
@@ -142,71 +137,71 @@ impl Context<'_> {
         let open = self.find(span, |at| self.is_mark(at, b'('));
         let parts = open.map_or_else(Vec::new, |open| self.split(self.inside(open), b','));
         let elements = node.exclusions.iter().enumerate().filter_map(|(at, node)| {
-            let Some(Node::List(pair)) = &node.node else { return None };
-            let [element, operator] = pair.items.as_slice() else { return None };
+            let Node::List(pair) = node.node() else { return None };
+            let (element, operator) = (pair.items().first()?, pair.items().last()?);
             Some((self.index_element(element, parts.get(at).copied().unwrap_or(span))?, operator_name(operator)))
         });
         ExcludeConstraint {
             method: written(&node.access_method).unwrap_or_else(|| "gist".into()),
             elements: elements.collect(),
-            including: self.including(span, &node.including),
-            predicate: self.optional(node.where_clause.as_deref()),
+            including: self.including(span, node.including),
+            predicate: self.optional(node.where_clause),
         }
     }
 
     /// A key of an index, written in `span`.
-    pub(super) fn index_element(&self, node: &pg::Node, span: Span) -> Option<IndexElement> {
-        let Some(Node::IndexElem(element)) = &node.node else { return None };
-        let last = |nodes: &[pg::Node]| super::context::strings(nodes).pop();
+    pub(super) fn index_element(&self, node: pg::NodeRef<'_>, span: Span) -> Option<IndexElement> {
+        let Node::IndexElem(element) = node.node() else { return None };
+        let last = |nodes: pg::List<'_>| super::context::strings(nodes).pop();
         Some(IndexElement {
-            key: self.key(&element.name, element.expr.as_deref(), span),
-            collation: last(&element.collation),
-            operator_class: last(&element.opclass),
-            descending: element.ordering() == pg::SortByDir::SortbyDesc,
-            nulls_first: match element.nulls_ordering() {
-                pg::SortByNulls::SortbyNullsFirst => Some(true),
-                pg::SortByNulls::SortbyNullsLast => Some(false),
+            key: self.key(&element.name, element.expr, span),
+            collation: last(element.collation),
+            operator_class: last(element.opclass),
+            descending: element.ordering == pg::SortByDir::SORTBY_DESC,
+            nulls_first: match element.nulls_ordering {
+                pg::SortByNulls::SORTBY_NULLS_FIRST => Some(true),
+                pg::SortByNulls::SORTBY_NULLS_LAST => Some(false),
                 _ => None,
             },
         })
     }
 
     fn foreign_key(&self, node: &pg::Constraint, span: Span) -> ForeignKey {
-        let table = self.required_relation(node.pktable.as_ref());
+        let table = self.required_relation(node.pktable);
         let after_table = span.from(self.index_after(table.range()));
         let set_columns = self.find(after_table, |at| {
             self.is(at, "SET") && self.is_any(at + 1, &["NULL", "DEFAULT"]) && self.is_mark(at + 2, b'(')
         });
         ForeignKey {
-            columns: self.names_in_brackets(span, &node.fk_attrs),
-            referenced_columns: self.names(after_table, &node.pk_attrs),
+            columns: self.names_in_brackets(span, node.fk_attrs),
+            referenced_columns: self.names(after_table, node.pk_attrs),
             on_delete: referential_action(&node.fk_del_action),
             on_update: referential_action(&node.fk_upd_action),
-            set_columns: self.names(span.from(set_columns.unwrap_or(after_table.start)), &node.fk_del_set_cols),
+            set_columns: self.names(span.from(set_columns.unwrap_or(after_table.start)), node.fk_del_set_cols),
             match_full: node.fk_matchtype == "f",
             table,
         }
     }
 }
 
-pub(super) fn constraint_node(node: &pg::Node) -> Option<&pg::Constraint> {
-    match &node.node {
-        Some(Node::Constraint(constraint)) => Some(constraint),
+pub(super) fn constraint_node(node: pg::NodeRef<'_>) -> Option<&pg::Constraint<'_>> {
+    match node.node() {
+        Node::Constraint(constraint) => Some(constraint),
         _ => None,
     }
 }
 
 fn apply_attribute(constraint: &mut Constraint, attribute: ConstrType) {
     match attribute {
-        ConstrType::ConstrAttrDeferrable => constraint.deferrable = true,
-        ConstrType::ConstrAttrDeferred => {
+        ConstrType::CONSTR_ATTR_DEFERRABLE => constraint.deferrable = true,
+        ConstrType::CONSTR_ATTR_DEFERRED => {
             constraint.deferrable = true;
             constraint.initially_deferred = true;
         }
-        ConstrType::ConstrAttrNotDeferrable => constraint.deferrable = false,
-        ConstrType::ConstrAttrImmediate => constraint.initially_deferred = false,
-        ConstrType::ConstrAttrEnforced => constraint.not_enforced = false,
-        ConstrType::ConstrAttrNotEnforced => {
+        ConstrType::CONSTR_ATTR_NOT_DEFERRABLE => constraint.deferrable = false,
+        ConstrType::CONSTR_ATTR_IMMEDIATE => constraint.initially_deferred = false,
+        ConstrType::CONSTR_ATTR_ENFORCED => constraint.not_enforced = false,
+        ConstrType::CONSTR_ATTR_NOT_ENFORCED => {
             constraint.not_enforced = true;
             constraint.not_valid = true;
         }
@@ -215,9 +210,9 @@ fn apply_attribute(constraint: &mut Constraint, attribute: ConstrType) {
 }
 
 /// The operator of EXCLUDE without its schema.
-fn operator_name(node: &pg::Node) -> SmolStr {
-    match &node.node {
-        Some(Node::List(list)) => super::context::strings(&list.items).pop().unwrap_or_default(),
+fn operator_name(node: pg::NodeRef<'_>) -> SmolStr {
+    match node.node() {
+        Node::List(list) => super::context::strings(list.items()).pop().unwrap_or_default(),
         _ => super::context::string(node).unwrap_or_default().into(),
     }
 }

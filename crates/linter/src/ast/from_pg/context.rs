@@ -2,10 +2,11 @@
 //!
 //! `pg_query` gives a location to most expressions and relations and to few commands; the rest is found here.
 
+use super::depth;
 use crate::ast::Name;
 use crate::lexer::{Token, TokenKind, identifier};
 use crate::source::TextRange;
-use pgvet_parser::protobuf as pg;
+use pgvet_parser::tree as pg;
 use smol_str::SmolStr;
 
 /// A half-open range of token indexes.
@@ -48,6 +49,10 @@ impl<'a> Context<'a> {
         Self { source, base, tokens, partners: partners(tokens) }
     }
 
+    pub(super) fn is_too_deep(&self) -> bool {
+        depth::is_too_deep(self.source, self.tokens)
+    }
+
     pub(super) fn everything(&self) -> Span {
         Span::new(0, self.tokens.len())
     }
@@ -60,6 +65,13 @@ impl<'a> Context<'a> {
         let offset = i64::from(location) + self.base;
         let index = self.tokens.partition_point(|token| i64::from(token.range.start) < offset);
         (index < self.tokens.len()).then_some(index)
+    }
+
+    /// The token that an error at `offset` of the parsed text points at; behind `range` where it is at the end.
+    pub(super) fn error_range(&self, offset: usize, range: TextRange) -> TextRange {
+        let offset = u32::try_from(self.base + i64::from(offset as u32)).unwrap_or(range.start);
+        let token = self.tokens.iter().find(|token| token.range.end > offset);
+        token.map_or(TextRange::at(range.end), |token| token.range)
     }
 
     /// The range of the token at a location; absent where there is none.
@@ -220,7 +232,7 @@ impl<'a> Context<'a> {
     }
 
     /// Names that stand one after the other in the span.
-    pub(super) fn names(&self, mut span: Span, nodes: &[pg::Node]) -> Vec<Name> {
+    pub(super) fn names(&self, mut span: Span, nodes: pg::List<'_>) -> Vec<Name> {
         let mut names = Vec::with_capacity(nodes.len());
         for text in nodes.iter().filter_map(string) {
             let found = self.find_name(span, text);
@@ -250,15 +262,15 @@ fn partners(tokens: &[Token]) -> Vec<u32> {
 }
 
 /// The text of a String node.
-pub(super) fn string(node: &pg::Node) -> Option<&str> {
-    match &node.node {
-        Some(pg::node::Node::String(text)) => Some(&text.sval),
+pub(super) fn string(node: pg::NodeRef<'_>) -> Option<&str> {
+    match node.node() {
+        pg::Node::String(text) => Some(&text.sval),
         _ => None,
     }
 }
 
 /// The texts of String nodes.
-pub(super) fn strings(nodes: &[pg::Node]) -> Vec<SmolStr> {
+pub(super) fn strings(nodes: pg::List<'_>) -> Vec<SmolStr> {
     nodes.iter().filter_map(string).map(SmolStr::new).collect()
 }
 

@@ -7,36 +7,34 @@ use crate::ast::{
     Ast, Call, Copy, Discard, Do, Explain, FunctionBody, Prepare, QueryStatement, Set, Setting, Transaction,
 };
 use crate::ast::{Literal, Name};
-use pgvet_parser::protobuf as pg;
+use pgvet_parser::tree as pg;
 
 impl Context<'_> {
     pub(super) fn transaction(&self, statement: &pg::TransactionStmt, span: Span) -> Transaction {
         use pg::TransactionStmtKind as Kind;
         let savepoint = || Name::new(statement.savepoint_name.as_str(), self.token_range(span.end.saturating_sub(1)));
-        match statement.kind() {
-            Kind::TransStmtBegin | Kind::TransStmtStart | Kind::Undefined => Transaction::Begin,
-            Kind::TransStmtCommit => Transaction::Commit { chain: statement.chain },
-            Kind::TransStmtRollback => Transaction::Rollback { chain: statement.chain },
-            Kind::TransStmtSavepoint => Transaction::Savepoint(savepoint()),
-            Kind::TransStmtRelease => Transaction::Release(savepoint()),
-            Kind::TransStmtRollbackTo => Transaction::RollbackTo(savepoint()),
-            Kind::TransStmtPrepare => Transaction::Prepare,
-            Kind::TransStmtCommitPrepared => Transaction::CommitPrepared,
-            Kind::TransStmtRollbackPrepared => Transaction::RollbackPrepared,
+        match statement.kind {
+            Kind::TRANS_STMT_BEGIN | Kind::TRANS_STMT_START => Transaction::Begin,
+            Kind::TRANS_STMT_COMMIT => Transaction::Commit { chain: statement.chain },
+            Kind::TRANS_STMT_ROLLBACK => Transaction::Rollback { chain: statement.chain },
+            Kind::TRANS_STMT_SAVEPOINT => Transaction::Savepoint(savepoint()),
+            Kind::TRANS_STMT_RELEASE => Transaction::Release(savepoint()),
+            Kind::TRANS_STMT_ROLLBACK_TO => Transaction::RollbackTo(savepoint()),
+            Kind::TRANS_STMT_PREPARE => Transaction::Prepare,
+            Kind::TRANS_STMT_COMMIT_PREPARED => Transaction::CommitPrepared,
+            _ => Transaction::RollbackPrepared,
         }
     }
 
     pub(super) fn set(&self, set: &pg::VariableSetStmt, span: Span) -> Set {
         use pg::VariableSetKind as Kind;
         let name = set.name.to_ascii_lowercase().into();
-        let setting = match set.kind() {
-            Kind::VarSetValue | Kind::Undefined => {
-                Setting::Value { name, values: set.args.iter().map(setting_value).collect() }
-            }
-            Kind::VarSetCurrent => Setting::Value { name, values: Vec::new() },
-            Kind::VarSetDefault | Kind::VarReset => Setting::Default { name },
-            Kind::VarSetMulti => Setting::Transaction,
-            Kind::VarResetAll => Setting::ResetAll,
+        let setting = match set.kind {
+            Kind::VAR_SET_VALUE => Setting::Value { name, values: set.args.iter().map(setting_value).collect() },
+            Kind::VAR_SET_CURRENT => Setting::Value { name, values: Vec::new() },
+            Kind::VAR_SET_DEFAULT | Kind::VAR_RESET => Setting::Default { name },
+            Kind::VAR_SET_MULTI => Setting::Transaction,
+            _ => Setting::ResetAll,
         };
         Set { setting, local: set.is_local, range: self.range(span) }
     }
@@ -45,7 +43,7 @@ impl Context<'_> {
         let mut language = "plpgsql".into();
         let mut body = FunctionBody::Missing;
         for element in block.args.iter().filter_map(def_elem) {
-            match (element.defname.as_str(), element.arg.as_deref().and_then(super::context::string)) {
+            match (element.defname.as_str(), element.arg.and_then(super::context::string)) {
                 ("language", Some(name)) => language = name.into(),
                 ("as", Some(text)) => body = self.body(element, text),
                 _ => {}
@@ -55,7 +53,7 @@ impl Context<'_> {
     }
 
     pub(super) fn call(&self, call: &pg::CallStmt) -> Option<Call> {
-        Some(Call { call: self.function_call(call.funccall.as_deref()?) })
+        Some(Call { call: self.function_call(call.funccall?) })
     }
 
     pub(super) fn explain(&self, explain: &pg::ExplainStmt, span: Span) -> Option<Explain> {
@@ -67,8 +65,8 @@ impl Context<'_> {
         start = self.skip(start, &["ANALYSE"]);
         start = self.skip(start, &["VERBOSE"]);
         Some(Explain {
-            analyze: is_set(&self.options(&explain.options), "analyze"),
-            statement: Box::new(self.statement(explain.query.as_deref()?, span.from(start))),
+            analyze: is_set(&self.options(explain.options), "analyze"),
+            statement: Box::new(self.statement(explain.query?, span.from(start))),
         })
     }
 
@@ -76,44 +74,44 @@ impl Context<'_> {
         let start = self.find_word(span.from(span.start + 2), &["AS"]).map_or(span.start, |at| at + 1);
         Some(Prepare {
             name: self.name(span.from(span.start + 1), &prepare.name),
-            statement: Box::new(self.statement(prepare.query.as_deref()?, span.from(start))),
+            statement: Box::new(self.statement(prepare.query?, span.from(start))),
         })
     }
 
     /// The cursor's query; FOR ends its options.
     pub(super) fn declare_cursor(&self, cursor: &pg::DeclareCursorStmt, span: Span) -> Option<Ast> {
         let start = self.find_word(span.from(span.start + 2), &["FOR"]).map_or(span.start, |at| at + 1);
-        self.select(cursor.query.as_deref()?, span.from(start)).map(Ast::DeclareCursor)
+        self.select(cursor.query?, span.from(start)).map(Ast::DeclareCursor)
     }
 
     pub(super) fn copy(&self, copy: &pg::CopyStmt, span: Span) -> Copy {
-        let table = copy.relation.as_ref().map(|relation| self.relation(relation));
+        let table = copy.relation.map(|relation| self.relation(relation));
         let after = table.as_ref().map_or(span.start, |table| self.index_after(table.range()));
         let query: Option<QueryStatement> =
-            copy.query.as_deref().and_then(|node| self.query_statement(node, self.inside(span.start + 1)));
+            copy.query.and_then(|node| self.query_statement(node, self.inside(span.start + 1)));
         Copy {
             table,
-            columns: self.names(span.from(after), &copy.attlist),
+            columns: self.names(span.from(after), copy.attlist),
             query,
             from: copy.is_from,
-            options: self.options(&copy.options),
+            options: self.options(copy.options),
             // For FROM and TO alike an absent file name stands for STDIN or STDOUT.
             stdin: copy.is_from && written(&copy.filename).is_none(),
-            filter: self.optional(copy.where_clause.as_deref()),
+            filter: self.optional(copy.where_clause),
         }
     }
 }
 
 /// The value of a setting; what is no constant is kept as absent so that the count stays right.
-fn setting_value(node: &pg::Node) -> Literal {
+fn setting_value(node: pg::NodeRef<'_>) -> Literal {
     literal(node).unwrap_or(Literal::Null)
 }
 
-pub(super) fn discard(discard: pg::DiscardStmt) -> Discard {
-    match discard.target() {
-        pg::DiscardMode::DiscardAll | pg::DiscardMode::Undefined => Discard::All,
-        pg::DiscardMode::DiscardPlans => Discard::Plans,
-        pg::DiscardMode::DiscardSequences => Discard::Sequences,
-        pg::DiscardMode::DiscardTemp => Discard::Temporary,
+pub(super) fn discard(discard: &pg::DiscardStmt) -> Discard {
+    match discard.target {
+        pg::DiscardMode::DISCARD_PLANS => Discard::Plans,
+        pg::DiscardMode::DISCARD_SEQUENCES => Discard::Sequences,
+        pg::DiscardMode::DISCARD_TEMP => Discard::Temporary,
+        _ => Discard::All,
     }
 }

@@ -5,8 +5,8 @@ use super::name::{behavior, roles};
 use crate::ast::{
     ChangeOwner, Comment, Drop, DropObject, Grant, Name, ObjectKind, ObjectName, Rename, SetSchema, TypeName,
 };
-use pg::node::Node;
-use pgvet_parser::protobuf as pg;
+use pg::Node;
+use pgvet_parser::tree as pg;
 use smol_str::SmolStr;
 
 /// An object that a statement names without location.
@@ -19,7 +19,7 @@ struct Named {
 
 impl Context<'_> {
     pub(super) fn drop(&self, drop: &pg::DropStmt, span: Span) -> Drop {
-        let kind = object_kind(drop.remove_type());
+        let kind = object_kind(drop.remove_type);
         let mut start = self.object_type_end(span.start + 1);
         start = self.skip(start, &["CONCURRENTLY"]);
         let keyword = self.range(span.to(start));
@@ -33,7 +33,7 @@ impl Context<'_> {
             kind,
             objects: objects.collect(),
             if_exists: drop.missing_ok,
-            behavior: behavior(drop.behavior()),
+            behavior: behavior(drop.behavior),
             concurrently: drop.concurrent,
             keyword,
         }
@@ -63,20 +63,20 @@ impl Context<'_> {
     }
 
     /// The object in a node of DROP, COMMENT and the like, written in `span`.
-    fn named(&self, kind: ObjectKind, node: &pg::Node, span: Span) -> Named {
+    fn named(&self, kind: ObjectKind, node: pg::NodeRef<'_>, span: Span) -> Named {
         let plain = |name| Named { name, on: None, arguments: None };
-        match &node.node {
-            Some(Node::List(list)) if is_on_relation(kind) => self.named_on_relation(&strings(&list.items), span),
-            Some(Node::List(list)) if kind == ObjectKind::DomainConstraint => self.named_on_type(&list.items, span),
-            Some(Node::List(list)) => plain(self.object_name_of(&list.items, span.start)),
-            Some(Node::String(text)) => plain(self.object_name(&[text.sval.as_str()], span.start)),
-            Some(Node::TypeName(name)) => plain(self.type_object(name)),
-            Some(Node::ObjectWithArgs(object)) => Named {
-                name: self.object_name_of(&object.objname, span.start),
+        match node.node() {
+            Node::List(list) if is_on_relation(kind) => self.named_on_relation(&strings(list.items()), span),
+            Node::List(list) if kind == ObjectKind::DomainConstraint => self.named_on_type(list.items(), span),
+            Node::List(list) => plain(self.object_name_of(list.items(), span.start)),
+            Node::String(text) => plain(self.object_name(&[text.sval.as_str()], span.start)),
+            Node::TypeName(name) => plain(self.type_object(name)),
+            Node::ObjectWithArgs(object) => Named {
+                name: self.object_name_of(object.objname, span.start),
                 on: None,
                 arguments: self.argument_types(object),
             },
-            Some(Node::RangeVar(relation)) => plain(self.relation(relation)),
+            Node::RangeVar(relation) => plain(self.relation(relation)),
             _ => plain(self.nameless(span.start)),
         }
     }
@@ -97,9 +97,9 @@ impl Context<'_> {
     }
 
     /// A constraint of a domain: the type and the name.
-    fn named_on_type(&self, items: &[pg::Node], span: Span) -> Named {
-        let on = items.first().and_then(|node| match &node.node {
-            Some(Node::TypeName(name)) => Some(self.type_object(name)),
+    fn named_on_type(&self, items: pg::List<'_>, span: Span) -> Named {
+        let on = items.first().and_then(|node| match node.node() {
+            Node::TypeName(name) => Some(self.type_object(name)),
             _ => None,
         });
         let name = items.last().and_then(string).unwrap_or_default();
@@ -109,26 +109,26 @@ impl Context<'_> {
     /// A type or domain by name.
     pub(super) fn type_object(&self, name: &pg::TypeName) -> ObjectName {
         let start = self.index(name.location).unwrap_or(self.everything().end);
-        let parts: Vec<SmolStr> = strings(&name.names);
+        let parts: Vec<SmolStr> = strings(name.names);
         // `integer` is one word in the text and two parts in the tree.
         let internal = parts.len() == 2 && parts[0] == "pg_catalog" && !self.is_mark(start + 1, b'.');
         self.object_name(if internal { &parts[1..] } else { &parts }, start)
     }
 
     pub(super) fn argument_types(&self, object: &pg::ObjectWithArgs) -> Option<Vec<TypeName>> {
-        let types = object.objargs.iter().filter_map(|node| match &node.node {
-            Some(Node::TypeName(name)) => Some(self.type_name(name)),
+        let types = object.objargs.iter().filter_map(|node| match node.node() {
+            Node::TypeName(name) => Some(self.type_name(name)),
             _ => None,
         });
         (!object.args_unspecified).then(|| types.collect())
     }
 
     pub(super) fn rename(&self, rename: &pg::RenameStmt, span: Span) -> Rename {
-        let kind = object_kind(rename.rename_type());
+        let kind = object_kind(rename.rename_type);
         let word = self.find_last(span, |at| self.is(at, "RENAME")).unwrap_or(span.start);
         let to = self.find_last(span, |at| self.is(at, "TO")).unwrap_or(span.end);
         let start = self.altered_object(span.start);
-        let named = match (&rename.relation, rename.object.as_deref()) {
+        let named = match (&rename.relation, rename.object) {
             (Some(relation), _) => Named { name: self.relation(relation), on: None, arguments: None },
             (None, Some(node)) => self.named(kind, node, span.from(start).to(word)),
             // Roles, databases, schemas and tablespaces.
@@ -148,8 +148,8 @@ impl Context<'_> {
             Some(on) => (on, sub_name.or(Some(named.name.name))),
             None => (named.name, sub_name),
         };
-        let relation_kind = match rename.relation_type() {
-            pg::ObjectType::Undefined | pg::ObjectType::ObjectAccessMethod => owner_kind(kind),
+        let relation_kind = match rename.relation_type {
+            pg::ObjectType::OBJECT_ACCESS_METHOD => owner_kind(kind),
             relation_type => object_kind(relation_type),
         };
         Rename {
@@ -159,9 +159,9 @@ impl Context<'_> {
             sub_name,
             arguments: named.arguments,
             new_name: self.name_at((to + 1).min(span.end.saturating_sub(1)), &rename.newname),
-            only: rename.relation.as_ref().is_some_and(|relation| !relation.inh),
+            only: rename.relation.is_some_and(|relation| !relation.inh),
             if_exists: rename.missing_ok,
-            cascade: rename.behavior() == pg::DropBehavior::DropCascade,
+            cascade: rename.behavior == pg::DropBehavior::DROP_CASCADE,
             keyword: self.token_range(word),
         }
     }
@@ -178,9 +178,9 @@ impl Context<'_> {
     }
 
     pub(super) fn set_schema(&self, alter: &pg::AlterObjectSchemaStmt, span: Span) -> SetSchema {
-        let kind = object_kind(alter.object_type());
+        let kind = object_kind(alter.object_type);
         let word = self.find_last(span, |at| self.is(at, "SET")).unwrap_or(span.start);
-        let named = self.altered(kind, alter.relation.as_ref(), alter.object.as_deref(), span.to(word));
+        let named = self.altered(kind, alter.relation, alter.object, span.to(word));
         SetSchema {
             kind,
             object: named.name,
@@ -195,7 +195,7 @@ impl Context<'_> {
         &self,
         kind: ObjectKind,
         relation: Option<&pg::RangeVar>,
-        object: Option<&pg::Node>,
+        object: Option<pg::NodeRef<'_>>,
         span: Span,
     ) -> Named {
         let start = self.altered_object(span.start);
@@ -207,16 +207,16 @@ impl Context<'_> {
     }
 
     pub(super) fn change_owner(&self, alter: &pg::AlterOwnerStmt, span: Span) -> ChangeOwner {
-        let kind = object_kind(alter.object_type());
-        ChangeOwner { kind, object: self.altered(kind, alter.relation.as_ref(), alter.object.as_deref(), span).name }
+        let kind = object_kind(alter.object_type);
+        ChangeOwner { kind, object: self.altered(kind, alter.relation, alter.object, span).name }
     }
 
     pub(super) fn comment(&self, comment: &pg::CommentStmt, span: Span) -> Comment {
-        let kind = object_kind(comment.objtype());
+        let kind = object_kind(comment.objtype);
         let is = self.find_last(span, |at| self.is(at, "IS")).unwrap_or(span.end);
         let start = self.object_type_end(span.start + 2);
         let place = span.from(start).to(is);
-        let named = match comment.object.as_deref() {
+        let named = match comment.object {
             Some(node) => self.named(kind, node, place),
             None => Named { name: self.nameless(start), on: None, arguments: None },
         };
@@ -229,9 +229,9 @@ impl Context<'_> {
     }
 
     pub(super) fn grant(&self, grant: &pg::GrantStmt, span: Span) -> Grant {
-        let kind = object_kind(grant.objtype());
+        let kind = object_kind(grant.objtype);
         let on = self.find_word(span, &["ON"]).unwrap_or(span.start);
-        let all_in_schema = grant.targtype() == pg::GrantTargetType::AclTargetAllInSchema;
+        let all_in_schema = grant.targtype == pg::GrantTargetType::ACL_TARGET_ALL_IN_SCHEMA;
         let start = match self.find_word(span.from(on), &["SCHEMA"]) {
             Some(schema) if all_in_schema => schema + 1,
             _ if self.is_name(on + 1, "table") && !self.is_mark(on + 2, b'.') => on + 2,
@@ -241,8 +241,8 @@ impl Context<'_> {
         let parts = self.split(span.from(start), b',');
         let objects = grant.objects.iter().enumerate();
         let objects = objects.map(|(at, node)| self.named(kind, node, parts.get(at).copied().unwrap_or(span)).name);
-        let privileges = grant.privileges.iter().filter_map(|node| match &node.node {
-            Some(Node::AccessPriv(privilege)) => written(&privilege.priv_name),
+        let privileges = grant.privileges.iter().filter_map(|node| match node.node() {
+            Node::AccessPriv(privilege) => written(&privilege.priv_name),
             _ => None,
         });
         Grant {
@@ -251,7 +251,7 @@ impl Context<'_> {
             objects: objects.collect(),
             all_in_schema,
             privileges: privileges.collect(),
-            grantees: roles(&grant.grantees),
+            grantees: roles(grant.grantees),
             keyword: self.token_range(span.start),
         }
     }
@@ -283,35 +283,35 @@ pub(super) fn unqualified(name: Name) -> ObjectName {
 pub(super) fn object_kind(kind: pg::ObjectType) -> ObjectKind {
     use pg::ObjectType as Kind;
     match kind {
-        Kind::ObjectTable => ObjectKind::Table,
-        Kind::ObjectIndex => ObjectKind::Index,
-        Kind::ObjectSequence => ObjectKind::Sequence,
-        Kind::ObjectView => ObjectKind::View,
-        Kind::ObjectMatview => ObjectKind::MaterializedView,
-        Kind::ObjectForeignTable => ObjectKind::ForeignTable,
-        Kind::ObjectType => ObjectKind::Type,
-        Kind::ObjectDomain => ObjectKind::Domain,
-        Kind::ObjectSchema => ObjectKind::Schema,
-        Kind::ObjectFunction => ObjectKind::Function,
-        Kind::ObjectProcedure => ObjectKind::Procedure,
-        Kind::ObjectRoutine => ObjectKind::Routine,
-        Kind::ObjectAggregate => ObjectKind::Aggregate,
-        Kind::ObjectTrigger => ObjectKind::Trigger,
-        Kind::ObjectRule => ObjectKind::Rule,
-        Kind::ObjectPolicy => ObjectKind::Policy,
-        Kind::ObjectColumn => ObjectKind::Column,
-        Kind::ObjectTabconstraint => ObjectKind::Constraint,
-        Kind::ObjectDomconstraint => ObjectKind::DomainConstraint,
-        Kind::ObjectAttribute => ObjectKind::Attribute,
-        Kind::ObjectExtension => ObjectKind::Extension,
-        Kind::ObjectPublication => ObjectKind::Publication,
-        Kind::ObjectSubscription => ObjectKind::Subscription,
-        Kind::ObjectStatisticExt => ObjectKind::Statistics,
-        Kind::ObjectCollation => ObjectKind::Collation,
-        Kind::ObjectRole => ObjectKind::Role,
-        Kind::ObjectDatabase => ObjectKind::Database,
-        Kind::ObjectTablespace => ObjectKind::Tablespace,
-        Kind::ObjectEventTrigger => ObjectKind::EventTrigger,
+        Kind::OBJECT_TABLE => ObjectKind::Table,
+        Kind::OBJECT_INDEX => ObjectKind::Index,
+        Kind::OBJECT_SEQUENCE => ObjectKind::Sequence,
+        Kind::OBJECT_VIEW => ObjectKind::View,
+        Kind::OBJECT_MATVIEW => ObjectKind::MaterializedView,
+        Kind::OBJECT_FOREIGN_TABLE => ObjectKind::ForeignTable,
+        Kind::OBJECT_TYPE => ObjectKind::Type,
+        Kind::OBJECT_DOMAIN => ObjectKind::Domain,
+        Kind::OBJECT_SCHEMA => ObjectKind::Schema,
+        Kind::OBJECT_FUNCTION => ObjectKind::Function,
+        Kind::OBJECT_PROCEDURE => ObjectKind::Procedure,
+        Kind::OBJECT_ROUTINE => ObjectKind::Routine,
+        Kind::OBJECT_AGGREGATE => ObjectKind::Aggregate,
+        Kind::OBJECT_TRIGGER => ObjectKind::Trigger,
+        Kind::OBJECT_RULE => ObjectKind::Rule,
+        Kind::OBJECT_POLICY => ObjectKind::Policy,
+        Kind::OBJECT_COLUMN => ObjectKind::Column,
+        Kind::OBJECT_TABCONSTRAINT => ObjectKind::Constraint,
+        Kind::OBJECT_DOMCONSTRAINT => ObjectKind::DomainConstraint,
+        Kind::OBJECT_ATTRIBUTE => ObjectKind::Attribute,
+        Kind::OBJECT_EXTENSION => ObjectKind::Extension,
+        Kind::OBJECT_PUBLICATION => ObjectKind::Publication,
+        Kind::OBJECT_SUBSCRIPTION => ObjectKind::Subscription,
+        Kind::OBJECT_STATISTIC_EXT => ObjectKind::Statistics,
+        Kind::OBJECT_COLLATION => ObjectKind::Collation,
+        Kind::OBJECT_ROLE => ObjectKind::Role,
+        Kind::OBJECT_DATABASE => ObjectKind::Database,
+        Kind::OBJECT_TABLESPACE => ObjectKind::Tablespace,
+        Kind::OBJECT_EVENT_TRIGGER => ObjectKind::EventTrigger,
         _ => ObjectKind::Other,
     }
 }

@@ -7,39 +7,36 @@ use super::name::constant_literal;
 use crate::ast::{BooleanTest, Expr, ExprKind, IndirectionStep, OperatorForm, Query, SubqueryKind};
 use crate::lexer::TokenKind;
 use crate::source::TextRange;
-use pg::node::Node;
-use pgvet_parser::protobuf as pg;
+use pg::Node;
+use pgvet_parser::tree as pg;
 use smol_str::SmolStr;
 
 impl Context<'_> {
-    pub(super) fn expression(&self, node: &pg::Node) -> Expr {
-        match &node.node {
-            Some(node) => self.expression_of(node),
-            None => expr(ExprKind::Other("Empty", Vec::new()), TextRange::default()),
-        }
+    pub(super) fn expression(&self, node: pg::NodeRef<'_>) -> Expr {
+        self.expression_of(node.node())
     }
 
-    pub(super) fn expressions(&self, nodes: &[pg::Node]) -> Vec<Expr> {
+    pub(super) fn expressions(&self, nodes: pg::List<'_>) -> Vec<Expr> {
         nodes.iter().map(|node| self.expression(node)).collect()
     }
 
-    pub(super) fn optional(&self, node: Option<&pg::Node>) -> Option<Expr> {
+    pub(super) fn optional(&self, node: Option<pg::NodeRef<'_>>) -> Option<Expr> {
         node.map(|node| self.expression(node))
     }
 
     /// An operand that the grammar always gives.
-    pub(super) fn operand(&self, node: Option<&pg::Node>) -> Expr {
+    pub(super) fn operand(&self, node: Option<pg::NodeRef<'_>>) -> Expr {
         node.map_or_else(
             || expr(ExprKind::Other("Empty", Vec::new()), TextRange::default()),
             |node| self.expression(node),
         )
     }
 
-    fn expression_of(&self, node: &Node) -> Expr {
+    fn expression_of(&self, node: Node<'_>) -> Expr {
         match node {
             Node::ColumnRef(column) => self.column(column),
             Node::AConst(constant) => self.constant(constant),
-            Node::ParamRef(parameter) => self.parameter(*parameter),
+            Node::ParamRef(parameter) => self.parameter(parameter),
             Node::FuncCall(call) => self.function_call_expr(call),
             Node::AExpr(operator) => self.operator_chain(operator),
             Node::TypeCast(cast) => self.cast(cast),
@@ -47,26 +44,26 @@ impl Context<'_> {
             Node::NullTest(test) => self.null_test(test),
             Node::BooleanTest(test) => self.boolean_test(test),
             Node::CaseExpr(case) => self.case(case),
-            Node::CoalesceExpr(node) => self.bracketed(ExprKind::Coalesce, &node.args, node.location),
-            Node::MinMaxExpr(node) => self.bracketed(ExprKind::MinMax, &node.args, node.location),
+            Node::CoalesceExpr(node) => self.bracketed(ExprKind::Coalesce, node.args, node.location),
+            Node::MinMaxExpr(node) => self.bracketed(ExprKind::MinMax, node.args, node.location),
             Node::AArrayExpr(node) => self.array(node),
-            Node::RowExpr(node) => self.bracketed(ExprKind::Row, &node.args, node.location),
+            Node::RowExpr(node) => self.bracketed(ExprKind::Row, node.args, node.location),
             Node::SubLink(link) => self.sublink(link),
             Node::CollateClause(collate) => self.collate(collate),
-            Node::SqlvalueFunction(value) => self.sql_value(value),
+            Node::SqlValueFunction(value) => self.sql_value(value),
             Node::AIndirection(node) => self.indirection(node),
             Node::SetToDefault(node) => expr(ExprKind::Default, self.range_at(node.location)),
-            Node::NamedArgExpr(argument) => self.operand(argument.arg.as_deref()),
-            Node::SortBy(sort) => self.operand(sort.node.as_deref()),
-            Node::ResTarget(target) => self.operand(target.val.as_deref()),
-            Node::MultiAssignRef(assignment) => self.operand(assignment.source.as_deref()),
-            Node::List(list) => self.list_expression(&list.items),
+            Node::NamedArgExpr(argument) => self.operand(argument.arg),
+            Node::SortBy(sort) => self.operand(sort.node),
+            Node::ResTarget(target) => self.operand(target.val),
+            Node::MultiAssignRef(assignment) => self.operand(assignment.source),
+            Node::List(list) => self.list_expression(list.items()),
             _ => self.other_expression(node),
         }
     }
 
     /// Several expressions where one is expected, as on the right of BETWEEN.
-    fn list_expression(&self, items: &[pg::Node]) -> Expr {
+    fn list_expression(&self, items: pg::List<'_>) -> Expr {
         let items = self.expressions(items);
         let range = cover(&items);
         expr(ExprKind::Row(items), range)
@@ -94,15 +91,15 @@ impl Context<'_> {
         self.range(Span::new(start, end))
     }
 
-    fn bracketed(&self, kind: fn(Vec<Expr>) -> ExprKind, items: &[pg::Node], location: i32) -> Expr {
+    fn bracketed(&self, kind: fn(Vec<Expr>) -> ExprKind, items: pg::List<'_>, location: i32) -> Expr {
         let items = self.expressions(items);
         let range = self.call_range(location).cover(cover(&items));
         expr(kind(items), range)
     }
 
     fn column(&self, column: &pg::ColumnRef) -> Expr {
-        let parts = strings(&column.fields);
-        let star = column.fields.last().is_some_and(|field| matches!(field.node, Some(Node::AStar(_))));
+        let parts = strings(column.fields);
+        let star = column.fields.last().is_some_and(|field| matches!(field.node(), Node::AStar(_)));
         let kind = if star { ExprKind::Star(parts) } else { ExprKind::Column(parts) };
         let range = self.index(column.location).map_or(TextRange::default(), |start| {
             let end = start + 2 * column.fields.len().max(1) - 1;
@@ -122,7 +119,7 @@ impl Context<'_> {
         expr(ExprKind::Literal(constant_literal(constant)), range)
     }
 
-    fn parameter(&self, parameter: pg::ParamRef) -> Expr {
+    fn parameter(&self, parameter: &pg::ParamRef) -> Expr {
         let number = u32::try_from(parameter.number).unwrap_or(0);
         expr(ExprKind::Parameter(number), self.range_at(parameter.location))
     }
@@ -130,10 +127,10 @@ impl Context<'_> {
     /// `a || b || c || ...` nests to the left, thousands deep in generated SQL: a loop instead of recursion.
     fn operator_chain(&self, operator: &pg::AExpr) -> Expr {
         let mut chain = vec![operator];
-        let mut left = operator.lexpr.as_deref();
-        while let Some(Node::AExpr(next)) = left.and_then(|node| node.node.as_ref()) {
+        let mut left = operator.lexpr;
+        while let Some(Node::AExpr(next)) = left.map(pg::NodeRef::node) {
             chain.push(next);
-            left = next.lexpr.as_deref();
+            left = next.lexpr;
         }
         let mut result = self.optional(left);
         while let Some(operator) = chain.pop() {
@@ -144,14 +141,14 @@ impl Context<'_> {
 
     fn operator(&self, operator: &pg::AExpr, left: Option<Expr>) -> Expr {
         let mut operands: Vec<Expr> = left.into_iter().collect();
-        match operator.rexpr.as_deref().and_then(|node| node.node.as_ref()) {
-            Some(Node::List(list)) => operands.extend(list.items.iter().map(|item| self.expression(item))),
+        match operator.rexpr.map(pg::NodeRef::node) {
+            Some(Node::List(list)) => operands.extend(list.items().iter().map(|item| self.expression(item))),
             Some(node) => operands.push(self.expression_of(node)),
             None => {}
         }
-        let form = operator_form(operator.kind());
+        let form = operator_form(operator.kind);
         let range = self.range_at(operator.location).cover(cover(&operands)).cover(self.operator_tail(operator, form));
-        let mut names = strings(&operator.name);
+        let mut names = strings(operator.name);
         let name = names.pop().unwrap_or_default();
         let schema = names.pop();
         expr(ExprKind::Operator { schema, operator: name, form, operands }, range)
@@ -178,8 +175,8 @@ impl Context<'_> {
     }
 
     fn cast(&self, cast: &pg::TypeCast) -> Expr {
-        let operand = self.operand(cast.arg.as_deref());
-        let target = self.required_type(cast.type_name.as_ref());
+        let operand = self.operand(cast.arg);
+        let target = self.required_type(cast.type_name);
         let start = self.index(cast.location).filter(|index| self.is(*index, "CAST"));
         let own = start.map_or_else(|| self.range_at(cast.location), |start| self.bracketed_range(start));
         let range = own.cover(operand.range).cover(target.range);
@@ -187,15 +184,15 @@ impl Context<'_> {
     }
 
     fn boolean(&self, node: &pg::BoolExpr) -> Expr {
-        let mut operands = self.expressions(&node.args);
+        let mut operands = self.expressions(node.args);
         let range = self.range_at(node.location).cover(cover(&operands));
-        let kind = match node.boolop() {
-            pg::BoolExprType::OrExpr => ExprKind::Or(operands),
-            pg::BoolExprType::NotExpr => match operands.pop() {
+        let kind = match node.boolop {
+            pg::BoolExprType::OR_EXPR => ExprKind::Or(operands),
+            pg::BoolExprType::NOT_EXPR => match operands.pop() {
                 Some(operand) => ExprKind::Not(Box::new(operand)),
                 None => ExprKind::Other("BoolExpr", Vec::new()),
             },
-            pg::BoolExprType::AndExpr | pg::BoolExprType::Undefined => ExprKind::And(operands),
+            _ => ExprKind::And(operands),
         };
         expr(kind, range)
     }
@@ -209,40 +206,38 @@ impl Context<'_> {
     }
 
     fn null_test(&self, test: &pg::NullTest) -> Expr {
-        let operand = self.operand(test.arg.as_deref());
+        let operand = self.operand(test.arg);
         let range = operand.range.cover(self.is_test_range(test.location));
-        let negated = test.nulltesttype() == pg::NullTestType::IsNotNull;
+        let negated = test.nulltesttype == pg::NullTestType::IS_NOT_NULL;
         expr(ExprKind::IsNull { operand: Box::new(operand), negated }, range)
     }
 
     fn boolean_test(&self, test: &pg::BooleanTest) -> Expr {
         use pg::BoolTestType as Test;
-        let operand = self.operand(test.arg.as_deref());
+        let operand = self.operand(test.arg);
         let range = operand.range.cover(self.is_test_range(test.location));
-        let test = match test.booltesttype() {
-            Test::IsTrue | Test::Undefined => BooleanTest::True,
-            Test::IsNotTrue => BooleanTest::NotTrue,
-            Test::IsFalse => BooleanTest::False,
-            Test::IsNotFalse => BooleanTest::NotFalse,
-            Test::IsUnknown => BooleanTest::Unknown,
-            Test::IsNotUnknown => BooleanTest::NotUnknown,
+        let test = match test.booltesttype {
+            Test::IS_TRUE => BooleanTest::True,
+            Test::IS_NOT_TRUE => BooleanTest::NotTrue,
+            Test::IS_FALSE => BooleanTest::False,
+            Test::IS_NOT_FALSE => BooleanTest::NotFalse,
+            Test::IS_UNKNOWN => BooleanTest::Unknown,
+            _ => BooleanTest::NotUnknown,
         };
         expr(ExprKind::BooleanTest { operand: Box::new(operand), test }, range)
     }
 
     fn case(&self, case: &pg::CaseExpr) -> Expr {
-        let operand = self.optional(case.arg.as_deref()).map(Box::new);
+        let operand = self.optional(case.arg).map(Box::new);
         let branches: Vec<(Expr, Expr)> = case
             .args
             .iter()
-            .filter_map(|node| match &node.node {
-                Some(Node::CaseWhen(when)) => {
-                    Some((self.operand(when.expr.as_deref()), self.operand(when.result.as_deref())))
-                }
+            .filter_map(|node| match node.node() {
+                Node::CaseWhen(when) => Some((self.operand(when.expr), self.operand(when.result))),
                 _ => None,
             })
             .collect();
-        let otherwise = self.optional(case.defresult.as_deref()).map(Box::new);
+        let otherwise = self.optional(case.defresult).map(Box::new);
         let last = otherwise.as_deref().or(branches.last().map(|(_, result)| result));
         let after = last.map_or(0, |last| self.index_after(last.range));
         let end = (after..self.everything().end).find(|index| self.is(*index, "END"));
@@ -252,7 +247,7 @@ impl Context<'_> {
     }
 
     fn array(&self, array: &pg::AArrayExpr) -> Expr {
-        let items = self.expressions(&array.elements);
+        let items = self.expressions(array.elements);
         let range = self.index(array.location).map_or(TextRange::default(), |start| {
             let open = self.skip(start, &["ARRAY"]);
             self.range(Span::new(start, self.next(open)))
@@ -263,39 +258,38 @@ impl Context<'_> {
 
     fn sublink(&self, link: &pg::SubLink) -> Expr {
         use pg::SubLinkType as Link;
-        let test = self.optional(link.testexpr.as_deref()).map(Box::new);
-        let kind = match link.sub_link_type() {
-            Link::ExistsSublink => SubqueryKind::Exists,
-            Link::AllSublink => SubqueryKind::All,
-            Link::AnySublink => SubqueryKind::Any,
-            Link::ArraySublink => SubqueryKind::Array,
+        let test = self.optional(link.testexpr).map(Box::new);
+        let kind = match link.sub_link_type {
+            Link::EXISTS_SUBLINK => SubqueryKind::Exists,
+            Link::ALL_SUBLINK => SubqueryKind::All,
+            Link::ANY_SUBLINK => SubqueryKind::Any,
+            Link::ARRAY_SUBLINK => SubqueryKind::Array,
             _ => SubqueryKind::Scalar,
         };
         let open = self.index(link.location).and_then(|start| self.bracket_after_operator(start));
         let own = self.range_at(link.location);
         let brackets = open.map_or(own, |open| self.range(Span::new(open, self.next(open))));
         let test_range = test.as_ref().map_or(TextRange::default(), |test| test.range);
-        let query = self.subquery(link.subselect.as_deref(), open.map_or(self.everything(), |open| self.inside(open)));
+        let query = self.subquery(link.subselect, open.map_or(self.everything(), |open| self.inside(open)));
         expr(ExprKind::Subquery { kind, test, query }, own.cover(brackets).cover(test_range))
     }
 
     /// A query in an expression; the grammar allows nothing else there.
-    fn subquery(&self, node: Option<&pg::Node>, span: Span) -> Box<Query> {
-        let empty = pg::SelectStmt::default();
-        let select = match node.and_then(|node| node.node.as_ref()) {
-            Some(Node::SelectStmt(select)) => select,
-            _ => &empty,
+    fn subquery(&self, node: Option<pg::NodeRef<'_>>, span: Span) -> Box<Query> {
+        let select = match node.map(pg::NodeRef::node) {
+            Some(Node::SelectStmt(select)) => Some(select),
+            _ => None,
         };
-        Box::new(self.query(select, span))
+        Box::new(self.required_query(select, span))
     }
 
     fn collate(&self, collate: &pg::CollateClause) -> Expr {
-        let operand = self.operand(collate.arg.as_deref());
+        let operand = self.operand(collate.arg);
         let clause = self
             .index(collate.location)
             .map_or(TextRange::default(), |start| self.range(Span::new(start, self.dotted_end(start + 1))));
         let range = operand.range.cover(clause);
-        let collation = strings(&collate.collname).pop().unwrap_or_default();
+        let collation = strings(collate.collname).pop().unwrap_or_default();
         expr(ExprKind::Collate { operand: Box::new(operand), collation }, range)
     }
 
@@ -306,7 +300,7 @@ impl Context<'_> {
     }
 
     fn indirection(&self, node: &pg::AIndirection) -> Expr {
-        let operand = self.operand(node.arg.as_deref());
+        let operand = self.operand(node.arg);
         let steps: Vec<IndirectionStep> = node.indirection.iter().filter_map(|step| self.step(step)).collect();
         // Behind the operand stand its closing brackets, then one `.name` or `[...]` for each step.
         let mut at = self.index_after(operand.range);
@@ -321,21 +315,20 @@ impl Context<'_> {
         expr(ExprKind::Indirection { operand: Box::new(operand), steps }, start.cover(end))
     }
 
-    fn step(&self, node: &pg::Node) -> Option<IndirectionStep> {
-        match node.node.as_ref()? {
-            Node::String(field) => Some(IndirectionStep::Field(SmolStr::new(&field.sval))),
+    fn step(&self, node: pg::NodeRef<'_>) -> Option<IndirectionStep> {
+        match node.node() {
+            Node::String(field) => Some(IndirectionStep::Field(SmolStr::new(field.sval.as_str()))),
             Node::AStar(_) => Some(IndirectionStep::AllFields),
-            Node::AIndices(indices) if indices.is_slice => Some(IndirectionStep::Slice(
-                self.optional(indices.lidx.as_deref()),
-                self.optional(indices.uidx.as_deref()),
-            )),
-            Node::AIndices(indices) => Some(IndirectionStep::Subscript(self.optional(indices.uidx.as_deref()))),
+            Node::AIndices(indices) if indices.is_slice => {
+                Some(IndirectionStep::Slice(self.optional(indices.lidx), self.optional(indices.uidx)))
+            }
+            Node::AIndices(indices) => Some(IndirectionStep::Subscript(self.optional(indices.uidx))),
             _ => None,
         }
     }
 
     /// A column of an index or a partition key: by name or an expression.
-    pub(super) fn key(&self, name: &str, node: Option<&pg::Node>, span: Span) -> Expr {
+    pub(super) fn key(&self, name: &str, node: Option<pg::NodeRef<'_>>, span: Span) -> Expr {
         if let Some(node) = node {
             return self.expression(node);
         }
@@ -356,15 +349,15 @@ pub(super) fn cover(expressions: &[Expr]) -> TextRange {
 fn operator_form(kind: pg::AExprKind) -> OperatorForm {
     use pg::AExprKind as Kind;
     match kind {
-        Kind::AexprOp | Kind::Undefined => OperatorForm::Plain,
-        Kind::AexprOpAny => OperatorForm::AnyArray,
-        Kind::AexprOpAll => OperatorForm::AllArray,
-        Kind::AexprDistinct => OperatorForm::Distinct,
-        Kind::AexprNotDistinct => OperatorForm::NotDistinct,
-        Kind::AexprNullif => OperatorForm::NullIf,
-        Kind::AexprIn => OperatorForm::In,
-        Kind::AexprLike | Kind::AexprIlike | Kind::AexprSimilar => OperatorForm::Like,
-        Kind::AexprBetween | Kind::AexprBetweenSym => OperatorForm::Between,
-        Kind::AexprNotBetween | Kind::AexprNotBetweenSym => OperatorForm::NotBetween,
+        Kind::AEXPR_OP_ANY => OperatorForm::AnyArray,
+        Kind::AEXPR_OP_ALL => OperatorForm::AllArray,
+        Kind::AEXPR_DISTINCT => OperatorForm::Distinct,
+        Kind::AEXPR_NOT_DISTINCT => OperatorForm::NotDistinct,
+        Kind::AEXPR_NULLIF => OperatorForm::NullIf,
+        Kind::AEXPR_IN => OperatorForm::In,
+        Kind::AEXPR_LIKE | Kind::AEXPR_ILIKE | Kind::AEXPR_SIMILAR => OperatorForm::Like,
+        Kind::AEXPR_BETWEEN | Kind::AEXPR_BETWEEN_SYM => OperatorForm::Between,
+        Kind::AEXPR_NOT_BETWEEN | Kind::AEXPR_NOT_BETWEEN_SYM => OperatorForm::NotBetween,
+        _ => OperatorForm::Plain,
     }
 }

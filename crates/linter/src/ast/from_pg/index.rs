@@ -8,14 +8,14 @@ use crate::ast::{
     Vacuum,
 };
 use crate::effect::LockMode;
-use pg::node::Node;
-use pgvet_parser::protobuf as pg;
+use pg::Node;
+use pgvet_parser::tree as pg;
 
 impl Context<'_> {
     pub(super) fn create_index(&self, index: &pg::IndexStmt, span: Span) -> CreateIndex {
         let word = self.find_word(span, &["INDEX"]).unwrap_or(span.start);
         let after_word = span.from(word + 1);
-        let relation = index.relation.as_ref();
+        let relation = index.relation;
         let table = self.required_relation(relation);
         let after_table = span.from(self.index_after(table.range()));
         let open = self.find(after_table, |at| self.is_mark(at, b'('));
@@ -32,9 +32,9 @@ impl Context<'_> {
             nulls_not_distinct: index.nulls_not_distinct,
             method: written(&index.access_method).unwrap_or_else(|| "btree".into()),
             elements: elements.collect(),
-            including: self.including(after_table, &index.index_including_params),
-            predicate: self.optional(index.where_clause.as_deref()),
-            options: self.options(&index.options),
+            including: self.including(after_table, index.index_including_params),
+            predicate: self.optional(index.where_clause),
+            options: self.options(index.options),
             tablespace: written(&index.table_space),
             keyword: self.range(span.to(word + 1)),
             index_keyword: self.token_range(word),
@@ -51,12 +51,12 @@ impl Context<'_> {
     pub(super) fn create_statistics(&self, create: &pg::CreateStatsStmt, span: Span) -> CreateStatistics {
         let start = self.skip(span.start + 2, &["IF", "NOT", "EXISTS"]);
         let on = self.find_word(span, &["ON"]).unwrap_or(span.start);
-        let elements = create.exprs.iter().filter_map(|node| match &node.node {
-            Some(Node::StatsElem(element)) => Some(self.key(&element.name, element.expr.as_deref(), span.from(on + 1))),
+        let elements = create.exprs.iter().filter_map(|node| match node.node() {
+            Node::StatsElem(element) => Some(self.key(&element.name, element.expr, span.from(on + 1))),
             _ => None,
         });
         CreateStatistics {
-            name: (!create.defnames.is_empty()).then(|| self.object_name_of(&create.defnames, start)),
+            name: (!create.defnames.is_empty()).then(|| self.object_name_of(create.defnames, start)),
             if_not_exists: create.if_not_exists,
             table: create.relations.first().and_then(range_var).map(|relation| self.relation(relation)),
             elements: elements.collect(),
@@ -64,7 +64,7 @@ impl Context<'_> {
     }
 
     /// Tables, and whether ONLY was written.
-    fn tables(&self, nodes: &[pg::Node]) -> Vec<(ObjectName, bool)> {
+    fn tables(&self, nodes: pg::List<'_>) -> Vec<(ObjectName, bool)> {
         nodes.iter().filter_map(range_var).map(|relation| (self.relation(relation), !relation.inh)).collect()
     }
 
@@ -75,16 +75,16 @@ impl Context<'_> {
 
     pub(super) fn truncate(&self, truncate: &pg::TruncateStmt, span: Span) -> Truncate {
         Truncate {
-            tables: self.tables(&truncate.relations),
+            tables: self.tables(truncate.relations),
             restart_identity: truncate.restart_seqs,
-            behavior: behavior(truncate.behavior()),
+            behavior: behavior(truncate.behavior),
             keyword: self.keyword_and_table(span),
         }
     }
 
     pub(super) fn lock_table(&self, lock: &pg::LockStmt, span: Span) -> LockTable {
         LockTable {
-            tables: self.tables(&lock.relations),
+            tables: self.tables(lock.relations),
             mode: lock_mode(lock.mode),
             explicit_mode: self.find_word(span, &["MODE"]).is_some_and(|at| at > span.start + 1 && self.mode_ends(at)),
             nowait: lock.nowait,
@@ -98,14 +98,14 @@ impl Context<'_> {
     }
 
     pub(super) fn vacuum(&self, vacuum: &pg::VacuumStmt, span: Span) -> Vacuum {
-        let options = self.options(&vacuum.options);
+        let options = self.options(vacuum.options);
         let relations: Vec<_> = (vacuum.rels.iter())
-            .filter_map(|node| match &node.node {
-                Some(Node::VacuumRelation(relation)) => Some(relation),
+            .filter_map(|node| match node.node() {
+                Node::VacuumRelation(relation) => Some(relation),
                 _ => None,
             })
             .collect();
-        let tables = relations.iter().filter_map(|relation| relation.relation.as_ref());
+        let tables = relations.iter().filter_map(|relation| relation.relation);
         Vacuum {
             vacuum: vacuum.is_vacuumcmd,
             analyze: !vacuum.is_vacuumcmd || is_set(&options, "analyze"),
@@ -119,7 +119,7 @@ impl Context<'_> {
     }
 
     pub(super) fn cluster(&self, cluster: &pg::ClusterStmt, span: Span) -> Cluster {
-        let table = cluster.relation.as_ref().map(|relation| self.relation(relation));
+        let table = cluster.relation.map(|relation| self.relation(relation));
         // The old form names the index first: `CLUSTER index ON table`.
         let start = match self.find_word(span, &["ON"]) {
             Some(_) => span.start + 1,
@@ -136,15 +136,15 @@ impl Context<'_> {
         use pg::ReindexObjectType as Kind;
         let word = self.find_word(span, &["INDEX", "TABLE", "SCHEMA", "SYSTEM", "DATABASE"]).unwrap_or(span.start);
         let after = span.from(self.skip(word + 1, &["CONCURRENTLY"]));
-        let options = self.options(&reindex.params);
-        let relation = || self.required_relation(reindex.relation.as_ref());
+        let options = self.options(reindex.params);
+        let relation = || self.required_relation(reindex.relation);
         Reindex {
-            target: match reindex.kind() {
-                Kind::ReindexObjectIndex | Kind::Undefined => ReindexTarget::Index(relation()),
-                Kind::ReindexObjectTable => ReindexTarget::Table(relation()),
-                Kind::ReindexObjectSchema => ReindexTarget::Schema(self.name(after, &reindex.name)),
-                Kind::ReindexObjectSystem => ReindexTarget::System,
-                Kind::ReindexObjectDatabase => ReindexTarget::Database,
+            target: match reindex.kind {
+                Kind::REINDEX_OBJECT_INDEX => ReindexTarget::Index(relation()),
+                Kind::REINDEX_OBJECT_TABLE => ReindexTarget::Table(relation()),
+                Kind::REINDEX_OBJECT_SCHEMA => ReindexTarget::Schema(self.name(after, &reindex.name)),
+                Kind::REINDEX_OBJECT_SYSTEM => ReindexTarget::System,
+                _ => ReindexTarget::Database,
             },
             concurrently: is_set(&options, "concurrently"),
             tablespace: reindex
@@ -152,7 +152,7 @@ impl Context<'_> {
                 .iter()
                 .filter_map(def_elem)
                 .find(|element| element.defname == "tablespace")
-                .and_then(|element| match super::name::literal(element.arg.as_deref()?)? {
+                .and_then(|element| match super::name::literal(element.arg?)? {
                     Literal::String(name) => Some(name),
                     _ => None,
                 }),

@@ -3,15 +3,14 @@
 //! PostgreSQL locates what its own messages point at; everything else is found among the tokens, see [`context`].
 //! A statement is converted together with the span of its tokens.
 //!
-//! Deep nesting ends in a syntax error of `pg_query` before our recursion matters: with the 256 MB of stack that the
-//! test uses, brackets nested 4,900 deep, 2,000 nested calls or terms of one operator chain, and 5,000 UNIONs convert;
-//! beyond about that `pg_query` 18.1 answers "memory exhausted", "stack depth limit exceeded" or "nested too deeply".
+//! Deep nesting is refused before our recursion could overflow the stack, see [`depth`].
 
 mod alter_table;
 mod call;
 mod constraint;
 mod context;
 mod control;
+mod depth;
 mod drop;
 mod expression;
 mod index;
@@ -30,17 +29,17 @@ use crate::lexer::{Token, tokenize};
 use crate::source::TextRange;
 use crate::statement::SyntaxError;
 use context::{Context, Span};
-use pg::node::Node;
+use pg::Node;
 use pgvet_parser::ParseError;
-use pgvet_parser::protobuf as pg;
+use pgvet_parser::tree as pg;
 
 /// Parses the statement whose tokens are `tokens` (ranges are offsets in `source`, the whole file) and converts it.
 pub fn parse_statement(source: &str, range: TextRange, tokens: &[Token]) -> Result<Ast, SyntaxError> {
-    let parsed = parse(&source[range.as_usize()], i64::from(range.start), range, tokens)?;
     let context = Context::new(source, range.start.into(), tokens);
-    match parsed.stmts.as_slice() {
-        [only] => Ok(context.raw_statement(only, context.everything())),
-        [] => Err(SyntaxError { message: "no statement".to_owned(), range }),
+    let mut statements = context.parse(&source[range.as_usize()], range, |context, _| context.everything())?;
+    match (statements.pop(), statements.is_empty()) {
+        (Some(only), true) => Ok(only),
+        (None, _) => Err(SyntaxError { message: "no statement".to_owned(), range }),
         _ => Err(SyntaxError { message: "more than one statement".to_owned(), range }),
     }
 }
@@ -49,10 +48,7 @@ pub fn parse_statement(source: &str, range: TextRange, tokens: &[Token]) -> Resu
 pub fn parse_sql(sql: &str) -> Result<Vec<Ast>, SyntaxError> {
     let range = TextRange::new(0, sql.len() as u32);
     let tokens = tokenize(sql, range);
-    let parsed = parse(sql, 0, range, &tokens)?;
-    let context = Context::new(sql, 0, &tokens);
-    let spans = parsed.stmts.iter().map(|statement| context.statement_span(statement));
-    Ok(parsed.stmts.iter().zip(spans).map(|(statement, span)| context.raw_statement(statement, span)).collect())
+    Context::new(sql, 0, &tokens).parse(sql, range, Context::statement_span)
 }
 
 /// Parses an expression of PL/pgSQL, which is everything that can follow SELECT: `count(*) FROM t` is one.
@@ -61,13 +57,11 @@ pub fn parse_expression_query(source: &str, range: TextRange) -> Result<Query, S
     let tokens = tokenize(source, range);
     let text = format!("{PREFIX}{}", &source[range.as_usize()]);
     let base = i64::from(range.start) - i64::from(PREFIX.len() as u32);
-    let parsed = parse(&text, base, range, &tokens)?;
     let context = Context::new(source, base, &tokens);
-    let error = || SyntaxError { message: "more than one expression".to_owned(), range };
-    let [only] = parsed.stmts.as_slice() else { return Err(error()) };
-    match context.raw_statement(only, context.everything()) {
-        Ast::Select(query) => Ok(query),
-        _ => Err(error()),
+    let mut statements = context.parse(&text, range, |context, _| context.everything())?;
+    match (statements.pop(), statements.is_empty()) {
+        (Some(Ast::Select(query)), true) => Ok(query),
+        _ => Err(SyntaxError { message: "more than one expression".to_owned(), range }),
     }
 }
 
@@ -94,16 +88,23 @@ pub fn parse_expression(source: &str, range: TextRange) -> Result<Expr, SyntaxEr
     }
 }
 
-/// Calls PostgreSQL's grammar; an error points at the token at its position, or at the end of the text.
-fn parse(text: &str, base: i64, range: TextRange, tokens: &[Token]) -> Result<pg::ParseResult, SyntaxError> {
-    pgvet_parser::parse(text).map_err(|ParseError { message, offset }| {
-        let offset = u32::try_from(base + i64::from(offset as u32)).unwrap_or(range.start);
-        let token = tokens.iter().find(|token| token.range.end > offset);
-        SyntaxError { message, range: token.map_or(TextRange::at(range.end), |token| token.range) }
-    })
-}
-
 impl Context<'_> {
+    /// Calls PostgreSQL's grammar and converts what it returns; an error points at the token at its position, or at the
+    /// end of the text.
+    fn parse(
+        &self,
+        text: &str,
+        range: TextRange,
+        span: impl Fn(&Self, &pg::RawStmt<'_>) -> Span,
+    ) -> Result<Vec<Ast>, SyntaxError> {
+        if self.is_too_deep() {
+            return Err(SyntaxError { message: "stack depth limit exceeded".to_owned(), range: self.token_range(0) });
+        }
+        let convert = |statement: &&pg::RawStmt<'_>| self.raw_statement(statement, span(self, statement));
+        pgvet_parser::parse(text, |statements| statements.iter().map(convert).collect())
+            .map_err(|ParseError { message, offset }| SyntaxError { message, range: self.error_range(offset, range) })
+    }
+
     /// The tokens of one of several statements.
     fn statement_span(&self, statement: &pg::RawStmt) -> Span {
         let all = self.everything();
@@ -116,25 +117,25 @@ impl Context<'_> {
     }
 
     fn raw_statement(&self, statement: &pg::RawStmt, span: Span) -> Ast {
-        match statement.stmt.as_deref() {
+        match statement.stmt {
             Some(node) => self.statement(node, span),
             None => Ast::Other("RawStmt"),
         }
     }
 
     /// A statement whose tokens are `span`.
-    fn statement(&self, node: &pg::Node, span: Span) -> Ast {
-        let Some(node) = &node.node else { return Ast::Other("Empty") };
+    fn statement(&self, node: pg::NodeRef<'_>, span: Span) -> Ast {
+        let node = node.node();
         let converted = self.table_statement(node, span).or_else(|| self.query_or_control(node, span));
         converted.or_else(|| self.object_statement(node, span)).unwrap_or_else(|| self.other_statement(node, span))
     }
 
-    fn table_statement(&self, node: &Node, span: Span) -> Option<Ast> {
+    fn table_statement(&self, node: Node<'_>, span: Span) -> Option<Ast> {
         Some(match node {
             Node::AlterTableStmt(node) => Ast::AlterTable(self.alter_table(node, span)),
             Node::AlterTableMoveAllStmt(node) => Ast::AlterTableMoveAll(alter_table::alter_table_move_all(node)),
             Node::CreateStmt(node) => Ast::CreateTable(self.create_table(node, false)),
-            Node::CreateForeignTableStmt(node) => Ast::CreateTable(self.create_table(node.base_stmt.as_ref()?, true)),
+            Node::CreateForeignTableStmt(node) => Ast::CreateTable(self.create_table(&node.base, true)),
             Node::CreateTableAsStmt(node) => Ast::CreateTableAs(self.create_table_as(node, span)?),
             Node::IndexStmt(node) => Ast::CreateIndex(self.create_index(node, span)),
             Node::CreateStatsStmt(node) => Ast::CreateStatistics(self.create_statistics(node, span)),
@@ -151,16 +152,16 @@ impl Context<'_> {
             Node::GrantStmt(node) => Ast::Grant(self.grant(node, span)),
             Node::AlterDefaultPrivilegesStmt(_) => Ast::AlterDefaultPrivileges,
             Node::DropOwnedStmt(node) => {
-                Ast::DropOwned(RoleList { roles: name::roles(&node.roles), behavior: name::behavior(node.behavior()) })
+                Ast::DropOwned(RoleList { roles: name::roles(node.roles), behavior: name::behavior(node.behavior) })
             }
             Node::ReassignOwnedStmt(node) => {
-                Ast::ReassignOwned(RoleList { roles: name::roles(&node.roles), behavior: DropBehavior::Restrict })
+                Ast::ReassignOwned(RoleList { roles: name::roles(node.roles), behavior: DropBehavior::Restrict })
             }
             _ => return None,
         })
     }
 
-    fn query_or_control(&self, node: &Node, span: Span) -> Option<Ast> {
+    fn query_or_control(&self, node: Node<'_>, span: Span) -> Option<Ast> {
         Some(match node {
             Node::SelectStmt(node) => Ast::Select(self.query(node, span)),
             Node::InsertStmt(node) => Ast::Insert(self.insert(node, span)),
@@ -175,14 +176,14 @@ impl Context<'_> {
             Node::DeclareCursorStmt(node) => self.declare_cursor(node, span)?,
             Node::TransactionStmt(node) => Ast::Transaction(self.transaction(node, span)),
             Node::VariableSetStmt(node) => Ast::Set(self.set(node, span)),
-            Node::DiscardStmt(node) => Ast::Discard(control::discard(*node)),
+            Node::DiscardStmt(node) => Ast::Discard(control::discard(node)),
             Node::DoStmt(node) => Ast::Do(self.do_block(node, span)),
             Node::CallStmt(node) => Ast::Call(self.call(node)?),
             _ => return None,
         })
     }
 
-    fn object_statement(&self, node: &Node, span: Span) -> Option<Ast> {
+    fn object_statement(&self, node: Node<'_>, span: Span) -> Option<Ast> {
         Some(match node {
             Node::ViewStmt(node) => Ast::CreateView(self.create_view(node, span)?),
             Node::RefreshMatViewStmt(node) => Ast::RefreshMaterializedView(self.refresh(node, span)),
@@ -191,8 +192,8 @@ impl Context<'_> {
             Node::CompositeTypeStmt(node) => Ast::CreateType(self.composite_type(node)),
             Node::CreateEnumStmt(node) => Ast::CreateType(self.create_enum(node, span)),
             Node::CreateRangeStmt(node) => {
-                let kind = CreateTypeKind::Range(self.options(&node.params));
-                Ast::CreateType(self.create_type(&node.type_name, kind, span))
+                let kind = CreateTypeKind::Range(self.options(node.params));
+                Ast::CreateType(self.create_type(node.type_name, kind, span))
             }
             Node::CreateDomainStmt(node) => Ast::CreateDomain(self.create_domain(node, span)),
             Node::AlterDomainStmt(node) => Ast::AlterDomain(self.alter_domain(node, span)?),

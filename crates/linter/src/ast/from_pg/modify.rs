@@ -6,18 +6,18 @@ use crate::ast::{
     Name, OnConflict, Target, Update,
 };
 use crate::source::TextRange;
-use pg::node::Node;
-use pgvet_parser::protobuf as pg;
+use pg::Node;
+use pgvet_parser::tree as pg;
 
 impl Context<'_> {
     pub(super) fn insert(&self, insert: &pg::InsertStmt, span: Span) -> Insert {
-        let table = self.required_relation_ref(insert.relation.as_ref());
+        let table = self.required_relation_ref(insert.relation);
         let after_table = span.from(self.index_after(table.name.range()));
         let columns: Vec<Name> = insert.cols.iter().filter_map(|node| self.target_name(node)).collect();
         let on_conflict = self.find(after_table, |at| self.is(at, "ON") && self.is(at + 1, "CONFLICT"));
         let returning = self.find_word(after_table, &["RETURNING"]);
         let source_end = on_conflict.or(returning).unwrap_or(span.end);
-        let source = match insert.select_stmt.as_deref().and_then(|node| node.node.as_ref()) {
+        let source = match insert.select_stmt.map(pg::NodeRef::node) {
             Some(Node::SelectStmt(select)) => {
                 let source = self.insert_source(after_table.to(source_end), !columns.is_empty());
                 InsertSource::Query(Box::new(self.query(select, source)))
@@ -25,12 +25,12 @@ impl Context<'_> {
             _ => InsertSource::DefaultValues,
         };
         Insert {
-            with: insert.with_clause.as_ref().map(|with| self.with(with)),
+            with: insert.with_clause.map(|with| self.with(with)),
             table,
             columns,
             source,
-            on_conflict: insert.on_conflict_clause.as_deref().map(|clause| self.on_conflict(clause, span)),
-            returning: self.returning(insert.returning_clause.as_ref()),
+            on_conflict: insert.on_conflict_clause.map(|clause| self.on_conflict(clause, span)),
+            returning: self.returning(insert.returning_clause),
             range: self.range(span),
         }
     }
@@ -51,21 +51,21 @@ impl Context<'_> {
         span.from(at)
     }
 
-    fn target_name(&self, node: &pg::Node) -> Option<Name> {
-        match &node.node {
-            Some(Node::ResTarget(target)) => Some(Name::new(target.name.as_str(), self.range_at(target.location))),
+    fn target_name(&self, node: pg::NodeRef<'_>) -> Option<Name> {
+        match node.node() {
+            Node::ResTarget(target) => Some(Name::new(target.name.as_str(), self.range_at(target.location))),
             _ => None,
         }
     }
 
     fn on_conflict(&self, clause: &pg::OnConflictClause, span: Span) -> OnConflict {
-        let update = clause.action() == pg::OnConflictAction::OnconflictUpdate;
+        let update = clause.action == pg::OnConflictAction::ONCONFLICT_UPDATE;
         let start = self.index(clause.location).unwrap_or(span.start);
         let end = self.find_word(span.from(start), &["RETURNING"]).unwrap_or(span.end);
         OnConflict {
-            target: clause.infer.as_deref().map(|infer| self.conflict_target(infer, Span::new(start, end))),
-            update: update.then(|| self.assignments(&clause.target_list)),
-            update_filter: self.optional(clause.where_clause.as_deref()),
+            target: clause.infer.map(|infer| self.conflict_target(infer, Span::new(start, end))),
+            update: update.then(|| self.assignments(clause.target_list)),
+            update_filter: self.optional(clause.where_clause),
             range: self.range(Span::new(start, end)),
         }
     }
@@ -75,22 +75,19 @@ impl Context<'_> {
             let after = self.find_word(span, &["CONSTRAINT"]).map_or(span.start, |at| at + 1);
             return ConflictTarget::Constraint(self.name(span.from(after), &infer.conname));
         }
-        let elements = infer.index_elems.iter().filter_map(|node| match &node.node {
-            Some(Node::IndexElem(element)) => Some(self.key(&element.name, element.expr.as_deref(), span)),
+        let elements = infer.index_elems.iter().filter_map(|node| match node.node() {
+            Node::IndexElem(element) => Some(self.key(&element.name, element.expr, span)),
             _ => None,
         });
-        ConflictTarget::Inference {
-            elements: elements.collect(),
-            predicate: self.optional(infer.where_clause.as_deref()),
-        }
+        ConflictTarget::Inference { elements: elements.collect(), predicate: self.optional(infer.where_clause) }
     }
 
     /// SET: every column with its value.
-    fn assignments(&self, nodes: &[pg::Node]) -> Vec<Assignment> {
-        let assignment = |node: &pg::Node| match &node.node {
-            Some(Node::ResTarget(target)) => Some(Assignment {
+    fn assignments(&self, nodes: pg::List<'_>) -> Vec<Assignment> {
+        let assignment = |node: pg::NodeRef<'_>| match node.node() {
+            Node::ResTarget(target) => Some(Assignment {
                 column: Name::new(target.name.as_str(), self.range_at(target.location)),
-                value: self.operand(target.val.as_deref()),
+                value: self.operand(target.val),
             }),
             _ => None,
         };
@@ -98,78 +95,78 @@ impl Context<'_> {
     }
 
     fn returning(&self, clause: Option<&pg::ReturningClause>) -> Vec<Target> {
-        clause.map_or_else(Vec::new, |clause| self.targets(&clause.exprs))
+        clause.map_or_else(Vec::new, |clause| self.targets(clause.exprs))
     }
 
     pub(super) fn update(&self, update: &pg::UpdateStmt, span: Span) -> Update {
-        let with = update.with_clause.as_ref().map(|with| self.with(with));
+        let with = update.with_clause.map(|with| self.with(with));
         let keyword = self.token_range(self.after_with(span.start, with.as_ref()));
-        let assignments = self.assignments(&update.target_list);
+        let assignments = self.assignments(update.target_list);
         let values = assignments.iter().fold(TextRange::default(), |range, assignment| {
             range.cover(assignment.column.range).cover(assignment.value.range)
         });
         Update {
             with,
-            table: self.required_relation_ref(update.relation.as_ref()),
+            table: self.required_relation_ref(update.relation),
             assignments,
-            from: self.items_of_from(&update.from_clause, &mut self.index_after(values)),
-            filter: self.optional(update.where_clause.as_deref()),
-            returning: self.returning(update.returning_clause.as_ref()),
+            from: self.items_of_from(update.from_clause, &mut self.index_after(values)),
+            filter: self.optional(update.where_clause),
+            returning: self.returning(update.returning_clause),
             range: self.range(span),
             keyword,
         }
     }
 
     pub(super) fn delete(&self, delete: &pg::DeleteStmt, span: Span) -> Delete {
-        let with = delete.with_clause.as_ref().map(|with| self.with(with));
+        let with = delete.with_clause.map(|with| self.with(with));
         let keyword = self.token_range(self.after_with(span.start, with.as_ref()));
-        let table = self.required_relation_ref(delete.relation.as_ref());
+        let table = self.required_relation_ref(delete.relation);
         let mut cursor = self.index_after(table.name.range());
         Delete {
             with,
             table,
-            using: self.items_of_from(&delete.using_clause, &mut cursor),
-            filter: self.optional(delete.where_clause.as_deref()),
-            returning: self.returning(delete.returning_clause.as_ref()),
+            using: self.items_of_from(delete.using_clause, &mut cursor),
+            filter: self.optional(delete.where_clause),
+            returning: self.returning(delete.returning_clause),
             range: self.range(span),
             keyword,
         }
     }
 
     pub(super) fn merge(&self, merge: &pg::MergeStmt, span: Span) -> Merge {
-        let with = merge.with_clause.as_ref().map(|with| self.with(with));
+        let with = merge.with_clause.map(|with| self.with(with));
         let keyword = self.token_range(self.after_with(span.start, with.as_ref()));
-        let table = self.required_relation_ref(merge.relation.as_ref());
+        let table = self.required_relation_ref(merge.relation);
         let mut cursor = self.index_after(table.name.range());
-        let source = merge.source_relation.as_deref().and_then(|node| self.item_of_from(node, &mut cursor));
+        let source = merge.source_relation.and_then(|node| self.item_of_from(node, &mut cursor));
         Merge {
             with,
             source: source.unwrap_or_else(|| FromItem::Relation(table.clone())),
             table,
-            on: self.operand(merge.join_condition.as_deref()),
+            on: self.operand(merge.join_condition),
             branches: merge.merge_when_clauses.iter().filter_map(|node| self.merge_branch(node)).collect(),
-            returning: self.returning(merge.returning_clause.as_ref()),
+            returning: self.returning(merge.returning_clause),
             range: self.range(span),
             keyword,
         }
     }
 
-    fn merge_branch(&self, node: &pg::Node) -> Option<MergeBranch> {
-        let Some(Node::MergeWhenClause(clause)) = &node.node else { return None };
-        let matched = match clause.match_kind() {
-            pg::MergeMatchKind::MergeWhenNotMatchedBySource => MergeMatch::NotMatchedBySource,
-            pg::MergeMatchKind::MergeWhenNotMatchedByTarget => MergeMatch::NotMatchedByTarget,
-            pg::MergeMatchKind::MergeWhenMatched | pg::MergeMatchKind::Undefined => MergeMatch::Matched,
+    fn merge_branch(&self, node: pg::NodeRef<'_>) -> Option<MergeBranch> {
+        let Node::MergeWhenClause(clause) = node.node() else { return None };
+        let matched = match clause.match_kind {
+            pg::MergeMatchKind::MERGE_WHEN_NOT_MATCHED_BY_SOURCE => MergeMatch::NotMatchedBySource,
+            pg::MergeMatchKind::MERGE_WHEN_NOT_MATCHED_BY_TARGET => MergeMatch::NotMatchedByTarget,
+            _ => MergeMatch::Matched,
         };
-        let action = match clause.command_type() {
-            pg::CmdType::CmdInsert => MergeAction::Insert {
+        let action = match clause.command_type {
+            pg::CmdType::CMD_INSERT => MergeAction::Insert {
                 columns: clause.target_list.iter().filter_map(|node| self.target_name(node)).collect(),
-                values: self.expressions(&clause.values),
+                values: self.expressions(clause.values),
             },
-            pg::CmdType::CmdUpdate => MergeAction::Update(self.assignments(&clause.target_list)),
-            pg::CmdType::CmdDelete => MergeAction::Delete,
+            pg::CmdType::CMD_UPDATE => MergeAction::Update(self.assignments(clause.target_list)),
+            pg::CmdType::CMD_DELETE => MergeAction::Delete,
             _ => MergeAction::DoNothing,
         };
-        Some(MergeBranch { matched, condition: self.optional(clause.condition.as_deref()), action })
+        Some(MergeBranch { matched, condition: self.optional(clause.condition), action })
     }
 }

@@ -3,8 +3,8 @@
 use super::context::{Context, Span, string, strings, written};
 use crate::ast::{DefElem, DefValue, DropBehavior, Literal, Name, ObjectName, Persistence, RelationRef, TypeName};
 use crate::source::TextRange;
-use pg::node::Node;
-use pgvet_parser::protobuf as pg;
+use pg::Node;
+use pgvet_parser::tree as pg;
 use smol_str::{SmolStr, ToSmolStr};
 
 impl Context<'_> {
@@ -25,7 +25,7 @@ impl Context<'_> {
         RelationRef {
             name: self.relation(relation),
             only: !relation.inh,
-            alias: relation.alias.as_ref().map(super::query::alias),
+            alias: relation.alias.map(super::query::alias),
         }
     }
 
@@ -57,12 +57,12 @@ impl Context<'_> {
     }
 
     /// A possibly qualified name from String nodes.
-    pub(super) fn object_name_of(&self, nodes: &[pg::Node], index: usize) -> ObjectName {
+    pub(super) fn object_name_of(&self, nodes: pg::List<'_>, index: usize) -> ObjectName {
         self.object_name(&strings(nodes), index)
     }
 
     pub(super) fn type_name(&self, node: &pg::TypeName) -> TypeName {
-        let mut path = strings(&node.names);
+        let mut path = strings(node.names);
         let percent_type = if node.pct_type { path.pop() } else { None };
         let name = path.pop().unwrap_or_default();
         let schema = path.pop().filter(|schema| schema != "pg_catalog");
@@ -82,7 +82,7 @@ impl Context<'_> {
 
     /// A type that the grammar always gives.
     pub(super) fn required_type(&self, node: Option<&pg::TypeName>) -> TypeName {
-        self.type_name(node.unwrap_or(&pg::TypeName { location: -1, ..Default::default() }))
+        node.map_or_else(nameless_type, |node| self.type_name(node))
     }
 
     /// Behind the type that starts at `start`.
@@ -123,15 +123,15 @@ impl Context<'_> {
         if self.is(at.saturating_sub(1), "SECOND") && self.is_mark(at, b'(') { self.next(at) } else { at }
     }
 
-    pub(super) fn options(&self, nodes: &[pg::Node]) -> Vec<DefElem> {
+    pub(super) fn options(&self, nodes: pg::List<'_>) -> Vec<DefElem> {
         nodes.iter().filter_map(def_elem).map(|element| self.option(element)).collect()
     }
 
     pub(super) fn option(&self, element: &pg::DefElem) -> DefElem {
-        let value = match element.arg.as_deref().and_then(|node| node.node.as_ref()) {
+        let value = match element.arg.map(pg::NodeRef::node) {
             None => DefValue::None,
             Some(Node::TypeName(name)) => self.type_or_word(element, name),
-            Some(Node::List(list)) => list_value(&list.items),
+            Some(Node::List(list)) => list_value(list.items()),
             Some(Node::VariableSetStmt(set)) => DefValue::Names(set_words(set)),
             Some(Node::AStar(_)) => DefValue::Names(vec!["*".into()]),
             Some(node) => literal_of(node).map_or(DefValue::Other, DefValue::Literal),
@@ -155,10 +155,23 @@ impl Context<'_> {
     }
 }
 
+/// Stands for a type that the tree does not have.
+fn nameless_type() -> TypeName {
+    TypeName {
+        schema: None,
+        name: SmolStr::default(),
+        modifiers: Vec::new(),
+        is_array: false,
+        setof: false,
+        percent_type: None,
+        range: TextRange::default(),
+    }
+}
+
 /// The `DefElem` in a node.
-pub(super) fn def_elem(node: &pg::Node) -> Option<&pg::DefElem> {
-    match &node.node {
-        Some(Node::DefElem(element)) => Some(element),
+pub(super) fn def_elem(node: pg::NodeRef<'_>) -> Option<&pg::DefElem<'_>> {
+    match node.node() {
+        Node::DefElem(element) => Some(element),
         _ => None,
     }
 }
@@ -174,7 +187,7 @@ fn set_words(set: &pg::VariableSetStmt) -> Vec<SmolStr> {
     std::iter::once(set.name.to_ascii_lowercase().into()).chain(values).collect()
 }
 
-fn list_value(items: &[pg::Node]) -> DefValue {
+fn list_value(items: pg::List<'_>) -> DefValue {
     if items.iter().all(|item| string(item).is_some()) {
         return DefValue::Names(strings(items));
     }
@@ -183,11 +196,11 @@ fn list_value(items: &[pg::Node]) -> DefValue {
 }
 
 /// The constant in a node, also behind a cast (`interval '1 day'`).
-pub(super) fn literal(node: &pg::Node) -> Option<Literal> {
-    node.node.as_ref().and_then(literal_of)
+pub(super) fn literal(node: pg::NodeRef<'_>) -> Option<Literal> {
+    Some(node.node()).and_then(literal_of)
 }
 
-fn literal_of(node: &Node) -> Option<Literal> {
+fn literal_of(node: Node<'_>) -> Option<Literal> {
     match node {
         Node::AConst(constant) => Some(constant_literal(constant)),
         Node::Integer(integer) => Some(Literal::Integer(integer.ival.into())),
@@ -195,21 +208,13 @@ fn literal_of(node: &Node) -> Option<Literal> {
         Node::Boolean(boolean) => Some(Literal::Boolean(boolean.boolval)),
         Node::String(text) => Some(Literal::String(text.sval.as_str().into())),
         Node::BitString(bits) => Some(Literal::BitString(bits.bsval.as_str().into())),
-        Node::TypeCast(cast) => cast.arg.as_deref().and_then(literal),
+        Node::TypeCast(cast) => cast.arg.and_then(literal),
         _ => None,
     }
 }
 
 pub(super) fn constant_literal(constant: &pg::AConst) -> Literal {
-    use pg::a_const::Val;
-    match &constant.val {
-        Some(Val::Ival(integer)) => Literal::Integer(integer.ival.into()),
-        Some(Val::Fval(float)) => number(&float.fval),
-        Some(Val::Boolval(boolean)) => Literal::Boolean(boolean.boolval),
-        Some(Val::Sval(text)) => Literal::String(text.sval.as_str().into()),
-        Some(Val::Bsval(bits)) => Literal::BitString(bits.bsval.as_str().into()),
-        None => Literal::Null,
-    }
+    constant.value().and_then(literal_of).unwrap_or(Literal::Null)
 }
 
 fn number(digits: &str) -> Literal {
@@ -217,16 +222,16 @@ fn number(digits: &str) -> Literal {
 }
 
 /// A type modifier: a constant, or a word as in `geometry(Point)`.
-fn modifier(node: &pg::Node) -> Option<Literal> {
-    match &node.node {
-        Some(Node::ColumnRef(column)) => strings(&column.fields).pop().map(Literal::String),
+fn modifier(node: pg::NodeRef<'_>) -> Option<Literal> {
+    match node.node() {
+        Node::ColumnRef(column) => strings(column.fields).pop().map(Literal::String),
         _ => literal(node),
     }
 }
 
 pub(super) fn behavior(behavior: pg::DropBehavior) -> DropBehavior {
     match behavior {
-        pg::DropBehavior::DropCascade => DropBehavior::Cascade,
+        pg::DropBehavior::DROP_CASCADE => DropBehavior::Cascade,
         _ => DropBehavior::Restrict,
     }
 }
@@ -242,20 +247,20 @@ pub(super) fn persistence(letter: &str) -> Persistence {
 
 /// A role; the special ones by their keyword in lower case.
 pub(super) fn role(role: &pg::RoleSpec) -> SmolStr {
-    match role.roletype() {
-        pg::RoleSpecType::RolespecCurrentRole => "current_role".into(),
-        pg::RoleSpecType::RolespecCurrentUser => "current_user".into(),
-        pg::RoleSpecType::RolespecSessionUser => "session_user".into(),
-        pg::RoleSpecType::RolespecPublic => "public".into(),
-        pg::RoleSpecType::RolespecCstring | pg::RoleSpecType::Undefined => role.rolename.as_str().into(),
+    match role.roletype {
+        pg::RoleSpecType::ROLESPEC_CURRENT_ROLE => "current_role".into(),
+        pg::RoleSpecType::ROLESPEC_CURRENT_USER => "current_user".into(),
+        pg::RoleSpecType::ROLESPEC_SESSION_USER => "session_user".into(),
+        pg::RoleSpecType::ROLESPEC_PUBLIC => "public".into(),
+        _ => role.rolename.as_str().into(),
     }
 }
 
-pub(super) fn roles(nodes: &[pg::Node]) -> Vec<SmolStr> {
+pub(super) fn roles(nodes: pg::List<'_>) -> Vec<SmolStr> {
     nodes
         .iter()
-        .filter_map(|node| match &node.node {
-            Some(Node::RoleSpec(spec)) => Some(role(spec)),
+        .filter_map(|node| match node.node() {
+            Node::RoleSpec(spec) => Some(role(spec)),
             _ => None,
         })
         .collect()

@@ -8,28 +8,28 @@ use crate::ast::{
     ConstraintKind, CreateDomain, CreateExtension, CreatePolicy, CreatePublication, CreateSchema, CreateSequence,
     CreateType, CreateTypeKind, CreateView, PublicationAction, PublicationObject, RefreshMaterializedView,
 };
-use pg::node::Node;
-use pgvet_parser::protobuf as pg;
+use pg::Node;
+use pgvet_parser::tree as pg;
 
 impl Context<'_> {
     pub(super) fn create_view(&self, view: &pg::ViewStmt, span: Span) -> Option<CreateView> {
-        let relation = view.view.as_ref();
+        let relation = view.view;
         let name = self.required_relation(relation);
         let after_name = span.from(self.index_after(name.range()));
         let body = self.query_after_as(after_name, &["CHECK", "CASCADED", "LOCAL"]);
         Some(CreateView {
-            columns: self.names(after_name, &view.aliases),
+            columns: self.names(after_name, view.aliases),
             persistence: persistence(relation.map_or("", |relation| &relation.relpersistence)),
             or_replace: view.replace,
-            query: Box::new(self.select(view.query.as_deref()?, body)?),
-            options: self.options(&view.options),
+            query: Box::new(self.select(view.query?, body)?),
+            options: self.options(view.options),
             name,
         })
     }
 
     pub(super) fn refresh(&self, refresh: &pg::RefreshMatViewStmt, span: Span) -> RefreshMaterializedView {
         RefreshMaterializedView {
-            name: self.required_relation(refresh.relation.as_ref()),
+            name: self.required_relation(refresh.relation),
             concurrently: refresh.concurrent,
             with_data: !refresh.skip_data,
             keyword: self.range(span.to((span.start + 3).min(span.end))),
@@ -37,57 +37,54 @@ impl Context<'_> {
     }
 
     pub(super) fn create_sequence(&self, create: &pg::CreateSeqStmt) -> CreateSequence {
-        let relation = create.sequence.as_ref();
+        let relation = create.sequence;
         CreateSequence {
             name: self.required_relation(relation),
             persistence: persistence(relation.map_or("", |relation| &relation.relpersistence)),
             if_not_exists: create.if_not_exists,
-            options: self.options(&create.options),
+            options: self.options(create.options),
         }
     }
 
     pub(super) fn alter_sequence(&self, alter: &pg::AlterSeqStmt) -> AlterSequence {
         AlterSequence {
-            name: self.required_relation(alter.sequence.as_ref()),
+            name: self.required_relation(alter.sequence),
             if_exists: alter.missing_ok,
-            options: self.options(&alter.options),
+            options: self.options(alter.options),
         }
     }
 
     pub(super) fn composite_type(&self, create: &pg::CompositeTypeStmt) -> CreateType {
-        let columns = create.coldeflist.iter().filter_map(|node| match &node.node {
-            Some(Node::ColumnDef(column)) => Some(self.column_def(column)),
+        let columns = create.coldeflist.iter().filter_map(|node| match node.node() {
+            Node::ColumnDef(column) => Some(self.column_def(column)),
             _ => None,
         });
-        CreateType {
-            name: self.required_relation(create.typevar.as_ref()),
-            kind: CreateTypeKind::Composite(columns.collect()),
-        }
+        CreateType { name: self.required_relation(create.typevar), kind: CreateTypeKind::Composite(columns.collect()) }
     }
 
     /// CREATE TYPE of the other kinds; the name stands behind two words.
-    pub(super) fn create_type(&self, name: &[pg::Node], kind: CreateTypeKind, span: Span) -> CreateType {
+    pub(super) fn create_type(&self, name: pg::List<'_>, kind: CreateTypeKind, span: Span) -> CreateType {
         CreateType { name: self.object_name_of(name, span.start + 2), kind }
     }
 
     pub(super) fn create_domain(&self, create: &pg::CreateDomainStmt, span: Span) -> CreateDomain {
-        let collate = create.coll_clause.as_deref().map(|collate| collate.location);
+        let collate = create.coll_clause.map(|collate| collate.location);
         CreateDomain {
-            name: self.object_name_of(&create.domainname, span.start + 2),
-            base: self.required_type(create.type_name.as_ref()),
-            constraints: self.constraint_list(&create.constraints, collate, span),
+            name: self.object_name_of(create.domainname, span.start + 2),
+            base: self.required_type(create.type_name),
+            constraints: self.constraint_list(create.constraints, collate, span),
         }
     }
 
     /// The letters of `subtype`: PostgreSQL 18 `src/include/nodes/parsenodes.h`, `AlterDomainStmt`.
     pub(super) fn alter_domain(&self, alter: &pg::AlterDomainStmt, span: Span) -> Option<AlterDomain> {
-        let name = self.object_name_of(&alter.type_name, span.start + 2);
+        let name = self.object_name_of(alter.type_name, span.start + 2);
         let after = span.from(self.index_after(name.range()));
         let named = || {
             let word = self.find_word(after, &["CONSTRAINT"]).map_or(after.start, |at| at + 1);
             self.name(span.from(self.skip(word, &["IF", "EXISTS"])), &alter.name)
         };
-        let action = match (alter.subtype.as_str(), alter.def.as_deref()) {
+        let action = match (&*alter.subtype, alter.def) {
             ("T", Some(default)) => AlterDomainAction::SetDefault(self.expression(default)),
             ("T", None) => AlterDomainAction::DropDefault,
             ("N", _) => AlterDomainAction::DropNotNull,
@@ -96,7 +93,7 @@ impl Context<'_> {
             ("X", _) => AlterDomainAction::DropConstraint {
                 name: named(),
                 if_exists: alter.missing_ok,
-                behavior: behavior(alter.behavior()),
+                behavior: behavior(alter.behavior),
             },
             ("V", _) => AlterDomainAction::ValidateConstraint { name: named() },
             _ => return None,
@@ -115,7 +112,7 @@ impl Context<'_> {
 
     pub(super) fn alter_enum(&self, alter: &pg::AlterEnumStmt, span: Span) -> AlterEnum {
         AlterEnum {
-            name: self.object_name_of(&alter.type_name, span.start + 2),
+            name: self.object_name_of(alter.type_name, span.start + 2),
             renamed: written(&alter.old_val),
             value: alter.new_val.as_str().into(),
             if_not_exists: alter.skip_if_new_val_exists,
@@ -126,21 +123,21 @@ impl Context<'_> {
     pub(super) fn create_policy(&self, create: &pg::CreatePolicyStmt, span: Span) -> CreatePolicy {
         CreatePolicy {
             name: self.name_at(span.start + 2, &create.policy_name),
-            table: self.required_relation(create.table.as_ref()),
+            table: self.required_relation(create.table),
             command: create.cmd_name.as_str().into(),
             permissive: create.permissive,
-            roles: roles(&create.roles),
-            using: self.optional(create.qual.as_deref()),
-            check: self.optional(create.with_check.as_deref()),
+            roles: roles(create.roles),
+            using: self.optional(create.qual),
+            check: self.optional(create.with_check),
         }
     }
 
     pub(super) fn alter_policy(&self, alter: &pg::AlterPolicyStmt, span: Span) -> AlterPolicy {
         AlterPolicy {
             name: self.name_at(span.start + 2, &alter.policy_name),
-            table: self.required_relation(alter.table.as_ref()),
-            using: self.optional(alter.qual.as_deref()),
-            check: self.optional(alter.with_check.as_deref()),
+            table: self.required_relation(alter.table),
+            using: self.optional(alter.qual),
+            check: self.optional(alter.with_check),
         }
     }
 
@@ -148,51 +145,49 @@ impl Context<'_> {
         CreatePublication {
             name: self.name_at(span.start + 2, &create.pubname),
             all_tables: create.for_all_tables,
-            objects: self.publication_objects(&create.pubobjects),
+            objects: self.publication_objects(create.pubobjects),
         }
     }
 
     pub(super) fn alter_publication(&self, alter: &pg::AlterPublicationStmt, span: Span) -> AlterPublication {
         use pg::AlterPublicationAction as Action;
         // With options and no objects PostgreSQL leaves the action at its first value.
-        let action = match alter.action() {
+        let action = match alter.action {
             _ if !alter.options.is_empty() => PublicationAction::Set,
-            Action::ApAddObjects | Action::Undefined => PublicationAction::Add,
-            Action::ApDropObjects => PublicationAction::Drop,
-            Action::ApSetObjects => PublicationAction::Set,
+            Action::AP_ADD_OBJECTS => PublicationAction::Add,
+            Action::AP_DROP_OBJECTS => PublicationAction::Drop,
+            _ => PublicationAction::Set,
         };
         AlterPublication {
             name: self.name_at(span.start + 2, &alter.pubname),
             action,
-            objects: self.publication_objects(&alter.pubobjects),
+            objects: self.publication_objects(alter.pubobjects),
         }
     }
 
-    fn publication_objects(&self, nodes: &[pg::Node]) -> Vec<PublicationObject> {
+    fn publication_objects(&self, nodes: pg::List<'_>) -> Vec<PublicationObject> {
         use pg::PublicationObjSpecType as Kind;
-        let object = |node: &pg::Node| {
-            let Some(Node::PublicationObjSpec(object)) = &node.node else { return None };
-            Some(match object.pubobjtype() {
-                Kind::PublicationobjTablesInSchema => {
+        let object = |node: pg::NodeRef<'_>| {
+            let Node::PublicationObjSpec(object) = node.node() else { return None };
+            Some(match object.pubobjtype {
+                Kind::PUBLICATIONOBJ_TABLES_IN_SCHEMA => {
                     PublicationObject::Schema(Some(self.name_at(self.index(object.location)?, &object.name)))
                 }
-                Kind::PublicationobjTablesInCurSchema => PublicationObject::Schema(None),
-                Kind::PublicationobjTable | Kind::PublicationobjContinuation | Kind::Undefined => {
-                    self.publication_table(object.pubtable.as_deref()?)?
-                }
+                Kind::PUBLICATIONOBJ_TABLES_IN_CUR_SCHEMA => PublicationObject::Schema(None),
+                _ => self.publication_table(object.pubtable?)?,
             })
         };
         nodes.iter().filter_map(object).collect()
     }
 
     fn publication_table(&self, table: &pg::PublicationTable) -> Option<PublicationObject> {
-        let relation = table.relation.as_ref()?;
+        let relation = table.relation?;
         let name = self.relation(relation);
         let after = self.everything().from(self.index_after(name.range()));
         Some(PublicationObject::Table {
             only: !relation.inh,
-            columns: self.names(after, &table.columns),
-            filter: self.optional(table.where_clause.as_deref()),
+            columns: self.names(after, table.columns),
+            filter: self.optional(table.where_clause),
             table: name,
         })
     }
@@ -215,7 +210,7 @@ impl Context<'_> {
         let elements = create.schema_elts.iter().enumerate();
         CreateSchema {
             name: written(&create.schemaname).map(|name| self.name(after, &name)),
-            authorization: create.authrole.as_ref().map(role),
+            authorization: create.authrole.map(role),
             if_not_exists: create.if_not_exists,
             elements: elements.map(|(at, node)| self.statement(node, span_of(at))).collect(),
         }
@@ -227,12 +222,12 @@ impl Context<'_> {
         CreateExtension {
             name: self.name(after, &create.extname),
             if_not_exists: create.if_not_exists,
-            schema: option("schema").and_then(|element| element.arg.as_deref()).and_then(string).map(Into::into),
+            schema: option("schema").and_then(|element| element.arg).and_then(string).map(Into::into),
             cascade: option("cascade").is_some(),
         }
     }
 
     pub(super) fn create_enum(&self, create: &pg::CreateEnumStmt, span: Span) -> CreateType {
-        self.create_type(&create.type_name, CreateTypeKind::Enum(strings(&create.vals)), span)
+        self.create_type(create.type_name, CreateTypeKind::Enum(strings(create.vals)), span)
     }
 }

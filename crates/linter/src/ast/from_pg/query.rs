@@ -10,8 +10,8 @@ use crate::ast::{
     Select, SetOperator, Target, With,
 };
 use crate::source::TextRange;
-use pg::node::Node;
-use pgvet_parser::protobuf as pg;
+use pg::Node;
+use pgvet_parser::tree as pg;
 
 const QUERY_STARTS: &[&str] = &["SELECT", "VALUES", "WITH", "TABLE"];
 const SET_OPERATORS: &[&str] = &["UNION", "INTERSECT", "EXCEPT"];
@@ -21,18 +21,32 @@ const QUERY_TAILS: &[&str] = &["ORDER", "LIMIT", "OFFSET", "FETCH", "FOR"];
 impl Context<'_> {
     pub(super) fn query(&self, select: &pg::SelectStmt, span: Span) -> Query {
         let span = self.unwrapped(span);
-        let with = select.with_clause.as_ref().map(|with| self.with(with));
+        let with = select.with_clause.map(|with| self.with(with));
         let body_span = span.from(self.after_with(span.start, with.as_ref()));
         let body = self.query_body(select, body_span);
         Query {
             with,
             body,
-            order_by: self.expressions(&select.sort_clause),
-            limit: self.optional(select.limit_count.as_deref()),
-            offset: self.optional(select.limit_offset.as_deref()),
+            order_by: self.expressions(select.sort_clause),
+            limit: self.optional(select.limit_count),
+            offset: self.optional(select.limit_offset),
             locking: select.locking_clause.iter().filter_map(|node| self.row_locking(node)).collect(),
             range: self.range(span),
         }
+    }
+
+    /// A query that the grammar always gives.
+    pub(super) fn required_query(&self, select: Option<&pg::SelectStmt>, span: Span) -> Query {
+        let nothing = || Query {
+            with: None,
+            body: QueryBody::Values(Vec::new()),
+            order_by: Vec::new(),
+            limit: None,
+            offset: None,
+            locking: Vec::new(),
+            range: self.range(span),
+        };
+        select.map_or_else(nothing, |select| self.query(select, span))
     }
 
     /// Without brackets around the whole.
@@ -70,8 +84,8 @@ impl Context<'_> {
     }
 
     pub(super) fn with(&self, with: &pg::WithClause) -> With {
-        let ctes = with.ctes.iter().filter_map(|node| match &node.node {
-            Some(Node::CommonTableExpr(cte)) => self.cte(cte),
+        let ctes = with.ctes.iter().filter_map(|node| match node.node() {
+            Node::CommonTableExpr(cte) => self.cte(cte),
             _ => None,
         });
         With { recursive: with.recursive, ctes: ctes.collect() }
@@ -82,14 +96,14 @@ impl Context<'_> {
         let open = self.cte_body(index + 1);
         Some(Cte {
             name: self.name_at(index, &cte.ctename),
-            columns: strings(&cte.aliascolnames),
-            statement: self.query_statement(cte.ctequery.as_deref()?, self.inside(open))?,
+            columns: strings(cte.aliascolnames),
+            statement: self.query_statement(cte.ctequery?, self.inside(open))?,
         })
     }
 
     /// SELECT, INSERT, UPDATE, DELETE or MERGE.
-    pub(super) fn query_statement(&self, node: &pg::Node, span: Span) -> Option<QueryStatement> {
-        Some(match node.node.as_ref()? {
+    pub(super) fn query_statement(&self, node: pg::NodeRef<'_>, span: Span) -> Option<QueryStatement> {
+        Some(match node.node() {
             Node::SelectStmt(select) => QueryStatement::Select(Box::new(self.query(select, span))),
             Node::InsertStmt(insert) => QueryStatement::Insert(Box::new(self.insert(insert, span))),
             Node::UpdateStmt(update) => QueryStatement::Update(Box::new(self.update(update, span))),
@@ -100,19 +114,18 @@ impl Context<'_> {
     }
 
     fn query_body(&self, select: &pg::SelectStmt, span: Span) -> QueryBody {
-        let operator = match select.op() {
-            pg::SetOperation::SetopUnion => SetOperator::Union,
-            pg::SetOperation::SetopIntersect => SetOperator::Intersect,
-            pg::SetOperation::SetopExcept => SetOperator::Except,
-            pg::SetOperation::SetopNone | pg::SetOperation::Undefined => return self.simple_body(select, span),
+        let operator = match select.op {
+            pg::SetOperation::SETOP_UNION => SetOperator::Union,
+            pg::SetOperation::SETOP_INTERSECT => SetOperator::Intersect,
+            pg::SetOperation::SETOP_EXCEPT => SetOperator::Except,
+            _ => return self.simple_body(select, span),
         };
-        let empty = pg::SelectStmt::default();
         let (left, right) = self.set_operands(span);
         QueryBody::SetOperation {
             operator,
             all: select.all,
-            left: Box::new(self.query(select.larg.as_deref().unwrap_or(&empty), left)),
-            right: Box::new(self.query(select.rarg.as_deref().unwrap_or(&empty), right)),
+            left: Box::new(self.required_query(select.larg, left)),
+            right: Box::new(self.required_query(select.rarg, right)),
         }
     }
 
@@ -129,36 +142,29 @@ impl Context<'_> {
 
     fn simple_body(&self, select: &pg::SelectStmt, span: Span) -> QueryBody {
         if !select.values_lists.is_empty() {
-            let row = |node: &pg::Node| match &node.node {
-                Some(Node::List(list)) => self.expressions(&list.items),
+            let row = |node: pg::NodeRef<'_>| match node.node() {
+                Node::List(list) => self.expressions(list.items()),
                 _ => Vec::new(),
             };
             return QueryBody::Values(select.values_lists.iter().map(row).collect());
         }
-        let targets = self.targets(&select.target_list);
+        let targets = self.targets(select.target_list);
         let mut cursor = targets.last().map_or(span.start, |last| self.index_after(last.value.range));
-        let into = select.into_clause.as_deref().map(|into| self.new_table(into));
-        let from = self.items_of_from(&select.from_clause, &mut cursor);
+        let into = select.into_clause.map(|into| self.new_table(into));
+        let from = self.items_of_from(select.from_clause, &mut cursor);
         QueryBody::Select(Box::new(Select {
-            distinct: distinct(select).then(|| {
-                select
-                    .distinct_clause
-                    .iter()
-                    .filter(|node| node.node.is_some())
-                    .map(|node| self.expression(node))
-                    .collect()
-            }),
+            distinct: distinct(select).then(|| self.expressions(select.distinct_clause)),
             targets,
             into,
             from,
-            filter: self.optional(select.where_clause.as_deref()),
-            group_by: self.expressions(&select.group_clause),
-            having: self.optional(select.having_clause.as_deref()),
+            filter: self.optional(select.where_clause),
+            group_by: self.expressions(select.group_clause),
+            having: self.optional(select.having_clause),
             windows: select
                 .window_clause
                 .iter()
-                .filter_map(|node| match &node.node {
-                    Some(Node::WindowDef(window)) => Some(self.window(window)),
+                .filter_map(|node| match node.node() {
+                    Node::WindowDef(window) => Some(self.window(window)),
                     _ => None,
                 })
                 .flatten()
@@ -166,36 +172,34 @@ impl Context<'_> {
         }))
     }
 
-    pub(super) fn targets(&self, nodes: &[pg::Node]) -> Vec<Target> {
-        let target = |node: &pg::Node| match &node.node {
-            Some(Node::ResTarget(target)) => {
-                Target { value: self.operand(target.val.as_deref()), alias: written(&target.name) }
-            }
+    pub(super) fn targets(&self, nodes: pg::List<'_>) -> Vec<Target> {
+        let target = |node: pg::NodeRef<'_>| match node.node() {
+            Node::ResTarget(target) => Target { value: self.operand(target.val), alias: written(&target.name) },
             _ => Target { value: self.expression(node), alias: None },
         };
         nodes.iter().map(target).collect()
     }
 
     pub(super) fn new_table(&self, into: &pg::IntoClause) -> IntoClause {
-        let relation = into.rel.as_ref();
+        let relation = into.rel;
         let name = self.required_relation(relation);
         let columns = self.everything().from(self.index_after(name.range()));
         IntoClause {
             name,
             persistence: persistence(relation.map_or("", |relation| &relation.relpersistence)),
-            columns: self.names(columns, &into.col_names),
+            columns: self.names(columns, into.col_names),
             with_data: !into.skip_data,
-            on_commit_drop: into.on_commit() == pg::OnCommitAction::OncommitDrop,
+            on_commit_drop: into.on_commit == pg::OnCommitAction::ONCOMMIT_DROP,
         }
     }
 
     /// FROM items, in the order of their tokens from `cursor` on.
-    pub(super) fn items_of_from(&self, nodes: &[pg::Node], cursor: &mut usize) -> Vec<FromItem> {
+    pub(super) fn items_of_from(&self, nodes: pg::List<'_>, cursor: &mut usize) -> Vec<FromItem> {
         nodes.iter().filter_map(|node| self.item_of_from(node, cursor)).collect()
     }
 
-    pub(super) fn item_of_from(&self, node: &pg::Node, cursor: &mut usize) -> Option<FromItem> {
-        Some(match node.node.as_ref()? {
+    pub(super) fn item_of_from(&self, node: pg::NodeRef<'_>, cursor: &mut usize) -> Option<FromItem> {
+        Some(match node.node() {
             Node::RangeVar(relation) => {
                 let relation = self.relation_ref(relation);
                 self.advance(cursor, relation.name.range());
@@ -204,16 +208,16 @@ impl Context<'_> {
             Node::RangeSubselect(subselect) => self.subquery_of_from(subselect, cursor),
             Node::RangeFunction(function) => {
                 let calls = function.functions.iter().filter_map(|node| self.function_of_from(node)).collect();
-                self.calls_of_from(calls, function.alias.as_ref(), function.lateral, cursor)
+                self.calls_of_from(calls, function.alias, function.lateral, cursor)
             }
-            Node::RangeTableSample(sample) => self.item_of_from(sample.relation.as_deref()?, cursor)?,
+            Node::RangeTableSample(sample) => self.item_of_from(sample.relation?, cursor)?,
             Node::RangeTableFunc(table) => {
                 let call = self.xml_table(table);
-                self.calls_of_from(vec![call], table.alias.as_ref(), table.lateral, cursor)
+                self.calls_of_from(vec![call], table.alias, table.lateral, cursor)
             }
             Node::JsonTable(table) => {
                 let call = self.json_table(table);
-                self.calls_of_from(vec![call], table.alias.as_ref(), table.lateral, cursor)
+                self.calls_of_from(vec![call], table.alias, table.lateral, cursor)
             }
             Node::JoinExpr(join) => self.join(join, cursor)?,
             _ => return None,
@@ -229,14 +233,13 @@ impl Context<'_> {
     fn subquery_of_from(&self, subselect: &pg::RangeSubselect, cursor: &mut usize) -> FromItem {
         let span = self.next_subquery(*cursor);
         *cursor = span.end + 1;
-        let empty = pg::SelectStmt::default();
-        let select = match subselect.subquery.as_deref().and_then(|node| node.node.as_ref()) {
-            Some(Node::SelectStmt(select)) => select,
-            _ => &empty,
+        let select = match subselect.subquery.map(pg::NodeRef::node) {
+            Some(Node::SelectStmt(select)) => Some(select),
+            _ => None,
         };
         FromItem::Subquery {
-            query: Box::new(self.query(select, span)),
-            alias: subselect.alias.as_ref().map(alias),
+            query: Box::new(self.required_query(select, span)),
+            alias: subselect.alias.map(alias),
             lateral: subselect.lateral,
         }
     }
@@ -265,36 +268,36 @@ impl Context<'_> {
     }
 
     /// A list of the call and its column definitions.
-    fn function_of_from(&self, node: &pg::Node) -> Option<Expr> {
-        match &node.node {
-            Some(Node::List(list)) => list.items.first().map(|call| self.expression(call)),
+    fn function_of_from(&self, node: pg::NodeRef<'_>) -> Option<Expr> {
+        match node.node() {
+            Node::List(list) => list.items().first().map(|call| self.expression(call)),
             _ => None,
         }
     }
 
     fn join(&self, join: &pg::JoinExpr, cursor: &mut usize) -> Option<FromItem> {
-        let left = Box::new(self.item_of_from(join.larg.as_deref()?, cursor)?);
-        let right = Box::new(self.item_of_from(join.rarg.as_deref()?, cursor)?);
-        let on = self.optional(join.quals.as_deref());
+        let left = Box::new(self.item_of_from(join.larg?, cursor)?);
+        let right = Box::new(self.item_of_from(join.rarg?, cursor)?);
+        let on = self.optional(join.quals);
         if let Some(on) = &on {
             self.advance(cursor, on.range);
         }
-        let kind = match join.jointype() {
+        let kind = match join.jointype {
             _ if join.is_natural => JoinKind::Natural,
-            pg::JoinType::JoinLeft => JoinKind::Left,
-            pg::JoinType::JoinRight => JoinKind::Right,
-            pg::JoinType::JoinFull => JoinKind::Full,
+            pg::JoinType::JOIN_LEFT => JoinKind::Left,
+            pg::JoinType::JOIN_RIGHT => JoinKind::Right,
+            pg::JoinType::JOIN_FULL => JoinKind::Full,
             _ => JoinKind::Inner,
         };
-        Some(FromItem::Join { kind, left, right, on, using: strings(&join.using_clause) })
+        Some(FromItem::Join { kind, left, right, on, using: strings(join.using_clause) })
     }
 
     fn xml_table(&self, table: &pg::RangeTableFunc) -> Expr {
-        let documents = [table.docexpr.as_deref(), table.rowexpr.as_deref()];
+        let documents = [table.docexpr, table.rowexpr];
         let mut operands: Vec<Expr> = documents.into_iter().flatten().map(|node| self.expression(node)).collect();
-        for column in &table.columns {
-            if let Some(Node::RangeTableFuncCol(column)) = &column.node {
-                let parts = [column.colexpr.as_deref(), column.coldefexpr.as_deref()];
+        for column in table.columns {
+            if let Node::RangeTableFuncCol(column) = column.node() {
+                let parts = [column.colexpr, column.coldefexpr];
                 operands.extend(parts.into_iter().flatten().map(|node| self.expression(node)));
             }
         }
@@ -302,29 +305,28 @@ impl Context<'_> {
     }
 
     fn json_table(&self, table: &pg::JsonTable) -> Expr {
-        let mut operands: Vec<Expr> =
-            table.context_item.as_deref().map(|item| self.json_value(item)).into_iter().collect();
-        operands.extend(self.expressions(&table.passing));
+        let mut operands: Vec<Expr> = table.context_item.map(|item| self.json_value(item)).into_iter().collect();
+        operands.extend(self.expressions(table.passing));
         self.other("JsonTable", operands, table.location)
     }
 
-    fn row_locking(&self, node: &pg::Node) -> Option<RowLocking> {
-        let Some(Node::LockingClause(clause)) = &node.node else { return None };
-        let strength = match clause.strength() {
-            pg::LockClauseStrength::LcsForkeyshare => RowLockStrength::KeyShare,
-            pg::LockClauseStrength::LcsForshare => RowLockStrength::Share,
-            pg::LockClauseStrength::LcsFornokeyupdate => RowLockStrength::NoKeyUpdate,
+    fn row_locking(&self, node: pg::NodeRef<'_>) -> Option<RowLocking> {
+        let Node::LockingClause(clause) = node.node() else { return None };
+        let strength = match clause.strength {
+            pg::LockClauseStrength::LCS_FORKEYSHARE => RowLockStrength::KeyShare,
+            pg::LockClauseStrength::LCS_FORSHARE => RowLockStrength::Share,
+            pg::LockClauseStrength::LCS_FORNOKEYUPDATE => RowLockStrength::NoKeyUpdate,
             _ => RowLockStrength::Update,
         };
-        let of = clause.locked_rels.iter().filter_map(|node| match &node.node {
-            Some(Node::RangeVar(relation)) => Some(self.relation(relation)),
+        let of = clause.locked_rels.iter().filter_map(|node| match node.node() {
+            Node::RangeVar(relation) => Some(self.relation(relation)),
             _ => None,
         });
         Some(RowLocking {
             strength,
             of: of.collect(),
-            nowait: clause.wait_policy() == pg::LockWaitPolicy::LockWaitError,
-            skip_locked: clause.wait_policy() == pg::LockWaitPolicy::LockWaitSkip,
+            nowait: clause.wait_policy == pg::LockWaitPolicy::LOCK_WAIT_ERROR,
+            skip_locked: clause.wait_policy == pg::LockWaitPolicy::LOCK_WAIT_SKIP,
         })
     }
 }
@@ -335,5 +337,5 @@ fn distinct(select: &pg::SelectStmt) -> bool {
 }
 
 pub(super) fn alias(alias: &pg::Alias) -> Alias {
-    Alias { name: alias.aliasname.as_str().into(), columns: strings(&alias.colnames) }
+    Alias { name: alias.aliasname.as_str().into(), columns: strings(alias.colnames) }
 }

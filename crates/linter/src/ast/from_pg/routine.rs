@@ -8,8 +8,8 @@ use crate::ast::{
 };
 use crate::lexer::TokenKind;
 use crate::source::TextRange;
-use pg::node::Node;
-use pgvet_parser::protobuf as pg;
+use pg::Node;
+use pgvet_parser::tree as pg;
 use smol_str::SmolStr;
 
 impl Context<'_> {
@@ -19,22 +19,22 @@ impl Context<'_> {
         let mut body = FunctionBody::Missing;
         let mut options = Vec::new();
         for element in create.options.iter().filter_map(def_elem) {
-            let arg = element.arg.as_deref();
+            let arg = element.arg;
             match element.defname.as_str() {
                 "language" => language = arg.and_then(string).unwrap_or_default().to_ascii_lowercase().into(),
                 "as" => body = self.function_source(element),
                 _ => options.push(self.option(element)),
             }
         }
-        if let Some(sql_body) = create.sql_body.as_deref() {
+        if let Some(sql_body) = create.sql_body {
             body = FunctionBody::Atomic(self.atomic_body(sql_body, span));
         }
         CreateFunction {
-            name: self.object_name_of(&create.funcname, word + 1),
+            name: self.object_name_of(create.funcname, word + 1),
             or_replace: create.replace,
             procedure: create.is_procedure,
             parameters: create.parameters.iter().filter_map(|node| self.parameter_def(node)).collect(),
-            returns: create.return_type.as_ref().map(|name| self.type_name(name)),
+            returns: create.return_type.map(|name| self.type_name(name)),
             language,
             body,
             options,
@@ -42,10 +42,10 @@ impl Context<'_> {
     }
 
     fn function_source(&self, element: &pg::DefElem) -> FunctionBody {
-        match element.arg.as_deref().and_then(|node| node.node.as_ref()) {
-            Some(Node::List(list)) if list.items.len() > 1 => FunctionBody::Library,
+        match element.arg.map(pg::NodeRef::node) {
+            Some(Node::List(list)) if list.items().len() > 1 => FunctionBody::Library,
             Some(Node::List(list)) => {
-                list.items.first().and_then(string).map_or(FunctionBody::Missing, |text| self.body(element, text))
+                list.items().first().and_then(string).map_or(FunctionBody::Missing, |text| self.body(element, text))
             }
             Some(Node::String(text)) => self.body(element, &text.sval),
             _ => FunctionBody::Missing,
@@ -75,31 +75,27 @@ impl Context<'_> {
     }
 
     /// `RETURN expression`, or the list of statements of BEGIN ATOMIC.
-    fn atomic_body(&self, body: &pg::Node, span: Span) -> Vec<Ast> {
-        match &body.node {
-            Some(Node::List(list)) => {
-                let statements: Vec<&pg::Node> = list.items.iter().flat_map(flattened).collect();
-                let start = self.find_word(span, &["ATOMIC"]).map_or(span.start, |at| at + 1);
-                self.statement_list(&statements, span.from(start))
-            }
-            Some(_) => {
-                let start = self.find_last(span, |at| self.is(at, "RETURN")).unwrap_or(span.start);
-                vec![self.statement(body, span.from(start))]
-            }
-            None => Vec::new(),
+    fn atomic_body(&self, body: pg::NodeRef<'_>, span: Span) -> Vec<Ast> {
+        if let Node::List(list) = body.node() {
+            let statements: Vec<pg::NodeRef<'_>> = list.items().iter().flat_map(flattened).collect();
+            let start = self.find_word(span, &["ATOMIC"]).map_or(span.start, |at| at + 1);
+            self.statement_list(&statements, span.from(start))
+        } else {
+            let start = self.find_last(span, |at| self.is(at, "RETURN")).unwrap_or(span.start);
+            vec![self.statement(body, span.from(start))]
         }
     }
 
     /// Statements with semicolons between them.
-    fn statement_list(&self, nodes: &[&pg::Node], span: Span) -> Vec<Ast> {
+    fn statement_list(&self, nodes: &[pg::NodeRef<'_>], span: Span) -> Vec<Ast> {
         let parts: Vec<Span> = self.split(span, b';').into_iter().filter(|part| !part.is_empty()).collect();
         let span_of = |at: usize| parts.get(at).copied().unwrap_or(span);
-        nodes.iter().enumerate().map(|(at, node)| self.statement(node, span_of(at))).collect()
+        nodes.iter().enumerate().map(|(at, node)| self.statement(*node, span_of(at))).collect()
     }
 
     /// RETURN of a function body, as the SELECT that it is.
     pub(super) fn return_statement(&self, statement: &pg::ReturnStmt, span: Span) -> Ast {
-        let target = Target { value: self.operand(statement.returnval.as_deref()), alias: None };
+        let target = Target { value: self.operand(statement.returnval), alias: None };
         let select = Select {
             distinct: None,
             targets: vec![target],
@@ -121,34 +117,34 @@ impl Context<'_> {
         })
     }
 
-    fn parameter_def(&self, node: &pg::Node) -> Option<FunctionParameter> {
+    fn parameter_def(&self, node: pg::NodeRef<'_>) -> Option<FunctionParameter> {
         use pg::FunctionParameterMode as Mode;
-        let Some(Node::FunctionParameter(parameter)) = &node.node else { return None };
+        let Node::FunctionParameter(parameter) = node.node() else { return None };
         let start = self.index(parameter.location).unwrap_or(0);
         let place = Span::new(start, (start + 3).min(self.everything().end));
         Some(FunctionParameter {
             name: super::context::written(&parameter.name).map(|name| self.name(place, &name)),
-            mode: match parameter.mode() {
-                Mode::FuncParamOut => ParameterMode::Out,
-                Mode::FuncParamInout => ParameterMode::InOut,
-                Mode::FuncParamVariadic => ParameterMode::Variadic,
-                Mode::FuncParamTable => ParameterMode::Table,
-                Mode::FuncParamIn | Mode::FuncParamDefault | Mode::Undefined => ParameterMode::In,
+            mode: match parameter.mode {
+                Mode::FUNC_PARAM_OUT => ParameterMode::Out,
+                Mode::FUNC_PARAM_INOUT => ParameterMode::InOut,
+                Mode::FUNC_PARAM_VARIADIC => ParameterMode::Variadic,
+                Mode::FUNC_PARAM_TABLE => ParameterMode::Table,
+                _ => ParameterMode::In,
             },
-            type_name: self.required_type(parameter.arg_type.as_ref()),
-            default: self.optional(parameter.defexpr.as_deref()),
+            type_name: self.required_type(parameter.arg_type),
+            default: self.optional(parameter.defexpr),
         })
     }
 
     pub(super) fn alter_function(&self, alter: &pg::AlterFunctionStmt, span: Span) -> Option<AlterFunction> {
         Some(AlterFunction {
-            signature: self.signature(alter.func.as_ref()?, span.start + 2),
-            options: self.options(&alter.actions),
+            signature: self.signature(alter.func?, span.start + 2),
+            options: self.options(alter.actions),
         })
     }
 
     fn signature(&self, object: &pg::ObjectWithArgs, index: usize) -> Signature {
-        Signature { name: self.object_name_of(&object.objname, index), arguments: self.argument_types(object) }
+        Signature { name: self.object_name_of(object.objname, index), arguments: self.argument_types(object) }
     }
 
     pub(super) fn create_trigger(&self, create: &pg::CreateTrigStmt, span: Span) -> CreateTrigger {
@@ -160,16 +156,16 @@ impl Context<'_> {
             .unwrap_or(span.start);
         CreateTrigger {
             name: self.name_at(word + 1, &create.trigname),
-            table: self.required_relation(create.relation.as_ref()),
+            table: self.required_relation(create.relation),
             or_replace: create.replace,
             constraint: create.isconstraint,
-            constraint_from: create.constrrel.as_ref().map(|relation| self.relation(relation)),
-            function: self.object_name_of(&create.funcname, function + 1),
-            timing: trigger_timing(create.timing),
+            constraint_from: create.constrrel.map(|relation| self.relation(relation)),
+            function: self.object_name_of(create.funcname, function + 1),
+            timing: trigger_timing(create.timing.into()),
             for_each_row: create.row,
-            events: trigger_events(create.events),
-            columns: self.names(after_name.from(of.map_or(after_name.start, |of| of + 1)), &create.columns),
-            condition: self.optional(create.when_clause.as_deref()),
+            events: trigger_events(create.events.into()),
+            columns: self.names(after_name.from(of.map_or(after_name.start, |of| of + 1)), create.columns),
+            condition: self.optional(create.when_clause),
             keyword: self.range(span.to(word + 1)),
         }
     }
@@ -180,21 +176,21 @@ impl Context<'_> {
         let start = self.skip_any(start, &["ALSO", "INSTEAD"]);
         let body = span.from(start);
         let wrapped = self.is_mark(start, b'(') && self.partner(start) + 1 == span.end;
-        let actions: Vec<&pg::Node> = create.actions.iter().collect();
+        let actions: Vec<pg::NodeRef<'_>> = create.actions.iter().collect();
         CreateRule {
             name: self.name_at(word + 1, &create.rulename),
-            table: self.required_relation(create.relation.as_ref()),
+            table: self.required_relation(create.relation),
             or_replace: create.replace,
-            condition: self.optional(create.where_clause.as_deref()),
+            condition: self.optional(create.where_clause),
             actions: self.statement_list(&actions, if wrapped { self.inside(start) } else { body }),
         }
     }
 }
 
 /// The grammar wraps the statements of BEGIN ATOMIC in a list of one list.
-fn flattened(node: &pg::Node) -> Vec<&pg::Node> {
-    match &node.node {
-        Some(Node::List(list)) => list.items.iter().collect(),
+fn flattened(node: pg::NodeRef<'_>) -> Vec<pg::NodeRef<'_>> {
+    match node.node() {
+        Node::List(list) => list.items().iter().collect(),
         _ => vec![node],
     }
 }

@@ -6,15 +6,15 @@ use crate::ast::{
     ColumnDef, CreateTable, CreateTableAs, LikeOptions, ObjectName, PartitionBound, PartitionBy, PartitionStrategy,
     Query, TableElement,
 };
-use pg::node::Node;
-use pgvet_parser::protobuf as pg;
+use pg::Node;
+use pgvet_parser::tree as pg;
 
 impl Context<'_> {
     pub(super) fn create_table(&self, create: &pg::CreateStmt, foreign: bool) -> CreateTable {
-        let relation = create.relation.as_ref();
+        let relation = create.relation;
         let parent = create.inh_relations.first().and_then(range_var);
-        let partition_of = create.partbound.as_ref().zip(parent);
-        let inherits = if partition_of.is_some() { &[] } else { create.inh_relations.as_slice() };
+        let partition_of = create.partbound.zip(parent);
+        let inherits = if partition_of.is_some() { pg::List::EMPTY } else { create.inh_relations };
         CreateTable {
             name: self.required_relation(relation),
             persistence: persistence(relation.map_or("", |relation| &relation.relpersistence)),
@@ -23,21 +23,21 @@ impl Context<'_> {
             elements: create.table_elts.iter().filter_map(|node| self.table_element(node)).collect(),
             inherits: inherits.iter().filter_map(range_var).map(|parent| self.relation(parent)).collect(),
             partition_of: partition_of.map(|(bound, parent)| (self.relation(parent), self.partition_bound(bound))),
-            partition_by: create.partspec.as_ref().map(|spec| self.partition_by(spec)),
-            of_type: create.of_typename.as_ref().map(|name| self.type_name(name)),
-            options: self.options(&create.options),
-            on_commit_drop: create.oncommit() == pg::OnCommitAction::OncommitDrop,
+            partition_by: create.partspec.map(|spec| self.partition_by(spec)),
+            of_type: create.of_typename.map(|name| self.type_name(name)),
+            options: self.options(create.options),
+            on_commit_drop: create.oncommit == pg::OnCommitAction::ONCOMMIT_DROP,
             tablespace: written(&create.tablespacename),
             access_method: written(&create.access_method),
         }
     }
 
-    fn table_element(&self, node: &pg::Node) -> Option<TableElement> {
-        Some(match node.node.as_ref()? {
+    fn table_element(&self, node: pg::NodeRef<'_>) -> Option<TableElement> {
+        Some(match node.node() {
             Node::ColumnDef(column) => TableElement::Column(self.column_def(column)),
             Node::Constraint(constraint) => TableElement::Constraint(self.table_constraint(constraint)),
             Node::TableLikeClause(like) => TableElement::Like {
-                table: self.required_relation(like.relation.as_ref()),
+                table: self.required_relation(like.relation),
                 including: like_options(like.options),
             },
             _ => return None,
@@ -54,10 +54,10 @@ impl Context<'_> {
     pub(super) fn column_def(&self, column: &pg::ColumnDef) -> ColumnDef {
         let start = self.index(column.location).unwrap_or(0);
         let span = self.element_span(start);
-        let collation = column.coll_clause.as_deref();
+        let collation = column.coll_clause;
         ColumnDef {
             name: self.name_at(start, &column.colname),
-            type_name: column.type_name.as_ref().map(|name| self.type_name(name)),
+            type_name: column.type_name.map(|name| self.type_name(name)),
             collation: collation.and_then(|collate| self.collation(collate)),
             storage: written(&column.storage_name),
             compression: written(&column.compression),
@@ -69,19 +69,19 @@ impl Context<'_> {
     /// The name behind COLLATE.
     pub(super) fn collation(&self, collate: &pg::CollateClause) -> Option<ObjectName> {
         let start = self.index(collate.location)?;
-        Some(self.object_name_of(&collate.collname, start + 1))
+        Some(self.object_name_of(collate.collname, start + 1))
     }
 
     fn partition_by(&self, spec: &pg::PartitionSpec) -> PartitionBy {
-        let strategy = match spec.strategy() {
-            pg::PartitionStrategy::List => PartitionStrategy::List,
-            pg::PartitionStrategy::Hash => PartitionStrategy::Hash,
-            pg::PartitionStrategy::Range | pg::PartitionStrategy::Undefined => PartitionStrategy::Range,
+        let strategy = match spec.strategy {
+            pg::PartitionStrategy::PARTITION_STRATEGY_LIST => PartitionStrategy::List,
+            pg::PartitionStrategy::PARTITION_STRATEGY_HASH => PartitionStrategy::Hash,
+            _ => PartitionStrategy::Range,
         };
-        let keys = spec.part_params.iter().filter_map(|node| match &node.node {
-            Some(Node::PartitionElem(element)) => {
+        let keys = spec.part_params.iter().filter_map(|node| match node.node() {
+            Node::PartitionElem(element) => {
                 let start = self.index(element.location).unwrap_or(0);
-                Some(self.key(&element.name, element.expr.as_deref(), self.everything().from(start)))
+                Some(self.key(&element.name, element.expr, self.everything().from(start)))
             }
             _ => None,
         });
@@ -92,26 +92,26 @@ impl Context<'_> {
         if bound.is_default {
             return PartitionBound::Default;
         }
-        match bound.strategy.as_str() {
-            "l" => PartitionBound::List(self.expressions(&bound.listdatums)),
+        match &*bound.strategy {
+            "l" => PartitionBound::List(self.expressions(bound.listdatums)),
             "h" => PartitionBound::Hash {
                 modulus: u32::try_from(bound.modulus).unwrap_or(0),
                 remainder: u32::try_from(bound.remainder).unwrap_or(0),
             },
             _ => PartitionBound::Range {
-                from: self.expressions(&bound.lowerdatums),
-                to: self.expressions(&bound.upperdatums),
+                from: self.expressions(bound.lowerdatums),
+                to: self.expressions(bound.upperdatums),
             },
         }
     }
 
     pub(super) fn create_table_as(&self, create: &pg::CreateTableAsStmt, span: Span) -> Option<CreateTableAs> {
-        let into = self.new_table(create.into.as_deref()?);
+        let into = self.new_table(create.into?);
         let after_name = span.from(self.index_after(into.name.range()));
         let body = self.query_after_as(after_name, &["DATA", "NO"]);
-        let query = create.query.as_deref().and_then(|node| self.select(node, body));
+        let query = create.query.and_then(|node| self.select(node, body));
         Some(CreateTableAs {
-            materialized_view: create.objtype() == pg::ObjectType::ObjectMatview,
+            materialized_view: create.objtype == pg::ObjectType::OBJECT_MATVIEW,
             if_not_exists: create.if_not_exists,
             query: query.map(Box::new),
             into,
@@ -126,17 +126,17 @@ impl Context<'_> {
     }
 
     /// The query in a node, where it is one.
-    pub(super) fn select(&self, node: &pg::Node, span: Span) -> Option<Query> {
-        match &node.node {
-            Some(Node::SelectStmt(select)) => Some(self.query(select, span)),
+    pub(super) fn select(&self, node: pg::NodeRef<'_>, span: Span) -> Option<Query> {
+        match node.node() {
+            Node::SelectStmt(select) => Some(self.query(select, span)),
             _ => None,
         }
     }
 }
 
-pub(super) fn range_var(node: &pg::Node) -> Option<&pg::RangeVar> {
-    match &node.node {
-        Some(Node::RangeVar(relation)) => Some(relation),
+pub(super) fn range_var(node: pg::NodeRef<'_>) -> Option<&pg::RangeVar<'_>> {
+    match node.node() {
+        Node::RangeVar(relation) => Some(relation),
         _ => None,
     }
 }

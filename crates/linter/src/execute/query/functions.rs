@@ -2,7 +2,7 @@
 
 use super::Depth;
 use crate::ast::{Call, Expr, ExprKind, Firing, FunctionCall, Literal, TriggerEvents, string_literal};
-use crate::catalog::{Function, Oid};
+use crate::catalog::Oid;
 use crate::effect::{DataChangeKind, LockCause, LockMode};
 use crate::execute::routine::Arguments;
 use crate::execute::{Executor, Run};
@@ -90,27 +90,7 @@ impl Executor<'_> {
 
     /// The functions of the project that a call may mean: those that take so many arguments.
     pub(crate) fn called_functions(&self, call: &FunctionCall) -> Vec<Oid> {
-        let given = call.arguments.len();
-        let takes = |function: &Function| {
-            let inputs = || function.parameters.iter().filter(|parameter| parameter.mode.is_input());
-            let variadic = inputs().any(|parameter| parameter.mode == crate::ast::ParameterMode::Variadic);
-            let required = inputs().filter(|parameter| !parameter.has_default).count() - usize::from(variadic);
-            given >= required && (variadic || given <= inputs().count())
-        };
-        let schemas = match &call.schema {
-            Some(schema) => vec![schema.clone()],
-            None => self.session.settings.search_path(),
-        };
-        for schema in schemas {
-            let found: Vec<Oid> = (self.catalog.functions_named(&schema, &call.name))
-                .filter(|function| takes(function))
-                .map(|function| function.oid)
-                .collect();
-            if !found.is_empty() {
-                return found;
-            }
-        }
-        Vec::new()
+        self.catalog.functions_called(call, &self.session.settings.search_path())
     }
 
     /// Runs a function of the project; a refusal inside depends on data too often to be the statement's.

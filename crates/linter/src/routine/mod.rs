@@ -1,0 +1,102 @@
+//! Functions, procedures and DO blocks as rules see them: the code, read once with exact ranges in the file that holds
+//! it, what surrounds each statement, who calls it, and whether that is often.
+
+mod calls;
+mod hotness;
+mod read;
+mod steps;
+pub mod subtransactions;
+mod texts;
+mod variables;
+
+#[cfg(test)]
+mod tests;
+
+pub use calls::{CallSite, CallerKind, Routines, TriggerUse};
+pub use hotness::{Hotness, Reason};
+pub use read::{Code, Dynamic, Routine};
+pub use steps::{Around, Node, Sql, Step};
+pub use texts::SqlRole;
+pub use variables::{Variable, VariableKind};
+
+use crate::ast::{FunctionCall, ObjectName};
+use crate::catalog::{Catalog, Function, Oid, Relation};
+use crate::check::Migration;
+use crate::effect::{RelationName, Visibility};
+use crate::settings::Settings;
+use crate::source::TextRange;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// All that a rule may look at in the code of a function, a procedure or a DO block.
+///
+/// A function is shown when the replay of its database has ended, if its definition stands in a reported migration: one
+/// that a later migration replaced or dropped can hurt nobody. A DO block is shown at its statement.
+#[derive(Debug)]
+pub struct RoutineContext<'a> {
+    /// Index of the migration that holds the definition.
+    pub file: u32,
+    pub migration: &'a Migration<'a>,
+    pub routine: Rc<Routine>,
+    /// The catalog that the code meets: at the end of the replay, or before the DO block.
+    pub catalog: &'a Catalog,
+    /// The same, or the catalog after the DO block.
+    pub after: &'a Catalog,
+    pub settings: &'a Settings,
+    /// All code of the database.
+    pub routines: &'a Routines<'a>,
+}
+
+impl RoutineContext<'_> {
+    /// The text of a range of the file.
+    pub fn text(&self, range: TextRange) -> &str {
+        self.migration.file.source.text.get(range.as_usize()).unwrap_or_default()
+    }
+
+    /// `None` for a DO block.
+    pub fn function(&self) -> Option<&Arc<Function>> {
+        self.routine.function.as_ref()
+    }
+
+    /// `app.f()`, or `this DO block`.
+    pub fn name(&self) -> String {
+        self.routine.name()
+    }
+
+    /// The relation that the code means by a name, temporary ones included.
+    pub fn relation(&self, name: &ObjectName) -> Option<&Relation> {
+        let oid = self.catalog.find_relation(name, &self.routine.search_path)?;
+        self.catalog.get_relation(oid).map(|relation| &**relation)
+    }
+
+    /// The relation for [`crate::report::Finding::relation`]: at run time it is there and in use.
+    pub fn relation_name(&self, relation: &Relation) -> RelationName {
+        RelationName {
+            oid: relation.oid,
+            schema: relation.schema.clone(),
+            name: relation.name.clone(),
+            kind: relation.kind,
+            visibility: Visibility::Existing,
+        }
+    }
+
+    /// The functions of the project that a call may mean.
+    pub fn called(&self, call: &FunctionCall) -> Vec<Oid> {
+        self.catalog.functions_called(call, &self.routine.search_path)
+    }
+
+    /// The triggers that run it.
+    pub fn triggers(&self) -> &[TriggerUse] {
+        self.routine.oid().map_or(&[], |oid| self.routines.triggers_of(oid))
+    }
+
+    /// The places in other code that call it.
+    pub fn callers(&self) -> &[CallSite] {
+        self.routine.oid().map_or(&[], |oid| self.routines.callers_of(oid))
+    }
+
+    /// Whether it runs often, and why. A DO block runs once.
+    pub fn hotness(&self) -> Rc<Hotness> {
+        self.routine.oid().map_or_else(Rc::default, |oid| self.routines.hotness_of(oid))
+    }
+}

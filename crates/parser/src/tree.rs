@@ -1,0 +1,184 @@
+//! PostgreSQL's parse tree where the C parser left it: nothing is copied before someone reads it.
+//!
+//! The structs in [`crate::nodes`] have the layout of the C structs. All of a tree lives in one memory context, and
+//! [`crate::parse`] lends it for as long as that exists; that is the lifetime `'t`.
+
+use std::ffi::{CStr, c_char, c_void};
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::ptr::NonNull;
+
+pub use crate::nodes::*;
+
+/// What kind of node it is: the first field of every node.
+#[repr(transparent)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NodeTag(pub(crate) u32);
+
+/// A pointer to a node of any kind.
+#[repr(transparent)]
+#[derive(Debug, Clone, Copy)]
+pub struct NodeRef<'t>(NonNull<NodeTag>, PhantomData<&'t ()>);
+
+impl<'t> NodeRef<'t> {
+    pub(crate) fn tag(self) -> NodeTag {
+        // SAFETY: every node begins with its tag, and lives for `'t`.
+        unsafe { *self.0.as_ptr() }
+    }
+
+    /// # Safety
+    /// The tag must be that of `T`.
+    pub(crate) unsafe fn cast<T>(self) -> &'t T {
+        // SAFETY: the parser allocates a node of the size and alignment of the struct that its tag names.
+        unsafe { self.0.cast::<T>().as_ref() }
+    }
+}
+
+/// The head of a list in memory.
+#[repr(C)]
+#[derive(Debug)]
+pub struct ListNode<'t> {
+    tag: NodeTag,
+    length: i32,
+    max_length: i32,
+    elements: *const Option<NodeRef<'t>>,
+}
+
+impl<'t> ListNode<'t> {
+    pub fn items(&'t self) -> List<'t> {
+        List(Some(self))
+    }
+
+    /// The elements; absent ones are null in C.
+    fn cells(&self) -> &'t [Option<NodeRef<'t>>] {
+        // Lists of numbers have other tags.
+        if self.tag != NodeTag::LIST || self.elements.is_null() {
+            return &[];
+        }
+        // SAFETY: `length` elements are in use, each as large as a pointer, and they live as long as the list.
+        unsafe { std::slice::from_raw_parts(self.elements, usize::try_from(self.length).unwrap_or(0)) }
+    }
+}
+
+/// A list of nodes; an empty one is a null pointer in C.
+#[repr(transparent)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct List<'t>(Option<&'t ListNode<'t>>);
+
+impl<'t> List<'t> {
+    pub const EMPTY: Self = Self(None);
+
+    /// The elements without absent ones.
+    pub fn iter(self) -> <Self as IntoIterator>::IntoIter {
+        self.into_iter()
+    }
+
+    /// How many elements, absent ones included.
+    pub fn len(self) -> usize {
+        self.0.map_or(0, |list| list.cells().len())
+    }
+
+    pub fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+
+    pub fn first(self) -> Option<NodeRef<'t>> {
+        self.iter().next()
+    }
+
+    pub fn last(self) -> Option<NodeRef<'t>> {
+        self.iter().next_back()
+    }
+}
+
+impl<'t> IntoIterator for List<'t> {
+    type Item = NodeRef<'t>;
+    type IntoIter = std::iter::Flatten<std::iter::Copied<std::slice::Iter<'t, Option<NodeRef<'t>>>>>;
+
+    /// The elements without absent ones.
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.map_or(&[][..], ListNode::cells).iter().copied().flatten()
+    }
+}
+
+/// A text; one that is not there reads as the empty text.
+#[repr(transparent)]
+#[derive(Debug, Clone, Copy)]
+pub struct Text<'t>(*const c_char, PhantomData<&'t str>);
+
+impl<'t> Text<'t> {
+    pub fn as_str(&self) -> &'t str {
+        if self.0.is_null() {
+            return "";
+        }
+        // SAFETY: the parser ends its texts with NUL and keeps them for `'t`.
+        let bytes = unsafe { CStr::from_ptr(self.0) }.to_bytes();
+        // An escape such as E'\xff' can make a text that is no UTF-8: what stands before it is kept.
+        bytes.utf8_chunks().next().map_or("", |chunk| chunk.valid())
+    }
+}
+
+impl Deref for Text<'_> {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        self.as_str()
+    }
+}
+
+impl PartialEq<&str> for Text<'_> {
+    fn eq(&self, other: &&str) -> bool {
+        self.as_str() == *other
+    }
+}
+
+/// A code letter of PostgreSQL's, such as `relpersistence`.
+#[repr(transparent)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Char(u8);
+
+impl Deref for Char {
+    type Target = str;
+
+    /// The letter; empty where there is none.
+    fn deref(&self) -> &str {
+        let letter = std::slice::from_ref(&self.0);
+        std::str::from_utf8(letter).map_or("", |letter| letter.trim_end_matches('\0'))
+    }
+}
+
+impl PartialEq<&str> for Char {
+    fn eq(&self, other: &&str) -> bool {
+        **self == **other
+    }
+}
+
+/// A pointer that is not followed.
+#[repr(transparent)]
+#[derive(Debug)]
+pub struct Opaque(*const c_void);
+
+/// A constant. In C the value is a union of the value nodes, stored in place.
+#[repr(C)]
+#[derive(Debug)]
+pub struct AConst<'t> {
+    tag: NodeTag,
+    value: Value<'t>,
+    is_null: bool,
+    pub location: i32,
+}
+
+/// As large as the largest value node: a tag, and a number or a text.
+#[repr(C)]
+#[derive(Debug)]
+struct Value<'t> {
+    tag: NodeTag,
+    content: Text<'t>,
+}
+
+impl<'t> AConst<'t> {
+    /// Integer, Float, Boolean, String or `BitString`; nothing for NULL.
+    pub fn value(&'t self) -> Option<Node<'t>> {
+        (!self.is_null).then(|| NodeRef(NonNull::from(&self.value).cast(), PhantomData).node())
+    }
+}

@@ -1,0 +1,191 @@
+//! A private server as a child process.
+
+use super::Binaries;
+use super::folder::Folder;
+use crate::Error;
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use tokio_postgres::{Config, NoTls, SimpleQueryMessage};
+
+/// A running server that listens on a unix socket only. It stops, and its folder goes away, with this value.
+#[derive(Debug)]
+pub struct Server {
+    process: Child,
+    folder: Folder,
+    binaries: Binaries,
+}
+
+/// How a server is set up.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Wait for the disk, as production does: for measuring times. Without, a power failure may damage the data.
+    pub durable: bool,
+    /// Settings for the command line of the server: `("autovacuum", "off")`.
+    pub settings: Vec<(String, String)>,
+}
+
+/// The superuser of a private server.
+pub(crate) const SUPERUSER: &str = "postgres";
+
+/// So long may a server take to start.
+const START_LIMIT: Duration = Duration::from_secs(60);
+/// So long may a server take to stop before it is killed.
+const STOP_LIMIT: Duration = Duration::from_secs(10);
+
+impl Server {
+    /// Starts a server for tests: nothing waits for the disk.
+    pub fn start(binaries: &Binaries) -> Result<Self, Error> {
+        Self::start_with(binaries, &Options::default())
+    }
+
+    pub fn start_with(binaries: &Binaries, options: &Options) -> Result<Self, Error> {
+        let folder = Folder::create()?;
+        initialize(binaries, &folder)?;
+        let process = spawn(binaries, &folder, options)?;
+        let mut server = Self { process, folder, binaries: binaries.clone() };
+        server.wait_until_ready()?;
+        Ok(server)
+    }
+
+    pub fn major(&self) -> u8 {
+        self.binaries.major
+    }
+
+    /// As the server says it: `15.18`.
+    pub fn version(&self) -> &str {
+        &self.binaries.version
+    }
+
+    /// The folder of the socket: the `host` of a connection. The port is 5432.
+    pub fn socket(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub fn data(&self) -> std::path::PathBuf {
+        data(&self.folder)
+    }
+
+    /// How to connect to a database as the superuser.
+    pub fn config(&self, database: &str) -> Config {
+        let mut config = Config::new();
+        config.host_path(self.socket()).user(SUPERUSER).dbname(database);
+        config
+    }
+
+    /// Runs SQL in a database and returns the rows of all its statements, each value as text. Not for async code.
+    pub fn query(&self, database: &str, sql: &str) -> Result<Vec<Vec<Option<String>>>, Error> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| Error::new(format!("cannot start a runtime: {error}")))?;
+        let messages = runtime.block_on(async {
+            let (client, connection) = self.config(database).connect(NoTls).await?;
+            let connection = tokio::spawn(connection);
+            let messages = client.simple_query(sql).await;
+            drop(client);
+            // What the connection has to say, the query has said.
+            let _ = connection.await;
+            messages
+        });
+        let messages = messages.map_err(|error| Error::from_postgres(&error))?;
+        let rows = messages.into_iter().filter_map(|message| match message {
+            SimpleQueryMessage::Row(row) => Some((0..row.len()).map(|at| row.get(at).map(str::to_owned)).collect()),
+            _ => None,
+        });
+        Ok(rows.collect())
+    }
+
+    fn wait_until_ready(&mut self) -> Result<(), Error> {
+        let started = Instant::now();
+        while !is_ready(&self.folder) {
+            let ended = self.process.try_wait().ok().flatten();
+            if ended.is_some() || started.elapsed() > START_LIMIT {
+                let what = if ended.is_some() { "ended while it started" } else { "does not become ready" };
+                return Err(Error::new(format!("the server {what}: {}", last_lines(&self.folder))));
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Ok(())
+    }
+
+    /// What the server has logged, for messages about its end.
+    pub fn log(&self) -> String {
+        last_lines(&self.folder)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // SIGQUIT ends every backend at once; the data are thrown away in any case.
+        let _ = kill_process(Pid::from_child(&self.process), Signal::QUIT);
+        let asked = Instant::now();
+        while matches!(self.process.try_wait(), Ok(None)) {
+            if asked.elapsed() > STOP_LIMIT {
+                let _ = self.process.kill();
+                let _ = self.process.wait();
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+fn data(folder: &Folder) -> std::path::PathBuf {
+    folder.path().join("data")
+}
+
+fn log(folder: &Folder) -> std::path::PathBuf {
+    folder.path().join("log")
+}
+
+fn initialize(binaries: &Binaries, folder: &Folder) -> Result<(), Error> {
+    let mut initdb = folder.command(&binaries.program("initdb"));
+    initdb.args(["--no-sync", "-A", "trust", "-E", "UTF8", "--locale=C", "-U", SUPERUSER, "-D"]);
+    initdb.arg(data(folder)).stdin(Stdio::null());
+    let output = initdb.output().map_err(|error| cannot_run(&initdb, folder, &error))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = [output.stdout, output.stderr].concat();
+    Err(Error::new(format!("`initdb` failed: {}", String::from_utf8_lossy(&said).trim())))
+}
+
+fn spawn(binaries: &Binaries, folder: &Folder, options: &Options) -> Result<Child, Error> {
+    let log = File::create(log(folder)).map_err(|error| Error::new(format!("cannot write a log: {error}")))?;
+    let errors = log.try_clone().map_err(|error| Error::new(format!("cannot write a log: {error}")))?;
+    let mut postgres = folder.command(&binaries.program("postgres"));
+    postgres.arg("-D").arg(data(folder)).arg("-k").arg(folder.path()).args(["-p", "5432", "-c", "listen_addresses="]);
+    if !options.durable {
+        postgres.args(["-c", "fsync=off", "-c", "full_page_writes=off", "-c", "synchronous_commit=off"]);
+    }
+    for (name, value) in &options.settings {
+        postgres.arg("-c").arg(format!("{name}={value}"));
+    }
+    postgres.stdin(Stdio::null()).stdout(log).stderr(errors);
+    postgres.spawn().map_err(|error| cannot_run(&postgres, folder, &error))
+}
+
+fn cannot_run(command: &Command, folder: &Folder, error: &std::io::Error) -> Error {
+    let program = command.get_program().to_string_lossy();
+    let error = Error::new(format!("cannot run `{program}`: {error}"));
+    if !folder.runs_as_other_user() {
+        return error;
+    }
+    error.help("a server is not run as root but as `postgres` or `nobody`, who must be able to read that folder")
+}
+
+/// The last line of `postmaster.pid` says `ready` once connections are accepted.
+///
+/// Source: PostgreSQL 18, `src/include/utils/pidfile.h`.
+fn is_ready(folder: &Folder) -> bool {
+    let status = fs::read_to_string(data(folder).join("postmaster.pid")).unwrap_or_default();
+    status.lines().nth(7).is_some_and(|status| status.trim_end() == "ready")
+}
+
+fn last_lines(folder: &Folder) -> String {
+    let text = fs::read(log(folder)).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(5)..].join("; ")
+}
