@@ -215,12 +215,7 @@ impl Counter<'_, '_> {
     }
 
     /// A statement of SQL: the functions that it calls, and the row triggers that it fires.
-    fn ast(
-        &mut self,
-        ast: &Ast,
-        search_path: &[smol_str::SmolStr],
-        place: &dyn Fn(TextRange) -> TextRange,
-    ) -> Tally {
+    fn ast(&mut self, ast: &Ast, search_path: &[smol_str::SmolStr], place: &dyn Fn(TextRange) -> TextRange) -> Tally {
         let mut calls: Vec<(Oid, TextRange, Bound)> = Vec::new();
         let mut call = |call: &FunctionCall, rows: Bound| {
             let called = self.routines.catalog.functions_called(call, search_path);

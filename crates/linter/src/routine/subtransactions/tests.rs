@@ -31,8 +31,14 @@ fn constant_loops_multiply_and_others_have_no_bound() {
         (format!("BEGIN FOR i IN 1..10 LOOP FOR j IN 1..10 LOOP {write} END LOOP; END LOOP; END"), Bound::AtMost(100)),
         (format!("BEGIN FOR r IN SELECT * FROM t LOOP {write} END LOOP; END"), Bound::Unbounded),
         (format!("BEGIN FOR r IN SELECT * FROM t LIMIT 20 LOOP {write} END LOOP; END"), Bound::AtMost(20)),
-        (format!("BEGIN FOR r IN SELECT generate_series FROM generate_series(1, 30) LOOP {write} END LOOP; END"), Bound::AtMost(30)),
-        (format!("DECLARE x text; BEGIN FOREACH x IN ARRAY ARRAY['a', f(1, 2), 'c'] LOOP {write} END LOOP; END"), Bound::AtMost(3)),
+        (
+            format!("BEGIN FOR r IN SELECT generate_series FROM generate_series(1, 30) LOOP {write} END LOOP; END"),
+            Bound::AtMost(30),
+        ),
+        (
+            format!("DECLARE x text; BEGIN FOREACH x IN ARRAY ARRAY['a', f(1, 2), 'c'] LOOP {write} END LOOP; END"),
+            Bound::AtMost(3),
+        ),
         (format!("BEGIN WHILE true LOOP {write} END LOOP; END"), Bound::Unbounded),
         (format!("BEGIN {} END", caught(&write)), Bound::AtMost(2)),
     ] {
@@ -45,8 +51,14 @@ fn blocks_that_cannot_write_do_not_count() {
     for statement in ["PERFORM count(*) FROM t", "x := 1", "RAISE NOTICE 'a'", "PERFORM 1 / 0", "EXECUTE 'SELECT 1'"] {
         assert_eq!(most(&format!("DECLARE x int; BEGIN {} END", caught(statement))), Bound::ZERO, "{statement}");
     }
-    for statement in ["PERFORM FROM t FOR UPDATE", "PERFORM nextval('s')", "EXECUTE text", "CREATE TABLE x ()", "PERFORM unseen(1)"] {
-        assert_eq!(most(&format!("DECLARE text text; BEGIN {} END", caught(statement))), Bound::AtMost(1), "{statement}");
+    for statement in
+        ["PERFORM FROM t FOR UPDATE", "PERFORM nextval('s')", "EXECUTE text", "CREATE TABLE x ()", "PERFORM unseen(1)"]
+    {
+        assert_eq!(
+            most(&format!("DECLARE text text; BEGIN {} END", caught(statement))),
+            Bound::AtMost(1),
+            "{statement}"
+        );
     }
 }
 
@@ -54,7 +66,10 @@ fn blocks_that_cannot_write_do_not_count() {
 fn branches_take_the_maximum_and_handlers_run_after_the_rollback() {
     let write = caught("DELETE FROM t WHERE id = 1");
     assert_eq!(most(&format!("BEGIN IF a THEN {write} {write} ELSE {write} END IF; {write} END")), Bound::AtMost(3));
-    assert_eq!(most(&format!("BEGIN UPDATE t SET n = 1; EXCEPTION WHEN OTHERS THEN {write} {write} {write} END")), Bound::AtMost(3));
+    assert_eq!(
+        most(&format!("BEGIN UPDATE t SET n = 1; EXCEPTION WHEN OTHERS THEN {write} {write} {write} END")),
+        Bound::AtMost(3)
+    );
 }
 
 #[test]

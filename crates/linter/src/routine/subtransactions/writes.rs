@@ -97,9 +97,9 @@ impl Counter<'_, '_> {
 
     fn routine_writes(&mut self, routine: &Routine) -> bool {
         match &routine.code {
-            Code::Sql(statements) => statements
-                .iter()
-                .any(|(_, ast)| changes_catalog(ast) || self.ast_writes(ast, &routine.search_path)),
+            Code::Sql(statements) => {
+                statements.iter().any(|(_, ast)| changes_catalog(ast) || self.ast_writes(ast, &routine.search_path))
+            }
             Code::Plpgsql(_) => routine.steps().iter().any(|step: &Step<'_>| match step.node {
                 Node::Statement(statement) => self.statement_writes(routine, statement),
                 _ => step.sql.iter().any(|sql| self.sql_writes(sql, &routine.search_path)),
