@@ -51,6 +51,9 @@ declare_rule! {
     routine = check,
 }
 
+/// So many more places of the same code are shown.
+const MORE_SHOWN: usize = 4;
+
 fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     let found = context.routines.subtransactions(&context.routine);
     if found.sources.is_empty() {
@@ -60,8 +63,10 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
         found.sources.iter().partition(|source| source.bound == Bound::Unbounded);
     // What a function of a reported migration begins is said there.
     let is_said_there = |source: &&Source| source.callee.is_some_and(|oid| context.routines.is_reported(oid));
-    for source in in_loops.into_iter().filter(|source| !(source.by_trigger && is_said_there(source))) {
-        in_loop(context, source, reporter);
+    let in_loops: Vec<&Source> =
+        in_loops.into_iter().filter(|source| !(source.by_trigger && is_said_there(source))).collect();
+    if let [first, others @ ..] = &in_loops[..] {
+        in_loop(context, first, others, reporter);
     }
     let hotness = context.hotness();
     if hotness.row_trigger().is_none() {
@@ -78,7 +83,8 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     }
 }
 
-fn in_loop(context: &RoutineContext<'_>, source: &Source, reporter: &mut Reporter<'_>) {
+/// All of them happen in one transaction, so it is one finding.
+fn in_loop(context: &RoutineContext<'_>, source: &Source, others: &[&Source], reporter: &mut Reporter<'_>) {
     let what = match source.callee {
         None => "this block begins a subtransaction in every round of the loop".to_owned(),
         Some(oid) => {
@@ -96,5 +102,13 @@ fn in_loop(context: &RoutineContext<'_>, source: &Source, reporter: &mut Reporte
     if let Some(words) = source.in_loop {
         finding = finding.label(words, "this loop has no constant bound");
     }
-    drop(label_callee(context.routines, source, finding));
+    finding = label_callee(context.routines, source, finding);
+    for other in others.iter().take(MORE_SHOWN) {
+        finding = finding.label(other.range, "so does this");
+    }
+    if others.len() > MORE_SHOWN {
+        let last = others[others.len() - 1];
+        finding = finding.label(last.range, format!("and {} more up to here", others.len() - MORE_SHOWN));
+    }
+    drop(finding);
 }
