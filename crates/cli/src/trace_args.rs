@@ -15,6 +15,13 @@ pub(crate) struct TraceArgs {
     /// Where to run the migrations.
     #[arg(long, value_enum, default_value_t = On::Scratch)]
     pub(crate) on: On,
+    /// With --on template or url: the database, such as `postgres://USER@HOST/DATABASE`. Passwords come from
+    /// PGPASSWORD or ~/.pgpass.
+    #[arg(long, value_name = "URL")]
+    pub(crate) database: Option<String>,
+    /// With --on url: yes, the database may be changed and blocked.
+    #[arg(long)]
+    pub(crate) this_is_a_clone: bool,
     /// The folder with `initdb` and `postgres` [default: looked for].
     #[arg(long, value_name = "DIR")]
     pub(crate) pg_bin: Option<PathBuf>,
@@ -24,9 +31,19 @@ pub(crate) struct TraceArgs {
     /// How to show the measures.
     #[arg(long, value_enum, default_value_t = TraceFormat::Full)]
     pub(crate) format: TraceFormat,
+    /// Also write a page with a timeline of the locks.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
     /// The longest that locks of this strength may be held; exit with 1 beyond it.
     #[arg(long, value_name = "MODE=DURATION", value_delimiter = ',', value_parser = Limit::parse)]
     pub(crate) max_held: Vec<Limit>,
+    /// Let other sessions read and write the tables that are locked, and say how long they had to wait.
+    #[arg(long)]
+    pub(crate) canary: bool,
+    /// With --canary: a transaction that has read those tables stays open for so long, so that the queue behind a lock
+    /// that waits can be seen.
+    #[arg(long, value_name = "DURATION", value_parser = pgvet_trace::parse_duration, requires = "canary")]
+    pub(crate) inject_reader: Option<Duration>,
     /// Exit with 3 when a statement does other than the model says.
     #[arg(long)]
     pub(crate) strict_model: bool,
@@ -48,6 +65,10 @@ pub(crate) struct TraceArgs {
 pub(crate) enum On {
     /// A private server that the history is replayed on.
     Scratch,
+    /// A copy of a database on its own server (CREATE DATABASE ... TEMPLATE).
+    Template,
+    /// A database that is a clone already, and that nobody else uses.
+    Url,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -56,6 +77,8 @@ pub(crate) enum TraceFormat {
     Full,
     /// For programs.
     Json,
+    /// A summary for a comment or job page.
+    Markdown,
 }
 
 fn variable(text: &str) -> Result<(String, String), String> {

@@ -66,6 +66,15 @@ pub struct Migration<'a> {
     pub database: u32,
 }
 
+impl<'a> Migration<'a> {
+    /// The statements of the part of the file that is run.
+    pub fn statements(&self) -> impl Iterator<Item = &'a Statement> + use<'a> {
+        let section = self.section;
+        let statements = self.file.statements.iter();
+        statements.filter(move |statement| section.is_none_or(|section| section.contains(statement.range)))
+    }
+}
+
 /// What is known about one statement after a run, for one major version.
 #[derive(Debug)]
 pub struct StatementEffects {

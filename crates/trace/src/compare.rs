@@ -12,7 +12,7 @@ pub struct ModelDifference {
     /// Index into the migrations of the run.
     pub migration: usize,
     pub range: TextRange,
-    /// `lock`, `rewrite`, `scan`, `index build` or `error`.
+    /// `lock`, `rewrite`, `scan`, `index build`, `catalog rows` or `error`.
     pub what: &'static str,
     pub relation: String,
     pub predicted: String,
@@ -79,7 +79,7 @@ fn differences_of(predicted: &Effects, observed: &StatementTrace, held: &HeldLoc
     let mut differences = lock_differences(predicted, observed, held);
     let lists = [
         ("rewrite", rewrites(predicted), names(observed.rewrites.iter())),
-        ("scan", predicted_scans(predicted), observed_scans(predicted, observed)),
+        ("scan", predicted_scans(predicted, observed), observed_scans(predicted, observed)),
         ("index build", builds(predicted), names(observed.index_builds.iter())),
     ];
     for (what, predicted, observed) in lists {
@@ -88,7 +88,25 @@ fn differences_of(predicted: &Effects, observed: &StatementTrace, held: &HeldLoc
             difference(what, name, text(predicted.contains(name)), text(observed.contains(name)))
         }));
     }
+    differences.extend(catalog_differences(predicted, observed));
     differences
+}
+
+/// The model counts catalog rows of CREATE TABLE, CREATE TABLE AS and CREATE INDEX.
+fn catalog_differences(predicted: &Effects, observed: &StatementTrace) -> Vec<ModelDifference> {
+    let creates = observed.sql.get(..6).is_some_and(|word| word.eq_ignore_ascii_case("create"));
+    // A materialized view is filled through a transient table, which has rows of its own.
+    let transient = observed.creates.iter().any(|relation| relation.kind == 'm');
+    if !creates || transient || predicted.catalog_rows.is_empty() || observed.creates.is_empty() {
+        return Vec::new();
+    }
+    let inserted = |catalog: &str| observed.catalog_rows.get(catalog).map_or(0, |rows| rows.inserted);
+    let differs = |(catalog, rows): (&'static str, u64)| {
+        let observed = inserted(catalog);
+        (i64::try_from(rows) != Ok(observed))
+            .then(|| difference("catalog rows", catalog, rows.to_string(), observed.to_string()))
+    };
+    predicted.catalog_rows.all().into_iter().filter_map(differs).collect()
 }
 
 fn names<T: ToString>(items: impl Iterator<Item = T>) -> BTreeSet<String> {
@@ -136,11 +154,17 @@ fn lock_differences(predicted: &Effects, observed: &StatementTrace, held: &HeldL
         // Samples may miss a lock, or its strongest moment.
         let missed = observed.sampled && server <= model;
         let momentary = server.is_none() && is_momentary(predicted, name);
-        if model != server && !held_already && !missed && !momentary {
+        let fired_nothing = server.is_none() && changed_nothing(predicted, observed);
+        if model != server && !held_already && !missed && !momentary && !fired_nothing {
             differences.push(difference("lock", name, text(model), text(server)));
         }
     }
     differences
+}
+
+/// What triggers and foreign keys do for each row is not done where there is none.
+fn changed_nothing(predicted: &Effects, observed: &StatementTrace) -> bool {
+    !predicted.data_changes.is_empty() && observed.changes.is_empty()
 }
 
 /// Locks that are given back before the statement ends cannot be seen after it.
@@ -173,7 +197,10 @@ fn is_forced(predicted: &Effects, name: &str) -> bool {
     locks.iter().any(|lock| lock.mode >= LockMode::ShareUpdateExclusive && !other_side(lock.cause))
 }
 
-fn predicted_scans(predicted: &Effects) -> BTreeSet<String> {
+fn predicted_scans(predicted: &Effects, observed: &StatementTrace) -> BTreeSet<String> {
+    if changed_nothing(predicted, observed) {
+        return observed_scans(predicted, observed);
+    }
     let scans = predicted.scans.iter().filter(|scan| existed(predicted, &scan.relation));
     names(scans.map(|scan| &scan.relation)).into_iter().filter(|name| is_forced(predicted, name)).collect()
 }

@@ -2,6 +2,7 @@
 //!
 //! The only crate that talks to PostgreSQL. [`server`] also serves the tests of other crates.
 
+mod canary;
 mod compare;
 mod connection;
 mod error;

@@ -1,6 +1,6 @@
 //! Limits on how long locks may be held: `access-exclusive=500ms,share=5s`.
 
-use crate::observation::{Blocked, MigrationTrace};
+use crate::observation::{Blocked, MigrationTrace, TransactionTrace};
 use pgvet_linter::effect::LockMode;
 use std::time::Duration;
 
@@ -52,21 +52,33 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(number * factor).map_err(|_| format!("`{text}` is too long"))
 }
 
-/// What exceeded a limit. A lock is held to the limit of the strongest mode that it reaches.
+/// What exceeded a limit: of each relation the strongest mode, and no index whose table is there. A lock is held to the
+/// limit of the strongest mode that it reaches.
 pub fn exceeded<'a>(trace: &'a MigrationTrace, limits: &[Limit]) -> Vec<Exceeded<'a>> {
-    let blocked = trace.transactions.iter().flat_map(|transaction| &transaction.blocked);
-    let over = blocked.filter_map(|blocked| {
-        let reached = limits.iter().filter(|limit| blocked.mode >= limit.mode);
-        let limit = *reached.max_by_key(|limit| limit.mode)?;
-        (blocked.held.best > limit.held).then_some(Exceeded { limit, blocked })
-    });
-    over.collect()
+    let in_transaction = |transaction: &'a TransactionTrace| {
+        let over: Vec<Exceeded<'a>> =
+            transaction.blocked.iter().filter_map(|blocked| over_limit(blocked, limits)).collect();
+        let is_said = |one: &Exceeded<'a>| {
+            over.iter().any(|other| {
+                let stronger = other.blocked.relation == one.blocked.relation && other.blocked.mode > one.blocked.mode;
+                stronger || one.blocked.relation.table == Some(other.blocked.relation.oid)
+            })
+        };
+        over.iter().filter(|one| !is_said(one)).cloned().collect::<Vec<_>>()
+    };
+    trace.transactions.iter().flat_map(in_transaction).collect()
+}
+
+fn over_limit<'a>(blocked: &'a Blocked, limits: &[Limit]) -> Option<Exceeded<'a>> {
+    let reached = limits.iter().filter(|limit| blocked.mode >= limit.mode);
+    let limit = *reached.max_by_key(|limit| limit.mode)?;
+    (blocked.held.best > limit.held).then_some(Exceeded { limit, blocked })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::observation::{Held, Relation, TransactionTrace};
+    use crate::observation::{Held, Relation};
 
     #[test]
     fn limits_are_read_or_refused_with_help() {

@@ -1,7 +1,7 @@
 //! The locks of the open transaction: which statement took each, and for how long it was held.
 
 use crate::observation::{Held, LockTrace, StatementTrace};
-use crate::poll::{Sample, first_seen};
+use crate::poll::{Sample, first_seen, waited_until};
 use crate::probe::Snapshot;
 use pgvet_linter::effect::LockMode;
 use std::collections::{BTreeMap, BTreeSet};
@@ -46,8 +46,6 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) before: &'a Snapshot,
     pub(crate) after: &'a Snapshot,
     pub(crate) before_transaction: &'a BTreeSet<u32>,
-    /// When the migration began.
-    pub(crate) zero: Instant,
 }
 
 impl LockBook {
@@ -67,6 +65,7 @@ impl LockBook {
     ) {
         self.release(|lock| !now.contains(&lock), span, statements);
         let Some(statement) = statements.len().checked_sub(1) else { return };
+        let started = statements[statement].started;
         for &(oid, mode) in now {
             if self.open.contains_key(&(oid, mode)) {
                 continue;
@@ -80,12 +79,15 @@ impl LockBook {
                 mode,
                 existed: around.before.relation(oid).is_some(),
                 exposed: around.before_transaction.contains(&oid),
-                acquired: span.sent.saturating_duration_since(around.zero),
+                acquired: started,
                 held: Held::default(),
             });
+            let lock = locks.len() - 1;
             let done = first_seen(samples, (oid, mode)).unwrap_or(span.done);
-            let taken = Span { sent: span.sent, done };
-            let open = Open { statement, lock: locks.len() - 1, taken, probes: self.probes };
+            let sent = waited_until(samples, (oid, mode)).unwrap_or(span.sent);
+            locks[lock].acquired += sent.saturating_duration_since(span.sent);
+            let taken = Span { sent, done };
+            let open = Open { statement, lock, taken, probes: self.probes };
             self.open.insert((oid, mode), open);
         }
     }

@@ -33,7 +33,22 @@ pub struct MigrationTrace {
     pub catalog_rows: BTreeMap<String, RowCounts>,
     /// Tables that existed before or after, and changed in size or dead rows.
     pub tables: Vec<Growth>,
+    pub canaries: Vec<CanaryTrace>,
     pub notes: Vec<String>,
+}
+
+/// How long a session had to wait that used a table as an application does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CanaryTrace {
+    /// Quoted for SQL.
+    pub relation: String,
+    /// `reads` or `writes`.
+    pub blocked: &'static str,
+    pub probes: usize,
+    /// What a probe takes when nobody is in its way.
+    pub usual: Duration,
+    /// By how much the slowest probe took longer.
+    pub longest_wait: Duration,
 }
 
 impl MigrationTrace {
@@ -66,7 +81,7 @@ pub struct StatementTrace {
     pub range: TextRange,
     /// As it was sent.
     pub sql: String,
-    /// Since the migration began.
+    /// Since the migration began, without the time that the observer took.
     pub started: Duration,
     pub duration: Duration,
     /// It ran in a block of several statements.

@@ -17,6 +17,7 @@ pub(crate) struct Sample {
     start: Instant,
     end: Instant,
     locks: Vec<(u32, LockMode)>,
+    waiting: Vec<(u32, LockMode)>,
 }
 
 /// Runs a statement and looks at the locks of its backend every `interval`.
@@ -34,9 +35,11 @@ pub(crate) async fn watch<T>(
             let start = Instant::now();
             // A look that fails is a look less; the statement itself tells when the server is gone.
             let Ok(rows) = observer.rows(&sql).await else { continue };
-            let granted = rows.iter().filter_map(lock).filter(|(_, _, granted)| *granted);
-            let locks = granted.map(|(oid, mode, _)| (oid, mode)).collect();
-            samples.push(Sample { start, end: Instant::now(), locks });
+            let (granted, waiting): (Vec<_>, Vec<_>) =
+                rows.iter().filter_map(lock).partition(|(_, _, granted)| *granted);
+            let modes =
+                |locks: Vec<(u32, LockMode, bool)>| locks.into_iter().map(|(oid, mode, _)| (oid, mode)).collect();
+            samples.push(Sample { start, end: Instant::now(), locks: modes(granted), waiting: modes(waiting) });
         }
     };
     let result = tokio::select! {
@@ -50,6 +53,11 @@ pub(crate) async fn watch<T>(
 /// When a lock was first seen at the latest: the end of the first sample that has it.
 pub(crate) fn first_seen(samples: &[Sample], lock: (u32, LockMode)) -> Option<Instant> {
     samples.iter().find(|sample| sample.locks.contains(&lock)).map(|sample| sample.end)
+}
+
+/// Until when the statement waited for a lock that others held: the start of the last sample that saw it wait.
+pub(crate) fn waited_until(samples: &[Sample], lock: (u32, LockMode)) -> Option<Instant> {
+    samples.iter().rev().find(|sample| sample.waiting.contains(&lock)).map(|sample| sample.start)
 }
 
 /// How long each lock was held, summed over the times that it was held, and when it was first taken at the earliest.
@@ -84,8 +92,12 @@ mod tests {
     fn brackets_hold_what_lies_between_samples() {
         let zero = Instant::now();
         let at = |milliseconds: u64| zero + Duration::from_millis(milliseconds);
-        let sample =
-            |from: u64, locks: &[(u32, LockMode)]| Sample { start: at(from), end: at(from + 1), locks: locks.to_vec() };
+        let sample = |from: u64, locks: &[(u32, LockMode)]| Sample {
+            start: at(from),
+            end: at(from + 1),
+            locks: locks.to_vec(),
+            waiting: Vec::new(),
+        };
         let lock = (1, LockMode::Share);
         let samples = [sample(10, &[]), sample(20, &[lock]), sample(30, &[lock]), sample(40, &[]), sample(50, &[lock])];
         let held = held(&samples, at(0), at(60));

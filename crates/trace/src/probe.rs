@@ -48,8 +48,13 @@ impl Snapshot {
         let of_table = |what: &str| format!("CASE WHEN c.relkind IN ('r','m','p') THEN {prefix}_{what}(c.oid) END");
         let counters = ["numscans", "tuples_returned", "tuples_inserted", "tuples_updated", "tuples_deleted"];
         let counters = counters.map(of_table).join(", ");
+        // Parallel workers have reported by the time that the statement ends.
+        let of_workers = match statistics {
+            Statistics::Transaction => "CASE WHEN c.relkind IN ('r','m') THEN pg_stat_get_tuples_returned(c.oid) END",
+            Statistics::Cumulative => "0",
+        };
         let sql = format!(
-            "SELECT c.oid::int8, n.nspname, c.relname, c.relkind, i.indrelid::int8, c.relfilenode::int8, {counters} \
+            "SELECT c.oid::int8, n.nspname, c.relname, c.relkind, i.indrelid::int8, c.relfilenode::int8, {counters}, {of_workers} \
              FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
              LEFT JOIN pg_catalog.pg_index i ON i.indexrelid = c.oid \
              WHERE n.nspname <> 'pg_toast' AND n.nspname !~ '^pg_toast_temp_' \
@@ -80,7 +85,7 @@ fn state(row: &SimpleQueryRow) -> Option<State> {
         },
         filenode: parsed(row, 5)?,
         scans: count(6),
-        rows_read: count(7),
+        rows_read: count(7) + count(11),
         written: RowCounts { inserted: count(8), updated: count(9), deleted: count(10) },
     })
 }

@@ -16,6 +16,7 @@ use crate::trace::Settings;
 use pgvet_linter::ast::Ast;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
+use tokio_postgres::Config;
 
 /// How often the locks of a running statement are looked at.
 const POLL: Duration = Duration::from_millis(5);
@@ -33,7 +34,8 @@ pub(crate) struct Runner<'a> {
     observer: Connection,
     major: u8,
     settings: &'a Settings,
-    zero: Instant,
+    /// Time that the migration has taken so far, without the observer's.
+    clock: Duration,
     trace: MigrationTrace,
     book: LockBook,
     block: Option<Block>,
@@ -49,6 +51,16 @@ struct Block {
     before: BTreeSet<u32>,
     /// Has it been looked at, so that there are statistics to compare with?
     probed: bool,
+}
+
+/// Parallel workers report what they read when they end, and a session must not go by what it has seen before.
+fn reading_fresh_statistics(database: &Config, major: u8) -> Config {
+    let mut config = database.clone();
+    if major >= 15 {
+        let given = database.get_options().unwrap_or_default();
+        config.options(format!("{given} -c stats_fetch_consistency=none").trim_start());
+    }
+    config
 }
 
 /// Why a migration was not run to its end by the tool itself.
@@ -71,7 +83,7 @@ impl<'a> Runner<'a> {
         migration: usize,
         settings: &'a Settings,
     ) -> Result<Self, Error> {
-        let migrator = Connection::open(&clone.database, "migration").await?;
+        let migrator = Connection::open(&reading_fresh_statistics(&clone.database, major), "migration").await?;
         let observer = Connection::open(&clone.observer, "observer").await?;
         Ok(Self {
             clone,
@@ -79,7 +91,7 @@ impl<'a> Runner<'a> {
             observer,
             major,
             settings,
-            zero: Instant::now(),
+            clock: Duration::ZERO,
             trace: MigrationTrace { migration, ..MigrationTrace::default() },
             book: LockBook::default(),
             block: None,
@@ -99,7 +111,6 @@ impl<'a> Runner<'a> {
         let (wal, xid) = probe::cluster(&self.observer).await?;
         let temp = self.temp_bytes().await?;
         self.last = Snapshot::take(&self.migrator, Statistics::Transaction).await?;
-        self.zero = Instant::now();
         for (at, step) in script.steps.iter().enumerate() {
             progress(at, &step.sql);
             let alone = step.kind == StepKind::Alone;
@@ -110,13 +121,13 @@ impl<'a> Runner<'a> {
                 Err(Stop::Broken(error)) => return Err(error),
             }
         }
-        self.trace.duration = self.trace.statements.iter().map(|statement| statement.duration).sum();
         if self.block.is_some() {
             self.end_block("ROLLBACK").await.or_else(|stop| match stop {
                 Stop::Refused => Ok(()),
                 Stop::Broken(error) => Err(error),
             })?;
         }
+        self.trace.duration = self.clock;
         let (wal_after, xid_after) = probe::cluster(&self.observer).await?;
         (self.trace.wal_bytes, self.trace.xids) = (wal_after - wal, xid_after - xid);
         if self.major >= 15 || self.may_have_left_dead_rows() {
@@ -181,7 +192,11 @@ impl<'a> Runner<'a> {
         self.book.probes += preparing.elapsed();
         let sent = send(&self.migrator, sql, None, self.settings.statement_timeout).await;
         self.book.released = waiters.finish().await;
+        self.clock += sent.span.duration();
         self.book.after_transaction(sent.span, &mut self.trace.statements);
+        if let Some(alone) = self.trace.statements.last_mut().filter(|statement| !statement.in_block) {
+            alone.duration += sent.span.duration();
+        }
         self.finish_transaction(block.number, block.first_xid).await?;
         self.last = Snapshot::take(&self.migrator, Statistics::Transaction).await?;
         match sent.result {
@@ -249,12 +264,13 @@ impl<'a> Runner<'a> {
         self.trace.statements.push(StatementTrace {
             range,
             sql: step.sql.clone(),
-            started: sent.span.sent.saturating_duration_since(self.zero),
+            started: self.clock,
             duration: sent.span.duration(),
             in_block: self.block.is_some(),
             failure: sent.result.as_ref().err().map(|error| failure(error, Some(step), sent.timed_out)),
             ..StatementTrace::default()
         });
+        self.clock += sent.span.duration();
         let at = self.trace.statements.len() - 1;
         if let Some(block) = &self.block {
             self.trace.transactions[block.number].statements.push(at);
@@ -292,7 +308,6 @@ impl<'a> Runner<'a> {
             before: &self.last,
             after: &after,
             before_transaction: self.block.as_ref().map_or(&nothing, |block| &block.before),
-            zero: self.zero,
         };
         self.book.after_statement(&locks, span, samples, &around, &mut self.trace.statements);
         if let Some(trace) = self.trace.statements.last_mut().filter(|_| ast.is_some()) {
@@ -327,7 +342,7 @@ impl<'a> Runner<'a> {
         match result {
             Ok(()) => self.end_alone("COMMIT", at).await,
             Err(Stop::Refused) if self.must_run_bare(at) => {
-                self.trace.statements.pop();
+                self.clock -= self.trace.statements.pop().map_or(Duration::ZERO, |statement| statement.duration);
                 self.trace.transactions.pop();
                 self.block = None;
                 self.book = LockBook::default();
@@ -369,7 +384,7 @@ impl<'a> Runner<'a> {
         trace.sampled = true;
         trace.wal_bytes = wal_after - wal;
         trace.xids = Some(xid_after - xid);
-        trace.locks = sampled_locks(&samples, sent.span, &before, &after, self.zero);
+        trace.locks = sampled_locks(&samples, sent.span, &before, &after, trace.started);
         probe::differences(&before, &after, step.ast(), trace);
         self.trace.transactions.push(TransactionTrace {
             statements: vec![at],
@@ -386,7 +401,7 @@ fn sampled_locks(
     span: Span,
     before: &Snapshot,
     after: &Snapshot,
-    zero: Instant,
+    started: Duration,
 ) -> Vec<LockTrace> {
     let held = poll::held(samples, span.sent, span.done);
     let lock = |((oid, mode), (first, held)): ((u32, _), (Instant, Held))| {
@@ -396,7 +411,7 @@ fn sampled_locks(
             mode,
             existed: existed.is_some(),
             exposed: existed.is_some(),
-            acquired: first.saturating_duration_since(zero),
+            acquired: started + first.saturating_duration_since(span.sent),
             held,
         })
     };

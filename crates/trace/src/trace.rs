@@ -1,6 +1,7 @@
 //! A whole run: history and migrations, on a clone for each database.
 
 use crate::Error;
+use crate::canary::Canaries;
 use crate::connection::Connection;
 use crate::observation::Trace;
 use crate::provider::{CloneProvider, ThinClone};
@@ -9,7 +10,7 @@ use crate::runner::Runner;
 use crate::script::{Script, Step, StepKind, Variables};
 use crate::send::send;
 use pgvet_linter::check::{Direction, Migration};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -23,6 +24,10 @@ pub struct Settings {
     pub keep_going: bool,
     /// Tables to fill before the first measured migration.
     pub rows: Vec<RowTarget>,
+    /// Tables by migration that sessions of ours read and write meanwhile, to see how long they wait: `schema.name`.
+    pub canaries: BTreeMap<usize, Vec<String>>,
+    /// How long a session reads those tables when the migration begins.
+    pub reader: Option<Duration>,
     /// SQL that is run on every new clone; one text is one query.
     pub setup: Vec<String>,
 }
@@ -46,9 +51,7 @@ pub fn run(
     settings: &Settings,
     tell: &mut dyn FnMut(Event<'_>),
 ) -> Result<Trace, Error> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Error::new(format!("cannot start a runtime: {error}")))?;
-    runtime.block_on(async {
+    let work = async {
         let mut interruption = Interruption::listen()?;
         let result = tokio::select! {
             biased;
@@ -58,7 +61,14 @@ pub fn run(
         let destroyed = provider.destroy().await;
         let trace = result?;
         destroyed.map(|()| trace)
-    })
+    };
+    tokio::task::LocalSet::new().block_on(&runtime()?, work)
+}
+
+/// Everything is done on one thread, which waits most of the time.
+pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Error> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| Error::new(format!("cannot start a runtime: {error}")))
 }
 
 /// Signals that ask the program to end.
@@ -97,9 +107,9 @@ async fn trace(
     let server = provider.prepare().await?;
     let mut trace = Trace {
         major: server.major,
-        server_version: server.version,
+        server_version: server.version.clone(),
         provider: provider.name(),
-        notes: server.notes,
+        notes: server.notes.clone(),
         migrations: Vec::new(),
     };
     for database in databases(migrations) {
@@ -107,7 +117,8 @@ async fn trace(
         let group = migrations.iter().enumerate().filter(|(_, migration)| own(migration));
         let group: Vec<_> = group.filter(|(_, migration)| migration.direction == Direction::Up).collect();
         let clone = provider.create().await?;
-        run_group(&group, &clone, &mut trace, settings, tell).await?;
+        let run = Group { migrations: &group, clone: &clone, has_schema: server.has_schema, settings };
+        run.trace(&mut trace, tell).await?;
         provider.discard(clone).await?;
     }
     Ok(trace)
@@ -118,40 +129,53 @@ fn databases(migrations: &[Migration<'_>]) -> BTreeSet<u32> {
     reported.map(|migration| migration.database).collect()
 }
 
-async fn run_group(
-    group: &[(usize, &Migration<'_>)],
-    clone: &ThinClone,
-    trace: &mut Trace,
-    settings: &Settings,
-    tell: &mut dyn FnMut(Event<'_>),
-) -> Result<(), Error> {
-    for sql in &settings.setup {
-        Connection::open(&clone.database, "setup").await?.run(sql).await?;
+/// The migrations of one database, with their indexes in the run.
+struct Group<'a> {
+    migrations: &'a [(usize, &'a Migration<'a>)],
+    clone: &'a ThinClone,
+    has_schema: bool,
+    settings: &'a Settings,
+}
+
+impl Group<'_> {
+    async fn trace(&self, trace: &mut Trace, tell: &mut dyn FnMut(Event<'_>)) -> Result<(), Error> {
+        if !self.has_schema {
+            self.replay_history(tell).await?;
+        }
+        if !self.settings.rows.is_empty() {
+            let connection = Connection::open(&self.clone.database, "rows").await?;
+            let mut tell = |table: &str, rows| tell(Event::Rows { table, rows });
+            rows::fill(&connection, &self.settings.rows, &mut tell).await?;
+        }
+        for (index, migration) in self.migrations.iter().filter(|(_, migration)| migration.report) {
+            let path = &migration.file.source.path;
+            let script = Script::new(migration, &self.settings.variables)?;
+            let runner = Runner::new(self.clone, trace.major, *index, self.settings).await?;
+            let mut progress = |number, sql: &str| tell(Event::Statement { path, number, sql });
+            let tables = self.settings.canaries.get(index).map_or(&[][..], Vec::as_slice);
+            let canaries = Canaries::start(self.clone, tables, self.settings.reader).await?;
+            let mut migration = runner.run(&script, &mut progress).await?;
+            migration.canaries = canaries.finish().await;
+            let failed = migration.failure().is_some() && !self.settings.keep_going;
+            trace.migrations.push(migration);
+            if failed {
+                break;
+            }
+        }
+        Ok(())
     }
-    let mut filled = settings.rows.is_empty();
-    for (index, migration) in group {
-        let path = &migration.file.source.path;
-        let script = Script::new(migration, &settings.variables)?;
-        if !migration.report {
-            tell(Event::History { path });
-            replay(migration, &script, clone, settings).await?;
-            continue;
+
+    async fn replay_history(&self, tell: &mut dyn FnMut(Event<'_>)) -> Result<(), Error> {
+        for sql in &self.settings.setup {
+            Connection::open(&self.clone.database, "setup").await?.run(sql).await?;
         }
-        if !filled {
-            let connection = Connection::open(&clone.database, "rows").await?;
-            rows::fill(&connection, &settings.rows, &mut |table, rows| tell(Event::Rows { table, rows })).await?;
-            filled = true;
+        for (_, migration) in self.migrations.iter().filter(|(_, migration)| !migration.report) {
+            tell(Event::History { path: &migration.file.source.path });
+            let script = Script::new(migration, &self.settings.variables)?;
+            replay(migration, &script, self.clone, self.settings).await?;
         }
-        let runner = Runner::new(clone, trace.major, *index, settings).await?;
-        let mut progress = |number, sql: &str| tell(Event::Statement { path, number, sql });
-        let migration = runner.run(&script, &mut progress).await?;
-        let failed = migration.failure().is_some() && !settings.keep_going;
-        trace.migrations.push(migration);
-        if failed {
-            break;
-        }
+        Ok(())
     }
-    Ok(())
 }
 
 /// Runs a migration of the history, which nobody measures.

@@ -15,7 +15,9 @@ pub(crate) mod markdown;
 pub(crate) mod sarif;
 pub(crate) mod sonarqube;
 pub(crate) mod trace;
+pub(crate) mod trace_html;
 pub(crate) mod trace_json;
+pub(crate) mod trace_markdown;
 pub(crate) mod trace_table;
 mod xml;
 
@@ -121,7 +123,7 @@ impl<'a> Report<'a> {
 
     /// The file with the index that diagnostics use.
     pub(crate) fn file(&self, index: u32) -> &'a ParsedFile {
-        &self.files[index as usize].parsed
+        self.files[index as usize].shown()
     }
 
     pub(crate) fn path(&self, index: u32) -> &'a str {
@@ -146,9 +148,9 @@ impl<'a> Finding<'a> {
         Self {
             diagnostic,
             file,
-            path: &file.parsed.source.path,
-            start: position(&file.parsed, diagnostic.range.start),
-            end: position(&file.parsed, diagnostic.range.end),
+            path: &file.shown().source.path,
+            start: position(file.shown(), diagnostic.range.start),
+            end: position(file.shown(), diagnostic.range.end),
             fingerprint: fingerprints.next(file, diagnostic),
             reason,
         }

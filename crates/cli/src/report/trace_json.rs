@@ -4,7 +4,7 @@ use super::trace::{TraceReport, TracedFile, blocks, strongest_locks};
 use super::{JsonRange, position};
 use pgvet_linter::effect::LockMode;
 use pgvet_linter::source::Position;
-use pgvet_trace::{Growth, LockTrace, Relation, RowCounts, StatementTrace};
+use pgvet_trace::{CanaryTrace, Growth, LockTrace, Relation, RowCounts, StatementTrace};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -25,6 +25,7 @@ struct JsonMigration<'a> {
     tables: Vec<Value>,
     indexes: Vec<Value>,
     statements: Vec<JsonStatement<'a>>,
+    canaries: Vec<Value>,
     notes: &'a [String],
 }
 
@@ -138,8 +139,19 @@ fn migration<'a>(traced: &TracedFile<'a>) -> JsonMigration<'a> {
         tables: tables.into_iter().map(growth).collect(),
         indexes: indexes.into_iter().map(growth).collect(),
         statements: trace.statements.iter().map(|found| statement(traced, found)).collect(),
+        canaries: trace.canaries.iter().map(canary).collect(),
         notes: &trace.notes,
     }
+}
+
+fn canary(canary: &CanaryTrace) -> Value {
+    json!({
+        "relation": canary.relation,
+        "blocked": canary.blocked,
+        "probes": canary.probes,
+        "usual_ms": milliseconds(canary.usual),
+        "longest_wait_ms": milliseconds(canary.longest_wait),
+    })
 }
 
 fn growth(growth: &Growth) -> Value {

@@ -43,6 +43,14 @@ fn write_migration(traced: &TracedFile<'_>, style: Style, out: &mut dyn Write) -
         totals.push(plural_of(trace.subtransactions.max, "subtransaction"));
     }
     writeln!(out, "        {}", style.dim(&totals.join(", ")))?;
+    for canary in &trace.canaries {
+        let (relation, waited) = (&canary.relation, time(canary.longest_wait));
+        writeln!(
+            out,
+            "        canary  {relation}  {} waited {waited} at most ({} probes)",
+            canary.blocked, canary.probes
+        )?;
+    }
     if trace.subtransactions.overflowed == Some(true) {
         let what = "more than 64 subtransactions: every snapshot on the server looked into pg_subtrans";
         writeln!(out, "        {} {what}", style.yellow("overflow"))?;
@@ -182,7 +190,7 @@ fn write_exceeded(report: &TraceReport<'_>, style: Style, out: &mut dyn Write) -
     Ok(())
 }
 
-fn summary(report: &TraceReport<'_>) -> String {
+pub(crate) fn summary(report: &TraceReport<'_>) -> String {
     let mut parts = vec![format!(
         "{} in {}",
         plural(report.statements(), "statement"),
@@ -203,7 +211,7 @@ fn summary(report: &TraceReport<'_>) -> String {
 }
 
 /// `123 ms`, with more digits where they mean something.
-fn time(duration: Duration) -> String {
+pub(crate) fn time(duration: Duration) -> String {
     let milliseconds = duration.as_secs_f64() * 1000.0;
     if milliseconds < 10.0 {
         format!("{milliseconds:.1} ms")
@@ -214,11 +222,11 @@ fn time(duration: Duration) -> String {
     }
 }
 
-fn held(held: Held) -> String {
+pub(crate) fn held(held: Held) -> String {
     time(held.best)
 }
 
-fn bytes(bytes: i64) -> String {
+pub(crate) fn bytes(bytes: i64) -> String {
     if bytes < 10_240 {
         format!("{bytes} B")
     } else if bytes < 10_485_760 {
@@ -236,12 +244,12 @@ fn sizes(growth: &Growth) -> String {
     format!("{} before, {} after", bytes(growth.bytes_before), bytes(growth.bytes_after))
 }
 
-fn plural_of(count: i64, noun: &str) -> String {
+pub(crate) fn plural_of(count: i64, noun: &str) -> String {
     plural(usize::try_from(count).unwrap_or_default(), noun)
 }
 
 /// The statement on one line, cut.
-fn excerpt(sql: &str) -> String {
+pub(crate) fn excerpt(sql: &str) -> String {
     const LENGTH: usize = 72;
     let line = sql.split_whitespace().collect::<Vec<_>>().join(" ");
     if line.chars().count() <= LENGTH { line } else { line.chars().take(LENGTH).chain(['…']).collect() }

@@ -1,13 +1,20 @@
 //! Where a trace runs. One provider, one file.
 
+mod address;
 mod scratch;
+mod template;
+mod url;
 
+pub use address::parse_address;
 pub use scratch::{Scratch, ScratchOptions};
+pub use template::Template;
+pub use url::Url;
 
 use crate::Error;
+use crate::connection::Connection;
 use std::future::Future;
 use std::pin::Pin;
-use tokio_postgres::Config;
+pub use tokio_postgres::Config;
 
 /// What an asynchronous method of a trait object returns.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + 'a>>;
@@ -36,6 +43,22 @@ pub struct ServerInfo {
     pub version: String,
     /// What figures do not mean on clones of this provider, for the report.
     pub notes: Vec<String>,
+    /// The database is there already, so no history is replayed.
+    pub has_schema: bool,
+}
+
+impl ServerInfo {
+    /// Asks a server who it is.
+    pub(crate) async fn ask(connection: &Connection) -> Result<Self, Error> {
+        let number: u32 = connection.value("SELECT pg_catalog.current_setting('server_version_num')").await?;
+        let version: String = connection.value("SELECT pg_catalog.current_setting('server_version')").await?;
+        let version = version.split(' ').next().unwrap_or_default().to_owned();
+        let major = u8::try_from(number / 10_000).unwrap_or(u8::MAX);
+        if major < 13 {
+            return Err(Error::new(format!("the server is PostgreSQL {version}, and pgvet trace needs 13 or newer")));
+        }
+        Ok(Self { major, version, notes: Vec::new(), has_schema: false })
+    }
 }
 
 /// A database to run migrations on.

@@ -74,7 +74,7 @@ impl CloneProvider for Scratch {
                 administrator.run(&sql).await?;
             }
             let notes = if durable { Vec::new() } else { vec![EMPTY.to_owned()] };
-            Ok(ServerInfo { major: server.major(), version: server.version().to_owned(), notes })
+            Ok(ServerInfo { major: server.major(), version: server.version().to_owned(), notes, has_schema: false })
         })
     }
 

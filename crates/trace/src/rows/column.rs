@@ -42,9 +42,7 @@ impl Column {
             "int2" => integer(SMALLINT_VALUES),
             "int4" | "oid" => integer(INTEGER_VALUES),
             "int8" | "float4" | "float8" | "money" => integer(i64::MAX),
-            "numeric" => integer(
-                10_i64.checked_pow(self.size.unwrap_or(18).clamp(0, 18) as u32).map_or(1, |most| most.max(2) - 1),
-            ),
+            "numeric" => integer(self.numbers()),
             "bool" => "g % 2 = 0".to_owned(),
             "uuid" => "md5(g::text)".to_owned(),
             "date" => format!("date '2000-01-01' + (g % {})::int", if self.unique { 1_000_000_000 } else { 9000 }),
@@ -74,6 +72,12 @@ impl Column {
             },
         };
         Some(self.cast(&value))
+    }
+
+    /// How many numbers have so many digits before the point.
+    fn numbers(&self) -> i64 {
+        let digits = u32::try_from(self.size.unwrap_or(18)).unwrap_or(0).min(18);
+        (10_i64.pow(digits) - 1).max(1)
     }
 
     fn cast(&self, value: &str) -> String {
