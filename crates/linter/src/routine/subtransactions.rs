@@ -10,7 +10,9 @@ mod writes;
 pub use bound::Bound;
 
 use super::{Code, Routine, Routines, SqlRole, texts};
-use crate::ast::{Ast, Expr, ExprKind, FromItem, FunctionCall, InsertSource, Part, Query, QueryBody};
+use crate::ast::{
+    Ast, Expr, ExprKind, FromItem, FunctionCall, InsertSource, ObjectName, Part, Query, QueryBody, TriggerEvents,
+};
 use crate::catalog::Oid;
 use crate::plpgsql::{Block, Loop, LoopKind, Statement, StatementKind};
 use crate::source::TextRange;
@@ -233,7 +235,7 @@ impl Counter<'_, '_> {
             call(&statement.call, Bound::AtMost(1));
         }
         let mut rows = Bound::AtMost(1);
-        let mut fired: Vec<(crate::ast::ObjectName, fn(crate::ast::TriggerEvents) -> bool, Bound)> = Vec::new();
+        let mut fired: Vec<(ObjectName, fn(TriggerEvents) -> bool, Bound)> = Vec::new();
         ast.visit(&mut |part| match part {
             Part::Query(query) => rows = rows_of(query),
             Part::Insert(insert) => {

@@ -15,7 +15,7 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Transaction and subtransaction are two lockers of each row, and PostgreSQL writes a MultiXact of both into it, one
+    /// Transaction and subtransaction are two lockers of each row, and PostgreSQL writes a multixact of both into it, one
     /// more for each subtransaction. Whoever meets such a row looks it up in a small cache of their own (`pg_multixact`);
     /// under concurrency that becomes the bottleneck of the server, and their numbers, like transaction IDs, have to be
     /// vacuumed away before they run out.
@@ -105,7 +105,7 @@ fn report(
 ) {
     let name = table.rsplit_once('.').map_or(table, |(_, name)| name);
     let message = format!(
-        "rows of `{name}` are changed in a subtransaction after the transaction has locked them: both are in each row, as a MultiXact"
+        "rows of `{name}` are changed in a subtransaction after the transaction has locked them: both are in each row, as a multixact"
     );
     let help = "lock the rows in the same subtransaction that changes them, or do without the subtransaction";
     let finding = reporter.report(range, message).help(help);

@@ -71,17 +71,15 @@ struct Walk<'c, 'a> {
 
 impl Walk<'_, '_> {
     fn statement(&mut self, statement: &Statement, ast: &Ast) {
-        match ast {
-            Ast::Transaction(control) => self.control(control),
-            _ => {
-                if writes(ast) {
-                    self.write();
-                }
-                self.code(statement, ast);
-                if !self.in_transaction {
-                    self.present = TransactionSteps::default();
-                }
-            }
+        if let Ast::Transaction(control) = ast {
+            return self.control(control);
+        }
+        if writes(ast) {
+            self.write();
+        }
+        self.code(statement, ast);
+        if !self.in_transaction {
+            self.present = TransactionSteps::default();
         }
     }
 
