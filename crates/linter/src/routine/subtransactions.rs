@@ -52,6 +52,11 @@ impl Routines<'_> {
         Counter { routines: self, open: routine.oid().into_iter().collect() }.routine(routine)
     }
 
+    /// The most subtransactions of one call of a function.
+    pub fn subtransactions_of_call(&self, function: Oid) -> Bound {
+        self.function(function).map_or(Bound::ZERO, |routine| self.subtransactions(&routine).most)
+    }
+
     /// The subtransactions that a statement of a migration begins by calling functions.
     pub fn subtransactions_of(&self, ast: &Ast, search_path: &[smol_str::SmolStr]) -> Subtransactions {
         let tally = Counter { routines: self, open: Vec::new() }.ast(ast, search_path, &|range| range);
