@@ -10,7 +10,9 @@ mod writes;
 pub use bound::Bound;
 
 use super::{Code, Routine, Routines, SqlRole, texts};
-use crate::ast::{Ast, Expr, ExprKind, FromItem, FunctionCall, InsertSource, Part, Query, QueryBody};
+use crate::ast::{
+    Ast, Expr, ExprKind, FromItem, FunctionCall, InsertSource, ObjectName, Part, Query, QueryBody, TriggerEvents,
+};
 use crate::catalog::Oid;
 use crate::plpgsql::{Block, Loop, LoopKind, Statement, StatementKind};
 use crate::source::TextRange;
@@ -48,6 +50,11 @@ impl Routines<'_> {
     /// The subtransactions of a routine that runs in one transaction, or up to each COMMIT in it.
     pub fn subtransactions(&self, routine: &Routine) -> Subtransactions {
         Counter { routines: self, open: routine.oid().into_iter().collect() }.routine(routine)
+    }
+
+    /// The most subtransactions of one call of a function.
+    pub fn subtransactions_of_call(&self, function: Oid) -> Bound {
+        self.function(function).map_or(Bound::ZERO, |routine| self.subtransactions(&routine).most)
     }
 
     /// The subtransactions that a statement of a migration begins by calling functions.
@@ -233,7 +240,7 @@ impl Counter<'_, '_> {
             call(&statement.call, Bound::AtMost(1));
         }
         let mut rows = Bound::AtMost(1);
-        let mut fired: Vec<(crate::ast::ObjectName, fn(crate::ast::TriggerEvents) -> bool, Bound)> = Vec::new();
+        let mut fired: Vec<(ObjectName, fn(TriggerEvents) -> bool, Bound)> = Vec::new();
         ast.visit(&mut |part| match part {
             Part::Query(query) => rows = rows_of(query),
             Part::Insert(insert) => {

@@ -1,8 +1,9 @@
 //! UPDATE or DELETE of a whole table.
 
-use crate::ast::Ast;
+use crate::ast::{Ast, Expr, ExprKind, Part};
 use crate::effect::DataChangeKind;
 use crate::report::Reporter;
+use crate::routine::{RoutineContext, SqlRole, Trial};
 use crate::rule::{RuleContext, declare_rule};
 use crate::settings::TableSize;
 use crate::source::TextRange;
@@ -32,12 +33,15 @@ declare_rule! {
     ///
     /// Where a WHERE clause limits the rows, for tables that the same transaction created, and for tables that
     /// configuration says to be small. While the transaction holds a strong lock, `work-after-strong-lock` says it. A `MERGE` is reported where a branch without condition has a whole table as source.
+    /// A function is reported where it is defined, unless a migration calls it and it is reported there; trigger functions
+    /// are not, because what fires them decides.
     "unbounded-update-or-delete", Data, Warning,
     {
         sources: &["pgls/updateWithoutWhere", "dryrun/update-without-where", "bytebase/statement.where.require"],
         yields_to: &["work-after-strong-lock"],
     }
     statement = check,
+    routine = check_routine,
 }
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
@@ -53,25 +57,82 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             continue;
         }
         said.push(change.range);
-        let (verb, help) = match change.kind {
-            _ if matches!(context.ast, Ast::Merge(_)) => (
-                "changes",
-                "merge a part of the source at a time, each in a transaction of its own, \
-                 and give WHEN MATCHED a condition that leaves out rows that are the same",
-            ),
-            DataChangeKind::Delete => (
-                "deletes",
-                "delete in batches of some thousand rows, each in a transaction of its own; \
-                 TRUNCATE is fast where nobody needs the table meanwhile",
-            ),
-            _ => (
-                "rewrites",
-                "update in batches of some thousand rows, each in a transaction of its own:\n    \
-                 UPDATE ... WHERE id BETWEEN ... AND ...;",
-            ),
-        };
+        let (verb, help) = words(change.kind, context.ast);
         let message =
             format!("this {verb} every row of `{}` and keeps all of them locked until it is done", table.name);
         drop(reporter.report(change.range, message).relation(table).help(help));
     }
+}
+
+/// What it does, and the next step.
+fn words(kind: DataChangeKind, ast: &Ast) -> (&'static str, &'static str) {
+    match kind {
+        _ if matches!(ast, Ast::Merge(_)) => (
+            "changes",
+            "merge a part of the source at a time, each in a transaction of its own, \
+             and give WHEN MATCHED a condition that leaves out rows that are the same",
+        ),
+        DataChangeKind::Delete => (
+            "deletes",
+            "delete in batches of some thousand rows, each in a transaction of its own; \
+             TRUNCATE is fast where nobody needs the table meanwhile",
+        ),
+        _ => (
+            "rewrites",
+            "update in batches of some thousand rows, each in a transaction of its own:\n    \
+             UPDATE ... WHERE id BETWEEN ... AND ...;",
+        ),
+    }
+}
+
+/// A function that no reported migration calls: what happens when somebody does.
+fn check_routine(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
+    let is_of_trigger = !context.triggers().is_empty();
+    if context.function().is_none() || context.called_in_place || is_of_trigger {
+        return;
+    }
+    let steps = context.routine.steps();
+    let sql = || steps.iter().flat_map(|step| &step.sql).filter(|sql| sql.role != SqlRole::Expression);
+    if !sql().any(|sql| has_no_filter(sql.ast)) {
+        return;
+    }
+    let mut trial = Trial::new(context.catalog, &context.routine.search_path, context.settings.versions.to);
+    for sql in sql() {
+        let creates = matches!(sql.ast, Ast::CreateTable(_) | Ast::CreateTableAs(_));
+        if !creates && !has_no_filter(sql.ast) {
+            continue;
+        }
+        for change in trial.run(sql.ast).data_changes {
+            let table = &change.relation;
+            let is_small = context.settings.table(&table.schema, &table.name).size() == TableSize::Small;
+            if !change.unbounded || change.kind == DataChangeKind::Insert || !table.visibility.is_exposed() || is_small
+            {
+                continue;
+            }
+            let (verb, help) = words(change.kind, sql.ast);
+            let message = format!(
+                "when {} is called, this {verb} every row of `{}` and keeps all of them locked until it is done",
+                context.name(),
+                table.name
+            );
+            drop(reporter.report(sql.place(change.range), message).relation(table).help(help));
+        }
+    }
+}
+
+/// Has it an UPDATE or DELETE without WHERE, or a MERGE? Whether it concerns a whole table, its effects say.
+fn has_no_filter(ast: &Ast) -> bool {
+    let mut found = false;
+    ast.visit(&mut |part| {
+        found |= match part {
+            Part::Update(update) => update.filter.as_ref().is_none_or(is_constant),
+            Part::Delete(delete) => delete.filter.as_ref().is_none_or(is_constant),
+            _ => false,
+        };
+    });
+    found
+}
+
+fn is_constant(filter: &Expr) -> bool {
+    matches!(filter.kind, ExprKind::Literal(_))
 }
