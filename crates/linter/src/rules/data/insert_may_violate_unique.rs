@@ -51,14 +51,14 @@ declare_rule! {
     ///
     /// - A migration copies rows into a table that was there before, with keys that other code may have inserted.
     /// - A migration gives a number to a column that has a sequence: the sequence has given that number to another row,
-    ///   or will do so later.
+    ///   or will do so later. This is a note, for many projects number some tables by hand.
     /// - A function that runs often inserts a key that its caller gives; as a note where nothing says that it runs often.
     /// - A migration that is no transaction inserts constant keys: as a note, for it cannot be run again.
     ///
     /// ## When it is not reported
     ///
     /// With `ON CONFLICT`; where the key comes from a sequence or `gen_random_uuid()`; where the statement asks for the row
-    /// first; for tables of the same migration, tables that it has emptied, and tables without a unique index.
+    /// first; for tables that the same migration has made, filled or emptied, and tables without a unique index.
     /// Where a handler expects the failure, `exception-driven-upsert` says it; where an `IF` asks first,
     /// `select-then-insert` does.
     ///
@@ -170,8 +170,7 @@ fn is_given(inserted: &Inserted<'_>, refusal: &Refusal<'_>, variables: &Variable
     if refusal.source != ValueSource::Given {
         return false;
     }
-    let columns = refusal.index.columns().unwrap_or_default();
-    columns.iter().any(|column| match inserted.values_of(column) {
+    refusal.index.all_columns().any(|column| match inserted.values_of(column) {
         Values::Rows(rows) => rows.iter().any(|value| variables.is_given(value)),
         Values::Default | Values::Unknown => false,
     })
@@ -241,18 +240,25 @@ fn check_migration(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) 
     let find = |name: &crate::ast::ObjectName| context.before.find_relation(name, &path);
     let is_still_there = |oid: &Oid| context.after.get_relation(*oid).is_some();
     let mut emptied: Vec<Oid> = Vec::new();
+    // What this migration has put into tables, or has made, is not there already.
+    let mut own: Vec<&SmolStr> = Vec::new();
+    let mut filled: Vec<&SmolStr> = Vec::new();
     let (mut numbered, mut constant) = (Problem::default(), Problem::default());
     let mut last_insert = None;
     let last = context.migration.statements().last().map(|statement| statement.range);
     for statement in context.migration.statements() {
         let Ok(ast) = &statement.parsed else { continue };
+        let is_own = |name: &crate::ast::ObjectName| own.contains(&&name.name.text);
         match ast {
+            Ast::CreateTable(create) => own.push(&create.name.name.text),
+            Ast::CreateTableAs(create) => own.push(&create.into.name.name.text),
+            Ast::Select(query) => own.extend(made_by(query)),
             Ast::Truncate(truncate) => emptied.extend(truncate.tables.iter().filter_map(|(table, _)| find(table))),
             Ast::Delete(delete) => emptied.extend(find(&delete.table.name)),
             Ast::Insert(insert) if insert.on_conflict.is_none() => {
                 let Some(oid) = find(&insert.table.name).filter(is_still_there) else { continue };
                 let table = context.before.relation(oid);
-                if !is_plain_table(table) || emptied.contains(&oid) {
+                if !is_plain_table(table) || emptied.contains(&oid) || is_own(&insert.table.name) {
                     continue;
                 }
                 let inserted = Inserted { insert, table, is_fresh: &|_| false };
@@ -260,6 +266,10 @@ fn check_migration(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) 
                 let range = insert.table.name.range();
                 let relation = relation_name(table);
                 if is_copy(insert, &find, oid) {
+                    if reads_any(insert, &own) || reads_any(insert, &filled) {
+                        filled.push(&insert.table.name.name.text);
+                        continue;
+                    }
                     let refusals: Vec<_> =
                         refusals.into_iter().filter(|refusal| refusal.source == ValueSource::Given).collect();
                     if !refusals.is_empty() {
@@ -273,6 +283,7 @@ fn check_migration(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) 
                     last_insert = Some(statement.range);
                     constant.add(range, relation);
                 }
+                filled.push(&insert.table.name.name.text);
             }
             _ => {}
         }
@@ -286,6 +297,26 @@ fn check_migration(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) 
     {
         report_constant(constant, reporter);
     }
+}
+
+/// The table that SELECT INTO makes.
+fn made_by(query: &Query) -> Option<&SmolStr> {
+    match &query.body {
+        QueryBody::Select(select) => select.into.as_ref().map(|into| &into.name.name.text),
+        _ => None,
+    }
+}
+
+/// Does an INSERT read one of these tables?
+fn reads_any(insert: &Insert, names: &[&SmolStr]) -> bool {
+    let InsertSource::Query(query) = &insert.source else { return false };
+    let mut found = false;
+    query.visit(&mut |part| {
+        if let Part::Read(read) = part {
+            found |= names.contains(&&read.name.name.text);
+        }
+    });
+    found
 }
 
 fn relation_name(table: &Relation) -> RelationName {
@@ -350,13 +381,14 @@ fn report_numbered(problem: Problem, reporter: &mut Reporter<'_>) {
     );
     let help = "leave the column out, so that the sequence gives the number; or set the sequence behind it:\n    \
                 SELECT setval(pg_get_serial_sequence('...', '...'), (SELECT max(...) FROM ...));";
-    drop(reporter.report(*range, message).relation(relation).help(help));
+    drop(reporter.report(*range, message).relation(relation).severity(Severity::Info).help(help));
 }
 
 fn report_constant(problem: Problem, reporter: &mut Reporter<'_>) {
     let Some((range, relation)) = &problem.first else { return };
     let which = match problem.statements {
         1 => "this INSERT fails".to_owned(),
+        2 => "this and one more INSERT fail".to_owned(),
         more => format!("this and {} more INSERTs fail", more - 1),
     };
     let message = format!("{which} when the migration is run again after a later statement failed");

@@ -59,6 +59,15 @@ impl UniqueIndex<'_> {
         self.index.plain_columns()
     }
 
+    /// Every column of the key, those inside expressions included.
+    pub(super) fn all_columns(&self) -> impl Iterator<Item = &SmolStr> {
+        let mut found = Vec::new();
+        for element in self.index.elements.iter() {
+            element.key.walk(&mut |part| found.extend(part.as_column()));
+        }
+        found.into_iter()
+    }
+
     /// What ON CONFLICT must say to mean this index: `(tenant, lower(email)) WHERE deleted_at IS NULL`. `None` where
     /// PostgreSQL accepts nothing, or where the definition cannot be shown.
     ///

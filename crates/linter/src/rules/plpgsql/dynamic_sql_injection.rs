@@ -39,8 +39,9 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// For values that cannot be SQL (numbers, dates, `regclass`), for parameters that an `IF` compares with what is
-    /// allowed before it raises an error, for values that `USING` passes, and in `DO` blocks, which have no caller. A
-    /// function that executes its whole parameter is reported only if it is `SECURITY DEFINER`.
+    /// allowed before it raises an error, for values that `USING` passes, for functions that a migration calls
+    /// itself, and in `DO` blocks, which have no caller. A function that executes its whole parameter is reported only if
+    /// it is `SECURITY DEFINER`. Of one parameter only the first use is reported.
     "dynamic-sql-injection", Plpgsql, Warning,
     { sources: &["plpgsql_check/security"] }
     routine = check,
@@ -49,13 +50,18 @@ declare_rule! {
 fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     let Some(function) = context.function() else { return };
     let mut taints = None;
+    let mut said: Vec<smol_str::SmolStr> = Vec::new();
     for step in context.routine.steps() {
         let Node::Statement(statement) = step.node else { continue };
         let Some(query) = query_of(&statement.kind) else { continue };
         let Some(tainted) = taints.get_or_insert_with(|| Taints::of(context)).text(&query.expression) else { continue };
-        if !tainted.composed && !function.security_definer {
+        if (!tainted.composed && !function.security_definer) || said.contains(&tainted.origin) {
             continue;
         }
+        if said.is_empty() && context.routines.is_called_by_migration(&context.routine) {
+            return;
+        }
+        said.push(tainted.origin.clone());
         let rights = if function.security_definer { " with the rights of its owner" } else { "" };
         let message = format!("a caller of {} can run any SQL here{rights}: `{}` is not quoted", context.name(), tainted.origin);
         let help = "quote names by format('%I', ...) and values by %L, or pass values by EXECUTE ... USING";
