@@ -1,9 +1,10 @@
 //! UPDATE or DELETE of a whole table.
 
 use crate::ast::Ast;
+use crate::diagnostic::{Diagnostic, Label};
 use crate::effect::DataChangeKind;
 use crate::report::Reporter;
-use crate::rule::{RuleContext, declare_rule};
+use crate::rule::{RuleContext, RunContext, declare_rule};
 use crate::settings::TableSize;
 use crate::source::TextRange;
 
@@ -31,14 +32,20 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// Where a WHERE clause limits the rows, for tables that the same transaction created, and for tables that
-    /// configuration says to be small. While the transaction holds a strong lock, `work-after-strong-lock` says it. A `MERGE` is reported where a branch without condition has a whole table as source.
+    /// configuration says to be small. While the transaction holds a strong lock, `work-after-strong-lock` says it. A `MERGE` is
+    /// reported where a branch without condition has a whole table as source. Where one migration has more than three such
+    /// statements, they are one finding.
     "unbounded-update-or-delete", Data, Warning,
     {
         sources: &["pgls/updateWithoutWhere", "dryrun/update-without-where", "bytebase/statement.where.require"],
         yields_to: &["work-after-strong-lock"],
     }
     statement = check,
+    run = merge,
 }
+
+/// So many findings of one migration are told one by one.
+const MAX_FINDINGS: usize = 3;
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let mut said: Vec<TextRange> = Vec::new();
@@ -74,4 +81,29 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             format!("this {verb} every row of `{}` and keeps all of them locked until it is done", table.name);
         drop(reporter.report(change.range, message).relation(table).help(help));
     }
+}
+
+/// Many such statements in one migration are one problem: the first is reported, the others are its labels.
+fn merge(_: &RunContext<'_>, found: &mut Vec<Diagnostic>) {
+    found.sort_by_key(|diagnostic| (diagnostic.file, diagnostic.range.start));
+    let mut merged: Vec<Diagnostic> = Vec::with_capacity(found.len());
+    for of_file in found.chunk_by(|one, other| one.file == other.file) {
+        match of_file {
+            [first, others @ ..] if others.len() >= MAX_FINDINGS => merged.push(with_others(first, others)),
+            few => merged.extend(few.iter().cloned()),
+        }
+    }
+    *found = merged;
+}
+
+fn with_others(first: &Diagnostic, others: &[Diagnostic]) -> Diagnostic {
+    let mut merged = first.clone();
+    merged.message = format!("{}, and {} more statements of this migration do the like", first.message, others.len());
+    for other in others {
+        let label = Label { file: other.file, range: other.range, message: other.message.clone() };
+        merged.labels.push(label);
+        merged.severity = merged.severity.max(other.severity);
+        merged.relations.extend(other.relations.iter().filter(|name| !first.relations.contains(name)).cloned());
+    }
+    merged
 }
