@@ -11,6 +11,7 @@ export LIBCLANG_PATH ?= $(shell ls -d /opt/homebrew/opt/llvm/lib /usr/local/opt/
 endif
 
 demo: libclang
+	@./.ci/install-postgresql 18
 	cargo build --release --package pgvet
 	@echo
 	@echo '$$ pgvet check fixtures/demo'
@@ -18,6 +19,12 @@ demo: libclang
 	echo; \
 	echo "Exit status $$status: 0 is clean, 1 means findings (expected here), 2 means something could not be checked."; \
 	test $$status -le 1
+	@echo
+	@echo '$$ pgvet trace fixtures/demo --keep-going'
+	@PGVET_POSTGRESQL=target/postgresql target/release/pgvet trace fixtures/demo --keep-going --pg-version 18; status=$$?; \
+	echo; \
+	echo "Exit status $$status: 2 means that a migration fails (expected here: one is made to)."; \
+	test $$status -eq 2
 
 test: libclang postgresql
 	cargo fmt --check

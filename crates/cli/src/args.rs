@@ -1,10 +1,16 @@
 //! The arguments of every command.
 
+mod output;
+
+pub(crate) use output::{Format, Output};
+
+use crate::trace_args::TraceArgs;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use pgvet_linter::diagnostic::Severity;
 use pgvet_linter::settings::Settings;
 use pgvet_linter::version::VersionRange;
-use pgvet_workspace::Request;
+use pgvet_workspace::config::{self, Config, ConfigSource};
+use pgvet_workspace::{ChangeSelection, Request};
 use std::path::PathBuf;
 
 /// Finds the PostgreSQL migrations that would hurt in production.
@@ -24,6 +30,14 @@ pub(crate) enum Command {
     Check(CheckArgs),
     /// Show the locks, rewrites and scans of each statement.
     Effects(EffectsArgs),
+    /// Write `pgvet.toml` for this repository.
+    Init(InitArgs),
+    /// Take the present findings as known; `check` then reports new ones only.
+    Baseline(BaselineArgs),
+    /// Show the migrations that were detected and the configuration in effect.
+    Config(ConfigArgs),
+    /// Run migrations on a real server and measure what they lock, rewrite and write.
+    Trace(TraceArgs),
     /// Explain a rule.
     Explain(ExplainArgs),
     /// List the rules.
@@ -38,8 +52,8 @@ pub(crate) enum Command {
 /// Which files a command reads, and for which versions.
 #[derive(Debug, Args)]
 pub(crate) struct InputArgs {
-    /// Files or folders with SQL; `-` reads standard input.
-    #[arg(value_name = "PATH", default_value = ".")]
+    /// Files or folders with SQL; `-` reads standard input [default: the configured folders, or the current one].
+    #[arg(value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
     /// The PostgreSQL major version, or a range of them: `16`, `14-18`.
     #[arg(long, value_name = "VERSION", value_parser = VersionRange::parse)]
@@ -47,15 +61,72 @@ pub(crate) struct InputArgs {
     /// A file or folder that is replayed first and not reported; may be repeated.
     #[arg(long, value_name = "PATH")]
     pub(crate) history: Vec<PathBuf>,
+    /// Do not replay the earlier migrations of a file's folder.
+    #[arg(long, conflicts_with = "history")]
+    pub(crate) no_history: bool,
     /// A dump of the schema that existed before (`pg_dump --schema-only`).
     #[arg(long, value_name = "FILE")]
     pub(crate) schema: Option<PathBuf>,
     /// The path that standard input stands for.
     #[arg(long, value_name = "NAME")]
     pub(crate) stdin_filename: Option<String>,
+    /// Report only what comes after this migration: a file name, a path or a version.
+    #[arg(long, value_name = "MIGRATION")]
+    pub(crate) start_after: Option<String>,
+    #[command(flatten)]
+    pub(crate) changes: ChangeArgs,
+    #[command(flatten)]
+    pub(crate) source: ConfigSourceArgs,
     /// When to use colour.
     #[arg(long, value_name = "WHEN", value_enum, default_value_t = ColorChoice::Auto)]
     pub(crate) color: ColorChoice,
+}
+
+/// Which changes are reported.
+#[derive(Debug, Args)]
+#[group(multiple = false)]
+pub(crate) struct ChangeArgs {
+    /// Report only files that changed since this branch left REV, committed or not.
+    #[arg(long, value_name = "REV")]
+    pub(crate) since: Option<String>,
+    /// Report only files that are staged in git.
+    #[arg(long)]
+    pub(crate) staged: bool,
+    /// Report only files with changes that are not committed.
+    #[arg(long)]
+    pub(crate) changed: bool,
+}
+
+/// Where configuration comes from.
+#[derive(Debug, Args)]
+#[group(multiple = false)]
+pub(crate) struct ConfigSourceArgs {
+    /// The configuration file [default: the nearest pgvet.toml in or above the migrations].
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Read no configuration file.
+    #[arg(long)]
+    pub(crate) no_config: bool,
+}
+
+impl ConfigSourceArgs {
+    pub(crate) fn source(&self) -> ConfigSource {
+        match &self.config {
+            Some(file) => ConfigSource::File(file.clone()),
+            None if self.no_config => ConfigSource::None,
+            None => ConfigSource::Nearest,
+        }
+    }
+}
+
+impl ChangeArgs {
+    pub(crate) fn selection(&self) -> Option<ChangeSelection> {
+        match &self.since {
+            Some(revision) => Some(ChangeSelection::Since(revision.clone())),
+            None if self.staged => Some(ChangeSelection::Staged),
+            None => self.changed.then_some(ChangeSelection::Uncommitted),
+        }
+    }
 }
 
 impl InputArgs {
@@ -65,28 +136,26 @@ impl InputArgs {
             history: self.history.clone(),
             schema: self.schema.clone(),
             stdin_name: self.stdin_filename.clone(),
+            config: self.source.source(),
+            without_history: self.no_history,
+            changes: self.changes.selection(),
+            start_after: self.start_after.clone(),
         }
     }
 
-    pub(crate) fn settings(&self) -> Settings {
-        let mut settings = Settings { versions_configured: self.pg_version.is_some(), ..Settings::default() };
+    pub(crate) fn settings(&self, config: &Config) -> Settings {
+        let mut settings = config.settings.clone();
         if let Some(versions) = self.pg_version {
             settings.versions = versions;
+            settings.versions_configured = true;
         }
         settings
     }
 }
 
+/// Which rules run, and what is shown of their findings.
 #[derive(Debug, Args)]
-pub(crate) struct CheckArgs {
-    #[command(flatten)]
-    pub(crate) input: InputArgs,
-    /// How to show findings.
-    #[arg(long, value_enum, default_value_t = Format::Full)]
-    pub(crate) format: Format,
-    /// Exit with 1 from this severity on.
-    #[arg(long, value_name = "SEVERITY", value_enum, default_value_t = FailOn::Error)]
-    pub(crate) fail_on: FailOn,
+pub(crate) struct RuleArgs {
     /// The least severity that is shown [default: warning].
     #[arg(long, value_name = "SEVERITY", value_enum)]
     pub(crate) level: Option<Level>,
@@ -99,20 +168,108 @@ pub(crate) struct CheckArgs {
     /// Also run the opt-in rules.
     #[arg(long)]
     pub(crate) strict: bool,
+    /// Also judge migrations that lead back.
+    #[arg(long)]
+    pub(crate) down: bool,
+    /// Report suppressions that give no reason.
+    #[arg(long)]
+    pub(crate) require_reasons: bool,
+}
+
+impl RuleArgs {
+    /// `fail_on` is shown, too, unless the user asked for less.
+    pub(crate) fn apply(&self, config: &Config, fail_on: FailOn, mut settings: Settings) -> Settings {
+        match self.level {
+            Some(level) => settings.level = level.severity(),
+            None if config.level_configured => {}
+            None => settings.level = fail_on.severity().map_or(Severity::Warning, |least| least.min(Severity::Warning)),
+        }
+        settings.only.clone_from(&self.only);
+        settings.ignore.clone_from(&self.ignore);
+        settings.strict |= self.strict;
+        settings.lint_down |= self.down;
+        settings.require_reasons |= self.require_reasons;
+        settings
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
+    #[command(flatten)]
+    pub(crate) input: InputArgs,
+    #[command(flatten)]
+    pub(crate) rules: RuleArgs,
+    /// How to show findings; `FORMAT=FILE` writes to a file, and several formats may be given.
+    ///
+    /// Formats: full, concise, json, sarif, github, gitlab, sonarqube, markdown, junit, checkstyle.
+    #[arg(long, value_name = "FORMAT[=FILE]", value_parser = Output::parse, default_value = "full")]
+    pub(crate) format: Vec<Output>,
+    /// Write to this file instead of standard output.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) output_file: Option<PathBuf>,
+    /// Exit with 1 from this severity on [default: error].
+    #[arg(long, value_name = "SEVERITY", value_enum)]
+    pub(crate) fail_on: Option<FailOn>,
+    /// Also show the findings that comments suppress; they never make the exit status 1.
+    #[arg(long)]
+    pub(crate) report_suppressed: bool,
+    #[command(flatten)]
+    pub(crate) baseline: BaselineFileArgs,
+}
+
+/// Which findings are known.
+#[derive(Debug, Args)]
+#[group(multiple = false)]
+pub(crate) struct BaselineFileArgs {
+    /// The file with known findings [default: pgvet-baseline.json, if it is there].
+    #[arg(long, value_name = "FILE")]
+    pub(crate) baseline: Option<PathBuf>,
+    /// Report known findings as well.
+    #[arg(long)]
+    pub(crate) no_baseline: bool,
 }
 
 impl CheckArgs {
-    pub(crate) fn settings(&self) -> Settings {
-        // What makes the exit status 1 is also shown, unless the user asked for less.
-        let fail_on = self.fail_on.severity().unwrap_or(Severity::Error);
-        Settings {
-            level: self.level.map_or(fail_on.min(Severity::Warning), Level::severity),
-            only: self.only.clone(),
-            ignore: self.ignore.clone(),
-            strict: self.strict,
-            ..self.input.settings()
-        }
+    /// From which severity on a finding under this configuration makes the run fail.
+    pub(crate) fn fail_on(&self, config: &Config) -> FailOn {
+        self.fail_on.or(config.fail_on.map(FailOn::from)).unwrap_or(FailOn::Error)
     }
+
+    pub(crate) fn settings(&self, config: &Config) -> Settings {
+        self.rules.apply(config, self.fail_on(config), self.input.settings(config))
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BaselineArgs {
+    #[command(flatten)]
+    pub(crate) input: InputArgs,
+    #[command(flatten)]
+    pub(crate) rules: RuleArgs,
+    #[command(flatten)]
+    pub(crate) file: BaselineFileArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct InitArgs {
+    /// Print the file instead of writing it.
+    #[arg(long)]
+    pub(crate) print: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ConfigArgs {
+    #[command(flatten)]
+    pub(crate) input: InputArgs,
+    /// How to show it.
+    #[arg(long, value_enum, default_value_t = ConfigFormat::Text)]
+    pub(crate) format: ConfigFormat,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ConfigFormat {
+    Text,
+    Json,
 }
 
 #[derive(Debug, Args)]
@@ -120,8 +277,8 @@ pub(crate) struct EffectsArgs {
     #[command(flatten)]
     pub(crate) input: InputArgs,
     /// How to show effects.
-    #[arg(long, value_enum, default_value_t = Format::Full)]
-    pub(crate) format: Format,
+    #[arg(long, value_enum, default_value_t = EffectsFormat::Full)]
+    pub(crate) format: EffectsFormat,
 }
 
 #[derive(Debug, Args)]
@@ -148,7 +305,7 @@ pub(crate) struct CompletionsArgs {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
+pub(crate) enum EffectsFormat {
     /// For reading.
     Full,
     /// One line each.
@@ -179,7 +336,23 @@ pub(crate) enum FailOn {
     Never,
 }
 
+impl From<config::FailOn> for FailOn {
+    fn from(configured: config::FailOn) -> Self {
+        match configured {
+            config::FailOn::Error => Self::Error,
+            config::FailOn::Warning => Self::Warning,
+            config::FailOn::Info => Self::Info,
+            config::FailOn::Never => Self::Never,
+        }
+    }
+}
+
 impl FailOn {
+    /// Does a finding of this severity make the run fail?
+    pub(crate) fn includes(self, severity: Severity) -> bool {
+        self.severity().is_some_and(|least| severity >= least)
+    }
+
     pub(crate) fn severity(self) -> Option<Severity> {
         match self {
             Self::Error => Some(Severity::Error),

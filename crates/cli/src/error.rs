@@ -1,6 +1,10 @@
 //! What goes wrong outside of migrations, and what the program's exit says.
 
+use crate::args::ColorChoice;
+use crate::report::config_error;
+use crate::style::Style;
 use pgvet_workspace::Problem;
+use pgvet_workspace::config::ConfigError;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -12,6 +16,8 @@ pub(crate) enum ExitStatus {
     Findings = 1,
     /// Something that was asked for was not checked.
     NotChecked = 2,
+    /// `trace --strict-model`: a statement does other than predicted.
+    ModelDiffers = 3,
 }
 
 impl From<ExitStatus> for ExitCode {
@@ -26,11 +32,17 @@ pub(crate) struct Failure {
     message: String,
     help: Option<String>,
     broken_pipe: bool,
+    /// Where configuration is wrong, which is shown instead of the message.
+    config: Option<Box<(ConfigError, ColorChoice)>>,
 }
 
 impl Failure {
     pub(crate) fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), help: None, broken_pipe: false }
+        Self { message: message.into(), help: None, broken_pipe: false, config: None }
+    }
+
+    pub(crate) fn config(error: ConfigError, color: ColorChoice) -> Self {
+        Self { config: Some(Box::new((error, color))), ..Self::new("the configuration is wrong") }
     }
 
     #[must_use]
@@ -44,6 +56,9 @@ impl Failure {
     }
 
     pub(crate) fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        if let Some((error, color)) = self.config.as_deref() {
+            return config_error::write(error, Style::for_stderr(*color), out);
+        }
         writeln!(out, "error: {}", self.message)?;
         match &self.help {
             Some(help) => writeln!(out, "  help: {help}"),
@@ -55,16 +70,18 @@ impl Failure {
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         let broken_pipe = error.kind() == io::ErrorKind::BrokenPipe;
-        Self { message: format!("cannot write the output: {error}"), help: None, broken_pipe }
+        Self { broken_pipe, ..Self::new(format!("cannot write the output: {error}")) }
+    }
+}
+
+impl From<pgvet_trace::Error> for Failure {
+    fn from(error: pgvet_trace::Error) -> Self {
+        Self { help: error.help, ..Self::new(error.message) }
     }
 }
 
 impl From<&Problem> for Failure {
     fn from(problem: &Problem) -> Self {
-        Self {
-            message: format!("`{}` {}", problem.path, problem.message),
-            help: problem.help.clone(),
-            broken_pipe: false,
-        }
+        Self { help: problem.help.clone(), ..Self::new(format!("`{}` {}", problem.path, problem.message)) }
     }
 }

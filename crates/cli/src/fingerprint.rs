@@ -1,6 +1,9 @@
 //! Identities of findings that outlive edits elsewhere in the file.
 
 use pgvet_linter::diagnostic::Diagnostic;
+use pgvet_linter::lexer::{TokenKind, tokenize};
+use pgvet_linter::source::TextRange;
+use pgvet_workspace::ProjectFile;
 use std::collections::BTreeMap;
 
 /// FNV-1a, 64 bits: <http://www.isthe.com/chongo/tech/comp/fnv/>. Its algorithm never changes.
@@ -15,22 +18,40 @@ fn hash(parts: &[&str]) -> u64 {
 
 /// Gives each finding of a run its fingerprint; findings must come in the order of the report.
 ///
-/// It is made of the rule, the path, the relations and the message without its numbers. What is equal in all of them
-/// is told apart by its place among its equals. Line numbers play no part.
+/// It is made of the rule, the path, the words of the statement, and the message without its numbers. What is equal in
+/// all of them is told apart by its place among its equals. Lines, blanks and comments play no part.
 #[derive(Debug, Default)]
 pub(crate) struct Fingerprints {
     seen: BTreeMap<u64, u32>,
 }
 
 impl Fingerprints {
-    pub(crate) fn next(&mut self, path: &str, diagnostic: &Diagnostic) -> String {
-        let relations = diagnostic.relations.join(",");
-        let base = hash(&[diagnostic.rule, path, &relations, &without_numbers(&diagnostic.message)]);
+    pub(crate) fn next(&mut self, file: &ProjectFile, diagnostic: &Diagnostic) -> String {
+        let statement = words(&file.shown().source.text, diagnostic.statement);
+        self.of(&[diagnostic.rule, &file.stable_path(), &statement, &without_numbers(&diagnostic.message)])
+    }
+
+    fn of(&mut self, parts: &[&str]) -> String {
+        let base = hash(parts);
         let occurrence = self.seen.entry(base).or_insert(0);
         let fingerprint = hash(&[&format!("{base:016x}"), &occurrence.to_string()]);
         *occurrence += 1;
         format!("{fingerprint:016x}")
     }
+}
+
+/// The tokens of a statement, one blank between them, and in lower case unless quoted.
+fn words(text: &str, statement: TextRange) -> String {
+    let mut words = String::new();
+    for token in tokenize(text, statement) {
+        let word = token.text(text);
+        match token.kind {
+            TokenKind::Word => words.push_str(&word.to_lowercase()),
+            _ => words.push_str(word),
+        }
+        words.push(' ');
+    }
+    words
 }
 
 /// Numbers that stand alone become `#`: byte offsets, row counts and versions come and go.
@@ -47,26 +68,6 @@ fn is_letter(byte: u8) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pgvet_linter::diagnostic::Severity;
-    use pgvet_linter::effect::Evidence;
-    use pgvet_linter::source::TextRange;
-
-    fn finding(message: &str, at: u32) -> Diagnostic {
-        Diagnostic {
-            rule: "a-rule",
-            severity: Severity::Error,
-            message: message.to_owned(),
-            help: None,
-            file: 0,
-            range: TextRange::at(at),
-            statement: TextRange::at(at),
-            labels: Vec::new(),
-            relations: vec!["public.t".to_owned()],
-            pg_versions: Vec::new(),
-            fixes: Vec::new(),
-            evidence: Evidence::Predicted,
-        }
-    }
 
     #[test]
     fn the_hash_is_the_published_one() {
@@ -80,13 +81,19 @@ mod tests {
     }
 
     #[test]
-    fn the_place_does_not_matter_but_repetition_does() {
-        let mut first = Fingerprints::default();
-        let mut second = Fingerprints::default();
-        let original = first.next("a.sql", &finding("scans 10 rows of `t1`", 5));
-        assert_eq!(original, second.next("a.sql", &finding("scans 11 rows of `t1`", 90)));
-        assert_ne!(original, second.next("a.sql", &finding("scans 11 rows of `t1`", 95)));
-        assert_ne!(original, first.next("b.sql", &finding("scans 10 rows of `t1`", 5)));
-        assert_ne!(original, first.next("a.sql", &finding("scans 10 rows of `t2`", 5)));
+    fn layout_does_not_matter_but_repetition_does() {
+        let words = |text: &str| words(text, TextRange::new(0, text.len() as u32));
+        assert_eq!(words("DROP  TABLE\n-- why\n\"A\""), words("drop table \"A\""));
+        assert_ne!(words("drop table \"A\""), words("drop table \"a\""));
+        let mut fingerprints = Fingerprints::default();
+        let first = fingerprints.of(&["rule", "path"]);
+        assert_ne!(first, fingerprints.of(&["rule", "path"]));
+        assert_eq!(first, Fingerprints::default().of(&["rule", "path"]));
+    }
+
+    #[test]
+    fn numbers_of_a_message_do_not_matter() {
+        assert_eq!(without_numbers("scans 10 rows of `t1`"), without_numbers("scans 11 rows of `t1`"));
+        assert_ne!(without_numbers("scans 10 rows of `t1`"), without_numbers("scans 10 rows of `t2`"));
     }
 }

@@ -1,13 +1,17 @@
 //! The command line of pgvet.
 
 mod args;
+mod baseline;
+mod bookkeeping;
 mod commands;
+mod detected;
 mod error;
 mod fingerprint;
 mod progress;
 mod report;
 mod rule_names;
 mod style;
+mod trace_args;
 
 use args::{Cli, Command};
 use clap::Parser;
@@ -35,6 +39,10 @@ fn run(cli: &Cli) -> ExitStatus {
     let result = match &cli.command {
         Command::Check(args) => commands::check::run(args, &mut out),
         Command::Effects(args) => commands::effects::run(args, &mut out),
+        Command::Init(args) => commands::init::run(args, &mut out),
+        Command::Baseline(args) => commands::baseline::run(args, &mut out),
+        Command::Config(args) => commands::config::run(args, &mut out),
+        Command::Trace(args) => commands::trace::run(args, &mut out),
         Command::Explain(args) => commands::explain::run(args, &mut out),
         Command::Rules(args) => commands::rules::run(args, &mut out),
         Command::Completions(args) => commands::completions::run(args, &mut out),

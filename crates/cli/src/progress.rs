@@ -45,3 +45,29 @@ impl Drop for Progress {
         }
     }
 }
+
+/// One line on standard error that says what is being done, if that is a terminal.
+#[derive(Debug)]
+pub(crate) struct Spinner {
+    bar: ProgressBar,
+}
+
+impl Spinner {
+    pub(crate) fn new() -> Self {
+        let bar = if std::io::stderr().is_terminal() { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
+        let style = ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+        bar.enable_steady_tick(Duration::from_millis(100));
+        Self { bar }
+    }
+
+    pub(crate) fn say(&self, message: &str) {
+        self.bar.set_message(message.to_owned());
+    }
+}
+
+impl Drop for Spinner {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}

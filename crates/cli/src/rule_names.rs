@@ -1,5 +1,6 @@
 //! Names of rules as users type them.
 
+use crate::args::RuleArgs;
 use crate::error::Failure;
 use pgvet_linter::rule::RuleMeta;
 use pgvet_linter::rules;
@@ -13,6 +14,11 @@ pub(crate) fn find(name: &str) -> Result<&'static RuleMeta, Failure> {
             None => failure.help("`pgvet rules` lists all rules"),
         }
     })
+}
+
+/// Are all rules that the arguments name there?
+pub(crate) fn check(args: &RuleArgs) -> Result<(), Failure> {
+    args.only.iter().chain(&args.ignore).try_for_each(|name| find(name).map(drop))
 }
 
 #[cfg(test)]

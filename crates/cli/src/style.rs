@@ -13,14 +13,20 @@ pub(crate) struct Style {
 impl Style {
     /// `NO_COLOR` counts when it is set and not empty: <https://no-color.org>.
     pub(crate) fn new(choice: ColorChoice) -> Self {
+        Self::on(choice, std::io::stdout().is_terminal())
+    }
+
+    pub(crate) fn for_stderr(choice: ColorChoice) -> Self {
+        Self::on(choice, std::io::stderr().is_terminal())
+    }
+
+    fn on(choice: ColorChoice, is_terminal: bool) -> Self {
         let color = match choice {
             ColorChoice::Always => true,
             ColorChoice::Never => false,
             ColorChoice::Auto => {
                 let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-                !refused
-                    && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
-                    && std::io::stdout().is_terminal()
+                !refused && std::env::var_os("TERM").is_none_or(|term| term != "dumb") && is_terminal
             }
         };
         Self { color }

@@ -62,7 +62,7 @@ fn json_findings_have_the_documented_shape() {
     {
       "diagnostics": [
         {
-          "fingerprint": "3cd1b1308b3b7201",
+          "fingerprint": "1be948b32b787fbe",
           "fixes": [],
           "help": "save the file as UTF-8; the bytes were read as `?`, and the rest was checked",
           "labels": [],
@@ -100,8 +100,11 @@ fn json_findings_have_the_documented_shape() {
         "errors": 1,
         "files": 1,
         "files_with_findings": 1,
+        "history_files": 0,
         "infos": 0,
+        "known": 0,
         "not_checked": 1,
+        "suppressed": 0,
         "warnings": 0
       }
     }
@@ -221,10 +224,7 @@ fn an_unknown_version_or_format_is_an_error() {
     insta::assert_snapshot!(folder.run(&["check", "--format", "jsn"]), @"
     exit 2
     --- stderr
-    error: invalid value 'jsn' for '--format <FORMAT>'
-      [possible values: full, concise, json]
-
-      tip: a similar value exists: 'json'
+    error: invalid value 'jsn' for '--format <FORMAT[=FILE]>': there is no format `jsn`; formats are full, concise, json, sarif, github, gitlab, sonarqube, markdown, junit, checkstyle
 
     For more information, try '--help'.
     ");

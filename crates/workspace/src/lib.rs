@@ -7,6 +7,7 @@ mod discovery;
 mod git;
 mod layout;
 mod order;
+mod placeholders;
 mod plan;
 mod project;
 mod read;
@@ -14,7 +15,7 @@ mod roots;
 
 pub use discovery::Problem;
 pub use git::ChangeSelection;
-pub use layout::{Layout, Section, Tool};
+pub use layout::{Layout, Section, Sign, Tool};
 pub use plan::Database;
 pub use project::{Project, ProjectFile, Request, Role};
 pub use read::EncodingError;

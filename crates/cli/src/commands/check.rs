@@ -1,33 +1,85 @@
 //! `pgvet check`.
 
-use super::load;
-use crate::args::{CheckArgs, Format};
+use super::{baseline, load};
+use crate::args::{CheckArgs, Format, Output};
 use crate::error::{ExitStatus, Failure};
-use crate::report::{Report, concise, full, json};
+use crate::report::{Report, checkstyle, concise, full, github, gitlab, json, junit, markdown, sarif, sonarqube};
 use crate::rule_names;
 use crate::style::Style;
-use std::io::Write;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
 
 pub(crate) fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<ExitStatus, Failure> {
-    for name in args.only.iter().chain(&args.ignore) {
-        rule_names::find(name)?;
-    }
-    let settings = args.settings();
+    rule_names::check(&args.rules)?;
+    let outputs = outputs(args)?;
     let project = load(&args.input)?;
-    let migrations = project.migrations();
-    let diagnostics = project.check(&settings);
-    let report = Report::new(&project, &migrations, &diagnostics);
-    let style = Style::new(args.input.color);
-    match args.format {
-        // Nothing was read: the messages on standard error say all there is to say.
-        Format::Full | Format::Concise if project.files.is_empty() => {}
-        Format::Full => full::write(&report, style, out)?,
-        Format::Concise => concise::write(&report, style, out)?,
-        Format::Json => json::write(&report, out)?,
+    let outcome = project.check(&|config| args.settings(config));
+    let mut report = Report::new(&project, &outcome);
+    if !args.report_suppressed {
+        report = report.without_suppressed();
+    }
+    if let Some(baseline) = baseline::known(&project, &args.baseline, &|config| args.settings(config))? {
+        report = report.without_known(&baseline);
+    }
+    for output in &outputs {
+        match &output.file {
+            None => write(&report, output.format, Style::new(args.input.color), out)?,
+            Some(path) => write_file(&report, output.format, path)?,
+        }
     }
     if !project.problems.is_empty() {
         return Ok(ExitStatus::NotChecked);
     }
-    let fails = |severity| diagnostics.iter().any(|diagnostic| diagnostic.severity >= severity);
-    Ok(if args.fail_on.severity().is_some_and(fails) { ExitStatus::Findings } else { ExitStatus::Clean })
+    let fails = report.findings.iter().any(|finding| {
+        let config = project.config_of(finding.file.database);
+        args.fail_on(&config).includes(finding.diagnostic.severity)
+    });
+    Ok(if fails { ExitStatus::Findings } else { ExitStatus::Clean })
+}
+
+/// What is written, and where; only one of them may go to standard output.
+fn outputs(args: &CheckArgs) -> Result<Vec<Output>, Failure> {
+    let mut outputs = args.format.clone();
+    let mut to_stdout = outputs.iter_mut().filter(|output| output.file.is_none());
+    let first = to_stdout.next();
+    if to_stdout.next().is_some() {
+        let help = "give all but one a file, as in `--format full --format sarif=pgvet.sarif`";
+        return Err(Failure::new("several formats would be written to standard output").help(help));
+    }
+    match (first, &args.output_file) {
+        (Some(output), Some(file)) => output.file = Some(file.clone()),
+        (None, Some(file)) => {
+            let message = format!("nothing is left to write to `{}`: each format has a file", file.display());
+            return Err(Failure::new(message));
+        }
+        (_, None) => {}
+    }
+    Ok(outputs)
+}
+
+fn write_file(report: &Report<'_>, format: Format, path: &Path) -> Result<(), Failure> {
+    let failure = |error: io::Error| Failure::new(format!("cannot write `{}`: {error}", path.display()));
+    let mut file = BufWriter::new(File::create(path).map_err(failure)?);
+    let written = write(report, format, Style { color: false }, &mut file);
+    written.and_then(|()| file.flush()).map_err(failure)
+}
+
+fn write(report: &Report<'_>, format: Format, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    match format {
+        // Nothing was read: the messages on standard error say all there is to say.
+        Format::Full | Format::Concise if report.project.files.is_empty() && !report.project.problems.is_empty() => {
+            Ok(())
+        }
+        Format::Full => full::write(report, style, out),
+        Format::Concise => concise::write(report, style, out),
+        Format::Json => json::write(report, out),
+        Format::Sarif => sarif::write(report, out),
+        Format::Github => github::write(report, out),
+        Format::Gitlab => gitlab::write(report, out),
+        Format::Sonarqube => sonarqube::write(report, out),
+        Format::Markdown => markdown::write(report, out),
+        Format::Junit => junit::write(report, out),
+        Format::Checkstyle => checkstyle::write(report, out),
+    }
 }

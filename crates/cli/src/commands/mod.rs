@@ -1,11 +1,15 @@
 //! One file per command.
 
+pub(crate) mod baseline;
 pub(crate) mod check;
 pub(crate) mod completions;
+pub(crate) mod config;
 pub(crate) mod effects;
 pub(crate) mod explain;
+pub(crate) mod init;
 pub(crate) mod man;
 pub(crate) mod rules;
+pub(crate) mod trace;
 
 use crate::args::InputArgs;
 use crate::error::Failure;
@@ -18,6 +22,7 @@ fn load(args: &InputArgs) -> Result<Project, Failure> {
     let progress = Progress::new();
     let project = Project::load(&args.request(), &|done, all| progress.update(done, all));
     drop(progress);
+    let project = project.map_err(|error| Failure::config(error, args.color))?;
     let mut stderr = io::stderr().lock();
     for problem in &project.problems {
         Failure::from(problem).write(&mut stderr)?;

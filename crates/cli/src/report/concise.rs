@@ -5,10 +5,13 @@ use crate::style::Style;
 use std::io::{self, Write};
 
 pub(crate) fn write(report: &Report<'_>, style: Style, out: &mut dyn Write) -> io::Result<()> {
-    for found in report.diagnostics {
+    for finding in report.findings.iter().chain(&report.suppressed) {
+        let found = finding.diagnostic;
         let place = report.place(found.file, found.range);
         let severity = style.severity(found.severity, found.severity.as_str());
-        writeln!(out, "{}: {severity}[{}] {}", style.bold(&place), found.rule, found.message)?;
+        let suppressed = if finding.reason.is_some() { " (suppressed)" } else { "" };
+        writeln!(out, "{}: {severity}[{}] {}{suppressed}", style.bold(&place), found.rule, found.message)?;
     }
+    super::full::write_fixed(report, out)?;
     writeln!(out, "{}", report.summary)
 }

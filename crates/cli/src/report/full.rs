@@ -24,7 +24,7 @@ pub(crate) fn write(report: &Report<'_>, style: Style, out: &mut dyn Write) -> i
         .with_context_lines(1)
         .with_wrap_lines(false);
     let mut text = String::new();
-    for found in report.diagnostics {
+    for found in report.findings.iter().map(|finding| finding.diagnostic) {
         text.clear();
         let shown = Shown::new(report, found);
         // Rendering fails only when a place lies outside of its text; the finding counts more than its picture.
@@ -33,7 +33,31 @@ pub(crate) fn write(report: &Report<'_>, style: Style, out: &mut dyn Write) -> i
         }
         writeln!(out, "{}\n", text.trim_end())?;
     }
+    for finding in &report.suppressed {
+        let place = report.place(finding.diagnostic.file, finding.diagnostic.range);
+        let reason = finding.reason.filter(|reason| !reason.is_empty()).unwrap_or("no reason given");
+        let line =
+            format!("{place}: suppressed[{}] {} ({reason})", finding.diagnostic.rule, finding.diagnostic.message);
+        writeln!(out, "{}", style.dim(&line))?;
+    }
+    write_fixed(report, out)?;
     writeln!(out, "{}", style.bold(&report.summary.to_string()))
+}
+
+/// So many entries are told one by one.
+const FIXED_SHOWN: usize = 5;
+
+/// Which entries of the baseline are not needed any more.
+pub(super) fn write_fixed(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let Some(known) = report.known.as_ref().filter(|known| !known.fixed.is_empty()) else { return Ok(()) };
+    writeln!(out, "fixed since {} was written (`pgvet baseline` forgets them):", known.path)?;
+    for entry in known.fixed.iter().take(FIXED_SHOWN) {
+        writeln!(out, "  {}: {} {}", entry.path, entry.rule, entry.message)?;
+    }
+    match known.fixed.len().saturating_sub(FIXED_SHOWN) {
+        0 => Ok(()),
+        more => writeln!(out, "  and {more} more"),
+    }
 }
 
 /// A finding in miette's terms.

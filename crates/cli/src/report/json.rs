@@ -1,8 +1,7 @@
 //! Findings for programs. The names of fields are stable within a `schema_version`.
 
-use super::{JsonRange, Report, Summary, rule_url};
-use crate::fingerprint::Fingerprints;
-use pgvet_linter::diagnostic::{Diagnostic, Severity};
+use super::{Finding, JsonRange, Known, Report, Summary, rule_url};
+use pgvet_linter::diagnostic::Severity;
 use pgvet_linter::fix::{Applicability, Fix};
 use pgvet_linter::version::PgVersion;
 use serde::Serialize;
@@ -12,6 +11,10 @@ use std::io::{self, Write};
 struct Document<'a> {
     schema_version: u32,
     diagnostics: Vec<JsonDiagnostic<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    suppressed: Vec<JsonDiagnostic<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    baseline: Option<&'a Known>,
     problems: Vec<JsonProblem<'a>>,
     summary: Summary,
 }
@@ -28,8 +31,11 @@ struct JsonDiagnostic<'a> {
     relations: &'a [String],
     pg_versions: &'a [PgVersion],
     fixes: Vec<JsonFix<'a>>,
-    fingerprint: String,
+    fingerprint: &'a str,
     url: String,
+    /// Why a comment suppresses it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
 }
 
 #[derive(Debug, Serialize)]
@@ -60,11 +66,12 @@ struct JsonProblem<'a> {
 }
 
 pub(crate) fn write(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> {
-    let mut fingerprints = Fingerprints::default();
     let problems = report.project.problems.iter();
     let document = Document {
         schema_version: 1,
-        diagnostics: report.diagnostics.iter().map(|found| diagnostic(report, found, &mut fingerprints)).collect(),
+        diagnostics: report.findings.iter().map(|finding| diagnostic(report, finding)).collect(),
+        suppressed: report.suppressed.iter().map(|finding| diagnostic(report, finding)).collect(),
+        baseline: report.known.as_ref(),
         problems: problems.map(|problem| JsonProblem { path: &problem.path, message: &problem.message }).collect(),
         summary: report.summary,
     };
@@ -72,9 +79,9 @@ pub(crate) fn write(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> 
     writeln!(out)
 }
 
-fn diagnostic<'a>(report: &Report<'a>, found: &'a Diagnostic, fingerprints: &mut Fingerprints) -> JsonDiagnostic<'a> {
+fn diagnostic<'a>(report: &Report<'a>, finding: &'a Finding<'a>) -> JsonDiagnostic<'a> {
+    let found = finding.diagnostic;
     let file = report.file(found.file);
-    let path = report.path(found.file);
     let labels = found.labels.iter().map(|label| JsonLabel {
         path: report.path(label.file),
         range: JsonRange::new(report.file(label.file), label.range),
@@ -93,13 +100,14 @@ fn diagnostic<'a>(report: &Report<'a>, found: &'a Diagnostic, fingerprints: &mut
         severity: found.severity,
         message: &found.message,
         help: found.help.as_deref(),
-        path,
+        path: finding.path,
         range: JsonRange::new(file, found.range),
         labels: labels.collect(),
         relations: &found.relations,
         pg_versions: &found.pg_versions,
         fixes: fixes.collect(),
-        fingerprint: fingerprints.next(path, found),
+        fingerprint: &finding.fingerprint,
         url: rule_url(found.rule),
+        reason: finding.reason,
     }
 }

@@ -1,16 +1,34 @@
 //! What a run found, in each format. One file per format.
 
+pub(crate) mod checkstyle;
 pub(crate) mod concise;
+pub(crate) mod config_error;
 pub(crate) mod effects;
 pub(crate) mod effects_json;
 pub(crate) mod effects_table;
 pub(crate) mod full;
+pub(crate) mod github;
+pub(crate) mod gitlab;
 pub(crate) mod json;
+pub(crate) mod junit;
+pub(crate) mod markdown;
+pub(crate) mod sarif;
+pub(crate) mod sonarqube;
+pub(crate) mod trace;
+pub(crate) mod trace_html;
+pub(crate) mod trace_json;
+pub(crate) mod trace_markdown;
+pub(crate) mod trace_table;
+mod xml;
 
-use pgvet_linter::check::{Migration, ParsedFile};
+use crate::baseline::Baseline;
+use crate::fingerprint::Fingerprints;
+use pgvet_linter::check::{Outcome, ParsedFile};
 use pgvet_linter::diagnostic::{Diagnostic, Severity};
+use pgvet_linter::rule::RuleMeta;
+use pgvet_linter::rules;
 use pgvet_linter::source::{Position, TextRange};
-use pgvet_workspace::Project;
+use pgvet_workspace::{Project, ProjectFile};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -19,36 +37,93 @@ use std::fmt;
 #[derive(Debug)]
 pub(crate) struct Report<'a> {
     pub(crate) project: &'a Project,
-    migrations: &'a [Migration<'a>],
-    /// In the order of files, and of places in them.
-    pub(crate) diagnostics: &'a [Diagnostic],
+    /// The file of each migration of the run.
+    files: Vec<&'a ProjectFile>,
+    /// In the order of files, and of places in them; without known ones.
+    pub(crate) findings: Vec<Finding<'a>>,
+    /// What comments suppress, where that was asked for.
+    pub(crate) suppressed: Vec<Finding<'a>>,
+    pub(crate) known: Option<Known>,
     pub(crate) summary: Summary,
 }
 
+/// A finding with what most formats say about it.
+#[derive(Debug, Clone)]
+pub(crate) struct Finding<'a> {
+    pub(crate) diagnostic: &'a Diagnostic,
+    pub(crate) file: &'a ProjectFile,
+    /// As the user named it.
+    pub(crate) path: &'a str,
+    pub(crate) start: Position,
+    pub(crate) end: Position,
+    pub(crate) fingerprint: String,
+    /// The reason that a comment gives for suppressing it.
+    pub(crate) reason: Option<&'a str>,
+}
+
+/// What the baseline knows.
+#[derive(Debug, Clone, Default, Serialize)]
+pub(crate) struct Known {
+    /// Where it is.
+    pub(crate) path: String,
+    /// How many findings it holds back.
+    pub(crate) findings: usize,
+    /// What it knows and is not there any more.
+    pub(crate) fixed: Vec<crate::baseline::Entry>,
+}
+
 impl<'a> Report<'a> {
-    pub(crate) fn new(project: &'a Project, migrations: &'a [Migration<'a>], diagnostics: &'a [Diagnostic]) -> Self {
-        let count = |severity| diagnostics.iter().filter(|diagnostic| diagnostic.severity == severity).count();
-        let mut report = Self {
-            project,
-            migrations,
-            diagnostics,
-            summary: Summary {
-                errors: count(Severity::Error),
-                warnings: count(Severity::Warning),
-                infos: count(Severity::Info),
-                files: project.reported_files(),
-                files_with_findings: 0,
-                not_checked: project.problems.len(),
-            },
-        };
-        let paths: BTreeSet<&str> = diagnostics.iter().map(|found| report.path(found.file)).collect();
-        report.summary.files_with_findings = paths.len();
+    pub(crate) fn new(project: &'a Project, outcome: &'a Outcome) -> Self {
+        let files = project.files_of_migrations();
+        let mut fingerprints = Fingerprints::default();
+        let mut finding = |diagnostic, reason| Finding::new(&files, diagnostic, reason, &mut fingerprints);
+        let findings = outcome.found.iter().map(|found| finding(found, None)).collect();
+        let suppressed = outcome.suppressed.iter();
+        let suppressed = suppressed.map(|one| finding(&one.diagnostic, Some(one.reason.as_str()))).collect();
+        let mut report = Self { project, files, findings, suppressed, known: None, summary: Summary::default() };
+        report.summarize();
         report
+    }
+
+    /// Leaves out what comments suppress.
+    #[must_use]
+    pub(crate) fn without_suppressed(mut self) -> Self {
+        self.suppressed.clear();
+        self.summarize();
+        self
+    }
+
+    /// Leaves out what the baseline knows.
+    #[must_use]
+    pub(crate) fn without_known(mut self, baseline: &Baseline) -> Self {
+        let all = self.findings.len();
+        let fixed = baseline.fixed(&self).cloned().collect();
+        self.findings.retain(|finding| !baseline.knows(finding));
+        let findings = all - self.findings.len();
+        self.known = Some(Known { path: baseline.shown_path(), findings, fixed });
+        self.summarize();
+        self
+    }
+
+    fn summarize(&mut self) {
+        let count = |severity| self.findings.iter().filter(|finding| finding.diagnostic.severity == severity).count();
+        let paths: BTreeSet<&str> = self.findings.iter().map(|finding| finding.path).collect();
+        self.summary = Summary {
+            errors: count(Severity::Error),
+            warnings: count(Severity::Warning),
+            infos: count(Severity::Info),
+            files: self.project.reported_files(),
+            files_with_findings: paths.len(),
+            history_files: self.project.history_files(),
+            known: self.known.as_ref().map_or(0, |known| known.findings),
+            suppressed: self.suppressed.len(),
+            not_checked: self.project.problems.len(),
+        };
     }
 
     /// The file with the index that diagnostics use.
     pub(crate) fn file(&self, index: u32) -> &'a ParsedFile {
-        self.migrations[index as usize].file
+        self.files[index as usize].shown()
     }
 
     pub(crate) fn path(&self, index: u32) -> &'a str {
@@ -62,14 +137,63 @@ impl<'a> Report<'a> {
     }
 }
 
+impl<'a> Finding<'a> {
+    fn new(
+        files: &[&'a ProjectFile],
+        diagnostic: &'a Diagnostic,
+        reason: Option<&'a str>,
+        fingerprints: &mut Fingerprints,
+    ) -> Self {
+        let file = files[diagnostic.file as usize];
+        Self {
+            diagnostic,
+            file,
+            path: &file.shown().source.path,
+            start: position(file.shown(), diagnostic.range.start),
+            end: position(file.shown(), diagnostic.range.end),
+            fingerprint: fingerprints.next(file, diagnostic),
+            reason,
+        }
+    }
+
+    pub(crate) fn rule(&self) -> Option<&'static RuleMeta> {
+        rules::find(self.diagnostic.rule).map(|rule| &rule.meta)
+    }
+
+    /// The path from the current folder, as other programs expect it.
+    pub(crate) fn relative_path(&self) -> String {
+        relative_path(self.path)
+    }
+
+    /// Message and help in plain text.
+    pub(crate) fn message_with_help(&self) -> String {
+        match &self.diagnostic.help {
+            Some(help) => format!("{}\n\nhelp: {help}", self.diagnostic.message),
+            None => self.diagnostic.message.clone(),
+        }
+    }
+}
+
+pub(crate) fn relative_path(path: &str) -> String {
+    let current = std::env::current_dir().unwrap_or_default();
+    let relative = std::path::Path::new(path).strip_prefix(&current);
+    relative.map_or_else(|_| path.to_owned(), |relative| relative.to_string_lossy().replace('\\', "/"))
+}
+
 /// The counts at the end of a report.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Copy, Default, Serialize)]
 pub(crate) struct Summary {
     pub(crate) errors: usize,
     pub(crate) warnings: usize,
     pub(crate) infos: usize,
     pub(crate) files: usize,
     pub(crate) files_with_findings: usize,
+    /// Migrations that were replayed and not reported on.
+    pub(crate) history_files: usize,
+    /// Findings that the baseline holds back.
+    pub(crate) known: usize,
+    /// Findings that comments suppress, where they were asked for.
+    pub(crate) suppressed: usize,
     /// Paths that could not be read.
     pub(crate) not_checked: usize,
 }
@@ -84,6 +208,15 @@ impl fmt::Display for Summary {
         } else {
             write!(f, "{} in {} of {}", found.join(", "), self.files_with_findings, plural(self.files, "file"))?;
         }
+        if self.history_files > 0 {
+            write!(f, ", after {}", plural(self.history_files, "earlier migration"))?;
+        }
+        if self.known > 0 {
+            write!(f, "; {} not shown", plural(self.known, "known finding"))?;
+        }
+        if self.suppressed > 0 {
+            write!(f, "; {} suppressed", self.suppressed)?;
+        }
         match self.not_checked {
             0 => Ok(()),
             count => write!(f, "; {} not checked", plural(count, "path")),
@@ -91,7 +224,7 @@ impl fmt::Display for Summary {
     }
 }
 
-fn plural(count: usize, noun: &str) -> String {
+pub(crate) fn plural(count: usize, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
@@ -123,9 +256,14 @@ mod tests {
 
     #[test]
     fn the_summary_counts_in_english() {
-        let summary = Summary { errors: 3, warnings: 1, infos: 0, files: 14, files_with_findings: 2, not_checked: 0 };
+        let summary = Summary { errors: 3, warnings: 1, files: 14, files_with_findings: 2, ..Summary::default() };
         assert_eq!(summary.to_string(), "3 errors, 1 warning in 2 of 14 files");
-        let clean = Summary { errors: 0, warnings: 0, infos: 0, files: 1, files_with_findings: 0, not_checked: 2 };
+        let clean = Summary { files: 1, not_checked: 2, ..Summary::default() };
         assert_eq!(clean.to_string(), "No problems found in 1 file; 2 paths not checked");
+        let adopted = Summary { files: 2, history_files: 40, known: 1, suppressed: 3, ..Summary::default() };
+        assert_eq!(
+            adopted.to_string(),
+            "No problems found in 2 files, after 40 earlier migrations; 1 known finding not shown; 3 suppressed"
+        );
     }
 }

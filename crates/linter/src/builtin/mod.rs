@@ -24,10 +24,20 @@ pub fn type_in(schema: &str, name: &str) -> Option<&'static BuiltinType> {
 
 /// The type with that oid.
 pub fn type_by_oid(oid: u32) -> Option<&'static BuiltinType> {
-    let row = |index: u16| &type_table::TYPES[usize::from(index)];
-    let found = type_table::BY_OID.binary_search_by(|index| row(*index).oid.cmp(&oid)).ok()?;
-    Some(row(type_table::BY_OID[found]))
+    let found = SORTED_OIDS.binary_search(&oid).ok()?;
+    Some(&type_table::TYPES[usize::from(type_table::BY_OID[found])])
 }
+
+/// The oids of types next to each other: they are looked up more often than anything else.
+static SORTED_OIDS: [u32; type_table::BY_OID.len()] = {
+    let mut oids = [0; type_table::BY_OID.len()];
+    let mut at = 0;
+    while at < oids.len() {
+        oids[at] = type_table::TYPES[type_table::BY_OID[at] as usize].oid;
+        at += 1;
+    }
+    oids
+};
 
 /// Every function, aggregate, window function and procedure of that name in `pg_catalog`, over all majors.
 pub fn functions(name: &str) -> &'static [BuiltinFunction] {
@@ -44,6 +54,14 @@ pub fn cast_in(source: u32, target: u32, version: &Target) -> Option<&'static Bu
     equal_range(&casts::CASTS, |row| (row.source, row.target).cmp(&(source, target)))
         .iter()
         .find(|row| row.majors.contain(version))
+}
+
+/// The types that a type becomes without being asked, by a row of `pg_cast` of the version that is modelled.
+pub fn implicit_casts_from(source: u32, version: &Target) -> impl Iterator<Item = u32> {
+    equal_range(&casts::CASTS, |row| row.source.cmp(&source))
+        .iter()
+        .filter(|row| row.context == CastContext::Implicit && row.majors.contain(version))
+        .map(|row| row.target)
 }
 
 /// The row of `pg_cast`, in the newest major that has one.

@@ -18,9 +18,14 @@ pub use relation::*;
 pub use types::*;
 
 use crate::ast::ObjectName;
-use imbl::{HashMap, OrdMap};
+use crate::builtin::{self, Extension};
+use imbl::OrdMap;
+use rustc_hash::FxBuildHasher;
 use smol_str::SmolStr;
 use std::sync::Arc;
+
+/// Names and oids come from files that their owner checks, so a fast hash does.
+type HashMap<K, V> = imbl::GenericHashMap<K, V, FxBuildHasher, imbl::shared_ptr::DefaultSharedPtr>;
 
 /// The identity of a relation, type or function. Built-in types have PostgreSQL's own; ours start at [`Oid::FIRST_USER`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
@@ -57,12 +62,16 @@ pub struct Catalog {
     temporary: OrdMap<Oid, ()>,
     /// How many constraints of a schema have a name: PostgreSQL avoids those when it makes one up.
     constraint_names: HashMap<QualifiedName, u32>,
+    /// Relations that have, or had, rules that name other relations.
+    ruled: OrdMap<Oid, ()>,
     types: HashMap<Oid, Arc<TypeDef>>,
     type_names: HashMap<QualifiedName, Oid>,
     functions: HashMap<Oid, Arc<Function>>,
     function_names: HashMap<QualifiedName, Vec<Oid>>,
     publications: OrdMap<SmolStr, Arc<Publication>>,
     extensions: OrdMap<SmolStr, SmolStr>,
+    /// Those of the extensions whose objects are known.
+    known_extensions: Arc<[&'static Extension]>,
     /// Extended statistics: the table of each.
     statistics: OrdMap<QualifiedName, Oid>,
     /// Names of relations that a statement dropped, renamed or moved away: using one is certainly an error.
@@ -87,12 +96,14 @@ impl Catalog {
             relation_names: HashMap::new(),
             temporary: OrdMap::new(),
             constraint_names: HashMap::new(),
+            ruled: OrdMap::new(),
             types: HashMap::new(),
             type_names: HashMap::new(),
             functions: HashMap::new(),
             function_names: HashMap::new(),
             publications: OrdMap::new(),
             extensions: OrdMap::new(),
+            known_extensions: Arc::default(),
             statistics: OrdMap::new(),
             gone: HashMap::new(),
             has_unseen: false,
@@ -156,6 +167,21 @@ impl Catalog {
         let mut found: Vec<_> = self.relations.values().filter(|relation| condition(relation)).collect();
         found.sort_unstable_by_key(|relation| relation.oid);
         found
+    }
+
+    /// The relations whose rules name other relations.
+    pub fn ruled_relations(&self) -> impl Iterator<Item = &Arc<Relation>> {
+        self.ruled.keys().filter_map(|oid| self.relations.get(oid))
+    }
+
+    /// Says that the rule `name` of a relation names other ones.
+    pub fn set_rule_references(&mut self, ruled: Oid, name: &SmolStr, named: impl IntoIterator<Item = Oid>) {
+        let relation = self.relation_mut(ruled);
+        relation.rule_references.retain(|(rule, _)| rule != name);
+        relation.rule_references.extend(named.into_iter().map(|oid| (name.clone(), oid)));
+        if !relation.rule_references.is_empty() {
+            self.ruled.insert(ruled, ());
+        }
     }
 
     /// The temporary relations of the session, in the order of their creation.
@@ -461,10 +487,21 @@ impl Catalog {
 
     pub fn add_extension(&mut self, name: SmolStr, schema: SmolStr) {
         self.extensions.insert(name, schema);
+        self.find_extensions();
+    }
+
+    /// The installed extensions whose objects are known, by name.
+    pub fn known_extensions(&self) -> &[&'static Extension] {
+        &self.known_extensions
+    }
+
+    fn find_extensions(&mut self) {
+        self.known_extensions = self.extensions.keys().filter_map(|name| builtin::extension(name)).collect();
     }
 
     pub fn remove_extension(&mut self, name: &str) {
         self.extensions.remove(name);
+        self.find_extensions();
     }
 
     /// The table of extended statistics.

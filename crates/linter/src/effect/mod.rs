@@ -2,10 +2,12 @@
 //!
 //! An effect carries its cause and the range that caused it, so that a rule needs no syntax of its own.
 
+mod catalog_rows;
 mod lock_mode;
 
 use crate::catalog::{Oid, SqlType};
 use crate::source::TextRange;
+pub use catalog_rows::CatalogRows;
 pub use lock_mode::LockMode;
 use serde::Serialize;
 use smol_str::SmolStr;
@@ -38,6 +40,8 @@ pub struct Effects {
     pub data_changes: Vec<DataChange>,
     /// Waits until every transaction that can see the old state has ended (CREATE INDEX CONCURRENTLY and its like).
     pub waits_for_transactions: bool,
+    /// Rows that CREATE TABLE, CREATE TABLE AS and CREATE INDEX add to the system catalogs.
+    pub catalog_rows: CatalogRows,
 }
 
 /// A relation as effects name it: its identity and its name at the time.

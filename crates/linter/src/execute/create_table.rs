@@ -60,6 +60,7 @@ impl Executor<'_> {
             return Ok(());
         };
         self.check_table_syntax(statement)?;
+        let created = self.effects.creates.len();
         let mut table = NewTable {
             schema,
             name: statement.name.name.text.clone(),
@@ -92,7 +93,9 @@ impl Executor<'_> {
             self.store_partition(*parent, oid, bound, statement.name.range())?;
         }
         self.store_constraints(oid, &table)?;
-        self.copy_likes(oid, &table, statement.name.range())
+        self.copy_likes(oid, &table, statement.name.range())?;
+        self.count_catalog_rows(created);
+        Ok(())
     }
 
     /// Syntax that older majors do not have, and contradictions that need no catalog.

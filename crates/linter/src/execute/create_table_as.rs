@@ -68,7 +68,9 @@ impl Executor<'_> {
                 populated: into.with_data,
             }));
         }
+        let created = self.effects.creates.len();
         self.store_relation(relation);
+        self.count_catalog_rows(created);
         Ok(())
     }
 }

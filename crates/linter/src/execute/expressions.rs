@@ -71,8 +71,8 @@ impl Schema for SchemaView<'_> {
         }
     }
 
-    fn extensions(&self) -> Vec<&'static Extension> {
-        self.catalog.extensions().filter_map(|(name, _)| builtin::extension(name)).collect()
+    fn extensions(&self) -> &[&'static Extension] {
+        self.catalog.known_extensions()
     }
 }
 

@@ -93,10 +93,12 @@ impl Executor<'_> {
         {
             return Ok(());
         }
+        let created = self.effects.creates.len();
         let index = self.define_index(table, &definition)?;
         if let Some(tablespace) = &statement.tablespace {
             self.catalog.relation_mut(index).tablespace = Some(tablespace.clone());
         }
+        self.count_catalog_rows(created);
         Ok(())
     }
 

@@ -457,6 +457,7 @@ impl Effects {
                 self.unknown.push(reason);
             }
         }
+        self.catalog_rows += inner.catalog_rows;
         self.waits_for_transactions |= inner.waits_for_transactions;
     }
 }

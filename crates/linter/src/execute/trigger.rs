@@ -115,11 +115,9 @@ impl Executor<'_> {
         for action in &create.actions {
             self.read_statement(action, Depth::Analyze)?;
         }
-        let named = self.effects.locks[before..].iter().map(|lock| (create.name.text.clone(), lock.relation.oid));
-        let named: Vec<(SmolStr, Oid)> = named.collect();
+        let named = self.effects.locks[before..].iter().map(|lock| lock.relation.oid);
+        self.catalog.set_rule_references(table, &create.name.text, named);
         let relation = self.catalog.relation_mut(table);
-        relation.rule_references.retain(|(rule, _)| *rule != create.name.text);
-        relation.rule_references.extend(named);
         if !relation.rules.contains(&create.name.text) {
             relation.rules.push(create.name.text.clone());
         } else if !create.or_replace {

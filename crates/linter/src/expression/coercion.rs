@@ -2,7 +2,7 @@
 
 use super::{Analyzer, typmod};
 use crate::builtin::{self, BuiltinTypeKind, CastContext, CastMethod, TypeCategory, oid};
-use crate::catalog::{Oid, SqlType, Volatility};
+use crate::catalog::{Oid, SqlType, TypeKind, Volatility};
 use smol_str::SmolStr;
 
 /// What a coercion takes.
@@ -256,10 +256,31 @@ impl Analyzer<'_> {
         !oid.is_builtin() && self.facts(oid).is_none_or(|facts| facts.kind == BuiltinTypeKind::Base)
     }
 
+    /// Does a type become a built-in base type without being asked? Answers only where that is decided by `pg_cast`
+    /// alone, which is what choosing an overload mostly asks.
+    fn is_implicit_cast(&self, from: Oid, to: Oid) -> Option<bool> {
+        builtin::type_by_oid(to.0).filter(|target| target.kind == BuiltinTypeKind::Base)?;
+        if let Some(source) = builtin::type_by_oid(from.0) {
+            let casts = || builtin::implicit_casts_from(from.0, self.target);
+            return (source.kind == BuiltinTypeKind::Base).then(|| casts().any(|target| target == to.0));
+        }
+        // Domains become what their base type becomes, and base types of extensions have casts of their own.
+        let has_no_casts = matches!(
+            self.schema.type_by_oid(from)?.kind,
+            TypeKind::Enum { .. } | TypeKind::Composite { .. } | TypeKind::Range { .. } | TypeKind::Multirange { .. }
+        );
+        has_no_casts.then_some(false)
+    }
+
     /// PostgreSQL's `can_coerce_type` for one argument; `None` where it is not known.
     pub(super) fn can_coerce(&self, from: Oid, to: Oid, context: CastContext) -> Option<bool> {
         if from == to || from.0 == oid::UNKNOWN || is_pseudo_target(to) {
             return Some(true);
+        }
+        if context == CastContext::Implicit
+            && let Some(answer) = self.is_implicit_cast(from, to)
+        {
+            return Some(answer);
         }
         match self.coercion_steps(SqlType::new(from), SqlType::new(to), context) {
             Ok(_) => Some(true),

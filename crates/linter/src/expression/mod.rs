@@ -52,7 +52,7 @@ pub trait Schema {
     /// The query of a SQL function whose body is one SELECT and nothing else.
     fn sql_body(&self, function: &Function) -> Option<Arc<Query>>;
     /// The installed extensions.
-    fn extensions(&self) -> Vec<&'static Extension>;
+    fn extensions(&self) -> &[&'static Extension];
 }
 
 /// Answers questions about expressions in one schema and one major version.

@@ -4,7 +4,7 @@
 //! (`src/backend/parser/parse_func.c`).
 
 use super::Analyzer;
-use crate::builtin::{self, CastContext, TypeCategory, oid};
+use crate::builtin::{self, BuiltinOperator, CastContext, TypeCategory, oid};
 use crate::catalog::{Function, Oid, SqlType, Volatility};
 use smol_str::SmolStr;
 use std::sync::Arc;
@@ -63,12 +63,13 @@ impl Analyzer<'_> {
         }
         let mut candidates = Vec::new();
         if schema.is_none_or(|schema| schema == "pg_catalog") {
-            candidates.extend(
-                builtin::operators(name)
-                    .iter()
-                    .filter(|row| row.majors.contain(self.target) && (row.left == 0) == (operands.len() == 1))
-                    .map(operator_candidate),
-            );
+            let of_shape =
+                |row: &&BuiltinOperator| row.majors.contain(self.target) && (row.left == 0) == (operands.len() == 1);
+            let rows = || builtin::operators(name).iter().filter(of_shape);
+            candidates.extend(rows().filter(|row| self.operator_accepts(row, operands)).map(operator_candidate));
+            if candidates.is_empty() {
+                candidates.extend(rows().map(operator_candidate));
+            }
         }
         let extensions = self.schema.extensions();
         for row in extensions.iter().flat_map(|extension| extension.operators).filter(|row| row.name == name) {
@@ -100,6 +101,15 @@ impl Analyzer<'_> {
             }
         }
         self.choose(candidates, operands)
+    }
+
+    /// May the operands be taken for what the operator works on? Most operators of a name are told apart by this.
+    fn operator_accepts(&self, row: &BuiltinOperator, operands: &[Oid]) -> bool {
+        let expected = [row.left, row.right].into_iter().filter(|oid| *oid != 0).map(Oid);
+        operands
+            .iter()
+            .zip(expected)
+            .all(|(from, to)| !from.is_valid() || self.can_coerce(*from, to, CastContext::Implicit) != Some(false))
     }
 
     /// The built-in operator for just these types: by far the most frequent answer. A literal beside a known type is

@@ -49,8 +49,8 @@ impl Schema for Fake {
         }
     }
 
-    fn extensions(&self) -> Vec<&'static Extension> {
-        self.extensions.clone()
+    fn extensions(&self) -> &[&'static Extension] {
+        &self.extensions
     }
 }
 

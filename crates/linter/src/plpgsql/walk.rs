@@ -87,6 +87,27 @@ fn walk_branches(branches: &[Branch], otherwise: Option<&Else>, context: Context
     }
 }
 
+impl Statement {
+    /// The lists of statements directly inside it: of a block with its handlers, of branches, of a loop.
+    pub fn inner(&self) -> Vec<&[Statement]> {
+        fn lists<'a>(branches: &'a [Branch], otherwise: Option<&'a Else>) -> Vec<&'a [Statement]> {
+            let branches = branches.iter().map(|branch| branch.statements.as_slice());
+            branches.chain(otherwise.map(|otherwise| otherwise.statements.as_slice())).collect()
+        }
+        match &self.kind {
+            StatementKind::Block(block) => {
+                let handlers = block.exception.iter().flat_map(|section| &section.handlers);
+                let handlers = handlers.map(|handler| handler.statements.as_slice());
+                std::iter::once(block.statements.as_slice()).chain(handlers).collect()
+            }
+            StatementKind::If(conditional) => lists(&conditional.branches, conditional.otherwise.as_ref()),
+            StatementKind::Case(case) => lists(&case.branches, case.otherwise.as_ref()),
+            StatementKind::Loop(a_loop) => vec![&a_loop.statements],
+            _ => Vec::new(),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

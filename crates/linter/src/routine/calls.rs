@@ -110,6 +110,13 @@ impl<'a> Routines<'a> {
         found.into_iter().map(|(_, _, oid)| oid).collect()
     }
 
+    /// Does the definition of a function stand in a reported migration?
+    pub fn is_reported(&self, function: Oid) -> bool {
+        let definition = self.catalog.get_function(function).and_then(|function| function.defined_at.as_ref());
+        let migration = definition.and_then(|definition| self.migrations.get(definition.file as usize));
+        migration.is_some_and(|migration| migration.report)
+    }
+
     /// Does a migration call a function itself, in a query, by CALL or in a DO block?
     pub fn is_called_by_migration(&self, routine: &Routine) -> bool {
         let Some(function) = &routine.function else { return false };
@@ -120,7 +127,8 @@ impl<'a> Routines<'a> {
                     found |= call.name == function.name;
                 }
             });
-            found || matches!(ast, Ast::Do(Do { body: FunctionBody::Source { text, .. }, .. })
+            found
+                || matches!(ast, Ast::Do(Do { body: FunctionBody::Source { text, .. }, .. })
                 if text.to_ascii_lowercase().contains(function.name.as_str()))
         };
         let statements = self.migrations.iter().flat_map(Migration::statements);

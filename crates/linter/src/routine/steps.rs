@@ -107,7 +107,7 @@ impl Routine {
         self.parsed(texts::of_statement(statement))
     }
 
-    fn parsed<'a>(&'a self, texts: Vec<(SqlRole, &'a SqlText)>) -> Vec<Sql<'a>> {
+    pub(super) fn parsed<'a>(&'a self, texts: Vec<(SqlRole, &'a SqlText)>) -> Vec<Sql<'a>> {
         let mut found = Vec::new();
         for (role, text) in texts {
             let sql = |ast, dynamic| Sql { ast, role, range: text.range, dynamic };

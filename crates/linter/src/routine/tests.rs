@@ -27,7 +27,7 @@ impl Visitor for End {
     }
 }
 
-fn with_routines(texts: &[&str], settings: &Settings, test: impl FnOnce(&Routines<'_>)) {
+pub(super) fn with_routines(texts: &[&str], settings: &Settings, test: impl FnOnce(&Routines<'_>)) {
     let source = |text: &&str| SourceFile { path: String::new(), text: (*text).to_owned() };
     let files: Vec<ParsedFile> = texts.iter().map(|text| parse_file(source(text))).collect();
     let migration = |file| Migration {
@@ -45,7 +45,7 @@ fn with_routines(texts: &[&str], settings: &Settings, test: impl FnOnce(&Routine
     test(&Routines::new(&migrations, &end.0.unwrap(), settings));
 }
 
-fn named(routines: &Routines<'_>, name: &str) -> Oid {
+pub(super) fn named(routines: &Routines<'_>, name: &str) -> Oid {
     routines.catalog.functions_named("public", name).next().unwrap().oid
 }
 

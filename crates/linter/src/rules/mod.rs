@@ -2,6 +2,7 @@
 
 mod advice;
 mod altered;
+pub mod bloat;
 pub mod data;
 mod doomed;
 pub mod engine;
@@ -70,6 +71,17 @@ static RULES: &[&Rule] = &[
     &data::toast_compression_not_applied::RULE,
     &data::trigger_left_disabled::RULE,
     &data::unbounded_update_or_delete::RULE,
+    // bloat
+    &bloat::autovacuum_disabled::RULE,
+    &bloat::freeze_age_raised::RULE,
+    &bloat::large_object_orphaned::RULE,
+    &bloat::large_object_use::RULE,
+    &bloat::savepoint_after_row_lock::RULE,
+    &bloat::savepoint_not_released::RULE,
+    &bloat::subtransaction_overflow::RULE,
+    &bloat::subtransaction_per_row::RULE,
+    &bloat::table_created_on_demand::RULE,
+    &bloat::temporary_table_in_hot_path::RULE,
     // plpgsql
     &plpgsql::ddl_in_function::RULE,
     &plpgsql::dynamic_ddl_on_unknown_object::RULE,

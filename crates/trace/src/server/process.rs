@@ -77,9 +77,7 @@ impl Server {
 
     /// Runs SQL in a database and returns the rows of all its statements, each value as text. Not for async code.
     pub fn query(&self, database: &str, sql: &str) -> Result<Vec<Vec<Option<String>>>, Error> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| Error::new(format!("cannot start a runtime: {error}")))?;
-        let messages = runtime.block_on(async {
+        let messages = crate::trace::runtime()?.block_on(async {
             let (client, connection) = self.config(database).connect(NoTls).await?;
             let connection = tokio::spawn(connection);
             let messages = client.simple_query(sql).await;

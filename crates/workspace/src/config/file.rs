@@ -70,22 +70,6 @@ pub enum FailOn {
     Never,
 }
 
-impl FailOn {
-    pub fn severity(self) -> Option<Severity> {
-        match self {
-            Self::Error => Some(Severity::Error),
-            Self::Warning => Some(Severity::Warning),
-            Self::Info => Some(Severity::Info),
-            Self::Never => None,
-        }
-    }
-
-    /// Does a finding of this severity make the run fail?
-    pub fn includes(self, severity: Severity) -> bool {
-        self.severity().is_some_and(|least| severity >= least)
-    }
-}
-
 /// Who sets `lock_timeout`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

@@ -118,6 +118,8 @@ impl Config {
 
 /// A path that does not depend on the current folder, without `.` and `..`.
 pub(crate) fn absolute(path: &Path) -> PathBuf {
+    // The folder of `a.sql` is the empty path.
+    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let mut clean = PathBuf::new();
     for part in path.components() {

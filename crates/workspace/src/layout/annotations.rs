@@ -1,6 +1,6 @@
 //! Comments by which migration tools steer: directions in one file, and opt-outs from transactions.
 
-use super::{Layout, Section, Tool};
+use super::{Layout, Section, Sign, Tool};
 use pgvet_linter::check::{Direction, TransactionMode};
 use pgvet_linter::source::TextRange;
 
@@ -38,7 +38,7 @@ pub(super) fn sections(text: &str) -> Option<Layout> {
             section.transaction = TransactionMode::Autocommit;
         }
     }
-    Some(Layout { tool, sections })
+    Some(Layout { tool, sign: Sign::Comment, sections })
 }
 
 /// Lines with the offsets of their starts; the line break belongs to the line.
@@ -138,7 +138,8 @@ fn liquibase(comment: &str) -> Option<Marker> {
     Some(Marker { direction, transaction })
 }
 
-fn is_postgresql(dbms: &str) -> bool {
+/// Is PostgreSQL among the databases of an attribute `dbms`?
+pub(super) fn is_postgresql(dbms: &str) -> bool {
     let mut names = dbms.trim_matches('"').split(',').map(str::trim);
     names.any(|name| matches!(name, "postgresql" | "all") || (name.starts_with('!') && name != "!postgresql"))
 }

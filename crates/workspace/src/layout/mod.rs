@@ -24,6 +24,7 @@
 
 mod annotations;
 pub(crate) mod folder;
+mod liquibase;
 mod transaction;
 
 use crate::config::Config;
@@ -84,6 +85,10 @@ impl Tool {
         (Self::GraphileMigrate, "graphile-migrate"),
     ];
 
+    pub fn all() -> impl Iterator<Item = Self> {
+        Self::NAMES.iter().map(|(tool, _)| *tool)
+    }
+
     /// Its name in configuration.
     pub fn as_str(self) -> &'static str {
         Self::NAMES.iter().find(|(tool, _)| *tool == self).map_or("plain", |(_, name)| name)
@@ -99,10 +104,28 @@ pub struct Section {
     pub transaction: TransactionMode,
 }
 
+/// What gave a tool away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sign {
+    Configuration,
+    /// A comment in the file.
+    Comment,
+    FileName,
+    /// A file or the name of the folder.
+    Folder,
+    /// A dependency of the Rust project around it.
+    CargoToml,
+    /// Nothing did.
+    None,
+}
+
 /// How a file is run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
     pub tool: Tool,
+    /// What gave the tool away.
+    pub sign: Sign,
     /// Empty when nothing of the file is for PostgreSQL.
     pub sections: Vec<Section>,
 }
@@ -125,14 +148,23 @@ pub(crate) fn detect(path: &Path, text: &str, folders: &Folders, config: &Config
 fn whole(path: &Path, text: &str, folders: &Folders, configured: Option<Tool>) -> Layout {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let around = folders.around(path);
-    let tool = configured
-        .or_else(|| annotations::tool(text))
-        .or_else(|| tool_by_name(path, &name, &around))
-        .or(around.tool)
-        .or(around.rust_runner)
-        .unwrap_or(Tool::Plain);
-    let transaction = transaction::mode(tool, path, text);
-    Layout { tool, sections: vec![Section { range: None, direction: direction(path, &name, &around), transaction }] }
+    let signed = |sign| move |tool: Tool| (tool, sign);
+    let (tool, sign) = configured
+        .map(signed(Sign::Configuration))
+        .or_else(|| annotations::tool(text).map(signed(Sign::Comment)))
+        .or_else(|| tool_by_name(path, &name, &around).map(signed(Sign::FileName)))
+        .or(around.tool.map(signed(Sign::Folder)))
+        .or(around.rust_runner.map(signed(Sign::CargoToml)))
+        .unwrap_or((Tool::Plain, Sign::None));
+    let transaction = match transaction::mode(tool, path, text) {
+        _ if around.is_autocommit(path) => TransactionMode::Autocommit,
+        transaction => transaction,
+    };
+    Layout {
+        tool,
+        sign,
+        sections: vec![Section { range: None, direction: direction(path, &name, &around), transaction }],
+    }
 }
 
 fn tool_by_name(path: &Path, name: &str, around: &Facts) -> Option<Tool> {
@@ -149,13 +181,16 @@ fn tool_by_name(path: &Path, name: &str, around: &Facts) -> Option<Tool> {
     if stem.split('.').skip(1).any(|part| matches!(part, "postgres" | "postgresql" | "autocommit")) {
         return Some(Tool::Pop);
     }
-    Some(around.rust_runner.filter(|tool| *tool == Tool::Sqlx).unwrap_or(Tool::GolangMigrate))
+    let runner = around.rust_runner.filter(|tool| *tool == Tool::Sqlx).or(around.go_runner);
+    Some(runner.unwrap_or(Tool::GolangMigrate))
 }
 
-/// Down: `x.down.sql`, `down.sql`, Flyway's `U1__x.sql`, and what the tool's own list of migrations does not hold.
+/// Down: `x.down.sql`, `down.sql`, Flyway's `U1__x.sql` and `B1__x.sql`, and what the tool's own list of migrations does not hold.
 fn direction(path: &Path, name: &str, around: &Facts) -> Direction {
-    let undo = FlywayName::parse(name).is_some_and(|flyway| flyway.kind == 'U');
-    if undo || name == "down.sql" || name.ends_with(".down.sql") || around.is_not_run(path) {
+    // Databases that have run the versions up to a baseline leave it out.
+    let flyway_leaves_out = FlywayName::parse(name)
+        .is_some_and(|flyway| flyway.kind == 'U' || (flyway.kind == 'B' && around.has_flyway_version_up_to(&flyway)));
+    if flyway_leaves_out || name == "down.sql" || name.ends_with(".down.sql") || around.is_not_run(path) {
         Direction::Down
     } else {
         Direction::Up

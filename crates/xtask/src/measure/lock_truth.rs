@@ -55,6 +55,9 @@ pub struct Measured {
     pub index_rewrites: BTreeSet<String>,
     #[serde(default)]
     pub indexes_built: BTreeSet<String>,
+    /// Every mode on a relation, where that is more than the strongest.
+    #[serde(default)]
+    pub all_modes: BTreeMap<String, BTreeSet<String>>,
     pub error: Option<String>,
 }
 
@@ -187,7 +190,7 @@ pub fn compare(case: &Case, measured: &Measured, version: PgVersion) -> Verdict 
 }
 
 impl Measured {
-    fn outcome(&self) -> Outcome {
+    pub(super) fn outcome(&self) -> Outcome {
         let names = |names: &BTreeSet<String>| names.iter().map(|name| qualified(name)).collect();
         Outcome {
             locks: self.locks.iter().filter_map(|(name, mode)| Some((qualified(name), lock_mode(mode)?))).collect(),
@@ -254,6 +257,7 @@ mod tests {
     #[test]
     fn danger_is_long_work_under_a_lock_that_blocks_writes() {
         let measured = |mode: &str| Measured {
+            all_modes: BTreeMap::new(),
             locks: BTreeMap::from([("t".to_owned(), mode.to_owned())]),
             rewrites: BTreeSet::new(),
             scans: BTreeSet::from(["t".to_owned()]),

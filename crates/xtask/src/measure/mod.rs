@@ -9,6 +9,7 @@ mod locks;
 pub mod outcome;
 mod speed;
 mod squawk;
+pub mod trace;
 
 use clap::Subcommand;
 use pgvet_linter::settings::Settings;
@@ -31,6 +32,8 @@ enum Measurement {
     Locks(locks::Arguments),
     /// Compare the model with what public migration histories do on a real server.
     History(history::Arguments),
+    /// Trace the same statements and compare what the observer sees with the recorded truth.
+    Trace(trace::Arguments),
     /// How many dangerous statements are found, and how many findings are false?
     Danger(danger::Arguments),
     /// Run pgvet and squawk in turn over the same files.
@@ -47,6 +50,7 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
     let report = match &arguments.measurement {
         Measurement::Locks(arguments) => locks::run(arguments),
         Measurement::History(arguments) => history::run(arguments),
+        Measurement::Trace(arguments) => trace::run(arguments),
         Measurement::Danger(arguments) => danger::run(arguments),
         Measurement::Speed(arguments) => speed::run(arguments),
         Measurement::Findings(arguments) => findings::run(arguments),

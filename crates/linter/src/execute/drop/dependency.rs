@@ -126,7 +126,7 @@ impl Executor<'_> {
         found.extend(self.catalog.statistics_of(oid).into_iter().map(|name| (Object::Statistics(name), Auto)));
         found.extend(self.row_type(relation).map(|row_type| (Object::Type(row_type), Auto)));
         found.extend(relation.viewed_by.iter().map(|view| (Object::Relation(*view), Normal)));
-        for ruled in self.catalog.relations_where(|ruled| ruled.oid != oid && !ruled.rule_references.is_empty()) {
+        for ruled in self.catalog.ruled_relations().filter(|ruled| ruled.oid != oid) {
             let rules =
                 ruled.rule_references.iter().filter(|(rule, named)| *named == oid && ruled.rules.contains(rule));
             found.extend(rules.map(|(rule, _)| (Object::Rule(ruled.oid, rule.clone()), Normal)));

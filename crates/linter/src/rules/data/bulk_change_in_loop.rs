@@ -62,7 +62,10 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
         }
         let inside: Vec<&Step<'_>> = steps.iter().filter(|step| is_inside(step, statement)).collect();
         let commits = |step: &&&Step<'_>| {
-            matches!(step.node, Node::Statement(Statement { kind: StatementKind::Commit(_) | StatementKind::Call(_), .. }))
+            matches!(
+                step.node,
+                Node::Statement(Statement { kind: StatementKind::Commit(_) | StatementKind::Call(_), .. })
+            )
         };
         if inside.iter().any(|step| commits(&step)) {
             continue;
@@ -73,11 +76,15 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
         let table = &name.name.text;
         said = Some(statement.range);
         let message = match whole {
-            true => format!("this changes `{table}` row by row in one transaction, which locks all of them until its end"),
+            true => {
+                format!("this changes `{table}` row by row in one transaction, which locks all of them until its end")
+            }
             false => format!("all batches are one transaction, which locks their rows of `{table}` until its end"),
         };
         let help = match context.function() {
-            Some(function) if !function.procedure => "a function cannot COMMIT; make it a procedure, and COMMIT after each batch",
+            Some(function) if !function.procedure => {
+                "a function cannot COMMIT; make it a procedure, and COMMIT after each batch"
+            }
             Some(_) => "COMMIT after each batch",
             None if context.migration.transaction == crate::check::TransactionMode::Transaction => {
                 "COMMIT after each batch, in a migration that runs without a transaction"
@@ -167,7 +174,9 @@ fn is_range(context: &RoutineContext<'_>, filter: &Expr) -> bool {
         let ExprKind::Operator { operator, operands, form, .. } = &part.kind else { return };
         match form {
             OperatorForm::Between if operands.iter().skip(1).any(is_variable) => bounds += 2,
-            OperatorForm::Plain if matches!(operator.as_str(), "<" | "<=" | ">" | ">=") && operands.iter().any(is_variable) => {
+            OperatorForm::Plain
+                if matches!(operator.as_str(), "<" | "<=" | ">" | ">=") && operands.iter().any(is_variable) =>
+            {
                 bounds += 1;
             }
             _ => {}

@@ -157,7 +157,9 @@ fn changes_once(steps: &[Step<'_>], block: &Block) -> bool {
 
 fn updates(statements: &[Statement]) -> bool {
     statements.iter().any(|statement| match &statement.kind {
-        StatementKind::Sql(sql) => sql.text.text.trim_start().get(..6).is_some_and(|word| word.eq_ignore_ascii_case("update")),
+        StatementKind::Sql(sql) => {
+            sql.text.text.trim_start().get(..6).is_some_and(|word| word.eq_ignore_ascii_case("update"))
+        }
         _ => false,
     })
 }
@@ -170,7 +172,9 @@ fn help(context: &RoutineContext<'_>, upsert: &Upsert<'_>, indexes: &[UniqueInde
     };
     if updates(&upsert.handler.statements) {
         let target = target.unwrap_or_else(|| "(...)".to_owned());
-        return format!("let the INSERT do it, without the block:\n    INSERT ... ON CONFLICT {target} DO UPDATE SET ...;");
+        return format!(
+            "let the INSERT do it, without the block:\n    INSERT ... ON CONFLICT {target} DO UPDATE SET ...;"
+        );
     }
     let target = target.map_or_else(String::new, |target| format!("{target} "));
     format!("let the INSERT do it, without the block:\n    INSERT ... ON CONFLICT {target}DO NOTHING;")
@@ -201,7 +205,10 @@ fn fix(
         let assignments = update_of(context, upsert, table, index)?;
         let is_variable = |name: &SmolStr| context.routine.is_variable(std::slice::from_ref(name));
         let target = index.conflict_target(&is_variable)?;
-        ("Update the row that is in the way without the block", format!("ON CONFLICT {target} DO UPDATE SET {assignments}"))
+        (
+            "Update the row that is in the way without the block",
+            format!("ON CONFLICT {target} DO UPDATE SET {assignments}"),
+        )
     };
     let applicability = if table.triggers.is_empty() { Applicability::Safe } else { Applicability::Unsafe };
     let clause = format!(" {clause}");
@@ -210,7 +217,8 @@ fn fix(
         // What stands between the INSERT and END goes, its semicolon excepted.
         edits.push(Edit { range: TextRange::new(section.keyword.start, upsert.block.end.start), text: String::new() });
     } else {
-        edits.push(Edit { range: TextRange::new(upsert.block.range.start, statement.range.start), text: String::new() });
+        edits
+            .push(Edit { range: TextRange::new(upsert.block.range.start, statement.range.start), text: String::new() });
         edits.push(Edit { range: TextRange::new(upsert.end, upsert.block.range.end), text: String::new() });
     }
     Some(Fix { title: title.to_owned(), applicability, edits })

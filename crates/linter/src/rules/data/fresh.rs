@@ -80,7 +80,9 @@ impl Variables {
 
     fn receive(&mut self, ast: &Ast, into: &Into) {
         let is_fresh = match ast {
-            Ast::Insert(insert) => !insert.returning.is_empty() && !matches!(insert.source, InsertSource::DefaultValues),
+            Ast::Insert(insert) => {
+                !insert.returning.is_empty() && !matches!(insert.source, InsertSource::DefaultValues)
+            }
             Ast::Select(query) => generates(query),
             _ => false,
         };

@@ -39,7 +39,9 @@ pub(super) fn guard_of(context: &RoutineContext<'_>, steps: &[Step<'_>], before:
                 continue;
             }
             match &statement.kind {
-                StatementKind::Assign(assign) if touched.is_some() => answers.extend(assign.target.names.first().cloned()),
+                StatementKind::Assign(assign) if touched.is_some() => {
+                    answers.extend(assign.target.names.first().cloned())
+                }
                 StatementKind::Sql(sql) => answers.extend(
                     sql.into.iter().flat_map(|into| &into.targets).filter_map(|target| target.names.first().cloned()),
                 ),

@@ -72,11 +72,7 @@ declare_rule! {
 }
 
 /// ON CONFLICT for a statement that these indexes may refuse; `None` where PostgreSQL accepts none, or none is known.
-fn do_nothing(
-    table: &Relation,
-    refusals: &[Refusal<'_>],
-    is_variable: &dyn Fn(&SmolStr) -> bool,
-) -> Option<String> {
+fn do_nothing(table: &Relation, refusals: &[Refusal<'_>], is_variable: &dyn Fn(&SmolStr) -> bool) -> Option<String> {
     match refusals {
         [only] => {
             let target = only.index.conflict_target(is_variable)?;
@@ -96,12 +92,7 @@ fn indexes<'a>(refusals: &[Refusal<'a>]) -> Vec<UniqueIndex<'a>> {
 }
 
 /// Adds help and fix.
-fn advise<'r, 'f>(
-    finding: Finding<'r, 'f>,
-    insert: &Insert,
-    end: u32,
-    clause: Option<String>,
-) -> Finding<'r, 'f> {
+fn advise<'r, 'f>(finding: Finding<'r, 'f>, insert: &Insert, end: u32, clause: Option<String>) -> Finding<'r, 'f> {
     let Some(clause) = clause else {
         return finding.help("ask for the row in the statement itself: INSERT ... SELECT ... WHERE NOT EXISTS (...)");
     };
@@ -183,7 +174,9 @@ fn copied<'a>(
     mut refusals: Vec<Refusal<'a>>,
 ) -> Vec<Refusal<'a>> {
     let is_new = inserted.table.birth.migration == Some(context.file + 1);
-    if is_new || !is_copy(inserted.insert, &|name| context.relation(name).map(|relation| relation.oid), inserted.table.oid) {
+    if is_new
+        || !is_copy(inserted.insert, &|name| context.relation(name).map(|relation| relation.oid), inserted.table.oid)
+    {
         return Vec::new();
     }
     refusals.retain(|refusal| refusal.source == ValueSource::Given);

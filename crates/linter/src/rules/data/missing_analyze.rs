@@ -54,7 +54,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         // Said there.
         Ast::AlterTable(alter) => alter.name.name.text == table.name && changes_type(ast),
         Ast::CreateIndex(index) => {
-            index.table.name.text == table.name && index.elements.iter().any(|element| element.key.as_column().is_none())
+            index.table.name.text == table.name
+                && index.elements.iter().any(|element| element.key.as_column().is_none())
         }
         _ => false,
     };
@@ -91,9 +92,10 @@ fn reason<'a>(context: &'a RuleContext<'_>) -> Option<(TextRange, &'a RelationNa
         }
     }
     let is_load = |kind| kind == DataChangeKind::Insert;
-    let load = effects.data_changes.iter().find(|change| {
-        is_load(change.kind) && change.unbounded && change.relation.visibility.is_exposed()
-    })?;
+    let load = effects
+        .data_changes
+        .iter()
+        .find(|change| is_load(change.kind) && change.unbounded && change.relation.visibility.is_exposed())?;
     let Ast::Insert(insert) = context.ast else { return None };
     let why = format!("the planner takes `{}` for what it was before this load", load.relation.name);
     Some((insert.table.name.range(), &load.relation, why))

@@ -81,7 +81,10 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
             }
             let (message, help) = match refusals.first() {
                 Some(refusal) => (
-                    format!("two sessions that come here at once both insert, and `{}` refuses one", refusal.index.name),
+                    format!(
+                        "two sessions that come here at once both insert, and `{}` refuses one",
+                        refusal.index.name
+                    ),
                     match refusal.index.conflict_target(&is_variable) {
                         Some(target) if guard.by_update => {
                             format!("one statement does both:\n    INSERT ... ON CONFLICT {target} DO UPDATE SET ...;")

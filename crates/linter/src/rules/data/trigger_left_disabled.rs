@@ -77,7 +77,8 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
     }
     let path = context.session.settings.search_path();
     for Left { table, off, range, times } in left {
-        let relation = table.and_then(|name| context.after.find_relation(name, &path)).map(|oid| context.after.relation(oid));
+        let relation =
+            table.and_then(|name| context.after.find_relation(name, &path)).map(|oid| context.after.relation(oid));
         let is_gone = match (table, relation) {
             (None, _) => false,
             (Some(_), None) => true,
@@ -99,7 +100,9 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
         };
         let twice = if times > 1 { ": it is switched off twice" } else { "" };
         let help = match off {
-            Off::SessionTriggers => "use SET LOCAL in a transaction, or at the end:\n    RESET session_replication_role;",
+            Off::SessionTriggers => {
+                "use SET LOCAL in a transaction, or at the end:\n    RESET session_replication_role;"
+            }
             _ if times > 1 => "was ENABLE meant here?",
             _ => "write ENABLE at the end of the migration; drop it where it is not needed any more",
         };

@@ -171,7 +171,11 @@ fn operand(expression: &Expr) -> Option<String> {
     let text = sql(expression)?;
     let is_plain = matches!(
         expression.kind,
-        ExprKind::Column(_) | ExprKind::Literal(_) | ExprKind::Call(_) | ExprKind::Coalesce(_) | ExprKind::IsNull { .. }
+        ExprKind::Column(_)
+            | ExprKind::Literal(_)
+            | ExprKind::Call(_)
+            | ExprKind::Coalesce(_)
+            | ExprKind::IsNull { .. }
     );
     Some(if is_plain { text } else { format!("({text})") })
 }

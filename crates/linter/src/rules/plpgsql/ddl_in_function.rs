@@ -77,8 +77,13 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     if context.routines.is_called_by_migration(&context.routine) {
         return;
     }
-    let message =
-        format!("{} on `{}` whenever {} is called: {} until the caller's transaction ends", target.verb, target.name, context.name(), target.blocks);
+    let message = format!(
+        "{} on `{}` whenever {} is called: {} until the caller's transaction ends",
+        target.verb,
+        target.name,
+        context.name(),
+        target.blocks
+    );
     let mut finding = reporter.report(*range, message);
     for (range, target) in found.iter().skip(1).take(3) {
         finding = finding.label(*range, format!("{} of `{}`, too", target.verb, target.name));

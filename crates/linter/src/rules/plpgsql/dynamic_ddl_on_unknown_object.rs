@@ -113,7 +113,9 @@ fn is_partly_constant(context: &RoutineContext<'_>, sql: &Sql<'_>) -> bool {
                 assign.target.names.first().is_some_and(|name| *name == variable) && assign.value.text.contains('\'')
             }
             StatementKind::Sql(own) => {
-                let gets = |into: &Into| into.targets.iter().any(|target| target.names.first().is_some_and(|name| *name == variable));
+                let gets = |into: &Into| {
+                    into.targets.iter().any(|target| target.names.first().is_some_and(|name| *name == variable))
+                };
                 own.into.as_ref().is_some_and(gets) && own.text.text.contains("format(")
             }
             _ => false,

@@ -69,7 +69,8 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
             continue;
         }
         let rights = if function.security_definer { " with the rights of its owner" } else { "" };
-        let message = format!("a caller of {} can run any SQL here{rights}: `{}` is not quoted", context.name(), tainted.origin);
+        let message =
+            format!("a caller of {} can run any SQL here{rights}: `{}` is not quoted", context.name(), tainted.origin);
         let help = "quote names by format('%I', ...) and values by %L, or pass values by EXECUTE ... USING";
         drop(reporter.report(tainted.range, message).label(query.keyword, "it is executed here").help(help));
     }

@@ -45,8 +45,7 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     for step in context.routine.steps() {
         let Node::Statement(statement) = step.node else { continue };
         let Some(query) = query_of(&statement.kind) else { continue };
-        let is_read =
-            context.routine.dynamic(&query.expression).is_some_and(|dynamic| !dynamic.statements.is_empty());
+        let is_read = context.routine.dynamic(&query.expression).is_some_and(|dynamic| !dynamic.statements.is_empty());
         if !is_read {
             unread.push(query.keyword);
         }

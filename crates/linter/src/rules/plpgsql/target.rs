@@ -23,10 +23,15 @@ pub(super) fn of(ast: &Ast) -> Option<Target<'_>> {
     match ast {
         Ast::AlterTable(alter) if alter.kind == ObjectKind::Table => {
             let detaches_concurrently = alter.commands.iter().all(|command| {
-                matches!(&command.action, AlterTableAction::DetachPartition { concurrently: true, .. }
-                    | AlterTableAction::AttachPartition { .. } | AlterTableAction::SetStatistics { .. }
-                    | AlterTableAction::ValidateConstraint { .. } | AlterTableAction::SetOptions(_)
-                    | AlterTableAction::ResetOptions(_))
+                matches!(
+                    &command.action,
+                    AlterTableAction::DetachPartition { concurrently: true, .. }
+                        | AlterTableAction::AttachPartition { .. }
+                        | AlterTableAction::SetStatistics { .. }
+                        | AlterTableAction::ValidateConstraint { .. }
+                        | AlterTableAction::SetOptions(_)
+                        | AlterTableAction::ResetOptions(_)
+                )
             });
             if detaches_concurrently { None } else { target(&alter.name, "ALTER TABLE", EVERYTHING) }
         }

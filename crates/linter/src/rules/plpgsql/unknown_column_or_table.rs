@@ -58,9 +58,9 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     for step in context.routine.steps() {
         let is_declaration = matches!(step.node, Node::Block(_));
         for sql in &step.sql {
-            let is_whole = sql.dynamic.is_none_or(|dynamic| {
-                dynamic.constant.as_ref().is_some_and(crate::plpgsql::ConstantSql::is_complete)
-            });
+            let is_whole = sql
+                .dynamic
+                .is_none_or(|dynamic| dynamic.constant.as_ref().is_some_and(crate::plpgsql::ConstantSql::is_complete));
             if is_whole && sql.role != SqlRole::Dynamic {
                 finder.statement(sql, is_declaration);
             }
@@ -208,8 +208,7 @@ impl<'f> Finder<'f, '_, '_> {
             .min()
             .filter(|(distance, _)| *distance <= 2)
             .map(|(_, name)| format!("did you mean `{name}`?"));
-        let message =
-            format!("`{}` has no column `{column}`: {} fails here", relation.name, self.context.name());
+        let message = format!("`{}` has no column `{column}`: {} fails here", relation.name, self.context.name());
         self.report(range, message, near);
     }
 

@@ -1,0 +1,71 @@
+//! `pgvet baseline`.
+
+use super::load;
+use crate::args::{BaselineArgs, BaselineFileArgs, FailOn};
+use crate::baseline::{self, Baseline};
+use crate::error::{ExitStatus, Failure};
+use crate::report::{Report, plural, relative_path};
+use crate::rule_names;
+use pgvet_linter::settings::Settings;
+use pgvet_workspace::Project;
+use pgvet_workspace::config::Config;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+pub(crate) fn run(args: &BaselineArgs, out: &mut dyn Write) -> Result<ExitStatus, Failure> {
+    rule_names::check(&args.rules)?;
+    let project = load(&args.input)?;
+    if !project.problems.is_empty() {
+        // What could not be read would be missing, and be reported as new later.
+        return Ok(ExitStatus::NotChecked);
+    }
+    let settings = |config: &Config| {
+        let fail_on = config.fail_on.map_or(FailOn::Error, FailOn::from);
+        args.rules.apply(config, fail_on, args.input.settings(config))
+    };
+    let outcome = project.check(&settings);
+    let report = Report::new(&project, &outcome);
+    let path = path(&project, &args.file);
+    std::fs::write(&path, baseline::text(&report.findings))
+        .map_err(|error| Failure::new(format!("cannot write `{}`: {error}", path.display())))?;
+    let shown = relative_path(&path.to_string_lossy());
+    let findings = plural(report.findings.len(), "known finding");
+    writeln!(out, "Wrote {findings} to {shown}; `pgvet check` now reports what is new.")?;
+    if !is_default(&project, &path) {
+        writeln!(out, "Add `baseline = \"{shown}\"` to pgvet.toml, or give `--baseline {shown}`.")?;
+    }
+    Ok(ExitStatus::Clean)
+}
+
+/// The baseline of a run, if there is one.
+pub(super) fn known(
+    project: &Project,
+    args: &BaselineFileArgs,
+    settings: &dyn Fn(&Config) -> Settings,
+) -> Result<Option<Baseline>, Failure> {
+    if args.no_baseline {
+        return Ok(None);
+    }
+    let config = project.config_of(1);
+    let path = path(project, args);
+    let is_named = args.baseline.is_some() || config.baseline.is_some();
+    if !is_named && !path.is_file() {
+        return Ok(None);
+    }
+    Baseline::read(&path, settings(&config)).map(Some)
+}
+
+fn path(project: &Project, args: &BaselineFileArgs) -> PathBuf {
+    let configured = || project.config_of(1).baseline.clone();
+    args.baseline.clone().or_else(configured).unwrap_or_else(|| default_path(project))
+}
+
+/// Beside the configuration, or else in the current folder.
+fn default_path(project: &Project) -> PathBuf {
+    let config = project.config_of(1);
+    config.root().unwrap_or(Path::new("")).join(baseline::FILE_NAME)
+}
+
+fn is_default(project: &Project, path: &Path) -> bool {
+    *path == default_path(project) || project.config_of(1).baseline.as_deref() == Some(path)
+}

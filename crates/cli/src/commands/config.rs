@@ -1,0 +1,112 @@
+//! `pgvet config`: what was detected, and from what.
+
+use super::load;
+use crate::args::{ConfigArgs, ConfigFormat};
+use crate::detected::{self, Detected};
+use crate::error::{ExitStatus, Failure};
+use crate::report::{plural, relative_path};
+use pgvet_linter::diagnostic::Severity;
+use pgvet_linter::settings::Settings;
+use pgvet_workspace::Project;
+use pgvet_workspace::config::Config;
+use serde_json::json;
+use std::io::{self, Write};
+
+pub(crate) fn run(args: &ConfigArgs, out: &mut dyn Write) -> Result<ExitStatus, Failure> {
+    let project = load(&args.input)?;
+    let config = project.config_of(1);
+    let settings = args.input.settings(&config);
+    match args.format {
+        ConfigFormat::Text => write_text(&project, &config, &settings, out)?,
+        ConfigFormat::Json => write_json(&project, &config, &settings, out)?,
+    }
+    Ok(if project.problems.is_empty() { ExitStatus::Clean } else { ExitStatus::NotChecked })
+}
+
+fn files(config: &Config) -> Vec<String> {
+    config.files.iter().map(|file| relative_path(&file.to_string_lossy())).collect()
+}
+
+fn write_text(project: &Project, config: &Config, settings: &Settings, out: &mut dyn Write) -> io::Result<()> {
+    match files(config).as_slice() {
+        [] => writeln!(out, "configuration: defaults; there is no pgvet.toml in or above the migrations")?,
+        [file] => writeln!(out, "configuration: {file}")?,
+        [file, bases @ ..] => writeln!(out, "configuration: {file}, which extends {}", bases.join(", "))?,
+    }
+    let versions = settings.versions;
+    let range = if versions.from == versions.to {
+        versions.from.to_string()
+    } else {
+        format!("{}-{}", versions.from, versions.to)
+    };
+    let origin = if settings.versions_configured { "" } else { " (the default)" };
+    writeln!(out, "PostgreSQL:    {range}{origin}")?;
+    writeln!(out, "rules:         {}", rules(settings))?;
+    for (name, count) in [
+        ("tables", settings.tables.len()),
+        ("functions", settings.functions.len()),
+        ("placeholders", config.placeholders.len()),
+    ] {
+        if count > 0 {
+            writeln!(out, "{:15}{count} configured", format!("{name}:"))?;
+        }
+    }
+    for detected in detected::detect(project) {
+        writeln!(out)?;
+        write_folder(&detected, out)?;
+    }
+    Ok(())
+}
+
+fn rules(settings: &Settings) -> String {
+    let mut text = if settings.strict { "strict" } else { "recommended" }.to_owned();
+    let name = |level: Option<Severity>| level.map_or("off", Severity::as_str);
+    let rules = settings.levels.rules.iter().map(|(rule, level)| format!("{rule} = {}", name(*level)));
+    let categories =
+        settings.levels.categories.iter().map(|(category, level)| format!("{} = {}", category.as_str(), name(*level)));
+    let mut changed: Vec<String> = rules.chain(categories).collect();
+    changed.sort();
+    if !changed.is_empty() {
+        text = format!("{text}, with {}", changed.join(", "));
+    }
+    text
+}
+
+fn write_folder(detected: &Detected, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{}", detected.folder)?;
+    for (at, count) in detected.tools.iter().enumerate() {
+        let label = if at == 0 { "tool:" } else { "" };
+        let of = if detected.tools.len() > 1 { format!(" ({})", plural(count.files, "file")) } else { String::new() };
+        writeln!(out, "  {label:13}{}, {}{of}", detected::name(count.tool), detected::sign(count.sign))?;
+    }
+    let replayed = detected.files - detected.reported;
+    let replayed = if replayed > 0 { format!(", {replayed} of them only replayed") } else { String::new() };
+    writeln!(out, "  {:13}{}{replayed}", "files:", plural(detected.files, "file"))?;
+    if let (Some(first), Some(last)) = (&detected.first, &detected.last) {
+        writeln!(out, "  {:13}{first} is the first, {last} the last", "order:")?;
+    }
+    writeln!(out, "  {:13}{}", "transaction:", detected.transactions.describe())?;
+    if detected.down > 0 {
+        writeln!(
+            out,
+            "  {:13}{} parsed, and judged with --down only",
+            "way back:",
+            plural(detected.down, "migration")
+        )?;
+    }
+    if detected.skipped > 0 {
+        writeln!(out, "  {:13}{} with nothing for PostgreSQL", "left out:", plural(detected.skipped, "file"))?;
+    }
+    Ok(())
+}
+
+fn write_json(project: &Project, config: &Config, settings: &Settings, out: &mut dyn Write) -> io::Result<()> {
+    let document = json!({
+        "schema_version": 1,
+        "files": files(config),
+        "pg_version": { "from": settings.versions.from, "to": settings.versions.to, "configured": settings.versions_configured },
+        "strict": settings.strict,
+        "migrations": detected::detect(project),
+    });
+    writeln!(out, "{document:#}")
+}

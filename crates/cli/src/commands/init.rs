@@ -1,0 +1,151 @@
+//! `pgvet init`: looks at the repository and writes a commented `pgvet.toml`.
+
+use crate::args::InitArgs;
+use crate::detected::{self, Detected};
+use crate::error::{ExitStatus, Failure};
+use crate::progress::Progress;
+use crate::report::plural;
+use pgvet_linter::diagnostic::Severity;
+use pgvet_linter::settings::Settings;
+use pgvet_workspace::config::{ConfigSource, FILE_NAME};
+use pgvet_workspace::{Database, Project, Request, Tool};
+use std::fmt::Write as _;
+use std::io::Write;
+use std::path::Path;
+
+pub(crate) fn run(args: &InitArgs, out: &mut dyn Write) -> Result<ExitStatus, Failure> {
+    let path = Path::new(FILE_NAME);
+    if !args.print && path.exists() {
+        let help = "`pgvet config` shows what is in effect; `pgvet init --print` prints what would be written";
+        return Err(Failure::new(format!("`{FILE_NAME}` is there already")).help(help));
+    }
+    let progress = Progress::new();
+    let request = Request { config: ConfigSource::None, ..Request::default() };
+    let project = Project::load(&request, &|done, all| progress.update(done, all));
+    drop(progress);
+    let project = project.map_err(|error| Failure::config(error, crate::args::ColorChoice::Auto))?;
+    let folders: Vec<Detected> = detected::detect(&project).into_iter().filter(is_history).collect();
+    let text = text(&folders);
+    if args.print {
+        write!(out, "{text}")?;
+        return Ok(ExitStatus::Clean);
+    }
+    std::fs::write(path, &text).map_err(|error| Failure::new(format!("cannot write `{FILE_NAME}`: {error}")))?;
+    writeln!(out, "Wrote {FILE_NAME}.")?;
+    for folder in &folders {
+        let tool = folder.tools.first().map_or(Tool::Plain, |count| count.tool);
+        writeln!(out, "  {}: {}, {}", folder.folder, detected::name(tool), plural(folder.files, "file"))?;
+    }
+    if folders.is_empty() {
+        writeln!(out, "No migrations were found below this folder; name them in [migrations] paths.")?;
+        return Ok(ExitStatus::Clean);
+    }
+    advise(&project, &folders, out)?;
+    Ok(ExitStatus::Clean)
+}
+
+/// Is it a folder of migrations, and not some folder with SQL?
+fn is_history(detected: &Detected) -> bool {
+    let named = ["migrations", "migration", "migrate", "drizzle"]
+        .iter()
+        .any(|name| Path::new(&detected.folder).file_name().is_some_and(|folder| folder.eq_ignore_ascii_case(name)));
+    named || detected.tools.iter().any(|count| count.tool != Tool::Plain)
+}
+
+/// What old findings mean for whoever begins today.
+fn advise(project: &Project, folders: &[Detected], out: &mut dyn Write) -> Result<(), Failure> {
+    let outcome = project.check(&|_| Settings::default());
+    let files = project.files_of_migrations();
+    let is_in_history = |file: u32| {
+        let database = files[file as usize].database as usize;
+        let shown = database.checked_sub(1).and_then(|at| project.databases.get(at)).map(Database::shown);
+        folders.iter().any(|folder| shown.as_deref() == Some(folder.folder.as_str()))
+    };
+    let errors = outcome.found.iter().filter(|found| found.severity == Severity::Error);
+    let errors = errors.filter(|found| is_in_history(found.file)).count();
+    if errors == 0 {
+        writeln!(out, "\nNo errors in the present migrations. Next: `pgvet check`, in CI too.")?;
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "\nThe present migrations have {}; they have run already. To report only what is new:\n\
+         \x20 - set start-after to the newest migration in {FILE_NAME} (a line for it is there), or\n\
+         \x20 - run `pgvet baseline`, which writes them down as known, or\n\
+         \x20 - check only what a branch changes: `pgvet check --since origin/main`.",
+        plural(errors, "error")
+    )?;
+    Ok(())
+}
+
+fn text(folders: &[Detected]) -> String {
+    let mut text = "# Configuration of pgvet. Every key is optional; paths are relative to this file.\n\n\
+        # The PostgreSQL versions that run these migrations: 16, or \"14-18\" for several.\n\
+        # pg-version = 16\n\n\
+        # \"strict\" also runs the opt-in rules; `pgvet rules` lists all.\n\
+        # preset = \"recommended\"\n\n\
+        # From which severity on `pgvet check` fails: error, warning, info or never.\n\
+        # fail-on = \"error\"\n\n\
+        # Set this when the tool, the role or the database sets lock_timeout for migrations.\n\
+        # lock-timeout = \"runner\"\n\n"
+        .to_owned();
+    text.push_str("[migrations]\n");
+    write_folders(folders, &mut text);
+    text.push_str(
+        "# Files that are no migrations.\n\
+         # exclude = [\"seeds/**\"]\n\n\
+         # [rules]\n\
+         # not-rerunnable = \"off\"\n\n\
+         # What pgvet cannot see in migrations: how large tables are, and how busy.\n\
+         # [tables]\n\
+         # orders = { rows = 50_000_000 }\n\
+         # \"public.settings\" = { rows = 200 }\n\n\
+         # [functions]\n\
+         # \"public.place_order\" = { calls-per-hour = 40_000 }\n\n\
+         # [[overrides]]\n\
+         # paths = [\"legacy/**\"]\n\
+         # rules = { missing-lock-timeout = \"off\" }\n",
+    );
+    text
+}
+
+fn write_folders(folders: &[Detected], text: &mut String) {
+    let paths: Vec<String> = folders.iter().map(|folder| format!("{:?}", folder.folder)).collect();
+    let line = match paths.as_slice() {
+        [] => "# paths = [\"db/migrations\"]\n".to_owned(),
+        [only] => format!("paths = [{only}]\n"),
+        many => format!("# Each folder is the history of one database.\npaths = [\n    {},\n]\n", many.join(",\n    ")),
+    };
+    text.push_str(&line);
+    for folder in folders {
+        let Some(count) = folder.tools.first() else { continue };
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            text,
+            "# {}: {}, {}; {}.",
+            folder.folder,
+            detected::name(count.tool),
+            detected::sign(count.sign),
+            folder.transactions.describe()
+        );
+    }
+    if let Some([only]) = folders.first_chunk::<1>().filter(|_| folders.len() == 1) {
+        let tool = only.tools.first().map_or(Tool::Plain, |count| count.tool);
+        let _ = writeln!(text, "# tool = \"{}\"", tool.as_str());
+    }
+    text.push_str("# \"transaction\", \"autocommit\" or \"single-string\", where the tool is run otherwise.\n# transaction = \"transaction\"\n");
+    let last = match folders {
+        [only] => only.last.as_deref().map(name_of_migration),
+        _ => None,
+    };
+    let last = last.unwrap_or_else(|| "0041_add_users.sql".to_owned());
+    let _ = writeln!(text, "# Report only what comes after this migration.\n# start-after = {last:?}");
+}
+
+/// The name by which a migration is known: of its folder, if the file is called the same everywhere.
+fn name_of_migration(path: &str) -> String {
+    let path = Path::new(path);
+    let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
+    let folder = path.parent().filter(|_| path.ends_with("up.sql") || path.ends_with("migration.sql"));
+    folder.and_then(name).or_else(|| name(path)).unwrap_or_default()
+}

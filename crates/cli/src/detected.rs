@@ -1,0 +1,121 @@
+//! What was found out about the folders of migrations of a run.
+
+use pgvet_linter::check::{Direction, TransactionMode};
+use pgvet_workspace::{Project, ProjectFile, Role, Sign, Tool};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// The migrations of one database.
+#[derive(Debug, Serialize)]
+pub(crate) struct Detected {
+    pub(crate) folder: String,
+    /// The tools of its files, the most frequent first.
+    pub(crate) tools: Vec<ToolCount>,
+    pub(crate) files: usize,
+    pub(crate) reported: usize,
+    /// The first and the last file in the order of the tool.
+    pub(crate) first: Option<String>,
+    pub(crate) last: Option<String>,
+    pub(crate) transactions: Transactions,
+    /// Files or sections that lead back.
+    pub(crate) down: usize,
+    /// Files with nothing for PostgreSQL.
+    pub(crate) skipped: usize,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct ToolCount {
+    pub(crate) tool: Tool,
+    pub(crate) sign: Sign,
+    pub(crate) files: usize,
+}
+
+/// How many migrations run in which transaction.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Transactions {
+    pub(crate) transaction: usize,
+    pub(crate) single_string: usize,
+    pub(crate) autocommit: usize,
+}
+
+/// One entry for each database that has files, in their order.
+pub(crate) fn detect(project: &Project) -> Vec<Detected> {
+    let numbered = project.databases.iter().zip(1..);
+    let detected = numbered.map(|(database, number)| {
+        let belongs = |file: &&ProjectFile| file.database == number && file.role != Role::Baseline;
+        let files: Vec<&ProjectFile> = project.files.iter().filter(belongs).collect();
+        let folder = if database.root.as_os_str().is_empty() { "(named files)".to_owned() } else { database.shown() };
+        of_files(folder, &files)
+    });
+    detected.filter(|detected| detected.files > 0).collect()
+}
+
+fn of_files(folder: String, files: &[&ProjectFile]) -> Detected {
+    let mut tools: BTreeMap<(Tool, Sign), usize> = BTreeMap::new();
+    let mut transactions = Transactions::default();
+    let mut down = 0;
+    for file in files {
+        *tools.entry((file.layout.tool, file.layout.sign)).or_default() += 1;
+        for section in &file.layout.sections {
+            match (section.direction, section.transaction) {
+                (Direction::Down, _) => down += 1,
+                (Direction::Up, TransactionMode::Transaction) => transactions.transaction += 1,
+                (Direction::Up, TransactionMode::SingleString) => transactions.single_string += 1,
+                (Direction::Up, TransactionMode::Autocommit) => transactions.autocommit += 1,
+            }
+        }
+    }
+    let mut tools: Vec<ToolCount> =
+        tools.into_iter().map(|((tool, sign), files)| ToolCount { tool, sign, files }).collect();
+    tools.sort_by_key(|count| std::cmp::Reverse(count.files));
+    let path = |file: &&&ProjectFile| file.shown().source.path.clone();
+    let is_run = |file: &&&ProjectFile| file.layout.sections.iter().any(|section| section.direction == Direction::Up);
+    Detected {
+        folder,
+        tools,
+        files: files.len(),
+        reported: files.iter().filter(|file| file.role == Role::Reported).count(),
+        first: files.iter().find(is_run).as_ref().map(path),
+        last: files.iter().rfind(is_run).as_ref().map(path),
+        transactions,
+        down,
+        skipped: files.iter().filter(|file| file.layout.sections.is_empty()).count(),
+    }
+}
+
+/// What gave a tool away, as the end of the sentence "goose, ...".
+pub(crate) fn sign(sign: Sign) -> &'static str {
+    match sign {
+        Sign::Configuration => "as configured",
+        Sign::Comment => "from comments in the files",
+        Sign::FileName => "from the names of the files",
+        Sign::Folder => "from the folder and what lies beside the files",
+        Sign::CargoToml => "from a dependency in Cargo.toml",
+        Sign::None => "as nothing else was recognised",
+    }
+}
+
+/// The name of a tool in a sentence.
+pub(crate) fn name(tool: Tool) -> &'static str {
+    match tool {
+        Tool::Plain => "plain SQL files",
+        tool => tool.as_str(),
+    }
+}
+
+impl Transactions {
+    /// "each file in one transaction", or how many of which.
+    pub(crate) fn describe(&self) -> String {
+        let kinds = [
+            (self.transaction, "in a transaction of the tool"),
+            (self.single_string, "sent as one string"),
+            (self.autocommit, "statement by statement"),
+        ];
+        let present: Vec<(usize, &str)> = kinds.into_iter().filter(|(count, _)| *count > 0).collect();
+        match present.as_slice() {
+            [] => "none is run".to_owned(),
+            [(_, only)] => format!("each {only}"),
+            many => many.iter().map(|(count, kind)| format!("{count} {kind}")).collect::<Vec<_>>().join(", "),
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! What is wrong with a configuration file, underlined.
+
+use crate::style::Style;
+use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, NamedSource, SourceCode};
+use pgvet_workspace::config::ConfigError;
+use std::fmt;
+use std::io::{self, Write};
+
+pub(crate) fn write(error: &ConfigError, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let Some(span) = &error.span else {
+        writeln!(out, "error: the configuration file `{}` {}", error.path, error.message)?;
+        return match &error.help {
+            Some(help) => writeln!(out, "  help: {help}"),
+            None => Ok(()),
+        };
+    };
+    let theme = if style.color { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
+    let handler = GraphicalReportHandler::new_themed(theme).with_links(false).with_context_lines(1);
+    let label = LabeledSpan::new_primary_with_span(None, (span.start, span.end.saturating_sub(span.start)));
+    let source = NamedSource::new(&error.path, error.text.clone());
+    let mut text = String::new();
+    // Rendering fails only when a place lies outside of its text.
+    if handler.render_report(&mut text, &Shown { error, label, source }).is_err() {
+        text = format!("error: {}: {}\n", error.path, error.message);
+    }
+    writeln!(out, "{}", text.trim_end())
+}
+
+/// The error in miette's terms.
+#[derive(Debug)]
+struct Shown<'a> {
+    error: &'a ConfigError,
+    label: LabeledSpan,
+    source: NamedSource<String>,
+}
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.error.message)
+    }
+}
+
+impl std::error::Error for Shown<'_> {}
+
+impl miette::Diagnostic for Shown<'_> {
+    fn code<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        Some(Box::new("error: configuration"))
+    }
+
+    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        self.error.help.as_ref().map(|help| Box::new(help) as Box<dyn fmt::Display>)
+    }
+
+    fn source_code(&self) -> Option<&dyn SourceCode> {
+        Some(&self.source)
+    }
+
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
+        Some(Box::new(std::iter::once(self.label.clone())))
+    }
+}

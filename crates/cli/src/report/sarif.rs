@@ -1,0 +1,174 @@
+//! SARIF 2.1.0, as code scanning of GitHub and others reads it.
+//!
+//! Source: <https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/sarif-v2.1.0-os.html>; and for what GitHub does with it,
+//! <https://docs.github.com/code-security/code-scanning/integrating-with-code-scanning/sarif-support-for-code-scanning>.
+
+use super::{Finding, Report, position, relative_path, rule_url};
+use pgvet_linter::check::ParsedFile;
+use pgvet_linter::diagnostic::Severity;
+use pgvet_linter::fix::{Applicability, Fix};
+use pgvet_linter::rule::RuleMeta;
+use pgvet_linter::source::TextRange;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
+
+pub(crate) fn write(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let findings = || report.findings.iter().chain(&report.suppressed);
+    let rules: BTreeMap<&str, &RuleMeta> =
+        findings().filter_map(|finding| Some((finding.diagnostic.rule, finding.rule()?))).collect();
+    let index: BTreeMap<&str, usize> = rules.keys().enumerate().map(|(at, name)| (*name, at)).collect();
+    let document = json!({
+        "$schema": SCHEMA,
+        "version": "2.1.0",
+        "runs": [{
+            "tool": { "driver": {
+                "name": "pgvet",
+                "informationUri": env!("CARGO_PKG_REPOSITORY"),
+                "semanticVersion": env!("CARGO_PKG_VERSION"),
+                "rules": rules.values().map(|rule| describe(rule)).collect::<Vec<_>>(),
+            } },
+            "columnKind": "unicodeCodePoints",
+            "invocations": [{
+                "executionSuccessful": report.project.problems.is_empty(),
+                "toolExecutionNotifications": report.project.problems.iter().map(|problem| json!({
+                    "level": "error",
+                    "message": { "text": format!("`{}` {}", problem.path, problem.message) },
+                })).collect::<Vec<_>>(),
+            }],
+            "results": findings().map(|finding| result(report, finding, &index)).collect::<Vec<_>>(),
+        }],
+    });
+    serde_json::to_writer_pretty(&mut *out, &document)?;
+    writeln!(out)
+}
+
+fn level(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+        Severity::Info => "note",
+    }
+}
+
+fn describe(rule: &RuleMeta) -> Value {
+    let summary = rule.summary();
+    // Doc comments keep the blank after their slashes.
+    let page: Vec<&str> = rule.docs.lines().map(|line| line.strip_prefix(' ').unwrap_or(line)).collect();
+    let page = page.join("\n");
+    json!({
+        "id": rule.name,
+        "name": rule.name,
+        "shortDescription": { "text": summary },
+        "fullDescription": { "text": summary },
+        "help": { "text": page.trim(), "markdown": page.trim() },
+        "helpUri": rule_url(rule.name),
+        "defaultConfiguration": { "level": level(rule.severity) },
+        "properties": {
+            "tags": ["postgresql", rule.category.as_str()],
+            "precision": "high",
+            "problem.severity": match rule.severity {
+                Severity::Error => "error",
+                Severity::Warning => "warning",
+                Severity::Info => "recommendation",
+            },
+        },
+    })
+}
+
+fn result(report: &Report<'_>, finding: &Finding<'_>, rules: &BTreeMap<&str, usize>) -> Value {
+    let found = finding.diagnostic;
+    let file = finding.file.shown();
+    let mut result = json!({
+        "ruleId": found.rule,
+        "level": level(found.severity),
+        "message": { "text": finding.message_with_help() },
+        "locations": [location(file, found.range)],
+        "partialFingerprints": { "pgvet/v1": finding.fingerprint },
+        "properties": { "relations": found.relations, "pgVersions": found.pg_versions },
+    });
+    if let Some(at) = rules.get(found.rule) {
+        result["ruleIndex"] = (*at).into();
+    }
+    let related = found.labels.iter().enumerate().map(|(id, label)| {
+        let mut location = location(report.file(label.file), label.range);
+        location["id"] = (id + 1).into();
+        location["message"] = json!({ "text": label.message });
+        location
+    });
+    let related: Vec<Value> = related.collect();
+    if !related.is_empty() {
+        result["relatedLocations"] = related.into();
+    }
+    let fixes = found.fixes.iter().filter(|fix| fix.applicability > Applicability::DisplayOnly);
+    let fixes: Vec<Value> = fixes.map(|fix| describe_fix(file, fix)).collect();
+    if !fixes.is_empty() {
+        result["fixes"] = fixes.into();
+    }
+    if let Some(reason) = finding.reason {
+        result["suppressions"] = json!([{ "kind": "inSource", "justification": reason }]);
+    }
+    result
+}
+
+fn location(file: &ParsedFile, range: TextRange) -> Value {
+    json!({ "physicalLocation": { "artifactLocation": artifact(file), "region": region(file, range) } })
+}
+
+fn artifact(file: &ParsedFile) -> Value {
+    json!({ "uri": uri(&relative_path(&file.source.path)) })
+}
+
+fn region(file: &ParsedFile, range: TextRange) -> Value {
+    let (start, end) = (position(file, range.start), position(file, range.end));
+    json!({
+        "startLine": start.line,
+        "startColumn": start.column,
+        "endLine": end.line,
+        "endColumn": end.column,
+        "byteOffset": range.start,
+        "byteLength": range.end - range.start,
+    })
+}
+
+fn describe_fix(file: &ParsedFile, fix: &Fix) -> Value {
+    let replacements = fix
+        .edits
+        .iter()
+        .map(|edit| json!({ "deletedRegion": region(file, edit.range), "insertedContent": { "text": edit.text } }));
+    json!({
+        "description": { "text": fix.title },
+        "artifactChanges": [{
+            "artifactLocation": artifact(file),
+            "replacements": replacements.collect::<Vec<_>>(),
+        }],
+    })
+}
+
+/// A path as a URI reference: RFC 3986, section 3.3.
+fn uri(path: &str) -> String {
+    let mut uri = String::with_capacity(path.len());
+    for byte in path.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=@/".contains(&byte) {
+            uri.push(byte as char);
+        } else {
+            // Writing to a string cannot fail.
+            let _ = write!(uri, "%{byte:02X}");
+        }
+    }
+    uri
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_become_uris() {
+        assert_eq!(uri("db/1_a.sql"), "db/1_a.sql");
+        assert_eq!(uri("a b/é%.sql"), "a%20b/%C3%A9%25.sql");
+    }
+}

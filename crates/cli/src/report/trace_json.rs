@@ -1,0 +1,234 @@
+//! Measures for programs. The names of fields are stable within a `schema_version`; units are in the names.
+
+use super::trace::{TraceReport, TracedFile, blocks, strongest_locks};
+use super::{JsonRange, position};
+use pgvet_linter::effect::LockMode;
+use pgvet_linter::source::Position;
+use pgvet_trace::{CanaryTrace, Growth, LockTrace, Relation, RowCounts, StatementTrace};
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::time::Duration;
+
+#[derive(Debug, Serialize)]
+struct JsonMigration<'a> {
+    path: &'a str,
+    outcome: &'static str,
+    failure: Option<JsonFailure<'a>>,
+    duration_ms: f64,
+    xids: i64,
+    wal_bytes: i64,
+    temp_bytes: i64,
+    subtransactions: Value,
+    catalog_rows: BTreeMap<&'a str, Value>,
+    tables: Vec<Value>,
+    indexes: Vec<Value>,
+    statements: Vec<JsonStatement<'a>>,
+    canaries: Vec<Value>,
+    notes: &'a [String],
+}
+
+#[derive(Debug, Serialize)]
+struct JsonFailure<'a> {
+    sqlstate: &'a str,
+    message: &'a str,
+    detail: Option<&'a str>,
+    hint: Option<&'a str>,
+    range: JsonRange,
+    position: Option<Position>,
+    timed_out: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct JsonStatement<'a> {
+    range: JsonRange,
+    sql: &'a str,
+    transaction: &'static str,
+    started_ms: f64,
+    duration_ms: f64,
+    /// Its locks were sampled, so short ones may be missing.
+    sampled: bool,
+    locks: Vec<JsonLock>,
+    rewrites: Vec<String>,
+    truncates: Vec<String>,
+    scans: Vec<String>,
+    scanned: Vec<Value>,
+    writes: Vec<Value>,
+    index_builds: Vec<String>,
+    creates: Vec<String>,
+    drops: Vec<String>,
+    xids: Option<i64>,
+    wal_bytes: i64,
+    catalog_rows: BTreeMap<&'a str, Value>,
+}
+
+#[derive(Debug, Serialize)]
+struct JsonLock {
+    relation: String,
+    kind: &'static str,
+    mode: LockMode,
+    /// Can others see the relation?
+    exposed: bool,
+    acquired_ms: f64,
+    held_ms: f64,
+    held_ms_low: f64,
+    held_ms_high: f64,
+    blocks: Vec<&'static str>,
+}
+
+pub(crate) fn write(report: &TraceReport<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let trace = report.trace;
+    let document = json!({
+        "schema_version": 1,
+        "pg_version": trace.major,
+        "server_version": trace.server_version,
+        "provider": trace.provider,
+        "notes": trace.notes,
+        "migrations": report.migrations.iter().map(migration).collect::<Vec<_>>(),
+        "diagnostics": [],
+        "model_differences": report.differences.iter().map(|difference| json!({
+            "path": report.file(difference.migration).source.path,
+            "range": JsonRange::new(report.file(difference.migration), difference.range),
+            "what": difference.what,
+            "relation": difference.relation,
+            "predicted": difference.predicted,
+            "observed": difference.observed,
+            "unknown": difference.unknown,
+        })).collect::<Vec<_>>(),
+        "exceeded": report.exceeded.iter().map(|(at, exceeded)| json!({
+            "path": report.migrations[*at].file.source.path,
+            "relation": exceeded.blocked.relation.to_string(),
+            "mode": exceeded.blocked.mode,
+            "held_ms": milliseconds(exceeded.blocked.held.best),
+            "limit_mode": exceeded.limit.mode,
+            "limit_ms": milliseconds(exceeded.limit.held),
+        })).collect::<Vec<_>>(),
+    });
+    serde_json::to_writer(&mut *out, &document)?;
+    writeln!(out)
+}
+
+/// To a microsecond.
+pub(crate) fn milliseconds(duration: Duration) -> f64 {
+    (duration.as_secs_f64() * 1e6).round() / 1e3
+}
+
+fn migration<'a>(traced: &TracedFile<'a>) -> JsonMigration<'a> {
+    let trace = traced.trace;
+    let failure = trace.failure().map(|(statement, failure)| JsonFailure {
+        sqlstate: &failure.sqlstate,
+        message: &failure.message,
+        detail: failure.detail.as_deref(),
+        hint: failure.hint.as_deref(),
+        range: JsonRange::new(traced.file, statement.range),
+        position: failure.position.map(|offset| position(traced.file, offset)),
+        timed_out: failure.timed_out,
+    });
+    let (indexes, tables): (Vec<_>, Vec<_>) = trace.tables.iter().partition(|growth| growth.relation.is_index());
+    JsonMigration {
+        path: &traced.file.source.path,
+        outcome: if failure.is_some() { "failed" } else { "ok" },
+        failure,
+        duration_ms: milliseconds(trace.duration),
+        xids: trace.xids,
+        wal_bytes: trace.wal_bytes,
+        temp_bytes: trace.temp_bytes,
+        subtransactions: json!({ "max": trace.subtransactions.max, "overflowed": trace.subtransactions.overflowed }),
+        catalog_rows: catalog_rows(&trace.catalog_rows),
+        tables: tables.into_iter().map(growth).collect(),
+        indexes: indexes.into_iter().map(growth).collect(),
+        statements: trace.statements.iter().map(|found| statement(traced, found)).collect(),
+        canaries: trace.canaries.iter().map(canary).collect(),
+        notes: &trace.notes,
+    }
+}
+
+fn canary(canary: &CanaryTrace) -> Value {
+    json!({
+        "relation": canary.relation,
+        "blocked": canary.blocked,
+        "probes": canary.probes,
+        "usual_ms": milliseconds(canary.usual),
+        "longest_wait_ms": milliseconds(canary.longest_wait),
+    })
+}
+
+fn growth(growth: &Growth) -> Value {
+    json!({
+        "relation": growth.relation.to_string(),
+        "dead_tuples": growth.dead_rows,
+        "bytes_before": growth.bytes_before,
+        "bytes_after": growth.bytes_after,
+    })
+}
+
+fn written((relation, rows): &(Relation, RowCounts)) -> Value {
+    json!({
+        "relation": relation.to_string(),
+        "inserted": rows.inserted,
+        "updated": rows.updated,
+        "deleted": rows.deleted,
+    })
+}
+
+fn catalog_rows(rows: &BTreeMap<String, RowCounts>) -> BTreeMap<&str, Value> {
+    let counts = |counts: &RowCounts| json!({ "inserted": counts.inserted, "updated": counts.updated, "deleted": counts.deleted });
+    rows.iter().map(|(catalog, rows)| (catalog.as_str(), counts(rows))).collect()
+}
+
+fn statement<'a>(traced: &TracedFile<'a>, statement: &'a StatementTrace) -> JsonStatement<'a> {
+    let names = |relations: &[Relation]| relations.iter().map(ToString::to_string).collect();
+    let scanned = statement
+        .scans
+        .iter()
+        .map(|scan| json!({ "relation": scan.relation.to_string(), "times": scan.times, "rows": scan.rows }));
+    JsonStatement {
+        range: JsonRange::new(traced.file, statement.range),
+        sql: &statement.sql,
+        transaction: if statement.in_block { "block" } else { "none" },
+        started_ms: milliseconds(statement.started),
+        duration_ms: milliseconds(statement.duration),
+        sampled: statement.sampled,
+        locks: strongest_locks(statement).into_iter().map(lock).collect(),
+        rewrites: names(&statement.rewrites),
+        truncates: names(&statement.truncates),
+        scans: statement.scans.iter().map(|scan| scan.relation.to_string()).collect(),
+        scanned: scanned.collect(),
+        writes: statement.changes.iter().map(written).collect(),
+        index_builds: names(&statement.index_builds),
+        creates: names(&statement.creates),
+        drops: names(&statement.drops),
+        xids: statement.xids,
+        wal_bytes: statement.wal_bytes,
+        catalog_rows: catalog_rows(&statement.catalog_rows),
+    }
+}
+
+fn lock(lock: &LockTrace) -> JsonLock {
+    JsonLock {
+        relation: lock.relation.to_string(),
+        kind: kind(lock.relation.kind),
+        mode: lock.mode,
+        exposed: lock.exposed,
+        acquired_ms: milliseconds(lock.acquired),
+        held_ms: milliseconds(lock.held.best),
+        held_ms_low: milliseconds(lock.held.low),
+        held_ms_high: milliseconds(lock.held.high),
+        blocks: blocks(lock),
+    }
+}
+
+fn kind(relkind: char) -> &'static str {
+    match relkind {
+        'r' => "table",
+        'p' => "partitioned table",
+        'i' => "index",
+        'I' => "partitioned index",
+        'S' => "sequence",
+        'v' => "view",
+        'm' => "materialized view",
+        'f' => "foreign table",
+        _ => "other",
+    }
+}

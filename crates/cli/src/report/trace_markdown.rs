@@ -1,0 +1,108 @@
+//! Measures for the page of a job or a comment on a pull request, in GitHub's markdown.
+
+use super::trace::{TraceReport, TracedFile, blocks, strongest_locks};
+use super::trace_table::{excerpt, held, summary, time};
+use super::{plural, position};
+use pgvet_linter::effect::LockMode;
+use pgvet_trace::{Relation, StatementTrace};
+use std::io::{self, Write};
+
+/// Pages of jobs and comments are limited in length.
+const MOST: usize = 100;
+
+pub(crate) fn write(report: &TraceReport<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let trace = report.trace;
+    writeln!(out, "## pgvet trace\n\n{}\n", summary(report))?;
+    writeln!(out, "Measured on PostgreSQL {} ({}).", trace.server_version, trace.provider)?;
+    for note in &trace.notes {
+        writeln!(out, "\n> [!NOTE]\n> {note}")?;
+    }
+    if !report.exceeded.is_empty() {
+        writeln!(
+            out,
+            "\n### Held longer than allowed\n\n| Migration | Relation | Lock | Held | Limit |\n|---|---|---|---|---|"
+        )?;
+    }
+    for (at, exceeded) in &report.exceeded {
+        let path = &report.migrations[*at].file.source.path;
+        let (blocked, limit) = (exceeded.blocked, exceeded.limit);
+        let (relation, mode) = (cell(&blocked.relation.to_string()), blocked.mode.sql());
+        let (held, most) = (held(blocked.held), time(limit.held));
+        writeln!(out, "| `{path}` | `{relation}` | {mode} | **{held}** | {most} |")?;
+    }
+    for migration in report.migrations.iter().take(MOST) {
+        write_migration(migration, out)?;
+    }
+    if let Some(more) = report.migrations.len().checked_sub(MOST).filter(|more| *more > 0) {
+        writeln!(out, "\nand {} more.", plural(more, "migration"))?;
+    }
+    write_differences(report, out)
+}
+
+fn write_migration(traced: &TracedFile<'_>, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "\n### `{}`\n", traced.file.source.path)?;
+    writeln!(
+        out,
+        "| Line | Statement | Time | Strongest lock | Held | Blocks | Work |\n|--:|---|--:|---|--:|---|---|"
+    )?;
+    for statement in traced.trace.statements.iter().filter(|statement| !statement.range.is_empty()) {
+        let line = position(traced.file, statement.range.start).line;
+        let (sql, duration) = (cell(&excerpt(&statement.sql)), time(statement.duration));
+        let (lock, held, blocked) = strongest(statement);
+        writeln!(out, "| {line} | `{sql}` | {duration} | {lock} | {held} | {blocked} | {} |", work(statement))?;
+    }
+    if let Some((_, failure)) = traced.trace.failure() {
+        writeln!(out, "\n> [!CAUTION]\n> {} ({})", failure.message, failure.sqlstate)?;
+    }
+    Ok(())
+}
+
+/// The strongest lock that somebody may wait for: its mode and relation, how long, and what it blocks.
+fn strongest(statement: &StatementTrace) -> (String, String, String) {
+    let locks = strongest_locks(statement);
+    let Some(lock) = locks.first().filter(|lock| lock.mode >= LockMode::ShareUpdateExclusive) else {
+        return Default::default();
+    };
+    let blocks = blocks(lock);
+    let blocked = if blocks.contains(&"reads") {
+        "reads, writes"
+    } else if blocks.contains(&"writes") {
+        "writes"
+    } else {
+        ""
+    };
+    (format!("{} `{}`", lock.mode.sql(), cell(&lock.relation.to_string())), held(lock.held), blocked.to_owned())
+}
+
+fn work(statement: &StatementTrace) -> String {
+    let name = |relation: &Relation| format!("`{}`", cell(&relation.to_string()));
+    let names = |relations: &[Relation]| relations.iter().map(name).collect::<Vec<_>>();
+    let scans: Vec<String> = statement.scans.iter().map(|scan| name(&scan.relation)).collect();
+    let lists =
+        [("rewrites", names(&statement.rewrites)), ("scans", scans), ("builds", names(&statement.index_builds))];
+    let lists = lists.into_iter().filter(|(_, names)| !names.is_empty());
+    lists.map(|(verb, names)| format!("{verb} {}", names.join(", "))).collect::<Vec<_>>().join("; ")
+}
+
+fn write_differences(report: &TraceReport<'_>, out: &mut dyn Write) -> io::Result<()> {
+    if report.differences.is_empty() {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "\n### The model and the server differ\n\n| Where | What | Predicted | Observed |\n|---|---|---|---|"
+    )?;
+    for difference in report.differences.iter().take(MOST) {
+        let file = report.file(difference.migration);
+        let line = position(file, difference.range.start).line;
+        let what = cell(&format!("{} {}", difference.what, difference.relation));
+        let (predicted, observed) = (&difference.predicted, &difference.observed);
+        writeln!(out, "| `{}:{line}` | {} | {predicted} | {observed} |", file.source.path, what.trim_end())?;
+    }
+    Ok(())
+}
+
+/// Text that stays in its cell.
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|").replace('`', "'").replace('\n', " ")
+}

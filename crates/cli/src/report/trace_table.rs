@@ -1,0 +1,275 @@
+//! Measures for reading.
+
+use super::trace::{TraceReport, TracedFile, blocks, strongest_locks};
+use super::{plural, position};
+use crate::style::Style;
+use pgvet_linter::effect::LockMode;
+use pgvet_trace::{Failure, Growth, Held, LockTrace, Relation, StatementTrace};
+use std::io::{self, Write};
+use std::time::Duration;
+
+pub(crate) fn write(report: &TraceReport<'_>, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let trace = report.trace;
+    writeln!(out, "Measured on PostgreSQL {} ({})", trace.server_version, trace.provider)?;
+    for note in &trace.notes {
+        writeln!(out, "{} {note}", style.yellow("note"))?;
+    }
+    for migration in &report.migrations {
+        write_migration(migration, style, out)?;
+    }
+    write_differences(report, style, out)?;
+    write_exceeded(report, style, out)?;
+    writeln!(out, "\n{}", summary(report))
+}
+
+fn write_migration(traced: &TracedFile<'_>, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let trace = traced.trace;
+    writeln!(out, "\n{}  {}", style.bold(&traced.file.source.path), style.dim(&time(trace.duration)))?;
+    for note in &trace.notes {
+        writeln!(out, "  {} {note}", style.yellow("note"))?;
+    }
+    for statement in trace.statements.iter().filter(|statement| !statement.range.is_empty()) {
+        write_statement(traced, statement, style, out)?;
+    }
+    let mut totals = vec![plural_of(trace.xids, "XID"), format!("{} of WAL", bytes(trace.wal_bytes))];
+    if trace.temp_bytes > 0 {
+        totals.push(format!("{} of temporary files", bytes(trace.temp_bytes)));
+    }
+    let catalog: i64 = trace.catalog_rows.values().map(|rows| rows.inserted + rows.updated + rows.deleted).sum();
+    if catalog > 0 {
+        totals.push(format!("{} in the catalog", plural_of(catalog, "row")));
+    }
+    if trace.subtransactions.max > 0 {
+        totals.push(plural_of(trace.subtransactions.max, "subtransaction"));
+    }
+    writeln!(out, "        {}", style.dim(&totals.join(", ")))?;
+    for canary in &trace.canaries {
+        let (relation, waited) = (&canary.relation, time(canary.longest_wait));
+        writeln!(
+            out,
+            "        canary  {relation}  {} waited {waited} at most ({} probes)",
+            canary.blocked, canary.probes
+        )?;
+    }
+    if trace.subtransactions.overflowed == Some(true) {
+        let what = "more than 64 subtransactions: every snapshot on the server looked into pg_subtrans";
+        writeln!(out, "        {} {what}", style.yellow("overflow"))?;
+    }
+    for growth in trace.tables.iter().filter(|growth| growth.dead_rows > 0) {
+        writeln!(out, "        {}   {}", style.yellow("bloat"), dead_rows(growth))?;
+        let of_table = |index: &&Growth| index.relation.table == Some(growth.relation.oid);
+        for index in trace.tables.iter().filter(of_table).filter(|index| index.bytes_before > 0) {
+            writeln!(out, "                {}: {}", index.relation, sizes(index))?;
+        }
+    }
+    Ok(())
+}
+
+fn write_statement(
+    traced: &TracedFile<'_>,
+    statement: &StatementTrace,
+    style: Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let line = position(traced.file, statement.range.start).line;
+    let duration = style.dim(&format!("  {}", time(statement.duration)));
+    writeln!(out, "  {line:>4}  {}{duration}", excerpt(&statement.sql))?;
+    write_locks(statement, style, out)?;
+    for scan in &statement.scans {
+        let again = if scan.times > 1 { format!(", {} times", scan.times) } else { String::new() };
+        writeln!(out, "        scan    {}  {}{again}", scan.relation, plural_of(scan.rows, "row"))?;
+    }
+    for (relation, rows) in &statement.changes {
+        let counts = [(rows.inserted, "inserted"), (rows.updated, "updated"), (rows.deleted, "deleted")];
+        let counts = counts.into_iter().filter(|(count, _)| *count > 0);
+        let counts: Vec<String> = counts.map(|(count, what)| format!("{} {what}", plural_of(count, "row"))).collect();
+        writeln!(out, "        write   {relation}  {}", counts.join(", "))?;
+    }
+    let lists = [
+        ("rewrite", &statement.rewrites),
+        ("empty", &statement.truncates),
+        ("build", &statement.index_builds),
+        ("create", &statement.creates),
+        ("drop", &statement.drops),
+    ];
+    for (verb, relations) in lists {
+        let names: Vec<String> = relations.iter().map(Relation::to_string).collect();
+        if !names.is_empty() {
+            writeln!(out, "        {verb:7} {}", names.join(", "))?;
+        }
+    }
+    match &statement.failure {
+        Some(failure) => write_failure(traced, failure, style, out),
+        None => Ok(()),
+    }
+}
+
+/// Locks that somebody may have to wait for.
+fn write_locks(statement: &StatementTrace, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let matters = |lock: &&LockTrace| {
+        let weakest = if lock.relation.is_index() { LockMode::Share } else { LockMode::ShareUpdateExclusive };
+        lock.mode >= weakest
+    };
+    let all = strongest_locks(statement);
+    // Whoever cannot use a table does not come to its indexes.
+    let closed =
+        |table: u32| all.iter().any(|lock| lock.relation.oid == table && lock.mode == LockMode::AccessExclusive);
+    let matters = |lock: &&LockTrace| matters(lock) && !lock.relation.table.is_some_and(closed);
+    let locks: Vec<&LockTrace> = all.iter().copied().filter(matters).collect();
+    let width = locks.iter().map(|lock| lock.relation.to_string().chars().count()).max().unwrap_or(0);
+    for lock in locks {
+        let relation = lock.relation.to_string();
+        let mode = lock.mode.sql();
+        writeln!(
+            out,
+            "        lock    {relation:width$}  {mode:22}  held {:>9}{}",
+            held(lock.held),
+            blocked(lock, style)
+        )?;
+    }
+    Ok(())
+}
+
+fn blocked(lock: &LockTrace, style: Style) -> String {
+    let blocks = blocks(lock);
+    if blocks.contains(&"reads") {
+        format!("  {}", style.red("blocks reads and writes"))
+    } else if blocks.contains(&"writes") {
+        format!("  {}", style.yellow("blocks writes"))
+    } else if !lock.exposed {
+        style.dim("  (new in this transaction)")
+    } else {
+        String::new()
+    }
+}
+
+fn write_failure(traced: &TracedFile<'_>, failure: &Failure, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let place = failure.position.map(|offset| {
+        let at = position(traced.file, offset);
+        format!(" at {}:{}", at.line, at.column)
+    });
+    let why = if failure.timed_out { ", because it took longer than --statement-timeout" } else { "" };
+    let place = place.unwrap_or_default();
+    writeln!(out, "        {}   {} ({}){place}{why}", style.red("fails"), failure.message, failure.sqlstate)?;
+    for more in failure.detail.iter().chain(&failure.hint) {
+        writeln!(out, "                {more}")?;
+    }
+    Ok(())
+}
+
+fn write_differences(report: &TraceReport<'_>, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    if report.differences.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\n{}", style.bold("The model and the server differ"))?;
+    for difference in &report.differences {
+        let file = report.file(difference.migration);
+        let start = position(file, difference.range.start);
+        let what = format!("{} {}", difference.what, difference.relation);
+        writeln!(out, "  {}:{}:{}: {}", file.source.path, start.line, start.column, what.trim_end())?;
+        writeln!(out, "        predicted {}, observed {}", difference.predicted, difference.observed)?;
+        if let Some(reason) = &difference.unknown {
+            writeln!(out, "        the model did not know: {reason}")?;
+        }
+    }
+    Ok(())
+}
+
+fn write_exceeded(report: &TraceReport<'_>, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    if report.exceeded.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\n{}", style.bold("Held longer than allowed"))?;
+    for (at, exceeded) in &report.exceeded {
+        let path = &report.migrations[*at].file.source.path;
+        let (blocked, limit) = (exceeded.blocked, exceeded.limit);
+        let (relation, mode) = (&blocked.relation, blocked.mode.sql());
+        let limit = format!("{}={}", limit.mode.sql().to_lowercase().replace(' ', "-"), time(limit.held));
+        writeln!(out, "  {path}: {relation}  {mode}  {}  (limit {limit})", style.red(&held(blocked.held)))?;
+    }
+    Ok(())
+}
+
+pub(crate) fn summary(report: &TraceReport<'_>) -> String {
+    let mut parts = vec![format!(
+        "{} in {}",
+        plural(report.statements(), "statement"),
+        plural(report.migrations.len(), "migration")
+    )];
+    if report.failed() {
+        parts.push("one failed, and what comes after it was not run".to_owned());
+    }
+    let differences = report.differences.len();
+    parts.push(match differences {
+        0 => "all as predicted".to_owned(),
+        _ => plural(differences, "difference") + " from the prediction",
+    });
+    if !report.exceeded.is_empty() {
+        parts.push(format!("{} held too long", plural(report.exceeded.len(), "lock")));
+    }
+    parts.join("; ")
+}
+
+/// `123 ms`, with more digits where they mean something.
+pub(crate) fn time(duration: Duration) -> String {
+    let milliseconds = duration.as_secs_f64() * 1000.0;
+    if milliseconds < 10.0 {
+        format!("{milliseconds:.1} ms")
+    } else if milliseconds < 10_000.0 {
+        format!("{milliseconds:.0} ms")
+    } else {
+        format!("{:.1} s", duration.as_secs_f64())
+    }
+}
+
+pub(crate) fn held(held: Held) -> String {
+    time(held.best)
+}
+
+pub(crate) fn bytes(bytes: i64) -> String {
+    if bytes < 10_240 {
+        format!("{bytes} B")
+    } else if bytes < 10_485_760 {
+        format!("{} kB", bytes / 1024)
+    } else {
+        format!("{} MB", bytes / 1_048_576)
+    }
+}
+
+fn dead_rows(growth: &Growth) -> String {
+    format!("{}: {}, {}", growth.relation, plural_of(growth.dead_rows, "dead row"), sizes(growth))
+}
+
+fn sizes(growth: &Growth) -> String {
+    format!("{} before, {} after", bytes(growth.bytes_before), bytes(growth.bytes_after))
+}
+
+pub(crate) fn plural_of(count: i64, noun: &str) -> String {
+    plural(usize::try_from(count).unwrap_or_default(), noun)
+}
+
+/// The statement on one line, cut.
+pub(crate) fn excerpt(sql: &str) -> String {
+    const LENGTH: usize = 72;
+    let line = sql.split_whitespace().collect::<Vec<_>>().join(" ");
+    if line.chars().count() <= LENGTH { line } else { line.chars().take(LENGTH).chain(['…']).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_and_sizes_have_the_digits_that_mean_something() {
+        assert_eq!(time(Duration::from_micros(340)), "0.3 ms");
+        assert_eq!(time(Duration::from_micros(123_456)), "123 ms");
+        assert_eq!(time(Duration::from_secs(75)), "75.0 s");
+        assert_eq!([bytes(120), bytes(20_480), bytes(20_971_520)], ["120 B", "20 kB", "20 MB"]);
+    }
+
+    #[test]
+    fn statements_are_cut_by_characters() {
+        assert_eq!(excerpt("SELECT\n  1"), "SELECT 1");
+        assert_eq!(excerpt(&"ä".repeat(100)).chars().count(), 73);
+    }
+}

@@ -1,0 +1,87 @@
+//! The arguments of `pgvet trace`.
+
+use crate::args::InputArgs;
+use clap::{Args, ValueEnum};
+use pgvet_trace::{Limit, RowTarget};
+use std::path::PathBuf;
+use std::time::Duration;
+
+#[derive(Debug, Args)]
+#[command(after_help = "Exit status: 0 clean, 1 a limit is exceeded, 2 something could not be run, \
+                        3 with --strict-model the model is wrong.")]
+pub(crate) struct TraceArgs {
+    #[command(flatten)]
+    pub(crate) input: InputArgs,
+    /// Where to run the migrations.
+    #[arg(long, value_enum, default_value_t = On::Scratch)]
+    pub(crate) on: On,
+    /// With --on template or url: the database, such as `postgres://USER@HOST/DATABASE`. Passwords come from
+    /// PGPASSWORD or ~/.pgpass.
+    #[arg(long, value_name = "URL")]
+    pub(crate) database: Option<String>,
+    /// With --on url: yes, the database may be changed and blocked.
+    #[arg(long)]
+    pub(crate) this_is_a_clone: bool,
+    /// The folder with `initdb` and `postgres` [default: looked for].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) pg_bin: Option<PathBuf>,
+    /// Fill tables with generated rows first, so that times mean something: orders=2M,users=100k.
+    #[arg(long, value_name = "TABLE=ROWS", value_delimiter = ',', value_parser = RowTarget::parse)]
+    pub(crate) rows: Vec<RowTarget>,
+    /// How to show the measures.
+    #[arg(long, value_enum, default_value_t = TraceFormat::Full)]
+    pub(crate) format: TraceFormat,
+    /// Also write a page with a timeline of the locks.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
+    /// The longest that locks of this strength may be held; exit with 1 beyond it.
+    #[arg(long, value_name = "MODE=DURATION", value_delimiter = ',', value_parser = Limit::parse)]
+    pub(crate) max_held: Vec<Limit>,
+    /// Let other sessions read and write the tables that are locked, and say how long they had to wait.
+    #[arg(long)]
+    pub(crate) canary: bool,
+    /// With --canary: a transaction that has read those tables stays open for so long, so that the queue behind a lock
+    /// that waits can be seen.
+    #[arg(long, value_name = "DURATION", value_parser = pgvet_trace::parse_duration, requires = "canary")]
+    pub(crate) inject_reader: Option<Duration>,
+    /// Exit with 3 when a statement does other than the model says.
+    #[arg(long)]
+    pub(crate) strict_model: bool,
+    /// Cancel statements that take longer, such as `30s`.
+    #[arg(long, value_name = "DURATION", value_parser = pgvet_trace::parse_duration)]
+    pub(crate) statement_timeout: Option<Duration>,
+    /// Go on after a statement that is refused, as psql does.
+    #[arg(long)]
+    pub(crate) keep_going: bool,
+    /// The value of a placeholder; may be repeated.
+    #[arg(long = "var", value_name = "NAME=VALUE", value_parser = variable)]
+    pub(crate) variables: Vec<(String, String)>,
+    /// Remove what earlier runs that were killed have left, and do nothing else.
+    #[arg(long)]
+    pub(crate) clean: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum On {
+    /// A private server that the history is replayed on.
+    Scratch,
+    /// A copy of a database on its own server (CREATE DATABASE ... TEMPLATE).
+    Template,
+    /// A database that is a clone already, and that nobody else uses.
+    Url,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TraceFormat {
+    /// For reading.
+    Full,
+    /// For programs.
+    Json,
+    /// A summary for a comment or job page.
+    Markdown,
+}
+
+fn variable(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or_else(|| format!("expected NAME=VALUE, not `{text}`"))?;
+    Ok((name.to_owned(), value.to_owned()))
+}

@@ -1,0 +1,165 @@
+//! `pgvet trace`, as a user runs it.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
+
+mod support;
+
+use pgvet_trace::server::testing::binaries;
+use serde_json::Value;
+use std::io::Read;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use support::{Folder, transcript};
+
+/// The major that these tests run on; `None` where it is not installed.
+fn folder(files: &[(&str, &str)]) -> Option<Folder> {
+    binaries(18)?;
+    let files: Vec<(&str, &[u8])> = files.iter().map(|(name, text)| (*name, text.as_bytes())).collect();
+    Some(Folder::new(&files))
+}
+
+const ORDERS: (&str, &str) = (
+    "m/1_orders.sql",
+    "CREATE TABLE users (id serial PRIMARY KEY, email text NOT NULL UNIQUE);\n\
+     CREATE TABLE orders (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, user_id int NOT NULL REFERENCES users, \
+     state varchar(10) NOT NULL CHECK (state IN ('new', 'paid')), rating int CHECK (rating BETWEEN 1 AND 5), \
+     code char(12) UNIQUE, made timestamptz DEFAULT now());\n",
+);
+
+fn json(folder: &Folder, args: &[&str]) -> Value {
+    let output = folder.output(&[args, &["--format", "json"]].concat(), b"", &[]);
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", transcript(&output)))
+}
+
+#[test]
+fn a_limit_that_is_exceeded_makes_the_exit_status_1() {
+    let Some(folder) = folder(&[ORDERS, ("m/2_index.sql", "CREATE INDEX orders_made ON orders (made);\n")]) else {
+        return;
+    };
+    let args = ["trace", "m/2_index.sql", "--history", "m", "--pg-version", "18", "--rows", "orders=100k"];
+    let said = folder.run(&[&args[..], &["--max-held", "share=1ms"]].concat());
+    assert!(said.starts_with("exit 1\n"), "{said}");
+    for part in ["public.orders  SHARE", "blocks writes", "100000 rows", "limit share=1.0 ms", "all as predicted"] {
+        assert!(said.contains(part), "{part} is missing:\n{said}");
+    }
+    let said = folder.run(&[&args[..], &["--max-held", "access-exclusive=1ms,share=1min"]].concat());
+    assert!(said.starts_with("exit 0\n"), "{said}");
+}
+
+#[test]
+fn generated_rows_satisfy_the_constraints() {
+    let check = "DO $$ DECLARE made text := (SELECT ROW(count(*), count(DISTINCT user_id), count(DISTINCT code), \
+                 min(rating), max(rating), max(id), count(DISTINCT state)) FROM orders); BEGIN \
+                 IF made <> '(5000,1000,5000,1,5,5000,2)' THEN RAISE EXCEPTION '%', made; END IF; END $$;\n\
+                 INSERT INTO orders (user_id, state) VALUES (1, 'new');";
+    let Some(folder) = folder(&[ORDERS, ("m/2_check.sql", check)]) else { return };
+    let said = folder.run(&["trace", "m/2_check.sql", "--history", "m", "--rows", "orders=5000"]);
+    assert!(said.starts_with("exit 0\n"), "{said}");
+}
+
+#[test]
+fn the_document_has_the_documented_fields() {
+    let Some(folder) = folder(&[ORDERS, ("m/2_type.sql", "ALTER TABLE orders ALTER rating TYPE bigint;\n")]) else {
+        return;
+    };
+    let document = json(&folder, &["trace", "m/2_type.sql", "--history", "m", "--pg-version", "18"]);
+    assert_eq!(
+        (&document["schema_version"], &document["pg_version"], &document["provider"]),
+        (&1.into(), &18.into(), &"scratch".into())
+    );
+    let migration = &document["migrations"][0];
+    assert_eq!(
+        (&migration["path"], &migration["outcome"], &migration["xids"]),
+        (&"m/2_type.sql".into(), &"ok".into(), &1.into())
+    );
+    for field in ["wal_bytes", "subtransactions", "catalog_rows", "tables"] {
+        assert!(!migration[field].is_null(), "{field}");
+    }
+    let statement = &migration["statements"][0];
+    assert_eq!(statement["rewrites"], serde_json::json!(["public.orders"]));
+    assert_eq!(statement["range"]["start"]["line"], 1);
+    let lock = &statement["locks"][0];
+    assert_eq!((&lock["relation"], &lock["mode"]), (&"public.orders".into(), &"AccessExclusive".into()));
+    assert_eq!(lock["blocks"], serde_json::json!(["reads", "row-locks", "writes", "ddl"]));
+    let held = |field: &str| lock[field].as_f64().unwrap();
+    assert!(held("held_ms_low") <= held("held_ms") && held("held_ms") <= held("held_ms_high"));
+    assert_eq!(document["model_differences"], serde_json::json!([]));
+}
+
+#[test]
+fn a_migration_that_fails_says_where_and_keeps_what_was_measured() {
+    let bad = "CREATE TABLE a (b int);\nINSERT INTO orders (missing) VALUES (1);\nSELECT 1;\n";
+    let Some(folder) = folder(&[ORDERS, ("m/2_bad.sql", bad)]) else { return };
+    let said = folder.run(&["trace", "m"]);
+    assert!(said.starts_with("exit 2\n"), "{said}");
+    for part in ["create  public.a", "of relation \"orders\" does not exist (42703) at 2:21", "one failed"] {
+        assert!(said.contains(part), "{part} is missing:\n{said}");
+    }
+    assert!(!said.contains("SELECT 1"), "{said}");
+    let said = folder.run(&["trace", "m", "--keep-going"]);
+    assert!(said.starts_with("exit 2\n") && said.contains("SELECT 1"), "{said}");
+}
+
+#[test]
+fn what_cannot_be_run_is_told_with_the_way_out() {
+    let Some(folder) = folder(&[
+        ORDERS,
+        ("broken/1.sql", "SELECT * FROM nowhere;\n"),
+        ("vars/1.sql", "CREATE TABLE ${schema}.t (a int);\n"),
+        ("slow/1.sql", "SELECT pg_sleep(60);\n"),
+    ]) else {
+        return;
+    };
+    let cases: [(&[&str], &str); 8] = [
+        (&["trace", "m", "--pg-bin", "."], "error: `.` has no `initdb`"),
+        (&["trace", "m", "--history", "broken"], "the history does not run: broken/1.sql:1:1: relation \"nowhere\""),
+        (&["trace", "vars"], "help: give one: --var schema=VALUE"),
+        (&["trace", "slow", "--statement-timeout", "200ms"], "took longer than --statement-timeout"),
+        (&["trace", "m", "--rows", "orders=10"], "there is no table `orders` before the first traced migration"),
+        (&["trace", "m", "--on", "url"], "say --this-is-a-clone"),
+        (&["trace", "m", "--on", "template"], "name it: --database"),
+        (
+            &["trace", "m", "--on", "template", "--database", "host=/nonexistent dbname=x"],
+            "cannot connect to the server",
+        ),
+    ];
+    for (args, expected) in cases {
+        let said = folder.run(args);
+        assert!(said.starts_with("exit 2\n") && said.contains(expected), "{args:?}:\n{said}");
+    }
+}
+
+#[test]
+fn an_interruption_leaves_nothing_behind() {
+    let Some(folder) = folder(&[("slow/1.sql", "SELECT pg_sleep(60);\n")]) else { return };
+    let temporary = tempfile::tempdir_in("/tmp").unwrap();
+    // Somebody else runs the server, and must get into its folder.
+    let everybody = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(temporary.path(), everybody).unwrap();
+    for signal in ["-INT", "-TERM"] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_pgvet"))
+            .args(["trace", "slow"])
+            .current_dir(folder.path())
+            .env("TMPDIR", temporary.path())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let entries = || std::fs::read_dir(temporary.path()).unwrap().flatten().collect::<Vec<_>>();
+        let is_ready = || entries().iter().any(|entry| entry.path().join("data/postmaster.pid").exists());
+        wait_until(is_ready);
+        Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();
+        let mut said = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(2), "{said}");
+        assert!(said.contains("interrupted by SIG"), "{said}");
+        assert!(entries().is_empty(), "{:?}", entries());
+    }
+}
+
+fn wait_until(condition: impl Fn() -> bool) {
+    let started = Instant::now();
+    while !condition() {
+        assert!(started.elapsed() < Duration::from_secs(60), "it takes too long");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}

@@ -1,0 +1,306 @@
+//! How many subtransactions code begins in one transaction, counted along its control flow.
+//!
+//! Only those that write count: a subtransaction without an XID takes no place in the cache of 64 that each session has
+//! (`PGPROC_MAX_CACHED_SUBXIDS`, PostgreSQL 18 `src/include/storage/proc.h`), and hurts nobody.
+
+mod bound;
+mod iterations;
+mod writes;
+
+pub use bound::Bound;
+
+use super::{Code, Routine, Routines, SqlRole, texts};
+use crate::ast::{Ast, Expr, ExprKind, FromItem, FunctionCall, InsertSource, Part, Query, QueryBody};
+use crate::catalog::Oid;
+use crate::plpgsql::{Block, Loop, LoopKind, Statement, StatementKind};
+use crate::source::TextRange;
+
+/// So many subtransactions of a transaction are cached; one more, and every snapshot on the server has to look further.
+pub const CACHED: u64 = 64;
+
+/// Functions that call others are followed this deep.
+const MAX_DEPTH: usize = 8;
+
+/// Subtransactions of a transaction, and where they come from.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Subtransactions {
+    /// The most that one transaction begins.
+    pub most: Bound,
+    pub sources: Vec<Source>,
+}
+
+/// A place that begins subtransactions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    /// The keyword EXCEPTION, or the name in a call.
+    pub range: TextRange,
+    /// How many it begins in one transaction, with all loops around it.
+    pub bound: Bound,
+    /// The function that is called, if it is not this code itself.
+    pub callee: Option<Oid>,
+    /// A trigger calls it.
+    pub by_trigger: bool,
+    /// The first words of the loop that makes them many.
+    pub in_loop: Option<TextRange>,
+}
+
+impl Routines<'_> {
+    /// The subtransactions of a routine that runs in one transaction, or up to each COMMIT in it.
+    pub fn subtransactions(&self, routine: &Routine) -> Subtransactions {
+        Counter { routines: self, open: routine.oid().into_iter().collect() }.routine(routine)
+    }
+
+    /// The subtransactions that a statement of a migration begins by calling functions.
+    pub fn subtransactions_of(&self, ast: &Ast, search_path: &[smol_str::SmolStr]) -> Subtransactions {
+        let tally = Counter { routines: self, open: Vec::new() }.ast(ast, search_path, &|range| range);
+        Subtransactions { most: tally.most(), sources: tally.sources }
+    }
+}
+
+/// What a piece of code adds, with COMMITs in it.
+#[derive(Debug, Clone, Default)]
+struct Tally {
+    /// Up to the first COMMIT, or all.
+    head: Bound,
+    /// Since the last COMMIT, or all.
+    tail: Bound,
+    /// The most between two COMMITs.
+    inner: Bound,
+    commits: bool,
+    sources: Vec<Source>,
+}
+
+impl Tally {
+    fn of(source: Source) -> Self {
+        Self { head: source.bound, tail: source.bound, sources: vec![source], ..Self::default() }
+    }
+
+    fn commit() -> Self {
+        Self { commits: true, ..Self::default() }
+    }
+
+    fn most(&self) -> Bound {
+        self.head.max(self.tail).max(self.inner)
+    }
+
+    fn then(mut self, next: Self) -> Self {
+        let between = self.tail + next.head;
+        self.inner = self.inner.max(next.inner);
+        (self.head, self.tail) = match (self.commits, next.commits) {
+            (false, false) => (between, between),
+            (false, true) => (between, next.tail),
+            (true, false) => (self.head, between),
+            (true, true) => {
+                self.inner = self.inner.max(between);
+                (self.head, next.tail)
+            }
+        };
+        self.commits |= next.commits;
+        self.sources.extend(next.sources);
+        self
+    }
+
+    /// One of both runs.
+    fn or(self, other: Self) -> Self {
+        let commits = self.commits || other.commits;
+        let (head, tail) = (self.head.max(other.head), self.tail.max(other.tail));
+        let inner = self.inner.max(other.inner);
+        let sources = if other.most() > self.most() { other.sources } else { self.sources };
+        Self { head, tail, inner, commits, sources }
+    }
+
+    /// Runs so many times; `every`: with a COMMIT after so many rounds.
+    fn times(self, rounds: Bound, every: Option<u64>, words: TextRange) -> Self {
+        let multiplied = |sources: Vec<Source>, by: Bound| {
+            let multiply = |source: Source| Source {
+                bound: source.bound * by,
+                in_loop: if by > Bound::AtMost(1) { source.in_loop.or(Some(words)) } else { source.in_loop },
+                ..source
+            };
+            sources.into_iter().map(multiply).collect()
+        };
+        if self.commits {
+            let rounds = Bound::AtMost(every.unwrap_or(1)).min(rounds);
+            let inner = self.inner.max((self.tail + self.head) * rounds).max(self.most() * rounds);
+            return Self { inner, sources: multiplied(self.sources, rounds), ..self };
+        }
+        let bound = self.head * rounds;
+        Self { head: bound, tail: bound, sources: multiplied(self.sources, rounds), ..self }
+    }
+}
+
+struct Counter<'r, 'a> {
+    routines: &'r Routines<'a>,
+    /// Functions being counted: recursion ends there.
+    open: Vec<Oid>,
+}
+
+impl Counter<'_, '_> {
+    fn routine(&mut self, routine: &Routine) -> Subtransactions {
+        let tally = match &routine.code {
+            Code::Plpgsql(body) => self.block(routine, &body.block),
+            Code::Sql(statements) => statements.iter().fold(Tally::default(), |tally, (_, ast)| {
+                let next = self.ast(ast, &routine.search_path, &|range| range);
+                tally.then(next)
+            }),
+        };
+        let counts = |source: &Source| source.bound > Bound::ZERO;
+        let most = tally.most();
+        Subtransactions { most, sources: tally.sources.into_iter().filter(counts).collect() }
+    }
+
+    fn block(&mut self, routine: &Routine, block: &Block) -> Tally {
+        let declared = self.texts(routine, texts::of_declarations(block));
+        let inside = self.statements(routine, &block.statements);
+        let Some(section) = &block.exception else { return declared.then(inside) };
+        let mut own = inside;
+        if self.may_write(routine, &block.statements) {
+            let one = Source {
+                range: section.keyword,
+                bound: Bound::AtMost(1),
+                callee: None,
+                by_trigger: false,
+                in_loop: None,
+            };
+            own = Tally::of(one).then(own);
+        }
+        // A handler runs when the subtransaction was rolled back, and its place in the cache is free again.
+        let handlers = section.handlers.iter().map(|handler| self.statements(routine, &handler.statements));
+        let handled = handlers.reduce(Tally::or).unwrap_or_default();
+        declared.then(own.or(handled))
+    }
+
+    fn statements(&mut self, routine: &Routine, statements: &[Statement]) -> Tally {
+        statements.iter().fold(Tally::default(), |tally, statement| {
+            let next = self.statement(routine, statement);
+            tally.then(next)
+        })
+    }
+
+    fn statement(&mut self, routine: &Routine, statement: &Statement) -> Tally {
+        let own = self.texts(routine, texts::of_statement(statement));
+        match &statement.kind {
+            StatementKind::Block(block) => self.block(routine, block),
+            StatementKind::Commit(_) | StatementKind::Rollback(_) => Tally::commit(),
+            StatementKind::If(conditional) => {
+                let branches = conditional.branches.iter().map(|branch| branch.statements.as_slice());
+                let otherwise = conditional.otherwise.iter().map(|otherwise| otherwise.statements.as_slice());
+                own.then(self.one_of(routine, branches.chain(otherwise)))
+            }
+            StatementKind::Case(case) => {
+                let branches = case.branches.iter().map(|branch| branch.statements.as_slice());
+                let otherwise = case.otherwise.iter().map(|otherwise| otherwise.statements.as_slice());
+                own.then(self.one_of(routine, branches.chain(otherwise)))
+            }
+            StatementKind::Loop(a_loop) => self.a_loop(routine, statement, a_loop, own),
+            _ => own,
+        }
+    }
+
+    fn one_of<'s>(&mut self, routine: &Routine, branches: impl Iterator<Item = &'s [Statement]>) -> Tally {
+        let tallies = branches.map(|branch| self.statements(routine, branch));
+        tallies.reduce(Tally::or).unwrap_or_default()
+    }
+
+    fn a_loop(&mut self, routine: &Routine, statement: &Statement, a_loop: &Loop, head: Tally) -> Tally {
+        let rounds = iterations::of(routine, a_loop);
+        let every = iterations::commit_interval(&a_loop.statements);
+        let body = self.statements(routine, &a_loop.statements);
+        let words = statement.keyword.cover(a_loop.keyword);
+        let conditions_run_again = matches!(a_loop.kind, LoopKind::While(_));
+        if conditions_run_again {
+            return head.then(body).times(rounds, every, words);
+        }
+        head.then(body.times(rounds, every, words))
+    }
+
+    fn texts(&mut self, routine: &Routine, texts: Vec<(SqlRole, &crate::plpgsql::SqlText)>) -> Tally {
+        let mut tally = Tally::default();
+        for sql in routine.parsed(texts) {
+            tally = tally.then(self.ast(sql.ast, &routine.search_path, &|range| sql.place(range)));
+        }
+        tally
+    }
+
+    /// A statement of SQL: the functions that it calls, and the row triggers that it fires.
+    fn ast(&mut self, ast: &Ast, search_path: &[smol_str::SmolStr], place: &dyn Fn(TextRange) -> TextRange) -> Tally {
+        let mut calls: Vec<(Oid, TextRange, Bound, bool)> = Vec::new();
+        let mut call = |call: &FunctionCall, rows: Bound| {
+            let called = self.routines.catalog.functions_called(call, search_path);
+            calls.extend(called.into_iter().map(|oid| (oid, place(call.name_range), rows, false)));
+        };
+        if let Ast::Call(statement) = ast {
+            call(&statement.call, Bound::AtMost(1));
+        }
+        let mut rows = Bound::AtMost(1);
+        let mut fired: Vec<(crate::ast::ObjectName, fn(crate::ast::TriggerEvents) -> bool, Bound)> = Vec::new();
+        ast.visit(&mut |part| match part {
+            Part::Query(query) => rows = rows_of(query),
+            Part::Insert(insert) => {
+                rows = match &insert.source {
+                    InsertSource::Query(query) => rows_of(query),
+                    InsertSource::DefaultValues => Bound::AtMost(1),
+                };
+                fired.push((insert.table.name.clone(), |events| events.insert, rows));
+            }
+            Part::Update(update) => {
+                rows = if update.filter.is_some() { Bound::AtMost(1) } else { Bound::Unbounded };
+                fired.push((update.table.name.clone(), |events| events.update, rows));
+            }
+            Part::Delete(delete) => {
+                rows = if delete.filter.is_some() { Bound::AtMost(1) } else { Bound::Unbounded };
+                fired.push((delete.table.name.clone(), |events| events.delete, rows));
+            }
+            Part::Expr(Expr { kind: ExprKind::Call(function), .. }) => call(function, rows),
+            Part::Merge(_) | Part::Expr(_) | Part::Read(_) => {}
+        });
+        for (table, fires, rows) in fired {
+            let Some(oid) = self.routines.catalog.find_relation(&table, search_path) else { continue };
+            let triggers = &self.routines.catalog.relation(oid).triggers;
+            let enabled = triggers.iter().filter(|trigger| trigger.firing != crate::ast::Firing::Disable);
+            for trigger in enabled.filter(|trigger| fires(trigger.events)) {
+                let times = if trigger.for_each_row { rows } else { Bound::AtMost(1) };
+                calls.push((trigger.function, place(table.range()), times, true));
+            }
+        }
+        let mut tally = Tally::default();
+        for (oid, range, rows, by_trigger) in calls {
+            let bound = self.called(oid) * rows;
+            if bound > Bound::ZERO {
+                tally = tally.then(Tally::of(Source { range, bound, callee: Some(oid), by_trigger, in_loop: None }));
+            }
+        }
+        tally
+    }
+
+    /// The subtransactions of one call.
+    fn called(&mut self, oid: Oid) -> Bound {
+        if self.open.contains(&oid) || self.open.len() >= MAX_DEPTH {
+            return Bound::ZERO;
+        }
+        let Some(routine) = self.routines.function(oid) else { return Bound::ZERO };
+        self.open.push(oid);
+        let found = self.routine(&routine).most;
+        self.open.pop();
+        found
+    }
+}
+
+/// How many rows a query computes at most.
+fn rows_of(query: &Query) -> Bound {
+    if let Some(limit) = query.limit.as_ref().and_then(iterations::number) {
+        return Bound::AtMost(limit);
+    }
+    match &query.body {
+        QueryBody::Values(rows) => Bound::AtMost(rows.len() as u64),
+        QueryBody::Select(select) => match &select.from[..] {
+            [] => Bound::AtMost(1),
+            [FromItem::Function { calls, .. }] => iterations::series(calls),
+            _ => Bound::Unbounded,
+        },
+        QueryBody::SetOperation { left, right, .. } => rows_of(left) + rows_of(right),
+    }
+}
+
+#[cfg(test)]
+mod tests;

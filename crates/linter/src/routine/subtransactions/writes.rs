@@ -1,0 +1,133 @@
+//! Can code write, so that its transaction gets an XID?
+
+use super::Counter;
+use crate::ast::{Ast, Expr, ExprKind, FunctionCall, Part};
+use crate::builtin;
+use crate::catalog::Volatility;
+use crate::plpgsql::{Statement, StatementKind};
+use crate::routine::{Code, Node, Routine, Sql, SqlRole, Step};
+use smol_str::SmolStr;
+
+/// Built-in functions that take an XID.
+///
+/// `nextval` takes one for the WAL record of every 33rd value.
+const WRITING: [&str; 16] = [
+    "nextval",
+    "setval",
+    "pg_current_xact_id",
+    "txid_current",
+    "lo_creat",
+    "lo_create",
+    "lo_from_bytea",
+    "lo_import",
+    "lo_open",
+    "lo_put",
+    "lo_unlink",
+    "lo_truncate",
+    "lo_truncate64",
+    "lowrite",
+    "pg_logical_emit_message",
+    "query_to_xml",
+];
+
+impl Counter<'_, '_> {
+    /// May any of the statements write, or a function that they call?
+    pub(super) fn may_write(&mut self, routine: &Routine, statements: &[Statement]) -> bool {
+        statements.iter().any(|statement| {
+            self.statement_writes(routine, statement)
+                || statement.inner().into_iter().any(|inner| self.may_write(routine, inner))
+        })
+    }
+
+    fn statement_writes(&mut self, routine: &Routine, statement: &Statement) -> bool {
+        let sql = routine.sql_of(statement);
+        // What EXECUTE runs is not known unless its text is.
+        let is_unknown = |query: &crate::plpgsql::DynamicQuery| {
+            routine.dynamic(&query.expression).is_none_or(|dynamic| dynamic.statements.is_empty())
+        };
+        let unknown = match &statement.kind {
+            StatementKind::Execute(execute) => is_unknown(&execute.query),
+            _ => false,
+        };
+        unknown || sql.iter().any(|sql| self.sql_writes(sql, &routine.search_path))
+    }
+
+    fn sql_writes(&mut self, sql: &Sql<'_>, search_path: &[SmolStr]) -> bool {
+        let changes = sql.role != SqlRole::Expression && changes_catalog(sql.ast);
+        changes || self.ast_writes(sql.ast, search_path)
+    }
+
+    fn ast_writes(&mut self, ast: &Ast, search_path: &[SmolStr]) -> bool {
+        let mut writes = false;
+        let mut calls: Vec<FunctionCall> = Vec::new();
+        if let Ast::Call(call) = ast {
+            calls.push(call.call.clone());
+        }
+        ast.visit(&mut |part| match part {
+            Part::Insert(_) | Part::Update(_) | Part::Delete(_) | Part::Merge(_) => writes = true,
+            Part::Query(query) => writes |= !query.locking.is_empty(),
+            Part::Expr(Expr { kind: ExprKind::Call(call), .. }) => calls.push((**call).clone()),
+            Part::Expr(_) | Part::Read(_) => {}
+        });
+        writes || calls.iter().any(|call| self.call_writes(call, search_path))
+    }
+
+    fn call_writes(&mut self, call: &FunctionCall, search_path: &[SmolStr]) -> bool {
+        let called = self.routines.catalog.functions_called(call, search_path);
+        if called.is_empty() {
+            let builtin = builtin::functions(&call.name);
+            // A function of an extension, or one that no migration shows, may do anything.
+            return builtin.is_empty() || WRITING.contains(&call.name.as_str());
+        }
+        called.into_iter().any(|oid| {
+            let Some(function) = self.routines.catalog.get_function(oid) else { return true };
+            // PostgreSQL lets no function write that is not volatile.
+            if function.volatility != Volatility::Volatile || self.open.contains(&oid) {
+                return false;
+            }
+            let Some(routine) = self.routines.function(oid).filter(|_| self.open.len() < super::MAX_DEPTH) else {
+                return true;
+            };
+            self.open.push(oid);
+            let writes = self.routine_writes(&routine);
+            self.open.pop();
+            writes
+        })
+    }
+
+    fn routine_writes(&mut self, routine: &Routine) -> bool {
+        match &routine.code {
+            Code::Sql(statements) => {
+                statements.iter().any(|(_, ast)| changes_catalog(ast) || self.ast_writes(ast, &routine.search_path))
+            }
+            Code::Plpgsql(_) => routine.steps().iter().any(|step: &Step<'_>| match step.node {
+                Node::Statement(statement) => self.statement_writes(routine, statement),
+                _ => step.sql.iter().any(|sql| self.sql_writes(sql, &routine.search_path)),
+            }),
+        }
+    }
+}
+
+/// Does a statement do more than a query or a data change?
+fn changes_catalog(ast: &Ast) -> bool {
+    use crate::ast::QueryBody;
+    match ast {
+        Ast::Select(query) => matches!(&query.body, QueryBody::Select(select) if select.into.is_some()),
+        Ast::Copy(copy) => copy.from,
+        Ast::Insert(_)
+        | Ast::Update(_)
+        | Ast::Delete(_)
+        | Ast::Merge(_)
+        | Ast::Explain(_)
+        | Ast::Prepare(_)
+        | Ast::Execute(_)
+        | Ast::DeclareCursor(_)
+        | Ast::Transaction(_)
+        | Ast::Set(_)
+        | Ast::Discard(_)
+        | Ast::Call(_)
+        | Ast::Do(_)
+        | Ast::Other(_) => false,
+        _ => true,
+    }
+}

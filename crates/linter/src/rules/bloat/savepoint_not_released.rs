@@ -1,0 +1,49 @@
+//! Savepoints that stay until the end of their transaction.
+
+use super::transactions::transactions;
+use crate::report::Reporter;
+use crate::rule::{MigrationContext, declare_rule};
+
+declare_rule! {
+    /// A `SAVEPOINT` that is still set when its transaction commits.
+    ///
+    /// ## Why it matters
+    ///
+    /// Savepoints nest: one that is not released stays, with its resources, and each later statement runs one level
+    /// deeper. A name that is used again does not replace the old savepoint, it hides it.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// BEGIN;
+    /// SAVEPOINT before_load;
+    /// INSERT INTO orders (id) VALUES (1);
+    /// COMMIT;
+    /// ```
+    ///
+    /// Use instead:
+    ///
+    /// ```sql,clean
+    /// BEGIN;
+    /// SAVEPOINT before_load;
+    /// INSERT INTO orders (id) VALUES (1);
+    /// RELEASE SAVEPOINT before_load;
+    /// COMMIT;
+    /// ```
+    ///
+    /// ## When it is not reported
+    ///
+    /// Where the whole transaction is rolled back.
+    "savepoint-not-released", Bloat, Info,
+    { recommended: false }
+    migration = check,
+}
+
+fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
+    for savepoint in transactions(context).into_iter().flat_map(|transaction| transaction.unreleased) {
+        let message =
+            format!("the savepoint `{}` is never released and stays until the transaction ends", savepoint.name);
+        let help = format!("when it is not needed any more:\n    RELEASE SAVEPOINT {};", savepoint.name);
+        drop(reporter.report(savepoint.range, message).help(help));
+    }
+}

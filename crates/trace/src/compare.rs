@@ -1,0 +1,211 @@
+//! Prediction against observation: every difference is a defect of the model, or of the observer.
+
+use crate::observation::{MigrationTrace, StatementTrace};
+use pgvet_linter::check::StatementEffects;
+use pgvet_linter::effect::{Effects, LockCause, LockMode, RelationName};
+use pgvet_linter::source::TextRange;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Something that a statement did otherwise than the model says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelDifference {
+    /// Index into the migrations of the run.
+    pub migration: usize,
+    pub range: TextRange,
+    /// `lock`, `rewrite`, `scan`, `index build`, `catalog rows` or `error`.
+    pub what: &'static str,
+    pub relation: String,
+    pub predicted: String,
+    pub observed: String,
+    /// The model said that it may be wrong here, and why.
+    pub unknown: Option<String>,
+}
+
+/// Compares what a migration did with what the model says of its statements.
+pub fn compare(trace: &MigrationTrace, predicted: &[StatementEffects]) -> Vec<ModelDifference> {
+    let by_start: BTreeMap<u32, &StatementEffects> =
+        predicted.iter().map(|statement| (statement.statement.start, statement)).collect();
+    let mut differences = Vec::new();
+    for transaction in &trace.transactions {
+        let mut held = BTreeSet::new();
+        for at in &transaction.statements {
+            let observed = &trace.statements[*at];
+            if let Some(prediction) = by_start.get(&observed.range.start).filter(|_| !observed.range.is_empty()) {
+                let found = differences_of(&prediction.effects, observed, &held);
+                let unknown = prediction.effects.unknown.first();
+                differences.extend(found.into_iter().map(|found| ModelDifference {
+                    migration: trace.migration,
+                    range: observed.range,
+                    unknown: unknown.cloned(),
+                    ..found
+                }));
+            }
+            held.extend(observed.locks.iter().map(|lock| (lock.relation.to_string(), lock.mode)));
+            for (old, new) in &observed.renames {
+                let (old, new) = (old.to_string(), new.to_string());
+                let modes: Vec<LockMode> =
+                    held.iter().filter(|(name, _)| *name == old).map(|(_, mode)| *mode).collect();
+                held.extend(modes.into_iter().map(|mode| (new.clone(), mode)));
+            }
+        }
+    }
+    differences
+}
+
+/// Locks that the transaction has already, so that taking them again shows nothing.
+type HeldLocks = BTreeSet<(String, LockMode)>;
+
+fn difference(what: &'static str, relation: &str, predicted: String, observed: String) -> ModelDifference {
+    let (relation, range) = (relation.to_owned(), TextRange::default());
+    ModelDifference { migration: 0, range, what, relation, predicted, observed, unknown: None }
+}
+
+fn differences_of(predicted: &Effects, observed: &StatementTrace, held: &HeldLocks) -> Vec<ModelDifference> {
+    let refused = observed.failure.as_ref().map(|failure| failure.sqlstate.as_str());
+    let predicted_refusal = predicted.fails.as_ref().map(|failure| failure.sqlstate);
+    if refused != predicted_refusal {
+        // Rows decide about violated constraints, and the user about a timeout.
+        let depends = |state: &str| state.starts_with("23") || state.starts_with("57");
+        if refused.is_some_and(depends) {
+            return Vec::new();
+        }
+        let text =
+            |state: Option<&str>| state.map_or_else(|| "succeeds".to_owned(), |state| format!("fails ({state})"));
+        return vec![difference("error", "", text(predicted_refusal), text(refused))];
+    }
+    if refused.is_some() {
+        return Vec::new();
+    }
+    let mut differences = lock_differences(predicted, observed, held);
+    let lists = [
+        ("rewrite", rewrites(predicted), names(observed.rewrites.iter())),
+        ("scan", predicted_scans(predicted, observed), observed_scans(predicted, observed)),
+        ("index build", builds(predicted), names(observed.index_builds.iter())),
+    ];
+    for (what, predicted, observed) in lists {
+        differences.extend(predicted.symmetric_difference(&observed).map(|name| {
+            let text = |yes: bool| if yes { "yes" } else { "no" }.to_owned();
+            difference(what, name, text(predicted.contains(name)), text(observed.contains(name)))
+        }));
+    }
+    differences.extend(catalog_differences(predicted, observed));
+    differences
+}
+
+/// The model counts catalog rows of CREATE TABLE, CREATE TABLE AS and CREATE INDEX.
+fn catalog_differences(predicted: &Effects, observed: &StatementTrace) -> Vec<ModelDifference> {
+    let creates = observed.sql.get(..6).is_some_and(|word| word.eq_ignore_ascii_case("create"));
+    // A materialized view is filled through a transient table, which has rows of its own.
+    let transient = observed.creates.iter().any(|relation| relation.kind == 'm');
+    if !creates || transient || predicted.catalog_rows.is_empty() || observed.creates.is_empty() {
+        return Vec::new();
+    }
+    let inserted = |catalog: &str| observed.catalog_rows.get(catalog).map_or(0, |rows| rows.inserted);
+    let differs = |(catalog, rows): (&'static str, u64)| {
+        let observed = inserted(catalog);
+        (i64::try_from(rows) != Ok(observed))
+            .then(|| difference("catalog rows", catalog, rows.to_string(), observed.to_string()))
+    };
+    predicted.catalog_rows.all().into_iter().filter_map(differs).collect()
+}
+
+fn names<T: ToString>(items: impl Iterator<Item = T>) -> BTreeSet<String> {
+    items.map(|item| item.to_string()).collect()
+}
+
+/// Was the relation there before the statement?
+fn existed(predicted: &Effects, relation: &RelationName) -> bool {
+    let same = |created: &RelationName| {
+        let known = created.oid.is_valid() && relation.oid.is_valid();
+        let same_name = created.schema == relation.schema && created.name == relation.name;
+        if known { created.oid == relation.oid } else { same_name }
+    };
+    !predicted.creates.iter().any(same)
+}
+
+/// From which mode on a lock matters. Weaker locks on indexes depend on the plan.
+fn threshold(is_index: bool) -> LockMode {
+    if is_index { LockMode::Share } else { LockMode::ShareUpdateExclusive }
+}
+
+/// The strongest mode on each relation that was there before, from the threshold on.
+fn strongest(locks: impl Iterator<Item = (String, bool, LockMode)>) -> BTreeMap<String, LockMode> {
+    let mut strongest = BTreeMap::new();
+    for (name, is_index, mode) in locks {
+        if mode >= threshold(is_index) {
+            let known = strongest.entry(name).or_insert(mode);
+            *known = mode.max(*known);
+        }
+    }
+    strongest
+}
+
+fn lock_differences(predicted: &Effects, observed: &StatementTrace, held: &HeldLocks) -> Vec<ModelDifference> {
+    let all = predicted.locks.iter().filter(|lock| existed(predicted, &lock.relation));
+    let model = strongest(all.map(|lock| (lock.relation.to_string(), lock.relation.kind.is_index(), lock.mode)));
+    let all = observed.locks.iter().filter(|lock| lock.existed);
+    let server = strongest(all.map(|lock| (lock.relation.to_string(), lock.relation.is_index(), lock.mode)));
+    let text = |mode: Option<&LockMode>| mode.map_or_else(|| "none".to_owned(), |mode| mode.sql().to_owned());
+    let names: BTreeSet<&String> = model.keys().chain(server.keys()).collect();
+    let mut differences = Vec::new();
+    for name in names {
+        let (model, server) = (model.get(name), server.get(name));
+        let held_already = model.is_some_and(|mode| held.contains(&(name.clone(), *mode))) && server <= model;
+        // Samples may miss a lock, or its strongest moment.
+        let missed = observed.sampled && server <= model;
+        let momentary = server.is_none() && is_momentary(predicted, name);
+        let fired_nothing = server.is_none() && changed_nothing(predicted, observed);
+        if model != server && !held_already && !missed && !momentary && !fired_nothing {
+            differences.push(difference("lock", name, text(model), text(server)));
+        }
+    }
+    differences
+}
+
+/// What triggers and foreign keys do for each row is not done where there is none.
+fn changed_nothing(predicted: &Effects, observed: &StatementTrace) -> bool {
+    !predicted.data_changes.is_empty() && observed.changes.is_empty()
+}
+
+/// Locks that are given back before the statement ends cannot be seen after it.
+fn is_momentary(predicted: &Effects, name: &str) -> bool {
+    let mut locks = predicted.locks.iter().filter(|lock| lock.relation.to_string() == name);
+    locks.all(|lock| lock.cause == LockCause::WithoutWaiting)
+}
+
+fn rewrites(predicted: &Effects) -> BTreeSet<String> {
+    use pgvet_linter::effect::RelationKind;
+    let rewritten = predicted.rewrites.iter().map(|rewrite| &rewrite.relation);
+    let has_rows =
+        |relation: &&RelationName| relation.kind.is_table() || relation.kind == RelationKind::MaterializedView;
+    names(rewritten.filter(|relation| existed(predicted, relation)).filter(has_rows))
+}
+
+/// A partitioned index has no storage of its own.
+fn builds(predicted: &Effects) -> BTreeSet<String> {
+    use pgvet_linter::effect::RelationKind;
+    let builds = predicted.index_builds.iter().filter(|build| existed(predicted, &build.table));
+    let builds = builds.filter(|build| build.index.kind != RelationKind::PartitionedIndex);
+    names(builds.map(|build| &build.index))
+}
+
+/// Scans that do not depend on a plan: of tables that the statement locks strongly, but not as the other side of a
+/// foreign key.
+fn is_forced(predicted: &Effects, name: &str) -> bool {
+    let locks: Vec<_> = predicted.locks.iter().filter(|lock| lock.relation.to_string() == name).collect();
+    let other_side = |cause| matches!(cause, LockCause::ForeignKeyAdded | LockCause::ForeignKey);
+    locks.iter().any(|lock| lock.mode >= LockMode::ShareUpdateExclusive && !other_side(lock.cause))
+}
+
+fn predicted_scans(predicted: &Effects, observed: &StatementTrace) -> BTreeSet<String> {
+    if changed_nothing(predicted, observed) {
+        return observed_scans(predicted, observed);
+    }
+    let scans = predicted.scans.iter().filter(|scan| existed(predicted, &scan.relation));
+    names(scans.map(|scan| &scan.relation)).into_iter().filter(|name| is_forced(predicted, name)).collect()
+}
+
+fn observed_scans(predicted: &Effects, observed: &StatementTrace) -> BTreeSet<String> {
+    let scans = names(observed.scans.iter().map(|scan| &scan.relation));
+    scans.into_iter().filter(|name| is_forced(predicted, name)).collect()
+}

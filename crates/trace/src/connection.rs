@@ -1,0 +1,75 @@
+//! A connection to a server, and answers as plain values.
+
+use crate::Error;
+use std::str::FromStr;
+use tokio::task::JoinHandle;
+use tokio_postgres::{CancelToken, Client, Config, NoTls, SimpleQueryMessage, SimpleQueryRow};
+
+/// One connection. It ends with this value.
+pub(crate) struct Connection {
+    pub(crate) client: Client,
+    pub(crate) pid: i32,
+    task: JoinHandle<()>,
+}
+
+impl Connection {
+    /// `role` tells our connections apart in `pg_stat_activity`.
+    pub(crate) async fn open(config: &Config, role: &str) -> Result<Self, Error> {
+        let mut config = config.clone();
+        config.application_name(format!("pgvet:{role}"));
+        let (client, connection) = config.connect(NoTls).await.map_err(|error| cannot_connect(&error))?;
+        let task = tokio::spawn(async move {
+            // Whoever waits for an answer is told that the connection is lost.
+            let _ = connection.await;
+        });
+        let mut opened = Self { client, pid: 0, task };
+        opened.pid = opened.value("SELECT pg_catalog.pg_backend_pid()").await?;
+        Ok(opened)
+    }
+
+    /// The rows of a query, each value as text.
+    pub(crate) async fn rows(&self, sql: &str) -> Result<Vec<SimpleQueryRow>, Error> {
+        let messages = self.client.simple_query(sql).await.map_err(|error| Error::from_postgres(&error))?;
+        let row = |message| match message {
+            SimpleQueryMessage::Row(row) => Some(row),
+            _ => None,
+        };
+        Ok(messages.into_iter().filter_map(row).collect())
+    }
+
+    /// The one value of a query.
+    pub(crate) async fn value<T: FromStr>(&self, sql: &str) -> Result<T, Error> {
+        let rows = self.rows(sql).await?;
+        let row = rows.first().ok_or_else(|| Error::new(format!("the server has no answer to {sql}")))?;
+        parsed(row, 0).ok_or_else(|| Error::new(format!("the server's answer to {sql} is not understood")))
+    }
+
+    pub(crate) async fn run(&self, sql: &str) -> Result<(), Error> {
+        self.rows(sql).await.map(drop)
+    }
+
+    pub(crate) fn cancel_token(&self) -> CancelToken {
+        self.client.cancel_token()
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+fn cannot_connect(error: &tokio_postgres::Error) -> Error {
+    let said = Error::from_postgres(error);
+    Error { message: format!("cannot connect to the server: {}", said.message), ..said }
+}
+
+/// A column of a row, unless it is NULL or something else.
+pub(crate) fn parsed<T: FromStr>(row: &SimpleQueryRow, column: usize) -> Option<T> {
+    row.try_get(column).ok().flatten()?.parse().ok()
+}
+
+/// A column of a row as text.
+pub(crate) fn text(row: &SimpleQueryRow, column: usize) -> String {
+    row.try_get(column).ok().flatten().unwrap_or_default().to_owned()
+}

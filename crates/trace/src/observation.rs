@@ -1,0 +1,241 @@
+//! What was measured. Durations are wall time as the client saw it, without the time that the observer itself took.
+
+use pgvet_linter::effect::LockMode;
+use pgvet_linter::source::TextRange;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+/// Everything that a run measured.
+#[derive(Debug, Clone, Default)]
+pub struct Trace {
+    pub major: u8,
+    /// As the server says it: `15.18`.
+    pub server_version: String,
+    pub provider: &'static str,
+    /// Why figures mean less than they seem to: no rows, a shared server.
+    pub notes: Vec<String>,
+    pub migrations: Vec<MigrationTrace>,
+}
+
+/// One migration, or the part of it that was run.
+#[derive(Debug, Clone, Default)]
+pub struct MigrationTrace {
+    /// Index into the migrations of the run.
+    pub migration: usize,
+    pub duration: Duration,
+    pub statements: Vec<StatementTrace>,
+    pub transactions: Vec<TransactionTrace>,
+    pub xids: i64,
+    pub wal_bytes: i64,
+    pub temp_bytes: i64,
+    pub subtransactions: Subtransactions,
+    pub catalog_rows: BTreeMap<String, RowCounts>,
+    /// Tables that existed before or after, and changed in size or dead rows.
+    pub tables: Vec<Growth>,
+    pub canaries: Vec<CanaryTrace>,
+    pub notes: Vec<String>,
+}
+
+/// How long a session had to wait that used a table as an application does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CanaryTrace {
+    /// Quoted for SQL.
+    pub relation: String,
+    /// `reads` or `writes`.
+    pub blocked: &'static str,
+    pub probes: usize,
+    /// What a probe takes when nobody is in its way.
+    pub usual: Duration,
+    /// By how much the slowest probe took longer.
+    pub longest_wait: Duration,
+}
+
+impl MigrationTrace {
+    /// The statement that PostgreSQL refused, and why.
+    pub fn failure(&self) -> Option<(&StatementTrace, &Failure)> {
+        self.statements.iter().find_map(|statement| Some((statement, statement.failure.as_ref()?)))
+    }
+}
+
+/// A block from BEGIN to COMMIT or ROLLBACK, or a statement in a transaction of its own.
+#[derive(Debug, Clone, Default)]
+pub struct TransactionTrace {
+    /// Indexes of its statements.
+    pub statements: Vec<usize>,
+    pub xids: i64,
+    /// For how long others could not use a relation that they can see.
+    pub blocked: Vec<Blocked>,
+}
+
+/// For how long one relation was closed to each kind of use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Blocked {
+    pub relation: Relation,
+    pub mode: LockMode,
+    pub held: Held,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct StatementTrace {
+    pub range: TextRange,
+    /// As it was sent.
+    pub sql: String,
+    /// Since the migration began, without the time that the observer took.
+    pub started: Duration,
+    pub duration: Duration,
+    /// It ran in a block of several statements.
+    pub in_block: bool,
+    /// It refuses to run in a transaction block, so its locks were sampled while it ran.
+    pub sampled: bool,
+    pub locks: Vec<LockTrace>,
+    /// Tables and materialized views with new storage.
+    pub rewrites: Vec<Relation>,
+    pub truncates: Vec<Relation>,
+    pub scans: Vec<ScanTrace>,
+    pub index_builds: Vec<Relation>,
+    pub creates: Vec<Relation>,
+    pub drops: Vec<Relation>,
+    /// Rows that were written, by table.
+    pub changes: Vec<(Relation, RowCounts)>,
+    /// The relation as it was called before, and after.
+    pub renames: Vec<(Relation, Relation)>,
+    /// `None` in a block: only the block as a whole can be counted.
+    pub xids: Option<i64>,
+    pub wal_bytes: i64,
+    pub catalog_rows: BTreeMap<String, RowCounts>,
+    pub failure: Option<Failure>,
+}
+
+/// A lock that a statement took and did not have before.
+#[derive(Debug, Clone)]
+pub struct LockTrace {
+    pub relation: Relation,
+    pub mode: LockMode,
+    /// The relation was there before the statement.
+    pub existed: bool,
+    /// It was there before the transaction, so others can see it.
+    pub exposed: bool,
+    /// Since the migration began.
+    pub acquired: Duration,
+    pub held: Held,
+}
+
+/// How long a lock was held: the best estimate, and bounds that are certain.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Held {
+    pub best: Duration,
+    pub low: Duration,
+    pub high: Duration,
+}
+
+impl Held {
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self { best: self.best + other.best, low: self.low + other.low, high: self.high + other.high }
+    }
+}
+
+/// A relation as it was called when it was seen.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Relation {
+    pub oid: u32,
+    pub schema: String,
+    pub name: String,
+    /// `pg_class.relkind`.
+    pub kind: char,
+    /// The table of an index.
+    pub table: Option<u32>,
+}
+
+impl Relation {
+    pub fn is_index(&self) -> bool {
+        matches!(self.kind, 'i' | 'I')
+    }
+
+    /// Has rows, itself or in its partitions.
+    pub fn is_table(&self) -> bool {
+        matches!(self.kind, 'r' | 'p' | 'm')
+    }
+
+    /// Quoted for SQL.
+    pub(crate) fn sql(&self) -> String {
+        let quote = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
+        format!("{}.{}", quote(&self.schema), quote(&self.name))
+    }
+}
+
+impl fmt::Display for Relation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let schema = if self.schema.starts_with("pg_temp") { "pg_temp" } else { &self.schema };
+        write!(f, "{schema}.{}", self.name)
+    }
+}
+
+/// Full reads of a table by one statement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScanTrace {
+    pub relation: Relation,
+    pub times: i64,
+    pub rows: i64,
+}
+
+/// Rows of a catalog that were written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RowCounts {
+    pub inserted: i64,
+    pub updated: i64,
+    pub deleted: i64,
+}
+
+impl RowCounts {
+    pub(crate) fn is_zero(self) -> bool {
+        self == Self::default()
+    }
+
+    pub(crate) fn since(self, before: Self) -> Self {
+        Self {
+            inserted: (self.inserted - before.inserted).max(0),
+            updated: (self.updated - before.updated).max(0),
+            deleted: (self.deleted - before.deleted).max(0),
+        }
+    }
+
+    pub(crate) fn add(&mut self, other: Self) {
+        self.inserted += other.inserted;
+        self.updated += other.updated;
+        self.deleted += other.deleted;
+    }
+}
+
+/// Subtransactions of the transaction that had most.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Subtransactions {
+    /// Those with an XID. On 16 and later only those that are not aborted, and at most the 64 that the cache has;
+    /// before, all of them.
+    pub max: i64,
+    /// More than 64: every snapshot on the server has to look into `pg_subtrans`. `None` where it cannot be told.
+    pub overflowed: Option<bool>,
+}
+
+/// How a table or an index changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Growth {
+    pub relation: Relation,
+    pub dead_rows: i64,
+    pub bytes_before: i64,
+    pub bytes_after: i64,
+}
+
+/// What PostgreSQL says when it refuses a statement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    pub sqlstate: String,
+    pub message: String,
+    pub detail: Option<String>,
+    pub hint: Option<String>,
+    /// Byte offset in the file, where PostgreSQL tells a position.
+    pub position: Option<u32>,
+    /// Why it ended, where it is not PostgreSQL who decided so.
+    pub timed_out: bool,
+}

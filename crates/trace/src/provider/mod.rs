@@ -1,0 +1,71 @@
+//! Where a trace runs. One provider, one file.
+
+mod address;
+mod scratch;
+mod template;
+mod url;
+
+pub use address::parse_address;
+pub use scratch::{Scratch, ScratchOptions};
+pub use template::Template;
+pub use url::Url;
+
+use crate::Error;
+use crate::connection::Connection;
+use std::future::Future;
+use std::pin::Pin;
+pub use tokio_postgres::Config;
+
+/// What an asynchronous method of a trait object returns.
+pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + 'a>>;
+
+/// Makes databases that a migration may damage, and takes them away again.
+pub trait CloneProvider {
+    fn name(&self) -> &'static str;
+
+    /// Reaches the server, or starts it.
+    fn prepare(&mut self) -> Answer<'_, ServerInfo>;
+
+    /// A fresh clone.
+    fn create(&mut self) -> Answer<'_, ThinClone>;
+
+    /// Takes one clone away, to make room.
+    fn discard(&mut self, clone: ThinClone) -> Answer<'_, ()>;
+
+    /// Takes away every clone that was made, also after errors and interruptions.
+    fn destroy(&mut self) -> Answer<'_, ()>;
+}
+
+/// What server a provider works on.
+#[derive(Debug, Clone)]
+pub struct ServerInfo {
+    pub major: u8,
+    pub version: String,
+    /// What figures do not mean on clones of this provider, for the report.
+    pub notes: Vec<String>,
+    /// The database is there already, so no history is replayed.
+    pub has_schema: bool,
+}
+
+impl ServerInfo {
+    /// Asks a server who it is.
+    pub(crate) async fn ask(connection: &Connection) -> Result<Self, Error> {
+        let number: u32 = connection.value("SELECT pg_catalog.current_setting('server_version_num')").await?;
+        let version: String = connection.value("SELECT pg_catalog.current_setting('server_version')").await?;
+        let version = version.split(' ').next().unwrap_or_default().to_owned();
+        let major = u8::try_from(number / 10_000).unwrap_or(u8::MAX);
+        if major < 13 {
+            return Err(Error::new(format!("the server is PostgreSQL {version}, and pgvet trace needs 13 or newer")));
+        }
+        Ok(Self { major, version, notes: Vec::new(), has_schema: false })
+    }
+}
+
+/// A database to run migrations on.
+#[derive(Debug, Clone)]
+pub struct ThinClone {
+    /// How the migration connects.
+    pub database: Config,
+    /// How the observer connects: to another database of the same server.
+    pub observer: Config,
+}

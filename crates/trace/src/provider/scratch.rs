@@ -1,0 +1,105 @@
+//! A server of our own, empty until the history has been replayed.
+
+use super::{Answer, CloneProvider, ServerInfo, ThinClone};
+use crate::Error;
+use crate::connection::Connection;
+use crate::server::{Binaries, Options, Server};
+use std::path::PathBuf;
+
+/// A private server in a temporary folder.
+#[derive(Debug, Default)]
+pub struct Scratch {
+    options: ScratchOptions,
+    server: Option<Server>,
+    created: u32,
+}
+
+/// How a scratch server is made.
+#[derive(Debug, Clone, Default)]
+pub struct ScratchOptions {
+    /// The folder of the server's programs; else they are looked for.
+    pub binaries: Option<PathBuf>,
+    /// The major version; else the newest that is installed.
+    pub major: Option<u8>,
+    /// Wait for the disk, as production does: for times that mean something.
+    pub durable: bool,
+    /// SQL that is run once on the new server, for roles and tablespaces; one text is one query.
+    pub setup: Vec<String>,
+}
+
+/// Nobody else may use XIDs or write to the log while the migration is measured.
+const QUIET: [(&str, &str); 3] = [("autovacuum", "off"), ("max_wal_size", "4GB"), ("checkpoint_timeout", "1h")];
+
+/// What a run without rows cannot tell.
+const EMPTY: &str = "the tables have only the rows that the migrations insert, so times say little; --rows fills them";
+
+impl Scratch {
+    pub fn new(options: ScratchOptions) -> Self {
+        Self { options, server: None, created: 0 }
+    }
+
+    fn start(&self) -> Result<Server, Error> {
+        let binaries = match &self.options.binaries {
+            Some(folder) => Binaries::in_folder(folder)?,
+            None => Binaries::find(self.options.major)?,
+        };
+        if let Some(wanted) = self.options.major.filter(|wanted| *wanted != binaries.major) {
+            let folder = binaries.folder.display();
+            return Err(Error::new(format!("`{folder}` has PostgreSQL {}, not {wanted}", binaries.version)));
+        }
+        let settings = QUIET.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        Server::start_with(&binaries, &Options { durable: self.options.durable, settings })
+    }
+
+    fn running(&mut self) -> Result<&Server, Error> {
+        let server = match self.server.take() {
+            Some(server) => server,
+            None => self.start()?,
+        };
+        Ok(self.server.insert(server))
+    }
+}
+
+impl CloneProvider for Scratch {
+    fn name(&self) -> &'static str {
+        "scratch"
+    }
+
+    fn prepare(&mut self) -> Answer<'_, ServerInfo> {
+        Box::pin(async {
+            let (setup, durable) = (self.options.setup.clone(), self.options.durable);
+            let server = self.running()?;
+            let administrator = Connection::open(&server.config("postgres"), "provider").await?;
+            for sql in setup {
+                administrator.run(&sql).await?;
+            }
+            let notes = if durable { Vec::new() } else { vec![EMPTY.to_owned()] };
+            Ok(ServerInfo { major: server.major(), version: server.version().to_owned(), notes, has_schema: false })
+        })
+    }
+
+    fn create(&mut self) -> Answer<'_, ThinClone> {
+        Box::pin(async {
+            self.created += 1;
+            let name = format!("pgvet_{}", self.created);
+            let server = self.running()?;
+            let administrator = Connection::open(&server.config("postgres"), "provider").await?;
+            administrator.run(&format!("CREATE DATABASE {name}")).await?;
+            Ok(ThinClone { database: server.config(&name), observer: server.config("postgres") })
+        })
+    }
+
+    fn discard(&mut self, clone: ThinClone) -> Answer<'_, ()> {
+        Box::pin(async move {
+            let Some(name) = clone.database.get_dbname() else { return Ok(()) };
+            let administrator = Connection::open(&clone.observer, "provider").await?;
+            administrator.run(&format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)")).await
+        })
+    }
+
+    fn destroy(&mut self) -> Answer<'_, ()> {
+        // The databases go with the server.
+        self.server = None;
+        Box::pin(async { Ok(()) })
+    }
+}

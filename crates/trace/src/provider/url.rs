@@ -1,0 +1,86 @@
+//! A database that the user says is a clone.
+
+use super::{Answer, CloneProvider, ServerInfo, ThinClone};
+use crate::Error;
+use crate::connection::Connection;
+use tokio_postgres::Config;
+
+/// One database, which is used as it is and not taken away.
+#[derive(Debug)]
+pub struct Url {
+    database: Config,
+    used: bool,
+}
+
+impl Url {
+    pub fn new(database: Config) -> Self {
+        Self { database, used: false }
+    }
+
+    /// Another database of the same server, or the same one where there is none that lets us in.
+    async fn observer(&self) -> Config {
+        let own = self.database.get_dbname().unwrap_or_default();
+        for name in ["postgres", "template1"].into_iter().filter(|name| *name != own) {
+            let mut config = self.database.clone();
+            config.dbname(name);
+            if Connection::open(&config, "observer").await.is_ok() {
+                return config;
+            }
+        }
+        self.database.clone()
+    }
+}
+
+/// Refuses what looks like production: a standby, or a database that others use.
+async fn check(connection: &Connection) -> Result<(), Error> {
+    let refuse = |message: String| Error::new(message).help("trace on a clone that nobody else uses");
+    if connection.value::<String>("SELECT pg_catalog.pg_is_in_recovery()").await? == "t" {
+        return Err(refuse("the database is a standby, on which no migration can run".to_owned()));
+    }
+    let sql = "SELECT count(*) FROM pg_catalog.pg_stat_activity WHERE datname = pg_catalog.current_database() \
+               AND pid <> pg_catalog.pg_backend_pid() AND backend_type = 'client backend' \
+               AND application_name NOT LIKE 'pgvet:%'";
+    let others: u32 = connection.value(sql).await?;
+    if others > 0 {
+        let sessions =
+            if others == 1 { "another session uses".to_owned() } else { format!("{others} other sessions use") };
+        return Err(refuse(format!("{sessions} the database, which a migration would block and change")));
+    }
+    Ok(())
+}
+
+impl CloneProvider for Url {
+    fn name(&self) -> &'static str {
+        "url"
+    }
+
+    fn prepare(&mut self) -> Answer<'_, ServerInfo> {
+        Box::pin(async {
+            let connection = Connection::open(&self.database, "provider").await?;
+            check(&connection).await?;
+            let mut info = ServerInfo::ask(&connection).await?;
+            info.notes.push("XIDs and write-ahead log also count what the server did besides the migration".to_owned());
+            info.has_schema = true;
+            Ok(info)
+        })
+    }
+
+    fn create(&mut self) -> Answer<'_, ThinClone> {
+        Box::pin(async {
+            if self.used {
+                return Err(Error::new("the database was used already, and pgvet cannot reset it")
+                    .help("trace the migrations of one database at a time"));
+            }
+            self.used = true;
+            Ok(ThinClone { database: self.database.clone(), observer: self.observer().await })
+        })
+    }
+
+    fn discard(&mut self, _: ThinClone) -> Answer<'_, ()> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn destroy(&mut self) -> Answer<'_, ()> {
+        Box::pin(async { Ok(()) })
+    }
+}

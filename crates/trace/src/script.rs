@@ -1,0 +1,271 @@
+//! A migration as the sequence of commands that its tool would send.
+
+use crate::Error;
+use pgvet_linter::ast::{Ast, Setting, Transaction};
+use pgvet_linter::check::{Migration, TransactionMode};
+use pgvet_linter::source::TextRange;
+use pgvet_linter::statement::{self, PieceKind, PlaceholderKind, Statement};
+use std::collections::BTreeMap;
+
+/// Values for placeholders, by name.
+pub type Variables = BTreeMap<String, String>;
+
+/// One command to send.
+#[derive(Debug)]
+pub(crate) struct Step<'a> {
+    pub(crate) kind: StepKind,
+    pub(crate) sql: String,
+    /// `None` for what the tool adds.
+    pub(crate) statement: Option<&'a Statement>,
+    /// The lines after `COPY ... FROM stdin`.
+    pub(crate) copy_data: Option<&'a str>,
+    /// `sql` is not the text of the file, so positions in it mean nothing.
+    pub(crate) filled: bool,
+}
+
+/// What a command means for the transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StepKind {
+    /// It has a transaction of its own.
+    Alone,
+    /// It runs in an open block.
+    Inside,
+    Begin,
+    /// COMMIT or ROLLBACK. With `chain`, a block follows at once.
+    End {
+        chain: bool,
+    },
+    /// It touches no relation and must not be preceded by a query of ours: SET, SAVEPOINT, SET TRANSACTION.
+    Control,
+}
+
+/// The commands of a migration, and what of it is not run.
+#[derive(Debug, Default)]
+pub(crate) struct Script<'a> {
+    pub(crate) steps: Vec<Step<'a>>,
+    pub(crate) skipped: Vec<String>,
+}
+
+impl<'a> Script<'a> {
+    pub(crate) fn new(migration: &Migration<'a>, variables: &Variables) -> Result<Self, Error> {
+        let file = migration.file;
+        let inside = |range: TextRange| migration.section.is_none_or(|section| section.contains(range));
+        let statements: Vec<&Statement> = file.statements.iter().filter(|statement| inside(statement.range)).collect();
+        let text = &file.source.text;
+        let mut data = CopyData::of(text);
+        let skipped = data.commands.iter().filter(|command| inside(**command));
+        let mut script = Script {
+            skipped: skipped.map(|command| text[command.as_usize()].trim_end().to_owned()).collect(),
+            ..Script::default()
+        };
+        let implicit = !migration.baseline
+            && match migration.transaction {
+                TransactionMode::Autocommit => false,
+                TransactionMode::Transaction => true,
+                TransactionMode::SingleString => statements.len() > 1,
+            };
+        let mut block = false;
+        for (at, statement) in statements.iter().enumerate() {
+            let again = at > 0 && migration.transaction == TransactionMode::SingleString;
+            if implicit && !block && (at == 0 || again) {
+                script.steps.push(Step::of_tool(StepKind::Begin, "BEGIN"));
+                block = true;
+            }
+            let kind = kind(statement, block);
+            block = match kind {
+                StepKind::Begin => true,
+                StepKind::End { chain } => chain,
+                _ => block,
+            };
+            script.steps.push(Step {
+                kind,
+                sql: sql(text, statement, variables, &file.source.path)?,
+                statement: Some(statement),
+                copy_data: data.after(statement.range.end).map(|range| &text[range.as_usize()]),
+                filled: !statement.placeholders.is_empty(),
+            });
+        }
+        if block {
+            // A file that forgets its COMMIT loses what it did; a tool's own transaction is committed.
+            let sql = if implicit { "COMMIT" } else { "ROLLBACK" };
+            script.steps.push(Step::of_tool(StepKind::End { chain: false }, sql));
+        }
+        Ok(script)
+    }
+}
+
+impl Step<'_> {
+    fn of_tool(kind: StepKind, sql: &str) -> Self {
+        Self { kind, sql: sql.to_owned(), statement: None, copy_data: None, filled: false }
+    }
+
+    pub(crate) fn ast(&self) -> Option<&Ast> {
+        self.statement.and_then(|statement| statement.parsed.as_ref().ok())
+    }
+}
+
+fn kind(statement: &Statement, block: bool) -> StepKind {
+    let usual = if block { StepKind::Inside } else { StepKind::Alone };
+    let Ok(ast) = &statement.parsed else { return usual };
+    match ast {
+        Ast::Transaction(Transaction::Begin) => StepKind::Begin,
+        Ast::Transaction(Transaction::Commit { chain } | Transaction::Rollback { chain }) if block => {
+            StepKind::End { chain: *chain }
+        }
+        Ast::Transaction(Transaction::Prepare) if block => StepKind::End { chain: false },
+        Ast::Transaction(_) => StepKind::Control,
+        Ast::Set(set) => match &set.setting {
+            Setting::Value { .. } | Setting::Default { .. } | Setting::ResetAll | Setting::Transaction => {
+                StepKind::Control
+            }
+        },
+        Ast::Discard(_) => StepKind::Control,
+        _ => usual,
+    }
+}
+
+/// The text to send, with placeholders filled.
+fn sql(text: &str, statement: &Statement, variables: &Variables, path: &str) -> Result<String, Error> {
+    let range = statement.range;
+    let mut sql = text[range.as_usize()].to_owned();
+    for placeholder in statement.placeholders.iter().rev() {
+        let value = match placeholder.kind {
+            PlaceholderKind::Control | PlaceholderKind::MetaCommand => String::new(),
+            _ => value_of(&placeholder.text, variables).ok_or_else(|| unfilled(&placeholder.text, path))?,
+        };
+        let at = |offset: u32| (offset - range.start) as usize;
+        sql.replace_range(at(placeholder.range.start)..at(placeholder.range.end), &value);
+    }
+    Ok(sql)
+}
+
+/// The value of `${name}`, `{{ name }}`, `:name` or `:'name'`; the last one as a string of SQL.
+fn value_of(placeholder: &str, variables: &Variables) -> Option<String> {
+    let value = variables.get(name_of(placeholder))?;
+    Some(match placeholder.get(..2) {
+        Some(":'") => format!("'{}'", value.replace('\'', "''")),
+        Some(":\"") => format!("\"{}\"", value.replace('"', "\"\"")),
+        _ => value.clone(),
+    })
+}
+
+/// The last word of a placeholder: `Namespace` of `{{ index .Options "Namespace" }}`.
+fn name_of(placeholder: &str) -> &str {
+    let mut words = placeholder.split(|c: char| !(c.is_alphanumeric() || c == '_')).rev();
+    words.find(|word| !word.is_empty()).unwrap_or(placeholder)
+}
+
+fn unfilled(placeholder: &str, path: &str) -> Error {
+    Error::new(format!("`{path}` has the placeholder `{placeholder}`, which has no value"))
+        .help(format!("give one: --var {}=VALUE", name_of(placeholder)))
+}
+
+/// What stands between statements: the data of COPY, and psql's commands.
+struct CopyData {
+    /// From the last to the first.
+    data: Vec<TextRange>,
+    commands: Vec<TextRange>,
+}
+
+impl CopyData {
+    fn of(text: &str) -> Self {
+        // Most files have neither, and splitting again takes its time.
+        if !text.contains('\\') {
+            return Self { data: Vec::new(), commands: Vec::new() };
+        }
+        let split = statement::split(text);
+        let of_kind = |kind| split.pieces.iter().filter(move |piece| piece.kind == kind).map(|piece| piece.range);
+        Self { data: of_kind(PieceKind::CopyData).rev().collect(), commands: of_kind(PieceKind::MetaCommand).collect() }
+    }
+
+    /// The data of the statement that ends there, if any.
+    fn after(&mut self, end: u32) -> Option<TextRange> {
+        while self.data.last().is_some_and(|range| range.start < end) {
+            self.data.pop();
+        }
+        // Between the end of the statement and its data there is a semicolon and the end of the line.
+        let next = *self.data.last()?;
+        (next.start <= end + 64).then_some(next)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pgvet_linter::check::{Direction, ParsedFile, parse_file};
+    use pgvet_linter::source::SourceFile;
+
+    fn file(text: &str) -> ParsedFile {
+        parse_file(SourceFile { path: "m.sql".to_owned(), text: text.to_owned() })
+    }
+
+    fn migration(file: &ParsedFile, transaction: TransactionMode) -> Migration<'_> {
+        Migration {
+            file,
+            section: None,
+            direction: Direction::Up,
+            transaction,
+            report: true,
+            baseline: false,
+            database: 1,
+        }
+    }
+
+    fn steps(text: &str, transaction: TransactionMode) -> Vec<(StepKind, String)> {
+        let file = file(text);
+        let script = Script::new(&migration(&file, transaction), &Variables::new()).unwrap();
+        script.steps.into_iter().map(|step| (step.kind, step.sql)).collect()
+    }
+
+    #[test]
+    fn a_tool_wraps_the_file_and_the_file_wraps_itself() {
+        use StepKind::{Alone, Begin, Control, End, Inside};
+        let step = |kind, sql: &str| (kind, sql.to_owned());
+        let end = End { chain: false };
+        assert_eq!(
+            steps("SELECT 1; SET a.b = 1;", TransactionMode::Transaction),
+            [step(Begin, "BEGIN"), step(Inside, "SELECT 1"), step(Control, "SET a.b = 1"), step(end, "COMMIT")]
+        );
+        assert_eq!(
+            steps("BEGIN; SELECT 1; COMMIT; SELECT 2;", TransactionMode::Autocommit),
+            [step(Begin, "BEGIN"), step(Inside, "SELECT 1"), step(end, "COMMIT"), step(Alone, "SELECT 2")]
+        );
+    }
+
+    #[test]
+    fn several_statements_in_one_string_are_a_transaction_and_one_is_not() {
+        let kinds =
+            |text| steps(text, TransactionMode::SingleString).into_iter().map(|step| step.0).collect::<Vec<_>>();
+        assert_eq!(kinds("SELECT 1"), [StepKind::Alone]);
+        let end = StepKind::End { chain: false };
+        let (begin, inside) = (StepKind::Begin, StepKind::Inside);
+        assert_eq!(kinds("SELECT 1; COMMIT; SELECT 2"), [begin, inside, end, begin, inside, end]);
+    }
+
+    #[test]
+    fn an_open_transaction_at_the_end_of_a_file_is_lost() {
+        assert_eq!(steps("BEGIN; SELECT 1", TransactionMode::Autocommit)[2].1, "ROLLBACK");
+    }
+
+    #[test]
+    fn copy_gets_its_data_and_commands_of_psql_are_skipped() {
+        let text = "\\set x 1\nCOPY t FROM stdin;\n1\ta\n\\.\nSELECT 1;\n";
+        let file = file(text);
+        let script = Script::new(&migration(&file, TransactionMode::Autocommit), &Variables::new()).unwrap();
+        assert_eq!(script.skipped, ["\\set x 1"]);
+        assert!(script.steps[0].copy_data.unwrap().contains("1\ta\n"));
+        assert_eq!(script.steps[1].copy_data, None);
+    }
+
+    #[test]
+    fn placeholders_take_values_or_are_asked_for() {
+        assert_eq!(name_of(r#"{{ index .Options "Namespace" }}"#), "Namespace");
+        let file = file("INSERT INTO ${schema}.t VALUES (:'name')");
+        let migration = migration(&file, TransactionMode::Autocommit);
+        let variables = [("schema", "app"), ("name", "it's")].map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let script = Script::new(&migration, &variables.into()).unwrap();
+        assert_eq!(script.steps[0].sql, "INSERT INTO app.t VALUES ('it''s')");
+        let error = Script::new(&migration, &Variables::new()).unwrap_err();
+        assert!(error.to_string().contains("--var"), "{error}");
+    }
+}

@@ -1,0 +1,213 @@
+//! A whole run: history and migrations, on a clone for each database.
+
+use crate::Error;
+use crate::canary::Canaries;
+use crate::connection::Connection;
+use crate::observation::Trace;
+use crate::provider::{CloneProvider, ThinClone};
+use crate::rows::{self, RowTarget};
+use crate::runner::Runner;
+use crate::script::{Script, Step, StepKind, Variables};
+use crate::send::send;
+use pgvet_linter::check::{Direction, Migration};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// How migrations are run.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    pub variables: Variables,
+    /// Longer statements are cancelled.
+    pub statement_timeout: Option<Duration>,
+    /// Go on after a statement that is refused, as psql does.
+    pub keep_going: bool,
+    /// Tables to fill before the first measured migration.
+    pub rows: Vec<RowTarget>,
+    /// Tables by migration that sessions of ours read and write meanwhile, to see how long they wait: `schema.name`.
+    pub canaries: BTreeMap<usize, Vec<String>>,
+    /// How long a session reads those tables when the migration begins.
+    pub reader: Option<Duration>,
+    /// SQL that is run on every new clone; one text is one query.
+    pub setup: Vec<String>,
+}
+
+/// What a run is doing, for whoever waits.
+#[derive(Debug, Clone, Copy)]
+pub enum Event<'a> {
+    /// A file of the history is replayed.
+    History { path: &'a str },
+    /// A table is filled with generated rows.
+    Rows { table: &'a str, rows: u64 },
+    /// A statement is about to run.
+    Statement { path: &'a str, number: usize, sql: &'a str },
+}
+
+/// Replays the history and measures the migrations that are to be reported. Whatever happens, also when the user
+/// interrupts it, no clone is left.
+pub fn run(
+    migrations: &[Migration<'_>],
+    provider: &mut dyn CloneProvider,
+    settings: &Settings,
+    tell: &mut dyn FnMut(Event<'_>),
+) -> Result<Trace, Error> {
+    let work = async {
+        let mut interruption = Interruption::listen()?;
+        let result = tokio::select! {
+            biased;
+            signal = interruption.wait() => Err(Error::new(format!("interrupted by {signal}"))),
+            result = trace(migrations, provider, settings, tell) => result,
+        };
+        let destroyed = provider.destroy().await;
+        let trace = result?;
+        destroyed.map(|()| trace)
+    };
+    tokio::task::LocalSet::new().block_on(&runtime()?, work)
+}
+
+/// Everything is done on one thread, which waits most of the time.
+pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Error> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| Error::new(format!("cannot start a runtime: {error}")))
+}
+
+/// Signals that ask the program to end.
+struct Interruption {
+    signals: [(&'static str, Signal); 3],
+}
+
+impl Interruption {
+    fn listen() -> Result<Self, Error> {
+        let listen = |kind| signal(kind).map_err(|error| Error::new(format!("cannot listen for signals: {error}")));
+        Ok(Self {
+            signals: [
+                ("SIGINT", listen(SignalKind::interrupt())?),
+                ("SIGTERM", listen(SignalKind::terminate())?),
+                ("SIGHUP", listen(SignalKind::hangup())?),
+            ],
+        })
+    }
+
+    async fn wait(&mut self) -> &'static str {
+        let [first, second, third] = &mut self.signals;
+        tokio::select! {
+            _ = first.1.recv() => first.0,
+            _ = second.1.recv() => second.0,
+            _ = third.1.recv() => third.0,
+        }
+    }
+}
+
+async fn trace(
+    migrations: &[Migration<'_>],
+    provider: &mut dyn CloneProvider,
+    settings: &Settings,
+    tell: &mut dyn FnMut(Event<'_>),
+) -> Result<Trace, Error> {
+    let server = provider.prepare().await?;
+    let mut trace = Trace {
+        major: server.major,
+        server_version: server.version.clone(),
+        provider: provider.name(),
+        notes: server.notes.clone(),
+        migrations: Vec::new(),
+    };
+    for database in databases(migrations) {
+        let own = |migration: &Migration<'_>| migration.database == 0 || migration.database == database;
+        let group = migrations.iter().enumerate().filter(|(_, migration)| own(migration));
+        let group: Vec<_> = group.filter(|(_, migration)| migration.direction == Direction::Up).collect();
+        let clone = provider.create().await?;
+        let run = Group { migrations: &group, clone: &clone, has_schema: server.has_schema, settings };
+        run.trace(&mut trace, tell).await?;
+        provider.discard(clone).await?;
+    }
+    Ok(trace)
+}
+
+fn databases(migrations: &[Migration<'_>]) -> BTreeSet<u32> {
+    let reported = migrations.iter().filter(|migration| migration.report);
+    reported.map(|migration| migration.database).collect()
+}
+
+/// The migrations of one database, with their indexes in the run.
+struct Group<'a> {
+    migrations: &'a [(usize, &'a Migration<'a>)],
+    clone: &'a ThinClone,
+    has_schema: bool,
+    settings: &'a Settings,
+}
+
+impl Group<'_> {
+    async fn trace(&self, trace: &mut Trace, tell: &mut dyn FnMut(Event<'_>)) -> Result<(), Error> {
+        if !self.has_schema {
+            self.replay_history(tell).await?;
+        }
+        if !self.settings.rows.is_empty() {
+            let connection = Connection::open(&self.clone.database, "rows").await?;
+            let mut tell = |table: &str, rows| tell(Event::Rows { table, rows });
+            rows::fill(&connection, &self.settings.rows, &mut tell).await?;
+        }
+        for (index, migration) in self.migrations.iter().filter(|(_, migration)| migration.report) {
+            let path = &migration.file.source.path;
+            let script = Script::new(migration, &self.settings.variables)?;
+            let runner = Runner::new(self.clone, trace.major, *index, self.settings).await?;
+            let mut progress = |number, sql: &str| tell(Event::Statement { path, number, sql });
+            let tables = self.settings.canaries.get(index).map_or(&[][..], Vec::as_slice);
+            let canaries = Canaries::start(self.clone, tables, self.settings.reader).await?;
+            let mut migration = runner.run(&script, &mut progress).await?;
+            migration.canaries = canaries.finish().await;
+            let failed = migration.failure().is_some() && !self.settings.keep_going;
+            trace.migrations.push(migration);
+            if failed {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    async fn replay_history(&self, tell: &mut dyn FnMut(Event<'_>)) -> Result<(), Error> {
+        for sql in &self.settings.setup {
+            Connection::open(&self.clone.database, "setup").await?.run(sql).await?;
+        }
+        for (_, migration) in self.migrations.iter().filter(|(_, migration)| !migration.report) {
+            tell(Event::History { path: &migration.file.source.path });
+            let script = Script::new(migration, &self.settings.variables)?;
+            replay(migration, &script, self.clone, self.settings).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Runs a migration of the history, which nobody measures.
+async fn replay(
+    migration: &Migration<'_>,
+    script: &Script<'_>,
+    clone: &ThinClone,
+    settings: &Settings,
+) -> Result<(), Error> {
+    let connection = Connection::open(&clone.database, "history").await?;
+    for step in &script.steps {
+        let sent = send(&connection, &step.sql, step.copy_data, settings.statement_timeout).await;
+        if let Err(error) = sent.result {
+            if settings.keep_going && step.kind == StepKind::Alone {
+                continue;
+            }
+            return Err(refused(migration, step, &error));
+        }
+    }
+    Ok(())
+}
+
+fn refused(migration: &Migration<'_>, step: &Step<'_>, error: &tokio_postgres::Error) -> Error {
+    let file = migration.file;
+    let said = Error::from_postgres(error);
+    let place = match step.statement {
+        Some(statement) => {
+            let position = file.lines.position(&file.source.text, statement.range.start);
+            format!("{}:{}:{}", file.source.path, position.line, position.column)
+        }
+        None => file.source.path.clone(),
+    };
+    let which = if step.kind == StepKind::Begin { "the history cannot begin" } else { "the history does not run" };
+    Error { message: format!("{which}: {place}: {}", said.message), help: said.help }
+}

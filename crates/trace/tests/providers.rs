@@ -1,0 +1,111 @@
+//! Providers that work on a server of the user's, tried on a private one.
+
+use pgvet_linter::check::{Direction, Migration, ParsedFile, TransactionMode, parse_file};
+use pgvet_linter::source::SourceFile;
+use pgvet_trace::provider::{CloneProvider, Config, Template, Url};
+use pgvet_trace::server::{Server, testing};
+use pgvet_trace::{Error, Settings, Trace, run};
+
+fn parsed(text: &str) -> ParsedFile {
+    parse_file(SourceFile { path: "m.sql".to_owned(), text: text.to_owned() })
+}
+
+fn trace(provider: &mut dyn CloneProvider, sql: &str) -> Result<Trace, Error> {
+    let file = parsed(sql);
+    let migration = Migration {
+        file: &file,
+        section: None,
+        direction: Direction::Up,
+        transaction: TransactionMode::Autocommit,
+        report: true,
+        baseline: false,
+        database: 1,
+    };
+    run(&[migration], provider, &Settings::default(), &mut |_| {})
+}
+
+fn query(server: &Server, database: &str, sql: &str) -> Vec<Vec<Option<String>>> {
+    server.query(database, sql).expect("the server answers")
+}
+
+/// A server with a database `shop` that has a table.
+fn shop(major: u8) -> Option<(Server, Config)> {
+    let server = testing::server(major)?;
+    query(&server, "postgres", "CREATE DATABASE shop");
+    query(
+        &server,
+        "shop",
+        "CREATE TABLE orders (id int PRIMARY KEY); INSERT INTO orders SELECT generate_series(1, 500)",
+    )
+    .unwrap();
+    let config = server.config("shop");
+    Some((server, config))
+}
+
+fn databases(server: &Server) -> Vec<Option<String>> {
+    let rows = query(server, "postgres", "SELECT datname FROM pg_database WHERE NOT datistemplate ORDER BY 1");
+    rows.into_iter().flatten().collect()
+}
+
+fn columns(server: &Server) -> Option<String> {
+    let sql = "SELECT count(*) FROM pg_attribute WHERE attrelid = 'orders'::regclass AND attnum > 0";
+    query(server, "shop", sql)[0][0].clone()
+}
+
+#[test]
+fn a_template_is_copied_measured_and_left_as_it_was() {
+    for major in [14, 18] {
+        let Some((server, config)) = shop(major) else { continue };
+        let trace = trace(&mut Template::new(config), "ALTER TABLE orders ADD COLUMN b uuid DEFAULT gen_random_uuid()");
+        let statement = &trace.unwrap().migrations[0].statements[0];
+        assert_eq!(statement.rewrites.len(), 1);
+        assert_eq!(statement.scans[0].rows, 1000, "the table and its index");
+        assert_eq!(columns(&server).as_deref(), Some("1"));
+        let kept: Vec<_> = ["postgres", "shop"].map(|name| Some(name.to_owned())).into();
+        assert_eq!(databases(&server), kept);
+    }
+}
+
+#[test]
+fn a_copy_goes_away_after_a_refusal_and_after_a_run_that_was_killed() {
+    let Some((server, config)) = shop(18) else { return };
+    let failed = trace(&mut Template::new(config.clone()), "SELECT * FROM missing").unwrap();
+    let (_, failure) = failed.migrations[0].failure().unwrap();
+    assert_eq!((failure.sqlstate.as_str(), failure.position), ("42P01", Some(14)));
+    assert_eq!(databases(&server).len(), 2);
+    query(&server, "postgres", "CREATE DATABASE pgvet_clone_1_1");
+    assert_eq!(Template::new(config).remove_leftovers_now().unwrap(), ["pgvet_clone_1_1"]);
+    assert_eq!(databases(&server).len(), 2);
+}
+
+#[test]
+fn a_template_in_use_is_refused_with_the_reason() {
+    let Some((server, config)) = shop(18) else { return };
+    std::thread::scope(|scope| {
+        let sleeping = scope.spawn(|| server.query("shop", "SELECT pg_sleep(30)"));
+        while query(&server, "postgres", "SELECT 1 FROM pg_stat_activity WHERE datname = 'shop'").is_empty() {}
+        let error = trace(&mut Template::new(config.clone()), "SELECT 1").unwrap_err();
+        assert!(error.message.contains("is being accessed by other users"), "{error}");
+        let error = trace(&mut Url::new(config), "SELECT 1").unwrap_err();
+        assert!(error.message.contains("another session uses the database"), "{error}");
+        query(&server, "postgres", "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'shop'");
+        assert!(sleeping.join().unwrap().is_err());
+    });
+}
+
+#[test]
+fn a_given_database_is_used_as_it_is() {
+    let Some((server, config)) = shop(15) else { return };
+    let trace = trace(&mut Url::new(config), "ALTER TABLE orders ADD COLUMN b int").unwrap();
+    assert_eq!(trace.migrations[0].statements[0].locks[0].mode.sql(), "ACCESS EXCLUSIVE");
+    assert_eq!(columns(&server).as_deref(), Some("2"));
+}
+
+#[test]
+fn a_server_that_cannot_be_reached_is_named_without_a_password() {
+    let mut config = Config::new();
+    config.host("127.0.0.1").port(1).user("app").password("secret").dbname("shop");
+    let error = trace(&mut Url::new(config), "SELECT 1").unwrap_err().to_string();
+    assert!(error.starts_with("cannot connect to the server"), "{error}");
+    assert!(!error.contains("secret"), "{error}");
+}
