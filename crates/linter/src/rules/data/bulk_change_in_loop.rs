@@ -75,11 +75,10 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
         let Some((range, name)) = found.filter(|(_, name)| !makes(&steps, name)) else { continue };
         let table = &name.name.text;
         said = Some(statement.range);
-        let message = match whole {
-            true => {
-                format!("this changes `{table}` row by row in one transaction, which locks all of them until its end")
-            }
-            false => format!("all batches are one transaction, which locks their rows of `{table}` until its end"),
+        let message = if whole {
+            format!("this changes `{table}` row by row in one transaction, which locks all of them until its end")
+        } else {
+            format!("all batches are one transaction, which locks their rows of `{table}` until its end")
         };
         let help = match context.function() {
             Some(function) if !function.procedure => {

@@ -3,6 +3,7 @@
 use crate::ast::{Expr, ExprKind, Literal, OperatorForm};
 use crate::catalog::{Catalog, Constraint, Index, Relation};
 use crate::effect::RelationKind;
+use crate::routine::{Code, RoutineContext};
 use crate::rules::text::{enumerate, identifier};
 use smol_str::SmolStr;
 use std::sync::Arc;
@@ -46,6 +47,24 @@ pub(super) fn accepts_any_conflict(table: &Relation) -> bool {
     table.constraints.iter().filter(|constraint| constraint.index().is_some()).all(|constraint| {
         !constraint.deferrable && !matches!(constraint.kind, crate::catalog::ConstraintKind::Exclude { .. })
     })
+}
+
+/// Can ON CONFLICT be used at all? Not with rules that rewrite the statement.
+///
+/// Source: PostgreSQL 18, src/backend/rewrite/rewriteHandler.c, `RewriteQuery`.
+pub(super) fn accepts_on_conflict(table: &Relation) -> bool {
+    table.rules.is_empty()
+}
+
+/// Which names the target of ON CONFLICT cannot use: in PL/pgSQL those of variables, unless the code says otherwise.
+pub(super) fn ambiguity<'a>(context: &'a RoutineContext<'_>) -> impl Fn(&SmolStr) -> bool + 'a {
+    let is_open = match &context.routine.code {
+        Code::Plpgsql(body) => {
+            !body.options.iter().any(|option| option.name == "variable_conflict" && option.value == "use_column")
+        }
+        Code::Sql(_) => false,
+    };
+    move |name| is_open && context.routine.is_variable(std::slice::from_ref(name))
 }
 
 impl UniqueIndex<'_> {
