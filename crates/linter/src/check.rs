@@ -117,13 +117,19 @@ pub struct Outcome {
 ///
 /// [`Diagnostic::file`] is an index into `migrations`.
 pub fn check(migrations: &[Migration<'_>], settings: &Settings) -> Vec<Diagnostic> {
-    run(migrations, settings).found
+    run(migrations, settings, &|| ()).found
 }
 
-/// [`check`] that also tells what comments suppressed.
-pub fn run(migrations: &[Migration<'_>], settings: &Settings) -> Outcome {
-    let mut checker =
-        Checker { migrations, settings, called: FxHashSet::default(), found: Vec::new(), statement_found: Vec::new() };
+/// [`check`] that also tells what comments suppressed. Calls `progress` after each migration.
+pub fn run(migrations: &[Migration<'_>], settings: &Settings, progress: &dyn Fn()) -> Outcome {
+    let mut checker = Checker {
+        migrations,
+        settings,
+        progress,
+        called: FxHashSet::default(),
+        found: Vec::new(),
+        statement_found: Vec::new(),
+    };
     let mut replay = Replay::new(settings.versions);
     replay.run_down = settings.lint_down;
     replay.run(migrations, &mut checker);
@@ -170,6 +176,7 @@ fn is_engine(diagnostic: &Diagnostic) -> bool {
 struct Checker<'s> {
     migrations: &'s [Migration<'s>],
     settings: &'s Settings,
+    progress: &'s dyn Fn(),
     /// Functions that statements of reported migrations run in place.
     called: FxHashSet<Oid>,
     found: Vec<Diagnostic>,
@@ -323,6 +330,7 @@ impl Visitor for Checker<'_> {
         before: &Catalog,
         after: &Catalog,
     ) {
+        (self.progress)();
         if !migration.report {
             return;
         }

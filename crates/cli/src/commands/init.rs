@@ -19,7 +19,7 @@ pub(crate) fn run(args: &InitArgs, out: &mut dyn Write) -> Result<ExitStatus, Fa
         let help = "`pgvet config` shows what is in effect; `pgvet init --print` prints what would be written";
         return Err(Failure::new(format!("`{FILE_NAME}` is there already")).help(help));
     }
-    let progress = Progress::new();
+    let progress = Progress::new("reading");
     let request = Request { config: ConfigSource::None, ..Request::default() };
     let project = Project::load(&request, &|done, all| progress.update(done, all));
     drop(progress);
@@ -54,7 +54,7 @@ fn is_history(detected: &Detected) -> bool {
 
 /// What old findings mean for whoever begins today.
 fn advise(project: &Project, folders: &[Detected], out: &mut dyn Write) -> Result<(), Failure> {
-    let outcome = project.check(&|_| Settings::default());
+    let outcome = super::check(project, &|_| Settings::default());
     let files = project.files_of_migrations();
     let is_in_history = |file: u32| {
         let database = files[file as usize].database as usize;
