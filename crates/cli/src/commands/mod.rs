@@ -16,7 +16,8 @@ use crate::error::Failure;
 use crate::progress::Progress;
 use pgvet_linter::check::Outcome;
 use pgvet_linter::settings::Settings;
-use pgvet_workspace::{Config, Project};
+use pgvet_workspace::Project;
+use pgvet_workspace::config::Config;
 use std::io;
 
 /// Checks a project, with a progress bar.
