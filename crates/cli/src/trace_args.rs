@@ -19,6 +19,15 @@ pub(crate) struct TraceArgs {
     /// PGPASSWORD or ~/.pgpass.
     #[arg(long, value_name = "URL")]
     pub(crate) database: Option<String>,
+    /// With --on datadir: the data directory; --database is a name, and PGUSER a superuser [default: postgres].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+    /// With --on dblab: the address of the engine; the token comes from DBLAB_TOKEN, and --database is a name.
+    #[arg(long, value_name = "URL")]
+    pub(crate) dblab: Option<String>,
+    /// With --on dblab: the branch to clone [default: main].
+    #[arg(long, value_name = "NAME", requires = "dblab")]
+    pub(crate) dblab_branch: Option<String>,
     /// With --on url: yes, the database may be changed and blocked.
     #[arg(long)]
     pub(crate) this_is_a_clone: bool,
@@ -37,6 +46,9 @@ pub(crate) struct TraceArgs {
     /// The longest that locks of this strength may be held; exit with 1 beyond it.
     #[arg(long, value_name = "MODE=DURATION", value_delimiter = ',', value_parser = Limit::parse)]
     pub(crate) max_held: Vec<Limit>,
+    /// Run everything so often, each time on a new clone, and take medians of the times.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) repeat: u16,
     /// Let other sessions read and write the tables that are locked, and say how long they had to wait.
     #[arg(long)]
     pub(crate) canary: bool,
@@ -67,8 +79,12 @@ pub(crate) enum On {
     Scratch,
     /// A copy of a database on its own server (CREATE DATABASE ... TEMPLATE).
     Template,
+    /// A copy of the data directory of a server that is stopped, or of a snapshot of it.
+    Datadir,
     /// A database that is a clone already, and that nobody else uses.
     Url,
+    /// A thin clone of a DBLab Engine.
+    Dblab,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

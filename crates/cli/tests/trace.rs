@@ -6,7 +6,6 @@ mod support;
 
 use pgvet_trace::server::testing::binaries;
 use serde_json::Value;
-use std::io::Read;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use support::{Folder, transcript};
@@ -132,25 +131,15 @@ fn what_cannot_be_run_is_told_with_the_way_out() {
 #[test]
 fn an_interruption_leaves_nothing_behind() {
     let Some(folder) = folder(&[("slow/1.sql", "SELECT pg_sleep(60);\n")]) else { return };
-    let temporary = tempfile::tempdir_in("/tmp").unwrap();
-    // Somebody else runs the server, and must get into its folder.
-    let everybody = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(temporary.path(), everybody).unwrap();
+    let temporary = private_folder();
     for signal in ["-INT", "-TERM"] {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_pgvet"))
-            .args(["trace", "slow"])
-            .current_dir(folder.path())
-            .env("TMPDIR", temporary.path())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let child = start(&folder, &temporary, &["trace", "slow"]);
         let entries = || std::fs::read_dir(temporary.path()).unwrap().flatten().collect::<Vec<_>>();
         let is_ready = || entries().iter().any(|entry| entry.path().join("data/postmaster.pid").exists());
         wait_until(is_ready);
         Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();
-        let mut said = String::new();
-        child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-        assert_eq!(child.wait().unwrap().code(), Some(2), "{said}");
+        let said = transcript(&child.wait_with_output().unwrap());
+        assert!(said.starts_with("exit 2\n"), "{said}");
         assert!(said.contains("interrupted by SIG"), "{said}");
         assert!(entries().is_empty(), "{:?}", entries());
     }
@@ -162,4 +151,68 @@ fn wait_until(condition: impl Fn() -> bool) {
         assert!(started.elapsed() < Duration::from_secs(60), "it takes too long");
         std::thread::sleep(Duration::from_millis(20));
     }
+}
+
+#[test]
+fn a_server_that_dies_is_told_with_its_last_words() {
+    let Some(folder) = folder(&[("slow/1.sql", "SELECT pg_sleep(60);\n")]) else { return };
+    let temporary = private_folder();
+    let child = start(&folder, &temporary, &["trace", "slow"]);
+    let pid = || {
+        let entry = std::fs::read_dir(temporary.path()).unwrap().flatten().next()?;
+        let text = std::fs::read_to_string(entry.path().join("data/postmaster.pid")).ok()?;
+        text.contains("ready").then(|| text.lines().next().unwrap().to_owned())
+    };
+    wait_until(|| pid().is_some());
+    Command::new("kill").args(["-QUIT", &pid().unwrap()]).status().unwrap();
+    let said = transcript(&child.wait_with_output().unwrap());
+    assert!(said.starts_with("exit 2\n") && said.contains("the server ended"), "{said}");
+    assert_eq!(std::fs::read_dir(temporary.path()).unwrap().count(), 0);
+}
+
+/// A folder for temporary files that the user who runs the server can reach.
+fn private_folder() -> tempfile::TempDir {
+    let temporary = tempfile::tempdir_in("/tmp").unwrap();
+    let everybody = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(temporary.path(), everybody).unwrap();
+    temporary
+}
+
+fn start(folder: &Folder, temporary: &tempfile::TempDir, args: &[&str]) -> std::process::Child {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pgvet"));
+    command.args(args).current_dir(folder.path()).env("TMPDIR", temporary.path());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// Where the page can be looked at, it must show its timeline without an error in its script.
+#[test]
+fn the_page_shows_its_timeline_in_a_browser() {
+    let Some(folder) = folder(&[ORDERS, ("m/2_type.sql", "ALTER TABLE orders ALTER rating TYPE bigint;\n")]) else {
+        return;
+    };
+    let said = folder.run(&["trace", "m/2_type.sql", "--history", "m", "--report", "out.html"]);
+    assert!(said.starts_with("exit 0\n"), "{said}");
+    let page = std::fs::read_to_string(folder.path().join("out.html")).unwrap();
+    assert!(page.contains("title=\"ACCESS EXCLUSIVE on public.orders: held "), "{page}");
+    assert!(!page.contains("http"), "the page needs nothing else");
+    let Some(shown) = in_browser(&folder) else { return };
+    let sorted = shown.find("ALTER TABLE").is_some() && shown.contains("aria-sort=\"ascending\"");
+    assert!(sorted, "{shown}");
+}
+
+/// What a browser makes of the page once the first title was pressed.
+#[expect(clippy::print_stderr, reason = "a test that does not run must say so")]
+fn in_browser(folder: &Folder) -> Option<String> {
+    let page = std::fs::read_to_string(folder.path().join("out.html")).unwrap();
+    let pressing = page.replace("</body>", "<script>document.querySelector('th button').click()</script></body>");
+    std::fs::write(folder.path().join("pressed.html"), pressing).unwrap();
+    let url = format!("file://{}", folder.path().join("pressed.html").display());
+    let browsers = ["chromium", "chromium-browser", "google-chrome"];
+    let output = browsers.iter().find_map(|browser| {
+        Command::new(browser).args(["--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", &url]).output().ok()
+    });
+    if output.is_none() {
+        eprintln!("NOT TESTED in a browser: none of {browsers:?} is installed");
+    }
+    output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
 }

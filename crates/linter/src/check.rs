@@ -131,6 +131,7 @@ pub fn run(migrations: &[Migration<'_>], settings: &Settings) -> Outcome {
     let mut found = checker.found;
     let mut suppressed = Vec::new();
     suppression::apply(migrations, settings, &mut found, &mut suppressed);
+    yield_to_others(&mut found);
     for rule in rules::all() {
         if let Some(finish) = rule.run {
             let (mut own, others) = found.into_iter().partition(|diagnostic| diagnostic.rule == rule.meta.name);
@@ -139,7 +140,6 @@ pub fn run(migrations: &[Migration<'_>], settings: &Settings) -> Outcome {
             found.append(&mut own);
         }
     }
-    yield_to_others(&mut found);
     found.retain(|diagnostic| diagnostic.severity >= settings.level || is_engine(diagnostic));
     suppressed.retain(|suppressed| suppressed.diagnostic.severity >= settings.level);
     let place = |diagnostic: &Diagnostic| (diagnostic.file, diagnostic.range.start, diagnostic.range.end);

@@ -13,6 +13,7 @@ mod poll;
 mod probe;
 pub mod provider;
 mod release;
+mod repeat;
 mod rows;
 mod runner;
 mod script;

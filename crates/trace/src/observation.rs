@@ -84,6 +84,8 @@ pub struct StatementTrace {
     /// Since the migration began, without the time that the observer took.
     pub started: Duration,
     pub duration: Duration,
+    /// Where it was run several times: `duration` is then the median.
+    pub spread: Option<Spread>,
     /// It ran in a block of several statements.
     pub in_block: bool,
     /// It refuses to run in a transaction block, so its locks were sampled while it ran.
@@ -105,6 +107,14 @@ pub struct StatementTrace {
     pub wal_bytes: i64,
     pub catalog_rows: BTreeMap<String, RowCounts>,
     pub failure: Option<Failure>,
+}
+
+/// The fastest and the slowest of several runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Spread {
+    pub runs: usize,
+    pub least: Duration,
+    pub most: Duration,
 }
 
 /// A lock that a statement took and did not have before.

@@ -419,7 +419,7 @@ fn sampled_locks(
 }
 
 /// The longest that each mode was held on each relation that others can see, where somebody would have to wait.
-fn blocked(statements: &[usize], traces: &[StatementTrace]) -> Vec<Blocked> {
+pub(crate) fn blocked(statements: &[usize], traces: &[StatementTrace]) -> Vec<Blocked> {
     let locks = statements.iter().flat_map(|at| &traces[*at].locks).filter(|lock| lock.exposed);
     let mut longest: BTreeMap<(&Relation, _), Held> = BTreeMap::new();
     for lock in locks {

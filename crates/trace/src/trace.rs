@@ -3,8 +3,9 @@
 use crate::Error;
 use crate::canary::Canaries;
 use crate::connection::Connection;
-use crate::observation::Trace;
-use crate::provider::{CloneProvider, ThinClone};
+use crate::observation::{MigrationTrace, Trace};
+use crate::provider::{CloneProvider, ServerInfo, ThinClone};
+use crate::repeat;
 use crate::rows::{self, RowTarget};
 use crate::runner::Runner;
 use crate::script::{Script, Step, StepKind, Variables};
@@ -20,6 +21,8 @@ pub struct Settings {
     pub variables: Variables,
     /// Longer statements are cancelled.
     pub statement_timeout: Option<Duration>,
+    /// How often everything is run, each time on a new clone; 0 is 1.
+    pub repeat: usize,
     /// Go on after a statement that is refused, as psql does.
     pub keep_going: bool,
     /// Tables to fill before the first measured migration.
@@ -58,6 +61,10 @@ pub fn run(
             signal = interruption.wait() => Err(Error::new(format!("interrupted by {signal}"))),
             result = trace(migrations, provider, settings, tell) => result,
         };
+        let result = result.map_err(|error| match provider.trouble() {
+            Some(trouble) => Error::new(format!("{}; {trouble}", error.message)),
+            None => error,
+        });
         let destroyed = provider.destroy().await;
         let trace = result?;
         destroyed.map(|()| trace)
@@ -116,12 +123,26 @@ async fn trace(
         let own = |migration: &Migration<'_>| migration.database == 0 || migration.database == database;
         let group = migrations.iter().enumerate().filter(|(_, migration)| own(migration));
         let group: Vec<_> = group.filter(|(_, migration)| migration.direction == Direction::Up).collect();
-        let clone = provider.create().await?;
-        let run = Group { migrations: &group, clone: &clone, has_schema: server.has_schema, settings };
-        run.trace(&mut trace, tell).await?;
-        provider.discard(clone).await?;
+        let mut runs: Vec<Vec<MigrationTrace>> = Vec::new();
+        for _ in 0..settings.repeat.max(1) {
+            let clone = provider.create().await?;
+            let group = Group { migrations: &group, clone: &clone, server: &server, settings };
+            runs.push(group.trace(tell).await?);
+            provider.discard(clone).await?;
+        }
+        trace.migrations.extend(merge(runs));
     }
     Ok(trace)
+}
+
+/// The runs of one group, migration by migration.
+fn merge(runs: Vec<Vec<MigrationTrace>>) -> Vec<MigrationTrace> {
+    let mut runs: Vec<_> = runs.into_iter().map(Vec::into_iter).collect();
+    let mut merged = Vec::new();
+    while let Some(migration) = repeat::merge(runs.iter_mut().filter_map(Iterator::next).collect()) {
+        merged.push(migration);
+    }
+    merged
 }
 
 fn databases(migrations: &[Migration<'_>]) -> BTreeSet<u32> {
@@ -133,13 +154,14 @@ fn databases(migrations: &[Migration<'_>]) -> BTreeSet<u32> {
 struct Group<'a> {
     migrations: &'a [(usize, &'a Migration<'a>)],
     clone: &'a ThinClone,
-    has_schema: bool,
+    server: &'a ServerInfo,
     settings: &'a Settings,
 }
 
 impl Group<'_> {
-    async fn trace(&self, trace: &mut Trace, tell: &mut dyn FnMut(Event<'_>)) -> Result<(), Error> {
-        if !self.has_schema {
+    async fn trace(&self, tell: &mut dyn FnMut(Event<'_>)) -> Result<Vec<MigrationTrace>, Error> {
+        let mut traces = Vec::new();
+        if !self.server.has_schema {
             self.replay_history(tell).await?;
         }
         if !self.settings.rows.is_empty() {
@@ -150,19 +172,19 @@ impl Group<'_> {
         for (index, migration) in self.migrations.iter().filter(|(_, migration)| migration.report) {
             let path = &migration.file.source.path;
             let script = Script::new(migration, &self.settings.variables)?;
-            let runner = Runner::new(self.clone, trace.major, *index, self.settings).await?;
+            let runner = Runner::new(self.clone, self.server.major, *index, self.settings).await?;
             let mut progress = |number, sql: &str| tell(Event::Statement { path, number, sql });
             let tables = self.settings.canaries.get(index).map_or(&[][..], Vec::as_slice);
             let canaries = Canaries::start(self.clone, tables, self.settings.reader).await?;
             let mut migration = runner.run(&script, &mut progress).await?;
             migration.canaries = canaries.finish().await;
             let failed = migration.failure().is_some() && !self.settings.keep_going;
-            trace.migrations.push(migration);
+            traces.push(migration);
             if failed {
                 break;
             }
         }
-        Ok(())
+        Ok(traces)
     }
 
     async fn replay_history(&self, tell: &mut dyn FnMut(Event<'_>)) -> Result<(), Error> {

@@ -2,7 +2,7 @@
 
 use pgvet_linter::check::{Direction, Migration, ParsedFile, TransactionMode, parse_file};
 use pgvet_linter::source::SourceFile;
-use pgvet_trace::provider::{CloneProvider, Config, Template, Url};
+use pgvet_trace::provider::{CloneProvider, Config, DataDir, DataDirOptions, Template, Url};
 use pgvet_trace::server::{Server, testing};
 use pgvet_trace::{Error, Settings, Trace, run};
 
@@ -32,12 +32,8 @@ fn query(server: &Server, database: &str, sql: &str) -> Vec<Vec<Option<String>>>
 fn shop(major: u8) -> Option<(Server, Config)> {
     let server = testing::server(major)?;
     query(&server, "postgres", "CREATE DATABASE shop");
-    query(
-        &server,
-        "shop",
-        "CREATE TABLE orders (id int PRIMARY KEY); INSERT INTO orders SELECT generate_series(1, 500)",
-    )
-    .unwrap();
+    let rows = "CREATE TABLE orders (id int PRIMARY KEY); INSERT INTO orders SELECT generate_series(1, 500)";
+    query(&server, "shop", rows);
     let config = server.config("shop");
     Some((server, config))
 }
@@ -91,6 +87,28 @@ fn a_template_in_use_is_refused_with_the_reason() {
         query(&server, "postgres", "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'shop'");
         assert!(sleeping.join().unwrap().is_err());
     });
+}
+
+#[test]
+fn a_data_directory_is_copied_and_left_as_it_was() {
+    let Some((server, _)) = shop(18) else { return };
+    let provider = |folder: &std::path::Path| {
+        let (database, user) = ("shop".to_owned(), "postgres".to_owned());
+        DataDir::new(DataDirOptions { folder: folder.to_owned(), database, user, binaries: None })
+    };
+    let error = trace(&mut provider(&server.data()), "SELECT 1").unwrap_err();
+    assert!(error.message.contains("is running"), "{error}");
+    query(&server, "shop", "CHECKPOINT");
+    // A copy of the files stands for a snapshot of them: nothing is written meanwhile.
+    let parent = tempfile::tempdir().unwrap();
+    let snapshot = parent.path().join("snapshot");
+    let copied = std::process::Command::new("cp").arg("-a").arg(server.data()).arg(&snapshot).status().unwrap();
+    assert!(copied.success());
+    let trace = trace(&mut provider(&snapshot), "ALTER TABLE orders ADD COLUMN b int").unwrap();
+    assert_eq!(trace.migrations[0].statements[0].locks[0].mode.sql(), "ACCESS EXCLUSIVE");
+    assert_eq!(std::fs::read_dir(parent.path()).unwrap().count(), 1, "the copy is gone");
+    let error = self::trace(&mut provider(parent.path()), "SELECT 1").unwrap_err();
+    assert!(error.message.contains("is no data directory"), "{error}");
 }
 
 #[test]

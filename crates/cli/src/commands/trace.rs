@@ -13,7 +13,10 @@ use pgvet_linter::effect::RelationKind;
 use pgvet_linter::settings::Settings;
 use pgvet_linter::source::SourceFile;
 use pgvet_linter::version::{PgVersion, VersionRange};
-use pgvet_trace::provider::{CloneProvider, Config, Scratch, ScratchOptions, Template, Url, parse_address};
+use pgvet_trace::provider::{
+    CloneProvider, Config, DataDir, DataDirOptions, Dblab, DblabOptions, Scratch, ScratchOptions, Template, Url,
+    parse_address,
+};
 use pgvet_trace::{Event, server};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -32,6 +35,7 @@ pub(crate) fn run(args: &TraceArgs, out: &mut dyn Write) -> Result<ExitStatus, F
         variables: args.variables.iter().cloned().collect(),
         statement_timeout: args.statement_timeout,
         keep_going: args.keep_going,
+        repeat: args.repeat.into(),
         rows: args.rows.clone(),
         setup: bookkeeping::tables(&project, args.input.schema.is_some()),
         canaries: BTreeMap::new(),
@@ -131,7 +135,32 @@ fn provider(args: &TraceArgs) -> Result<Box<dyn CloneProvider>, Failure> {
                 .help("say --this-is-a-clone if that is what it is for"));
         }
         On::Url => Box::new(Url::new(address(args)?)),
+        On::Datadir => Box::new(data_directory(args)?),
+        On::Dblab => Box::new(dblab(args)?),
     })
+}
+
+fn data_directory(args: &TraceArgs) -> Result<DataDir, Failure> {
+    let missing = |what: &str, help: &str| Failure::new(format!("--on datadir needs {what}")).help(help);
+    Ok(DataDir::new(DataDirOptions {
+        folder: args.data.clone().ok_or_else(|| missing("a data directory", "name it: --data DIR"))?,
+        database: args.database.clone().ok_or_else(|| missing("a database", "name it: --database NAME"))?,
+        user: std::env::var("PGUSER").ok().filter(|user| !user.is_empty()).unwrap_or_else(|| "postgres".to_owned()),
+        binaries: args.pg_bin.clone(),
+    }))
+}
+
+fn dblab(args: &TraceArgs) -> Result<Dblab, Failure> {
+    let missing = |what: &str, help: &str| Failure::new(format!("--on dblab needs {what}")).help(help);
+    let url = args.dblab.clone();
+    let token = std::env::var("DBLAB_TOKEN").ok().filter(|token| !token.is_empty());
+    Ok(Dblab::new(DblabOptions {
+        url: url.ok_or_else(|| missing("an address", "name it: --dblab https://HOST:PORT"))?,
+        token: token.ok_or_else(|| missing("a token", "set DBLAB_TOKEN"))?,
+        database: args.database.clone().ok_or_else(|| missing("a database", "name it: --database NAME"))?,
+        branch: args.dblab_branch.clone(),
+        snapshot: None,
+    }))
 }
 
 fn address(args: &TraceArgs) -> Result<Config, Failure> {
@@ -164,6 +193,9 @@ fn clean(args: &TraceArgs, out: &mut dyn Write) -> Result<ExitStatus, Failure> {
     if args.on == On::Template {
         let databases = Template::new(address(args)?).remove_leftovers_now()?;
         removed.extend(databases.iter().map(|name| format!("the database {name}")));
+    }
+    if args.on == On::Dblab {
+        removed.extend(dblab(args)?.remove_leftovers_now()?.iter().map(|name| format!("the clone {name}")));
     }
     for what in &removed {
         writeln!(out, "removed {what}")?;

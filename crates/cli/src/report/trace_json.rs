@@ -47,6 +47,7 @@ struct JsonStatement<'a> {
     transaction: &'static str,
     started_ms: f64,
     duration_ms: f64,
+    spread: Option<Value>,
     /// Its locks were sampled, so short ones may be missing.
     sampled: bool,
     locks: Vec<JsonLock>,
@@ -189,6 +190,9 @@ fn statement<'a>(traced: &TracedFile<'a>, statement: &'a StatementTrace) -> Json
         transaction: if statement.in_block { "block" } else { "none" },
         started_ms: milliseconds(statement.started),
         duration_ms: milliseconds(statement.duration),
+        spread: statement.spread.map(|spread| {
+            json!({ "runs": spread.runs, "min_ms": milliseconds(spread.least), "max_ms": milliseconds(spread.most) })
+        }),
         sampled: statement.sampled,
         locks: strongest_locks(statement).into_iter().map(lock).collect(),
         rewrites: names(&statement.rewrites),

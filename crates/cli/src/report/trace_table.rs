@@ -72,7 +72,8 @@ fn write_statement(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let line = position(traced.file, statement.range.start).line;
-    let duration = style.dim(&format!("  {}", time(statement.duration)));
+    let spread = statement.spread.map(|spread| format!(" ({} to {})", time(spread.least), time(spread.most)));
+    let duration = style.dim(&format!("  {}{}", time(statement.duration), spread.unwrap_or_default()));
     writeln!(out, "  {line:>4}  {}{duration}", excerpt(&statement.sql))?;
     write_locks(statement, style, out)?;
     for scan in &statement.scans {

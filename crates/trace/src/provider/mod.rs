@@ -1,11 +1,15 @@
 //! Where a trace runs. One provider, one file.
 
 mod address;
+mod datadir;
+mod dblab;
 mod scratch;
 mod template;
 mod url;
 
 pub use address::parse_address;
+pub use datadir::{DataDir, DataDirOptions};
+pub use dblab::{Dblab, DblabOptions};
 pub use scratch::{Scratch, ScratchOptions};
 pub use template::Template;
 pub use url::Url;
@@ -28,6 +32,11 @@ pub trait CloneProvider {
 
     /// A fresh clone.
     fn create(&mut self) -> Answer<'_, ThinClone>;
+
+    /// Why everything went wrong at once, for example because the server has ended.
+    fn trouble(&mut self) -> Option<String> {
+        None
+    }
 
     /// Takes one clone away, to make room.
     fn discard(&mut self, clone: ThinClone) -> Answer<'_, ()>;

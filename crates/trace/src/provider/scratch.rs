@@ -89,6 +89,10 @@ impl CloneProvider for Scratch {
         })
     }
 
+    fn trouble(&mut self) -> Option<String> {
+        self.server.as_mut().and_then(Server::end)
+    }
+
     fn discard(&mut self, clone: ThinClone) -> Answer<'_, ()> {
         Box::pin(async move {
             let Some(name) = clone.database.get_dbname() else { return Ok(()) };

@@ -48,6 +48,16 @@ impl Folder {
         self.folder.path()
     }
 
+    /// Gives files to the user of the server.
+    pub(super) fn own(&self, path: &Path) -> Result<(), Error> {
+        let Some(User { uid, gid }) = self.user else { return Ok(()) };
+        let status = Command::new("chown").arg("-R").arg(format!("{uid}:{gid}")).arg(path).status();
+        if status.is_ok_and(|status| status.success()) {
+            return Ok(());
+        }
+        Err(Error::new(format!("cannot give `{}` to the user of the server", path.display())))
+    }
+
     /// A command that runs as the user of the server.
     pub(super) fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);

@@ -30,6 +30,10 @@ fn remove(folder: &Path) -> std::io::Result<()> {
             std::thread::sleep(Duration::from_millis(20));
         }
     }
+    // Copied data are elsewhere.
+    if let Ok(copied) = fs::read_link(folder.join("data")) {
+        fs::remove_dir_all(copied)?;
+    }
     fs::remove_dir_all(folder)
 }
 

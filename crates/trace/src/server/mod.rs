@@ -9,11 +9,13 @@
 //! ```
 
 mod binaries;
+mod copy;
 mod folder;
 mod leftover;
 mod process;
 pub mod testing;
 
 pub use binaries::Binaries;
+pub use copy::CopiedData;
 pub use leftover::remove_leftovers;
 pub use process::{Options, Server};

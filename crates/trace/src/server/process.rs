@@ -1,7 +1,7 @@
 //! A private server as a child process.
 
-use super::Binaries;
 use super::folder::Folder;
+use super::{Binaries, CopiedData};
 use crate::Error;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::{self, File};
@@ -15,7 +15,10 @@ use tokio_postgres::{Config, NoTls, SimpleQueryMessage};
 pub struct Server {
     process: Child,
     folder: Folder,
+    /// Goes away with the server, and after it.
+    _copied: Option<CopiedData>,
     binaries: Binaries,
+    user: String,
 }
 
 /// How a server is set up.
@@ -35,6 +38,9 @@ const START_LIMIT: Duration = Duration::from_secs(60);
 /// So long may a server take to stop before it is killed.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
 
+/// A server that ends closes its connections first.
+const LAST_MOMENTS: Duration = Duration::from_millis(300);
+
 impl Server {
     /// Starts a server for tests: nothing waits for the disk.
     pub fn start(binaries: &Binaries) -> Result<Self, Error> {
@@ -44,8 +50,31 @@ impl Server {
     pub fn start_with(binaries: &Binaries, options: &Options) -> Result<Self, Error> {
         let folder = Folder::create()?;
         initialize(binaries, &folder)?;
+        Self::launch(binaries, folder, None, SUPERUSER, options)
+    }
+
+    /// Starts a server on copied data, whose superuser is `user`.
+    pub fn start_on(binaries: &Binaries, data: CopiedData, user: &str, options: &Options) -> Result<Self, Error> {
+        let folder = Folder::create()?;
+        data.give_to(&folder)?;
+        let mut options = options.clone();
+        for (setting, file) in
+            [("config_file", "postgresql.conf"), ("hba_file", "pg_hba.conf"), ("ident_file", "pg_ident.conf")]
+        {
+            options.settings.push((setting.to_owned(), folder.path().join(file).display().to_string()));
+        }
+        Self::launch(binaries, folder, Some(data), user, &options)
+    }
+
+    fn launch(
+        binaries: &Binaries,
+        folder: Folder,
+        copied: Option<CopiedData>,
+        user: &str,
+        options: &Options,
+    ) -> Result<Self, Error> {
         let process = spawn(binaries, &folder, options)?;
-        let mut server = Self { process, folder, binaries: binaries.clone() };
+        let mut server = Self { process, folder, _copied: copied, binaries: binaries.clone(), user: user.to_owned() };
         server.wait_until_ready()?;
         Ok(server)
     }
@@ -71,7 +100,7 @@ impl Server {
     /// How to connect to a database as the superuser.
     pub fn config(&self, database: &str) -> Config {
         let mut config = Config::new();
-        config.host_path(self.socket()).user(SUPERUSER).dbname(database);
+        config.host_path(self.socket()).user(&self.user).dbname(database);
         config
     }
 
@@ -107,9 +136,18 @@ impl Server {
         Ok(())
     }
 
-    /// What the server has logged, for messages about its end.
-    pub fn log(&self) -> String {
-        last_lines(&self.folder)
+    /// If it has ended by itself, or is about to: the last lines of its log.
+    pub fn end(&mut self) -> Option<String> {
+        let asked = Instant::now();
+        loop {
+            if let Ok(Some(status)) = self.process.try_wait() {
+                return Some(format!("the server ended ({status}); its log says: {}", last_lines(&self.folder)));
+            }
+            if asked.elapsed() > LAST_MOMENTS {
+                return None;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 }
 

@@ -1,10 +1,11 @@
 //! UPDATE or DELETE of a whole table.
 
 use crate::ast::{Ast, Expr, ExprKind, Part};
+use crate::diagnostic::{Diagnostic, Label};
 use crate::effect::DataChangeKind;
 use crate::report::Reporter;
 use crate::routine::{RoutineContext, SqlRole, Trial};
-use crate::rule::{RuleContext, declare_rule};
+use crate::rule::{RuleContext, RunContext, declare_rule};
 use crate::settings::TableSize;
 use crate::source::TextRange;
 
@@ -32,9 +33,10 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// Where a WHERE clause limits the rows, for tables that the same transaction created, and for tables that
-    /// configuration says to be small. While the transaction holds a strong lock, `work-after-strong-lock` says it. A `MERGE` is reported where a branch without condition has a whole table as source.
-    /// A function is reported where it is defined, unless a migration calls it and it is reported there; trigger functions
-    /// are not, because what fires them decides.
+    /// configuration says to be small. While the transaction holds a strong lock, `work-after-strong-lock` says it. A `MERGE` is
+    /// reported where a branch without condition has a whole table as source. Where one migration has more than three such
+    /// statements, they are one finding. A function is reported where it is defined, unless a migration calls it and it is
+    /// reported there; trigger functions are not, because what fires them decides.
     "unbounded-update-or-delete", Data, Warning,
     {
         sources: &["pgls/updateWithoutWhere", "dryrun/update-without-where", "bytebase/statement.where.require"],
@@ -42,7 +44,11 @@ declare_rule! {
     }
     statement = check,
     routine = check_routine,
+    run = merge,
 }
+
+/// So many findings of one migration are told one by one.
+const MAX_FINDINGS: usize = 3;
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let mut said: Vec<TextRange> = Vec::new();
@@ -135,4 +141,29 @@ fn has_no_filter(ast: &Ast) -> bool {
 
 fn is_constant(filter: &Expr) -> bool {
     matches!(filter.kind, ExprKind::Literal(_))
+}
+
+/// Many such statements in one migration are one problem: the first is reported, the others are its labels.
+fn merge(_: &RunContext<'_>, found: &mut Vec<Diagnostic>) {
+    found.sort_by_key(|diagnostic| (diagnostic.file, diagnostic.range.start));
+    let mut merged: Vec<Diagnostic> = Vec::with_capacity(found.len());
+    for of_file in found.chunk_by(|one, other| one.file == other.file) {
+        match of_file {
+            [first, others @ ..] if others.len() >= MAX_FINDINGS => merged.push(with_others(first, others)),
+            few => merged.extend(few.iter().cloned()),
+        }
+    }
+    *found = merged;
+}
+
+fn with_others(first: &Diagnostic, others: &[Diagnostic]) -> Diagnostic {
+    let mut merged = first.clone();
+    merged.message = format!("{}, and {} more statements of this migration do the like", first.message, others.len());
+    for other in others {
+        let label = Label { file: other.file, range: other.range, message: other.message.clone() };
+        merged.labels.push(label);
+        merged.severity = merged.severity.max(other.severity);
+        merged.relations.extend(other.relations.iter().filter(|name| !first.relations.contains(name)).cloned());
+    }
+    merged
 }

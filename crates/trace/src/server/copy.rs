@@ -1,0 +1,62 @@
+//! A copy of a data directory, beside the original, for only there can both share blocks.
+
+use super::folder::Folder;
+use crate::Error;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use tempfile::TempDir;
+
+/// Copies begin with this.
+const PREFIX: &str = ".pgvet-data-";
+
+/// A copied data directory. It goes away with this value.
+#[derive(Debug)]
+pub struct CopiedData {
+    folder: TempDir,
+    /// It shares its blocks with the original until they change.
+    pub thin: bool,
+}
+
+impl CopiedData {
+    pub fn new(original: &Path) -> Result<Self, Error> {
+        let cannot = |what: &str| Error::new(format!("cannot copy `{}`: {what}", original.display()));
+        let beside = original.canonicalize().ok().and_then(|path| Some(path.parent()?.to_owned()));
+        let beside = beside.ok_or_else(|| cannot("it has no parent folder"))?;
+        let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(beside);
+        let folder = folder.map_err(|error| cannot(&error.to_string()))?;
+        let thin = copy(original, folder.path(), "--reflink=always").is_ok();
+        if !thin {
+            copy(original, folder.path(), "--reflink=auto")
+                .or_else(|_| copy(original, folder.path(), "-c"))
+                .map_err(|said| cannot(&said))?;
+        }
+        // What belongs to the running original, or would make the copy a standby.
+        for name in ["postmaster.pid", "postmaster.opts", "standby.signal", "recovery.signal"] {
+            let _ = fs::remove_file(folder.path().join(name));
+        }
+        Ok(Self { folder, thin })
+    }
+
+    /// Makes the copy the data of a server: owned by its user, and linked so that it is found from its folder.
+    pub(super) fn give_to(&self, server: &Folder) -> Result<(), Error> {
+        let cannot = |error: std::io::Error| Error::new(format!("cannot prepare the copied data: {error}"));
+        server.own(self.folder.path())?;
+        std::os::unix::fs::symlink(self.folder.path(), server.path().join("data")).map_err(cannot)?;
+        // The original's own files may be elsewhere, name other folders, and ask for passwords.
+        fs::write(server.path().join("postgresql.conf"), "").map_err(cannot)?;
+        fs::write(server.path().join("pg_hba.conf"), "local all all trust\n").map_err(cannot)?;
+        fs::write(server.path().join("pg_ident.conf"), "").map_err(cannot)?;
+        ["postgresql.conf", "pg_hba.conf", "pg_ident.conf"]
+            .iter()
+            .try_for_each(|name| server.own(&server.path().join(name)))
+    }
+}
+
+/// `cp`, which knows how to share blocks.
+fn copy(from: &Path, to: &Path, how: &str) -> Result<(), String> {
+    let mut command = Command::new("cp");
+    command.arg("-R").arg("-p").arg(how).arg(from.join(".")).arg(to);
+    let output = command.output().map_err(|error| error.to_string())?;
+    if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()) }
+}
