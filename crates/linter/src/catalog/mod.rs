@@ -265,9 +265,26 @@ impl Catalog {
             return;
         }
         for oid in gone {
+            self.unlink(oid);
             self.remove_relation(oid);
         }
         self.gone.retain(|key, ()| key.0 != TEMPORARY_SCHEMA);
+    }
+
+    /// Takes a relation from the lists of those that stay: parents, referenced tables, tables under a view.
+    fn unlink(&mut self, oid: Oid) {
+        let Some(relation) = self.relations.get(&oid) else { return };
+        let mut linked = relation.parents.clone();
+        linked.extend(relation.constraints.iter().filter_map(|one| one.foreign_key()).map(|key| key.referenced));
+        linked.extend(relation.view().iter().flat_map(|view| &view.references).map(|(read, _)| *read));
+        for other in linked {
+            if self.relations.contains_key(&other) {
+                let other = self.relation_mut(other);
+                other.children.retain(|child| *child != oid);
+                other.referenced_by.retain(|table| *table != oid);
+                other.viewed_by.retain(|view| *view != oid);
+            }
+        }
     }
 
     /// Renames a relation or moves it to another schema.

@@ -64,6 +64,9 @@ impl Routines<'_> {
     }
 }
 
+/// Is a trigger about this kind of change?
+type Fires = fn(TriggerEvents) -> bool;
+
 /// What a piece of code adds, with COMMITs in it.
 #[derive(Debug, Clone, Default)]
 struct Tally {
@@ -240,7 +243,7 @@ impl Counter<'_, '_> {
             call(&statement.call, Bound::AtMost(1));
         }
         let mut rows = Bound::AtMost(1);
-        let mut fired: Vec<(ObjectName, fn(TriggerEvents) -> bool, Bound)> = Vec::new();
+        let mut fired: Vec<(ObjectName, Fires, Bound)> = Vec::new();
         ast.visit(&mut |part| match part {
             Part::Query(query) => rows = rows_of(query),
             Part::Insert(insert) => {

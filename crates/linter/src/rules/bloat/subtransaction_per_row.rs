@@ -71,7 +71,7 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     let is_said_there = |source: &&Source| source.callee.is_some_and(|oid| context.routines.is_reported(oid));
     let in_loops: Vec<&Source> = in_loops
         .into_iter()
-        .filter(|source| !(source.by_trigger && is_said_there(source)) && !is_many_itself(source))
+        .filter(|source| !(is_many_itself(source) || source.by_trigger && is_said_there(source)))
         .collect();
     if let [first, others @ ..] = &in_loops[..] {
         in_loop(context, first, others, reporter);
