@@ -63,7 +63,7 @@ impl Baseline {
     /// Entries of reported files that were looked for and not found.
     pub(crate) fn fixed(&self, report: &Report<'_>) -> impl Iterator<Item = &Entry> {
         let reported = report.project.files.iter().filter(|file| file.role == pgvet_workspace::Role::Reported);
-        let paths: BTreeSet<String> = reported.map(|file| file.stable_path()).collect();
+        let paths: BTreeSet<String> = reported.map(pgvet_workspace::ProjectFile::stable_path).collect();
         let found: BTreeSet<String> = report.findings.iter().map(|finding| finding.fingerprint.clone()).collect();
         self.entries.values().filter(move |entry| {
             paths.contains(&entry.path) && self.looks_for(&entry.rule) && !found.contains(&entry.fingerprint)

@@ -68,7 +68,7 @@ fn of_files(folder: String, files: &[&ProjectFile]) -> Detected {
     let mut tools: Vec<ToolCount> =
         tools.into_iter().map(|((tool, sign), files)| ToolCount { tool, sign, files }).collect();
     tools.sort_by_key(|count| std::cmp::Reverse(count.files));
-    let path = |file: &&&ProjectFile| file.parsed.source.path.clone();
+    let path = |file: &&&ProjectFile| file.shown().source.path.clone();
     let is_run = |file: &&&ProjectFile| file.layout.sections.iter().any(|section| section.direction == Direction::Up);
     Detected {
         folder,

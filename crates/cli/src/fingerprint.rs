@@ -27,7 +27,7 @@ pub(crate) struct Fingerprints {
 
 impl Fingerprints {
     pub(crate) fn next(&mut self, file: &ProjectFile, diagnostic: &Diagnostic) -> String {
-        let statement = words(&file.parsed.source.text, diagnostic.statement);
+        let statement = words(&file.shown().source.text, diagnostic.statement);
         self.of(&[diagnostic.rule, &file.stable_path(), &statement, &without_numbers(&diagnostic.message)])
     }
 

@@ -1,11 +1,12 @@
 //! The run: parsed migrations in, diagnostics and effects out.
 
-use crate::ast::{Ast, Do};
+use crate::ast::{Ast, Do, Transaction};
 use crate::catalog::Catalog;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::effect::Effects;
 use crate::replay::{Replay, StatementVisit, Visitor, stands_for};
 use crate::report::Reporter;
+use crate::routine::subtransactions::Bound;
 use crate::routine::{Routine, RoutineContext, Routines};
 use crate::rule::{Category, MigrationContext, Rule, RuleContext, RunContext};
 use crate::rules;
@@ -64,6 +65,15 @@ pub struct Migration<'a> {
     pub database: u32,
 }
 
+impl<'a> Migration<'a> {
+    /// The statements of the part of the file that is run.
+    pub fn statements(&self) -> impl Iterator<Item = &'a Statement> + use<'a> {
+        let section = self.section;
+        let statements = self.file.statements.iter();
+        statements.filter(move |statement| section.is_none_or(|section| section.contains(statement.range)))
+    }
+}
+
 /// What is known about one statement after a run, for one major version.
 #[derive(Debug)]
 pub struct StatementEffects {
@@ -71,6 +81,8 @@ pub struct StatementEffects {
     pub statement: TextRange,
     pub transaction: TransactionState,
     pub effects: Effects,
+    /// Subtransactions that it begins in one transaction and that may write: SAVEPOINT, EXCEPTION in code that it runs.
+    pub subtransactions: Bound,
 }
 
 /// The transaction that a statement runs in.
@@ -294,7 +306,8 @@ impl Visitor for Checker<'_> {
         if !migration.report {
             return;
         }
-        let context = MigrationContext { file, migration, session, before, after, settings: self.settings };
+        let (migrations, settings) = (self.migrations, self.settings);
+        let context = MigrationContext { file, migration, migrations, session, before, after, settings };
         for rule in rules::all() {
             let Some(function) = rule.migration else { continue };
             let at = self.found.len();
@@ -313,23 +326,43 @@ impl Visitor for Checker<'_> {
 /// configured major version. The lists run parallel to `migrations`; those of history are empty.
 pub fn effects(migrations: &[Migration<'_>], settings: &Settings) -> Vec<Vec<StatementEffects>> {
     let newest = settings.versions.to;
-    let mut collector = Collector { effects: migrations.iter().map(|_| Vec::new()).collect() };
+    let effects = migrations.iter().map(|_| Vec::new()).collect();
+    let mut collector = Collector { migrations, settings, effects };
     Replay::new(VersionRange { from: newest, to: newest }).run(migrations, &mut collector);
     collector.effects
 }
 
-struct Collector {
+struct Collector<'s> {
+    migrations: &'s [Migration<'s>],
+    settings: &'s Settings,
     effects: Vec<Vec<StatementEffects>>,
 }
 
-impl Visitor for Collector {
+impl Collector<'_> {
+    /// The subtransactions that a statement begins, itself or in code that it runs.
+    fn subtransactions(&self, visit: &StatementVisit<'_>) -> Bound {
+        let routines = Routines::new(self.migrations, visit.before, self.settings);
+        let search_path = visit.session.settings.search_path();
+        match visit.ast {
+            Ast::Transaction(Transaction::Savepoint(_) | Transaction::RollbackTo(_)) => Bound::AtMost(1),
+            Ast::Do(block) => routines
+                .block(visit.file, visit.statement.range, block, search_path)
+                .map_or(Bound::ZERO, |routine| routines.subtransactions(&routine).most),
+            ast => routines.subtransactions_of(ast, &search_path).most,
+        }
+    }
+}
+
+impl Visitor for Collector<'_> {
     fn statement(&mut self, visit: &StatementVisit<'_>) {
         if visit.migration.report {
+            let subtransactions = self.subtransactions(visit);
             self.effects[visit.file as usize].push(StatementEffects {
                 version: visit.target.version(),
                 statement: visit.statement.range,
                 transaction: visit.transaction,
                 effects: visit.effects.clone(),
+                subtransactions,
             });
         }
     }
@@ -343,6 +376,7 @@ impl Visitor for Collector {
                 statement: statement.range,
                 transaction: TransactionState::None,
                 effects: Effects { fails, ..Effects::default() },
+                subtransactions: Bound::ZERO,
             });
         }
     }

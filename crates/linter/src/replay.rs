@@ -121,7 +121,7 @@ impl Replay {
 
     fn run_migration(&mut self, file: u32, migration: &Migration<'_>, visitor: &mut dyn Visitor) {
         self.session = Session::default();
-        let statements: Vec<&Statement> = statements(migration).collect();
+        let statements: Vec<&Statement> = migration.statements().collect();
         let before = self.catalog.clone();
         let implicit = match migration.transaction {
             TransactionMode::Autocommit => false,
@@ -319,19 +319,9 @@ impl Replay {
     }
 }
 
-/// The statements of the part of the file that is run.
-fn statements<'a>(migration: &Migration<'a>) -> impl Iterator<Item = &'a Statement> {
-    let section = migration.section;
-    migration
-        .file
-        .statements
-        .iter()
-        .filter(move |statement| section.is_none_or(|section| section.contains(statement.range)))
-}
-
 /// The way back is not run here, but must be readable when it is needed.
 fn only_parse(file: u32, migration: &Migration<'_>, visitor: &mut dyn Visitor) {
-    for statement in statements(migration) {
+    for statement in migration.statements() {
         if let Err(error) = &statement.parsed {
             visitor.syntax_error(file, migration, statement, error);
         }

@@ -131,6 +131,8 @@ impl RuleContext<'_> {
 pub struct MigrationContext<'a> {
     pub file: u32,
     pub migration: &'a Migration<'a>,
+    /// All migrations of the run.
+    pub migrations: &'a [Migration<'a>],
     /// The session at the end, before an open transaction is closed.
     pub session: &'a Session,
     /// The catalog before the migration, and after it.

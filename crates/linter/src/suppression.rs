@@ -252,7 +252,7 @@ fn corresponds(rule: &RuleMeta, linter: &str, names: &[RuleName]) -> bool {
         let name = source.strip_prefix(linter).and_then(|rest| rest.strip_prefix('/'));
         name.is_some_and(|name| names.iter().any(|named| named.text.eq_ignore_ascii_case(name)))
     };
-    rule.category != Category::Engine && (names.is_empty() || rule.sources.iter().any(|source| is_named(source)))
+    rule.category != Category::Engine && (names.is_empty() || rule.sources.iter().any(is_named))
 }
 
 /// The comment with the blanks before it, and with its line where nothing else stands on that.

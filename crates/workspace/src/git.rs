@@ -101,18 +101,16 @@ impl Git<'_> {
             };
             return Err(self.problem(format!("has no revision `{revision}` in its repository"), Some(help)));
         }
-        match self.run(&["merge-base", revision, "HEAD"]) {
-            Ok(base) => Ok(base.trim().to_owned()),
-            Err(_) => {
-                let help = if self.is_shallow() {
-                    "this is a shallow clone: fetch the history first (`git fetch --unshallow`; `fetch-depth: 0` for \
-                     actions/checkout; `GIT_DEPTH: 0` in GitLab)"
-                } else {
-                    "compare with a branch that this one comes from"
-                };
-                Err(self.problem(format!("has no commit in common with `{revision}`"), Some(help)))
-            }
+        if let Ok(base) = self.run(&["merge-base", revision, "HEAD"]) {
+            return Ok(base.trim().to_owned());
         }
+        let help = if self.is_shallow() {
+            "this is a shallow clone: fetch the history first (`git fetch --unshallow`; `fetch-depth: 0` for \
+             actions/checkout; `GIT_DEPTH: 0` in GitLab)"
+        } else {
+            "compare with a branch that this one comes from"
+        };
+        Err(self.problem(format!("has no commit in common with `{revision}`"), Some(help)))
     }
 
     fn is_shallow(&self) -> bool {

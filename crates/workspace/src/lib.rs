@@ -7,6 +7,7 @@ mod discovery;
 mod git;
 mod layout;
 mod order;
+mod placeholders;
 mod plan;
 mod project;
 mod read;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// A number of any length, such that comparing compares numbers.
-type Number = (usize, String);
+pub(crate) type Number = (usize, String);
 
 /// What files are sorted by, most significant first.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -89,10 +89,12 @@ fn key(path: &Path, explicit: Option<&ExplicitOrder>) -> Key {
     }
     if let Some(flyway) = FlywayName::parse(&file_name) {
         let class = if flyway.kind == 'R' { Class::Repeatable } else { Class::Versioned };
-        let version = trim_zeros(flyway.version.split(['.', '_']).map(number).collect());
-        let mut key = plain(&flyway_location(parent), class, version, flyway.description);
+        let mut key = plain(&flyway_location(parent), class, flyway.version(), flyway.description);
         key.undo = flyway.kind == 'U';
         return key;
+    }
+    if let Some(committed) = graphile_committed(parent, &file_name) {
+        return plain(&committed, Class::Unversioned, Vec::new(), &file_name);
     }
     // Diesel, Prisma and others: the folder is the migration.
     let folder_is_migration = FOLDER_MIGRATIONS.contains(&file_name.as_str());
@@ -147,6 +149,16 @@ fn trim_zeros(mut version: Vec<Number>) -> Vec<Number> {
     version
 }
 
+/// graphile-migrate runs `current.sql`, or the files of `current`, after those that are committed.
+fn graphile_committed(parent: &Path, file_name: &str) -> Option<PathBuf> {
+    let committed = match file_name {
+        "current.sql" => parent.join("committed"),
+        _ if parent.ends_with("current") => parent.with_file_name("committed"),
+        _ => return None,
+    };
+    committed.is_dir().then_some(committed)
+}
+
 /// Flyway looks for migrations in all folders below its location, usually `db/migration`.
 fn flyway_location(parent: &Path) -> PathBuf {
     let is_location =
@@ -164,6 +176,10 @@ pub(crate) struct FlywayName<'a> {
 }
 
 impl<'a> FlywayName<'a> {
+    pub(crate) fn version(&self) -> Vec<Number> {
+        trim_zeros(self.version.split(['.', '_']).map(number).collect())
+    }
+
     pub(crate) fn parse(file_name: &'a str) -> Option<Self> {
         let stem = file_name.strip_suffix(".sql")?;
         let kind = stem.chars().next().filter(|kind| matches!(kind, 'V' | 'U' | 'B' | 'R'))?;

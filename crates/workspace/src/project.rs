@@ -5,13 +5,15 @@ use crate::config::{Config, ConfigError, ConfigSource, absolute};
 use crate::discovery::{Problem, display};
 use crate::git::ChangeSelection;
 use crate::layout::{self, Folders, Layout};
+use crate::placeholders::{Substitution, substitute};
 use crate::plan::{Database, Plan, Source};
 use crate::read::{self, EncodingError};
 use crate::roots;
-use pgvet_linter::check::{self, Migration, Outcome, ParsedFile};
+use pgvet_linter::check::{self, Migration, Outcome, ParsedFile, StatementEffects};
 use pgvet_linter::diagnostic::{Diagnostic, Severity};
 use pgvet_linter::effect::Evidence;
 use pgvet_linter::settings::{Levels, Settings};
+use pgvet_linter::source::{LineIndex, SourceFile, TextRange};
 use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -66,6 +68,16 @@ pub struct ProjectFile {
     pub path: PathBuf,
     /// The nearest configuration.
     pub config: Arc<Config>,
+    /// What was read, where placeholders were replaced before it was parsed.
+    original: Option<Box<Original>>,
+}
+
+/// A file before its placeholders were replaced.
+#[derive(Debug)]
+struct Original {
+    /// Without statements.
+    file: ParsedFile,
+    substitution: Substitution,
 }
 
 /// The files of a run in the order in which they are replayed.
@@ -145,15 +157,30 @@ impl Project {
             [only] => vec![check_group(only)],
             many => in_parallel(|| many.par_iter().map(check_group).collect()),
         };
-        let mut all = Outcome { found: self.encoding_diagnostics(settings), suppressed: Vec::new() };
+        let mut all = Outcome::default();
         for outcome in outcomes {
             all.found.extend(outcome.found);
             all.suppressed.extend(outcome.suppressed);
         }
+        let files = self.files_of_migrations();
+        let suppressed = all.suppressed.iter_mut().map(|suppressed| &mut suppressed.diagnostic);
+        for diagnostic in all.found.iter_mut().chain(suppressed) {
+            put_on_disk(diagnostic, &files);
+        }
+        all.found.extend(self.encoding_diagnostics(settings));
         let place = |diagnostic: &Diagnostic| (diagnostic.file, diagnostic.range.start, diagnostic.range.end);
         all.found.sort_by_key(place);
         all.suppressed.sort_by_key(|suppressed| place(&suppressed.diagnostic));
         all
+    }
+
+    /// What the statements of reported files do: see [`check::effects`].
+    pub fn effects(&self, settings: &Settings) -> Vec<Vec<StatementEffects>> {
+        let mut effects = check::effects(&self.migrations(), settings);
+        for (file, effects) in self.files_of_migrations().into_iter().zip(&mut effects) {
+            effects.iter_mut().for_each(|effects| effects.statement = file.on_disk(effects.statement));
+        }
+        effects
     }
 
     /// The migrations of each database, after the history that all of them share.
@@ -222,6 +249,16 @@ impl Project {
 }
 
 impl ProjectFile {
+    /// The file as it is on disk: findings are about this text.
+    pub fn shown(&self) -> &ParsedFile {
+        self.original.as_ref().map_or(&self.parsed, |original| &original.file)
+    }
+
+    /// The range on disk of a range of what was parsed.
+    fn on_disk(&self, range: TextRange) -> TextRange {
+        self.original.as_ref().map_or(range, |original| original.substitution.original(range))
+    }
+
     /// Its path from the folder of its configuration, or else of its repository: the same wherever it is checked.
     pub fn stable_path(&self) -> String {
         let path = absolute(&self.path);
@@ -258,9 +295,34 @@ fn in_parallel<T: Send>(work: impl FnOnce() -> T + Send) -> T {
 fn load_file(source: Source, folders: &Folders) -> Result<ProjectFile, Problem> {
     let Source { path, is_stdin, role, database, config } = source;
     let (text, encoding) = if is_stdin { read::read_stdin(&path.to_string_lossy())? } else { read::read(&path)? };
+    let (text, original) = match substitute(&text.text, &config.placeholders) {
+        None => (text, None),
+        Some((replaced, substitution)) => {
+            let lines = LineIndex::new(&text.text);
+            let replaced = SourceFile { path: text.path.clone(), text: replaced };
+            let file = ParsedFile { source: text, lines, statements: Vec::new() };
+            (replaced, Some(Box::new(Original { file, substitution })))
+        }
+    };
     let layout = layout::detect(&path, &text.text, folders, &config);
     let parsed = check::parse_file(text);
-    Ok(ProjectFile { parsed, layout, role, encoding, database, path, config })
+    Ok(ProjectFile { parsed, layout, role, encoding, database, path, config, original })
+}
+
+/// Moves the places of a finding to where they are in the files.
+fn put_on_disk(diagnostic: &mut Diagnostic, files: &[&ProjectFile]) {
+    let file = files[diagnostic.file as usize];
+    diagnostic.range = file.on_disk(diagnostic.range);
+    diagnostic.statement = file.on_disk(diagnostic.statement);
+    // A change of a value would have to be made in the configuration.
+    let holds_value = |range| file.original.as_ref().is_some_and(|original| original.substitution.holds_value(range));
+    diagnostic.fixes.retain(|fix| !fix.edits.iter().any(|edit| holds_value(edit.range)));
+    for edit in diagnostic.fixes.iter_mut().flat_map(|fix| &mut fix.edits) {
+        edit.range = file.on_disk(edit.range);
+    }
+    for label in &mut diagnostic.labels {
+        label.range = files[label.file as usize].on_disk(label.range);
+    }
 }
 
 fn encoding_diagnostic(file: u32, error: EncodingError, settings: &Settings) -> Diagnostic {

@@ -4,6 +4,7 @@ mod builtin;
 mod docs;
 mod new_rule;
 mod nodes;
+mod schema;
 
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
@@ -23,6 +24,8 @@ enum Task {
     Builtin(builtin::Arguments),
     /// Write the pages of `rules/` anew.
     Docs,
+    /// Write `pgvet.schema.json` anew.
+    Schema,
     /// Create and register a rule, with a fixture.
     NewRule(new_rule::Arguments),
     /// Generate the node types of the parser from the headers of `pg_query`.
@@ -35,6 +38,7 @@ fn main() -> ExitCode {
     let result = match Arguments::parse().task {
         Task::Builtin(arguments) => builtin::run(&arguments),
         Task::Docs => docs::run(),
+        Task::Schema => schema::run(),
         Task::NewRule(arguments) => new_rule::run(&arguments),
         Task::Nodes(arguments) => nodes::run(&arguments),
         Task::Measure(arguments) => measure::run(&arguments),

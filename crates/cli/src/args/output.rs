@@ -55,13 +55,11 @@ impl Output {
             Some((name, file)) => (name, Some(PathBuf::from(file))),
             None => (text, None),
         };
-        match Format::NAMES.iter().find(|(known, _)| *known == name) {
-            Some((_, format)) => Ok(Self { format: *format, file }),
-            None => {
-                let known: Vec<&str> = Format::NAMES.iter().map(|(known, _)| *known).collect();
-                Err(format!("there is no format `{name}`; formats are {}", known.join(", ")))
-            }
-        }
+        let Some((_, format)) = Format::NAMES.iter().find(|(known, _)| *known == name) else {
+            let known: Vec<&str> = Format::NAMES.iter().map(|(known, _)| *known).collect();
+            return Err(format!("there is no format `{name}`; formats are {}", known.join(", ")));
+        };
+        Ok(Self { format: *format, file })
     }
 }
 

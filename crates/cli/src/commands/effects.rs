@@ -6,14 +6,12 @@ use crate::error::{ExitStatus, Failure};
 use crate::report::effects::EffectsReport;
 use crate::report::{effects_json, effects_table};
 use crate::style::Style;
-use pgvet_linter::check;
 use std::io::Write;
 
 pub(crate) fn run(args: &EffectsArgs, out: &mut dyn Write) -> Result<ExitStatus, Failure> {
     let project = load(&args.input)?;
     let settings = args.input.settings(&project.config_of(1));
-    let migrations = project.migrations();
-    let effects = check::effects(&migrations, &settings);
+    let effects = project.effects(&settings);
     let report = EffectsReport::new(&project, &effects, settings.versions.to);
     let style = Style::new(args.input.color);
     match args.format {

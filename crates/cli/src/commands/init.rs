@@ -8,7 +8,7 @@ use crate::report::plural;
 use pgvet_linter::diagnostic::Severity;
 use pgvet_linter::settings::Settings;
 use pgvet_workspace::config::{ConfigSource, FILE_NAME};
-use pgvet_workspace::{Project, Request, Tool};
+use pgvet_workspace::{Database, Project, Request, Tool};
 use std::fmt::Write as _;
 use std::io::Write;
 use std::path::Path;
@@ -40,7 +40,7 @@ pub(crate) fn run(args: &InitArgs, out: &mut dyn Write) -> Result<ExitStatus, Fa
         writeln!(out, "No migrations were found below this folder; name them in [migrations] paths.")?;
         return Ok(ExitStatus::Clean);
     }
-    advise(&project, out)?;
+    advise(&project, &folders, out)?;
     Ok(ExitStatus::Clean)
 }
 
@@ -53,9 +53,16 @@ fn is_history(detected: &Detected) -> bool {
 }
 
 /// What old findings mean for whoever begins today.
-fn advise(project: &Project, out: &mut dyn Write) -> Result<(), Failure> {
+fn advise(project: &Project, folders: &[Detected], out: &mut dyn Write) -> Result<(), Failure> {
     let outcome = project.check(&|_| Settings::default());
-    let errors = outcome.found.iter().filter(|found| found.severity == Severity::Error).count();
+    let files = project.files_of_migrations();
+    let is_in_history = |file: u32| {
+        let database = files[file as usize].database as usize;
+        let shown = database.checked_sub(1).and_then(|at| project.databases.get(at)).map(Database::shown);
+        folders.iter().any(|folder| shown.as_deref() == Some(folder.folder.as_str()))
+    };
+    let errors = outcome.found.iter().filter(|found| found.severity == Severity::Error);
+    let errors = errors.filter(|found| is_in_history(found.file)).count();
     if errors == 0 {
         writeln!(out, "\nNo errors in the present migrations. Next: `pgvet check`, in CI too.")?;
         return Ok(());

@@ -28,7 +28,7 @@ impl<'a> EffectsReport<'a> {
         for file in &project.files {
             let statements = rest.by_ref().take(file.layout.sections.len()).flatten().collect();
             if file.role == Role::Reported {
-                files.push(FileEffects { file: &file.parsed, statements });
+                files.push(FileEffects { file: file.shown(), statements });
             }
         }
         Self { version, files }

@@ -4,6 +4,7 @@ use super::JsonRange;
 use super::effects::{EffectsReport, kind, names, strongest_locks};
 use pgvet_linter::check::{ParsedFile, StatementEffects, TransactionState};
 use pgvet_linter::effect::{Effects, LockMode};
+use pgvet_linter::routine::subtransactions::Bound;
 use pgvet_linter::version::PgVersion;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -40,7 +41,8 @@ struct JsonEffects<'a> {
     fails: Option<JsonFailure<'a>>,
     unknown: &'a [String],
     catalog_rows: BTreeMap<&'static str, u64>,
-    subtransactions: u32,
+    /// `null` where nothing limits them.
+    subtransactions: Option<u64>,
 }
 
 #[derive(Debug, Serialize)]
@@ -74,11 +76,11 @@ fn statement<'a>(file: &ParsedFile, statement: &'a StatementEffects) -> JsonStat
             TransactionState::Explicit => "explicit",
             TransactionState::Implicit => "implicit",
         },
-        effects: effects(&statement.effects),
+        effects: effects(&statement.effects, statement.subtransactions),
     }
 }
 
-fn effects(effects: &Effects) -> JsonEffects<'_> {
+fn effects(effects: &Effects, subtransactions: Bound) -> JsonEffects<'_> {
     let lock = |(relation, mode): (&pgvet_linter::effect::RelationName, LockMode)| JsonLock {
         relation: relation.to_string(),
         kind: kind(relation.kind),
@@ -97,7 +99,10 @@ fn effects(effects: &Effects) -> JsonEffects<'_> {
             .map(|failure| JsonFailure { sqlstate: failure.sqlstate, reason: &failure.reason }),
         unknown: &effects.unknown,
         catalog_rows: effects.catalog_rows.by_catalog().collect(),
-        subtransactions: 0,
+        subtransactions: match subtransactions {
+            Bound::AtMost(number) => Some(number),
+            Bound::Unbounded => None,
+        },
     }
 }
 
@@ -118,6 +123,6 @@ mod tests {
             "rewrites": [], "scans": [], "index_builds": [], "creates": [], "drops": ["public.t"],
             "fails": null, "unknown": [], "catalog_rows": {}, "subtransactions": 0
         });
-        assert_eq!(serde_json::to_value(effects(&effects_of_one)).unwrap(), expected);
+        assert_eq!(serde_json::to_value(effects(&effects_of_one, Bound::ZERO)).unwrap(), expected);
     }
 }

@@ -123,7 +123,7 @@ impl<'a> Report<'a> {
 
     /// The file with the index that diagnostics use.
     pub(crate) fn file(&self, index: u32) -> &'a ParsedFile {
-        &self.files[index as usize].parsed
+        self.files[index as usize].shown()
     }
 
     pub(crate) fn path(&self, index: u32) -> &'a str {
@@ -148,9 +148,9 @@ impl<'a> Finding<'a> {
         Self {
             diagnostic,
             file,
-            path: &file.parsed.source.path,
-            start: position(&file.parsed, diagnostic.range.start),
-            end: position(&file.parsed, diagnostic.range.end),
+            path: &file.shown().source.path,
+            start: position(file.shown(), diagnostic.range.start),
+            end: position(file.shown(), diagnostic.range.end),
             fingerprint: fingerprints.next(file, diagnostic),
             reason,
         }

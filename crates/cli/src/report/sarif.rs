@@ -11,6 +11,7 @@ use pgvet_linter::rule::RuleMeta;
 use pgvet_linter::source::TextRange;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::io::{self, Write};
 
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
@@ -80,7 +81,7 @@ fn describe(rule: &RuleMeta) -> Value {
 
 fn result(report: &Report<'_>, finding: &Finding<'_>, rules: &BTreeMap<&str, usize>) -> Value {
     let found = finding.diagnostic;
-    let file = &finding.file.parsed;
+    let file = finding.file.shown();
     let mut result = json!({
         "ruleId": found.rule,
         "level": level(found.severity),
@@ -154,7 +155,8 @@ fn uri(path: &str) -> String {
         if byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=@/".contains(&byte) {
             uri.push(byte as char);
         } else {
-            uri.push_str(&format!("%{byte:02X}"));
+            // Writing to a string cannot fail.
+            let _ = write!(uri, "%{byte:02X}");
         }
     }
     uri

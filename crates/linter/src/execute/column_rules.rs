@@ -5,13 +5,24 @@
 
 use super::expressions::columns_of;
 use super::{Executor, Run, fail};
-use crate::ast::{ColumnDef, ConstraintKind, Expr};
+use crate::ast::{ColumnDef, ConstraintKind, Expr, Name};
 use crate::catalog::{Oid, Volatility};
 use crate::source::TextRange;
 
 /// Oids of `boolean` and of the type of a bare string.
 const BOOLEAN: u32 = 16;
 const UNKNOWN: u32 = 705;
+
+/// PostgreSQL's `MaxHeapAttributeNumber` (`src/include/access/htup_details.h`).
+const MAX_COLUMNS: usize = 1600;
+
+/// Refuses one column more than a table can have. Dropped columns count in PostgreSQL, too, and are not known here.
+pub(super) fn check_column_count(existing: usize, name: &Name) -> Run {
+    if existing < MAX_COLUMNS {
+        return Ok(());
+    }
+    fail("54011", format!("tables can have at most {MAX_COLUMNS} columns"), name.range)
+}
 
 impl Executor<'_> {
     /// Contradictions within one column definition.
@@ -96,5 +107,22 @@ impl Executor<'_> {
             Some(missing) => fail("42703", format!("column \"{missing}\" does not exist"), expression.range),
             None => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::effects_on;
+
+    #[test]
+    fn a_table_has_at_most_1600_columns() {
+        let columns = |count: usize| (0..count).map(|at| format!("c{at} int")).collect::<Vec<_>>().join(", ");
+        let failure = |history: &str, sql: &str| effects_on(18, history, sql).fails.map(|failure| failure.sqlstate);
+        let table = |count: usize| format!("CREATE TABLE t ({})", columns(count));
+        assert_eq!(failure("", &table(1600)), None);
+        assert_eq!(failure("", &table(1601)).as_deref(), Some("54011"));
+        assert_eq!(failure(&table(1599), "ALTER TABLE t ADD COLUMN x int"), None);
+        assert_eq!(failure(&table(1600), "ALTER TABLE t ADD COLUMN x int").as_deref(), Some("54011"));
+        assert_eq!(failure(&table(1600), "ALTER TABLE t ADD COLUMN IF NOT EXISTS c0 int"), None);
     }
 }

@@ -92,6 +92,28 @@ pub(crate) struct Executor<'a> {
     pub(crate) variables: routine::Variables,
 }
 
+/// What a statement would do to a catalog, outside of any migration, for one major version.
+pub(crate) fn try_statement(catalog: Catalog, session: Session, ast: &Ast, target: &Target) -> (Catalog, Effects) {
+    let mut executor = Executor {
+        catalog,
+        session,
+        effects: Effects::default(),
+        target,
+        place: Place { file: 0, range: TextRange::default() },
+        text_at: None,
+        migration: u32::MAX,
+        transaction: u32::MAX,
+        in_block: true,
+        knowledge: Knowledge::History,
+        created: Vec::new(),
+        depth: 0,
+        calls: 0,
+        variables: routine::Variables::default(),
+    };
+    executor.run(ast);
+    (executor.catalog, executor.effects)
+}
+
 impl Executor<'_> {
     /// Runs the statement. On refusal the catalog is as it was, and [`Effects::fails`] says why.
     pub(crate) fn run(&mut self, ast: &Ast) {

@@ -110,6 +110,31 @@ impl<'a> Routines<'a> {
         found.into_iter().map(|(_, _, oid)| oid).collect()
     }
 
+    /// Does the definition of a function stand in a reported migration?
+    pub fn is_reported(&self, function: Oid) -> bool {
+        let definition = self.catalog.get_function(function).and_then(|function| function.defined_at.as_ref());
+        let migration = definition.and_then(|definition| self.migrations.get(definition.file as usize));
+        migration.is_some_and(|migration| migration.report)
+    }
+
+    /// Does a migration call a function itself, in a query, by CALL or in a DO block?
+    pub fn is_called_by_migration(&self, routine: &Routine) -> bool {
+        let Some(function) = &routine.function else { return false };
+        let calls = |ast: &Ast| {
+            let mut found = matches!(ast, Ast::Call(call) if call.call.name == function.name);
+            ast.visit(&mut |part| {
+                if let Part::Expr(Expr { kind: ExprKind::Call(call), .. }) = part {
+                    found |= call.name == function.name;
+                }
+            });
+            found
+                || matches!(ast, Ast::Do(Do { body: FunctionBody::Source { text, .. }, .. })
+                if text.to_ascii_lowercase().contains(function.name.as_str()))
+        };
+        let statements = self.migrations.iter().flat_map(Migration::statements);
+        statements.filter_map(|statement| statement.parsed.as_ref().ok()).any(calls)
+    }
+
     /// The triggers that run a function, those that partitions have from their parent left out.
     pub fn triggers_of(&self, function: Oid) -> &[TriggerUse] {
         self.triggers.get_or_init(|| self.find_triggers()).get(&function).map_or(&[], Vec::as_slice)

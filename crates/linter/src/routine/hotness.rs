@@ -25,15 +25,37 @@ pub struct Hotness {
 /// One thing that says that a function runs often.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reason {
+    pub kind: ReasonKind,
     /// Where that stands; `None` for what configuration says.
     pub place: Option<Place>,
     /// `this trigger runs f() for every row that is inserted into t`.
     pub text: String,
 }
 
+/// What makes a function run often.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReasonKind {
+    Configured,
+    RowTrigger,
+    StatementTrigger,
+    /// A loop calls it.
+    Loop,
+    /// A query calls it for each row.
+    Query,
+    /// A function that runs often calls it; the reasons of that follow.
+    Caller,
+    /// A policy, a default or a view calls it.
+    Relation,
+}
+
 impl Hotness {
     pub fn is_hot(&self) -> bool {
         !self.reasons.is_empty()
+    }
+
+    /// The row trigger that runs it, by way of other functions or not.
+    pub fn row_trigger(&self) -> Option<&Reason> {
+        self.reasons.iter().find(|reason| reason.kind == ReasonKind::RowTrigger)
     }
 
     /// What configuration says, for a sentence of the message: `called 40,000 times an hour`.
@@ -95,7 +117,7 @@ impl Routines<'_> {
                 return found;
             }
             let text = format!("configuration says that {name} is called {} times an hour", grouped(calls));
-            found.reasons.push(Reason { place: None, text });
+            found.reasons.push(Reason { kind: ReasonKind::Configured, place: None, text });
         }
         let mut triggers: Vec<&TriggerUse> = self.triggers_of(oid).iter().filter(|using| using.is_frequent()).collect();
         triggers.sort_by_key(|using| !using.trigger.for_each_row);
@@ -116,16 +138,16 @@ impl Routines<'_> {
                 if let (Some(in_loop), Some(place)) = (site.in_loop, site.place) {
                     let place = Place { range: in_loop, ..place };
                     let text = format!("this loop in {caller_name} calls {name} in every round");
-                    found.reasons.push(Reason { place: Some(place), text });
+                    found.reasons.push(Reason { kind: ReasonKind::Loop, place: Some(place), text });
                 } else if site.for_each_row {
                     let text = format!("this query in {caller_name} calls {name} for each row");
-                    found.reasons.push(Reason { place: site.place, text });
+                    found.reasons.push(Reason { kind: ReasonKind::Query, place: site.place, text });
                 }
                 let hot = if caller.oid == oid { Rc::default() } else { self.hotness_of(caller.oid) };
                 if hot.is_hot() && found.reasons.len() < MAX_CHAIN {
                     if site.in_loop.is_none() && !site.for_each_row {
                         let text = format!("{caller_name} calls {name} here, and is called often itself");
-                        found.reasons.push(Reason { place: site.place, text });
+                        found.reasons.push(Reason { kind: ReasonKind::Caller, place: site.place, text });
                     }
                     found.calls_per_hour = found.calls_per_hour.max(hot.calls_per_hour);
                     let room = MAX_CHAIN.saturating_sub(found.reasons.len());
@@ -134,16 +156,16 @@ impl Routines<'_> {
             }
             CallerKind::Policy(policy, table) => {
                 let text = format!("the policy {policy} of {} calls {name} for rows that queries touch", table.name);
-                found.reasons.push(Reason { place: site.place, text });
+                found.reasons.push(Reason { kind: ReasonKind::Relation, place: site.place, text });
             }
             CallerKind::Default(column, table) => {
                 let text = format!("the default of {}.{column} calls {name} for each new row", table.name);
-                found.reasons.push(Reason { place: site.place, text });
+                found.reasons.push(Reason { kind: ReasonKind::Relation, place: site.place, text });
             }
             // A materialized view runs it only when it is refreshed.
             CallerKind::View(view) if view.kind == RelationKind::View => {
                 let text = format!("the view {} calls {name} in every query of it", view.name);
-                found.reasons.push(Reason { place: site.place, text });
+                found.reasons.push(Reason { kind: ReasonKind::Relation, place: site.place, text });
             }
             CallerKind::View(_) => {}
         }
@@ -165,7 +187,8 @@ impl TriggerUse {
         let often = if self.trigger.for_each_row { "every row of" } else { "every" };
         let text = format!("this trigger runs {name} for {often} {} on `{}`", words.join(" or "), self.table.name);
         let (file, range) = self.trigger.defined_at;
-        Reason { place: Some(Place { file, range }), text }
+        let kind = if self.trigger.for_each_row { ReasonKind::RowTrigger } else { ReasonKind::StatementTrigger };
+        Reason { kind, place: Some(Place { file, range }), text }
     }
 }
 

@@ -7,16 +7,19 @@ mod read;
 mod steps;
 pub mod subtransactions;
 mod texts;
+mod trial;
 mod variables;
 
 #[cfg(test)]
 mod tests;
 
 pub use calls::{CallSite, CallerKind, Routines, TriggerUse};
-pub use hotness::{Hotness, Reason};
+pub(crate) use hotness::grouped;
+pub use hotness::{Hotness, Reason, ReasonKind};
 pub use read::{Code, Dynamic, Routine};
 pub use steps::{Around, Node, Sql, Step};
 pub use texts::SqlRole;
+pub use trial::{Creation, Trial};
 pub use variables::{Variable, VariableKind};
 
 use crate::ast::{FunctionCall, ObjectName};

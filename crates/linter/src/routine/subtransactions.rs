@@ -38,6 +38,8 @@ pub struct Source {
     pub bound: Bound,
     /// The function that is called, if it is not this code itself.
     pub callee: Option<Oid>,
+    /// A trigger calls it.
+    pub by_trigger: bool,
     /// The first words of the loop that makes them many.
     pub in_loop: Option<TextRange>,
 }
@@ -153,7 +155,13 @@ impl Counter<'_, '_> {
         let Some(section) = &block.exception else { return declared.then(inside) };
         let mut own = inside;
         if self.may_write(routine, &block.statements) {
-            let one = Source { range: section.keyword, bound: Bound::AtMost(1), callee: None, in_loop: None };
+            let one = Source {
+                range: section.keyword,
+                bound: Bound::AtMost(1),
+                callee: None,
+                by_trigger: false,
+                in_loop: None,
+            };
             own = Tally::of(one).then(own);
         }
         // A handler runs when the subtransaction was rolled back, and its place in the cache is free again.
@@ -216,10 +224,10 @@ impl Counter<'_, '_> {
 
     /// A statement of SQL: the functions that it calls, and the row triggers that it fires.
     fn ast(&mut self, ast: &Ast, search_path: &[smol_str::SmolStr], place: &dyn Fn(TextRange) -> TextRange) -> Tally {
-        let mut calls: Vec<(Oid, TextRange, Bound)> = Vec::new();
+        let mut calls: Vec<(Oid, TextRange, Bound, bool)> = Vec::new();
         let mut call = |call: &FunctionCall, rows: Bound| {
             let called = self.routines.catalog.functions_called(call, search_path);
-            calls.extend(called.into_iter().map(|oid| (oid, place(call.name_range), rows)));
+            calls.extend(called.into_iter().map(|oid| (oid, place(call.name_range), rows, false)));
         };
         if let Ast::Call(statement) = ast {
             call(&statement.call, Bound::AtMost(1));
@@ -252,14 +260,14 @@ impl Counter<'_, '_> {
             let enabled = triggers.iter().filter(|trigger| trigger.firing != crate::ast::Firing::Disable);
             for trigger in enabled.filter(|trigger| fires(trigger.events)) {
                 let times = if trigger.for_each_row { rows } else { Bound::AtMost(1) };
-                calls.push((trigger.function, place(table.range()), times));
+                calls.push((trigger.function, place(table.range()), times, true));
             }
         }
         let mut tally = Tally::default();
-        for (oid, range, rows) in calls {
+        for (oid, range, rows, by_trigger) in calls {
             let bound = self.called(oid) * rows;
             if bound > Bound::ZERO {
-                tally = tally.then(Tally::of(Source { range, bound, callee: Some(oid), in_loop: None }));
+                tally = tally.then(Tally::of(Source { range, bound, callee: Some(oid), by_trigger, in_loop: None }));
             }
         }
         tally

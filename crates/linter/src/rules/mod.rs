@@ -8,6 +8,7 @@ mod doomed;
 pub mod engine;
 pub mod locking;
 mod partition_bound;
+pub mod plpgsql;
 mod text;
 mod timeouts;
 pub mod transaction;
@@ -61,6 +62,14 @@ static RULES: &[&Rule] = &[
     &transaction::validate_in_same_transaction::RULE,
     &transaction::work_after_strong_lock::RULE,
     // data
+    &data::bulk_change_in_loop::RULE,
+    &data::exception_driven_upsert::RULE,
+    &data::insert_may_violate_unique::RULE,
+    &data::missing_analyze::RULE,
+    &data::select_then_insert::RULE,
+    &data::system_catalog_write::RULE,
+    &data::toast_compression_not_applied::RULE,
+    &data::trigger_left_disabled::RULE,
     &data::unbounded_update_or_delete::RULE,
     // bloat
     &bloat::autovacuum_disabled::RULE,
@@ -73,6 +82,13 @@ static RULES: &[&Rule] = &[
     &bloat::subtransaction_per_row::RULE,
     &bloat::table_created_on_demand::RULE,
     &bloat::temporary_table_in_hot_path::RULE,
+    // plpgsql
+    &plpgsql::ddl_in_function::RULE,
+    &plpgsql::dynamic_ddl_on_unknown_object::RULE,
+    &plpgsql::dynamic_sql_injection::RULE,
+    &plpgsql::dynamic_sql_not_checked::RULE,
+    &plpgsql::swallowed_exception::RULE,
+    &plpgsql::unknown_column_or_table::RULE,
 ];
 
 /// Every rule, in the order of categories and names.

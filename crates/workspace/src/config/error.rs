@@ -1,6 +1,6 @@
 //! What is wrong with a configuration file, and where.
 
-use crate::discovery::display;
+use crate::roots::shown;
 use std::ops::Range;
 use std::path::Path;
 
@@ -18,7 +18,7 @@ pub struct ConfigError {
 
 impl ConfigError {
     pub(super) fn new(path: &Path, message: impl Into<String>) -> Self {
-        Self { path: display(path), text: String::new(), span: None, message: message.into(), help: None }
+        Self { path: shown(path), text: String::new(), span: None, message: message.into(), help: None }
     }
 
     pub(super) fn at(path: &Path, text: &str, span: Range<usize>, message: impl Into<String>) -> Self {

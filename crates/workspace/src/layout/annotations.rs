@@ -138,7 +138,8 @@ fn liquibase(comment: &str) -> Option<Marker> {
     Some(Marker { direction, transaction })
 }
 
-fn is_postgresql(dbms: &str) -> bool {
+/// Is PostgreSQL among the databases of an attribute `dbms`?
+pub(super) fn is_postgresql(dbms: &str) -> bool {
     let mut names = dbms.trim_matches('"').split(',').map(str::trim);
     names.any(|name| matches!(name, "postgresql" | "all") || (name.starts_with('!') && name != "!postgresql"))
 }

@@ -1,7 +1,9 @@
 //! What the files around a migration say about the tool that runs it.
 
-use super::Tool;
-use std::collections::BTreeMap;
+use super::{Tool, liquibase};
+use crate::config::absolute;
+use crate::order::FlywayName;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,7 +19,11 @@ pub(super) struct Facts {
     pub(super) tool: Option<Tool>,
     /// sqlx or refinery, if the Rust project around them uses it.
     pub(super) rust_runner: Option<Tool>,
+    /// Pop, if the Go module around them uses it.
+    pub(super) go_runner: Option<Tool>,
     order: Option<Arc<ExplicitOrder>>,
+    /// The names that Flyway gives migrations.
+    flyway: Arc<Vec<String>>,
 }
 
 impl Facts {
@@ -26,6 +32,18 @@ impl Facts {
         self.order.as_ref().is_some_and(|order| {
             let aside = self.tool == Some(Tool::Sqitch) && !order.root.ends_with("deploy");
             aside || order.place(path).is_none()
+        })
+    }
+
+    /// Does the tool's own list say that the file runs outside of a transaction?
+    pub(super) fn is_autocommit(&self, path: &Path) -> bool {
+        self.order.as_ref().is_some_and(|order| order.is_autocommit(path))
+    }
+
+    /// Does Flyway run a versioned migration of this version or an older one in the folder?
+    pub(super) fn has_flyway_version_up_to(&self, baseline: &FlywayName<'_>) -> bool {
+        self.flyway.iter().any(|name| {
+            FlywayName::parse(name).is_some_and(|known| known.kind == 'V' && known.version() <= baseline.version())
         })
     }
 }
@@ -39,22 +57,37 @@ impl Folders {
             return facts.clone();
         }
         let order = ExplicitOrder::of(parent).map(Arc::new);
-        let facts = Facts { tool: tool(parent), rust_runner: rust_runner(parent), order };
+        let facts = Facts {
+            tool: tool(parent, order.as_deref()),
+            rust_runner: rust_runner(parent),
+            go_runner: go_runner(parent),
+            order,
+            flyway: Arc::new(flyway_names(parent)),
+        };
         folders.insert(parent.to_owned(), facts.clone());
         facts
     }
 }
 
-fn tool(parent: &Path) -> Option<Tool> {
+/// The names in a folder that follow Flyway's convention; few folders have a baseline, for which they are needed.
+fn flyway_names(parent: &Path) -> Vec<String> {
+    let names = fs::read_dir(parent).into_iter().flatten().filter_map(Result::ok);
+    let names: Vec<String> = names.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    let is_baseline = |name: &String| FlywayName::parse(name).is_some_and(|name| name.kind == 'B');
+    if names.iter().any(is_baseline) { names } else { Vec::new() }
+}
+
+fn tool(parent: &Path, order: Option<&ExplicitOrder>) -> Option<Tool> {
     if parent.join("meta/_journal.json").exists() {
         Some(Tool::Drizzle)
     } else if parent.join("atlas.sum").exists() {
         Some(Tool::Atlas)
     } else if parent.ends_with("supabase/migrations") {
         Some(Tool::Supabase)
+    } else if is_graphile(parent) {
+        Some(Tool::GraphileMigrate)
     } else {
-        let planned = sqitch_folder(parent).is_some_and(|folder| folder.with_file_name("sqitch.plan").exists());
-        planned.then_some(Tool::Sqitch)
+        order.map(|order| order.tool)
     }
 }
 
@@ -75,6 +108,23 @@ fn rust_runner(migrations: &Path) -> Option<Tool> {
     None
 }
 
+/// graphile-migrate keeps what has run in `committed`, and what is being worked on in `current.sql` or `current`.
+fn is_graphile(parent: &Path) -> bool {
+    let has_both = |folder: &Path| {
+        folder.join("committed").is_dir() && (folder.join("current.sql").exists() || folder.join("current").is_dir())
+    };
+    let inside = parent.ends_with("committed") || parent.ends_with("current");
+    has_both(parent) || (inside && parent.parent().is_some_and(has_both))
+}
+
+/// Pop, if the go.mod of the project requires it.
+fn go_runner(migrations: &Path) -> Option<Tool> {
+    let manifests = migrations.ancestors().skip(1).take(3).map(|folder| folder.join("go.mod"));
+    let manifest = manifests.into_iter().find_map(|manifest| fs::read_to_string(manifest).ok())?;
+    let requires = |line: &str| line.trim().trim_start_matches("require ").starts_with("github.com/gobuffalo/pop");
+    manifest.lines().any(requires).then_some(Tool::Pop)
+}
+
 /// `sqlx = "0.8"`, `sqlx.workspace = true`, `[dependencies.sqlx]`.
 fn is_dependency(line: &str, name: &str) -> bool {
     let line = line.trim();
@@ -89,32 +139,96 @@ fn sqitch_folder(parent: &Path) -> Option<&Path> {
     parent.ancestors().find(|folder| SQITCH_FOLDERS.iter().any(|name| folder.ends_with(name)))
 }
 
-/// The migrations of a tool that keeps their order in a file of its own: Drizzle's journal, Sqitch's plan.
+/// The migrations of a tool that keeps their order in a file of its own: Drizzle's journal, Sqitch's plan, a master
+/// changelog of Liquibase.
 #[derive(Debug)]
 pub(crate) struct ExplicitOrder {
+    tool: Tool,
     /// The folder to which names are relative.
     pub(crate) root: PathBuf,
-    /// Paths without `.sql`, in order.
-    names: Vec<String>,
+    /// The place of each path, which is without `.sql`.
+    places: BTreeMap<PathBuf, usize>,
+    /// What runs outside of a transaction.
+    autocommit: BTreeSet<PathBuf>,
 }
 
 impl ExplicitOrder {
     /// The order that holds for the files of this folder.
     pub(crate) fn of(parent: &Path) -> Option<Self> {
         if let Ok(journal) = fs::read_to_string(parent.join("meta/_journal.json")) {
-            return Some(Self { root: parent.to_owned(), names: drizzle_order(&journal)? });
+            return Some(Self::new(Tool::Drizzle, parent, drizzle_order(&journal)?));
         }
-        let root = sqitch_folder(parent)?;
-        let plan = fs::read_to_string(root.with_file_name("sqitch.plan")).ok()?;
-        Some(Self { root: root.to_owned(), names: sqitch_order(&plan) })
+        if let Some(root) = sqitch_folder(parent)
+            && let Ok(plan) = fs::read_to_string(root.with_file_name("sqitch.plan"))
+        {
+            return Some(Self::new(Tool::Sqitch, root, sqitch_order(&plan)));
+        }
+        Self::of_liquibase(parent)
+    }
+
+    fn new(tool: Tool, root: &Path, names: Vec<String>) -> Self {
+        let places = names.into_iter().enumerate().map(|(place, name)| (PathBuf::from(name), place)).collect();
+        Self { tool, root: root.to_owned(), places, autocommit: BTreeSet::new() }
+    }
+
+    /// The nearest master changelog around the folder that includes a file of it.
+    fn of_liquibase(parent: &Path) -> Option<Self> {
+        let parent = absolute(parent);
+        let around = || parent.ancestors().take(LIQUIBASE_LEVELS);
+        let is_hint = |folder: &Path| {
+            let name = folder.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+            name == "db" || name.contains("changelog") || name.contains("liquibase")
+        };
+        if !around().any(is_hint) {
+            return None;
+        }
+        around().find_map(|folder| {
+            let entries = fs::read_dir(folder).ok()?.filter_map(Result::ok);
+            let mut masters: Vec<PathBuf> = entries
+                .filter(|entry| liquibase::is_master(&entry.file_name().to_string_lossy()))
+                .map(|entry| entry.path())
+                .collect();
+            masters.sort();
+            masters.iter().find_map(|master| Self::of_master(master, &parent))
+        })
+    }
+
+    fn of_master(master: &Path, parent: &Path) -> Option<Self> {
+        let included = liquibase::order(master);
+        if !included.iter().any(|file| file.path.parent() == Some(parent)) {
+            return None;
+        }
+        let holds_all = |folder: &&Path| included.iter().all(|file| file.path.starts_with(folder));
+        let root = master.ancestors().skip(1).find(holds_all)?;
+        let relative = |path: &Path| path.strip_prefix(root).unwrap_or(path).with_extension("");
+        let mut order = Self::new(Tool::Liquibase, root, Vec::new());
+        for (place, file) in included.iter().enumerate() {
+            order.places.entry(relative(&file.path)).or_insert(place);
+            if file.autocommit {
+                order.autocommit.insert(relative(&file.path));
+            }
+        }
+        Some(order)
+    }
+
+    fn relative(&self, path: &Path) -> Option<PathBuf> {
+        let absolute = absolute(path);
+        let path = if self.tool == Tool::Liquibase { absolute.as_path() } else { path };
+        Some(path.strip_prefix(&self.root).ok()?.with_extension(""))
     }
 
     /// The place of a file; `None` if the tool does not run it.
     pub(crate) fn place(&self, path: &Path) -> Option<usize> {
-        let relative = path.strip_prefix(&self.root).ok()?.with_extension("");
-        self.names.iter().position(|name| Path::new(name) == relative)
+        self.places.get(&self.relative(path)?).copied()
+    }
+
+    fn is_autocommit(&self, path: &Path) -> bool {
+        self.relative(path).is_some_and(|path| self.autocommit.contains(&path))
     }
 }
+
+/// So far above a file its master changelog is looked for.
+const LIQUIBASE_LEVELS: usize = 5;
 
 fn drizzle_order(journal: &str) -> Option<Vec<String>> {
     let journal: serde_json::Value = serde_json::from_str(journal).ok()?;

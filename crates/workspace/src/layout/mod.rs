@@ -24,6 +24,7 @@
 
 mod annotations;
 pub(crate) mod folder;
+mod liquibase;
 mod transaction;
 
 use crate::config::Config;
@@ -83,6 +84,10 @@ impl Tool {
         (Self::NodePgMigrate, "node-pg-migrate"),
         (Self::GraphileMigrate, "graphile-migrate"),
     ];
+
+    pub fn all() -> impl Iterator<Item = Self> {
+        Self::NAMES.iter().map(|(tool, _)| *tool)
+    }
 
     /// Its name in configuration.
     pub fn as_str(self) -> &'static str {
@@ -151,7 +156,10 @@ fn whole(path: &Path, text: &str, folders: &Folders, configured: Option<Tool>) -
         .or(around.tool.map(signed(Sign::Folder)))
         .or(around.rust_runner.map(signed(Sign::CargoToml)))
         .unwrap_or((Tool::Plain, Sign::None));
-    let transaction = transaction::mode(tool, path, text);
+    let transaction = match transaction::mode(tool, path, text) {
+        _ if around.is_autocommit(path) => TransactionMode::Autocommit,
+        transaction => transaction,
+    };
     Layout {
         tool,
         sign,
@@ -173,13 +181,16 @@ fn tool_by_name(path: &Path, name: &str, around: &Facts) -> Option<Tool> {
     if stem.split('.').skip(1).any(|part| matches!(part, "postgres" | "postgresql" | "autocommit")) {
         return Some(Tool::Pop);
     }
-    Some(around.rust_runner.filter(|tool| *tool == Tool::Sqlx).unwrap_or(Tool::GolangMigrate))
+    let runner = around.rust_runner.filter(|tool| *tool == Tool::Sqlx).or(around.go_runner);
+    Some(runner.unwrap_or(Tool::GolangMigrate))
 }
 
-/// Down: `x.down.sql`, `down.sql`, Flyway's `U1__x.sql`, and what the tool's own list of migrations does not hold.
+/// Down: `x.down.sql`, `down.sql`, Flyway's `U1__x.sql` and `B1__x.sql`, and what the tool's own list of migrations does not hold.
 fn direction(path: &Path, name: &str, around: &Facts) -> Direction {
-    let undo = FlywayName::parse(name).is_some_and(|flyway| flyway.kind == 'U');
-    if undo || name == "down.sql" || name.ends_with(".down.sql") || around.is_not_run(path) {
+    // Databases that have run the versions up to a baseline leave it out.
+    let flyway_leaves_out = FlywayName::parse(name)
+        .is_some_and(|flyway| flyway.kind == 'U' || (flyway.kind == 'B' && around.has_flyway_version_up_to(&flyway)));
+    if flyway_leaves_out || name == "down.sql" || name.ends_with(".down.sql") || around.is_not_run(path) {
         Direction::Down
     } else {
         Direction::Up

@@ -4,6 +4,7 @@ use super::Altering;
 use crate::ast::{AlterTableCommand, ColumnDef, Constraint, ConstraintKind, DropBehavior, Expr, Name};
 use crate::catalog::{self, Column, Generated, IdentityKind, Oid, SqlType};
 use crate::effect::{RelationKind, RewriteCause, ScanCause};
+use crate::execute::column_rules::check_column_count;
 use crate::execute::expressions::mentions;
 use crate::execute::{Executor, Run, fail};
 use crate::source::TextRange;
@@ -51,6 +52,7 @@ impl Executor<'_> {
                 format!("column \"{}\" of relation \"{}\" already exists", definition.name.text, relation.name);
             return fail("42701", reason, definition.name.range);
         }
+        check_column_count(relation.columns.len(), &definition.name)?;
         let serial = definition.type_name.as_ref().is_some_and(|written| serial_type(&written.name).is_some());
         self.check_column_definition(definition, serial)?;
         self.check_new_column_reaches_children(altering, definition)?;

@@ -3,6 +3,7 @@
 use super::{Executor, NewSequence, NewTable, Run, fail};
 use crate::ast::{Argument, ColumnDef, ConstraintKind, Expr, ExprKind, FunctionCall, Literal, TypeName};
 use crate::catalog::{Column, Generated, IdentityKind, Oid, SqlType};
+use crate::execute::column_rules::check_column_count;
 use crate::source::TextRange;
 use smol_str::{SmolStr, format_smolstr};
 use std::sync::Arc;
@@ -114,6 +115,7 @@ impl Executor<'_> {
         if sql_type.is_none() && known {
             return fail("42703", format!("column \"{}\" does not exist", name.text), name.range);
         }
+        check_column_count(table.columns.len(), name)?;
         table.columns.push(Column {
             name: name.text.clone(),
             sql_type: sql_type.unwrap_or(SqlType::UNKNOWN),

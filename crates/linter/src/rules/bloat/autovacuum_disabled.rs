@@ -1,43 +1,64 @@
-//! What is wrong, in one line.
+//! Autovacuum switched off for good.
 
-use crate::ast::Ast;
+use super::storage_options::{is_off, left_behind};
 use crate::report::Reporter;
-use crate::rule::{RuleContext, declare_rule};
+use crate::rule::{MigrationContext, declare_rule};
 
 declare_rule! {
-    /// What is reported, in one sentence.
+    /// A migration switches autovacuum off, for a table or the server, and does not switch it on again.
     ///
     /// ## Why it matters
     ///
-    /// What a user or operator would notice.
+    /// It is done for a bulk load and then forgotten: dead rows are never removed, the table and its indexes grow with every
+    /// update, the planner works with old statistics, and in the end the forced vacuum against wraparound, which comes
+    /// nevertheless, has years of work to do at once.
     ///
     /// ## Example
     ///
     /// ```sql,reported
-    /// -- history:
-    /// CREATE TABLE orders (id bigint PRIMARY KEY);
-    /// -- migration:
-    /// DROP TABLE orders;
+    /// ALTER TABLE events SET (autovacuum_enabled = false);
+    /// COPY events FROM '/data/events.csv';
     /// ```
     ///
     /// Use instead:
     ///
     /// ```sql,clean
-    /// SELECT 1;
+    /// ALTER TABLE events SET (autovacuum_enabled = false);
+    /// COPY events FROM '/data/events.csv';
+    /// ALTER TABLE events RESET (autovacuum_enabled);
+    /// ANALYZE events;
     /// ```
     ///
     /// ## When it is not reported
     ///
-    /// For objects that nobody else can see yet.
+    /// Where the same migration switches it on again or drops the table, and for temporary tables, which autovacuum never
+    /// looks at.
     "autovacuum-disabled", Bloat, Warning,
     {}
-    statement = check,
+    migration = check,
 }
 
-fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
-    let Ast::Drop(statement) = context.ast else { return };
-    for relation in context.effects.drops.iter().filter(|relation| relation.visibility.is_exposed()) {
-        let message = format!("dropping `{}` hurts", relation.name);
-        drop(reporter.report(statement.keyword, message).relation(relation).help("do something else"));
+fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
+    for left in left_behind(context) {
+        let is_switch = matches!(left.name.as_str(), "autovacuum_enabled" | "toast.autovacuum_enabled" | "autovacuum");
+        if !is_switch || !is_off(&left.value) {
+            continue;
+        }
+        let (message, help) = match &left.table {
+            Some(table) => (
+                format!(
+                    "autovacuum stays off for `{}`: dead rows are never removed and statistics never renewed",
+                    table.name.text
+                ),
+                format!("at the end of this migration:\n    ALTER TABLE {table} RESET ({});", left.name),
+            ),
+            None => (
+                "autovacuum stays off for the whole server: dead rows are never removed and statistics never renewed"
+                    .to_owned(),
+                "at the end of this migration:\n    ALTER SYSTEM RESET autovacuum;\n    SELECT pg_reload_conf();"
+                    .to_owned(),
+            ),
+        };
+        drop(reporter.report(left.range, message).help(help));
     }
 }

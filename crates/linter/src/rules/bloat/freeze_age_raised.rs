@@ -1,43 +1,85 @@
-//! What is wrong, in one line.
+//! Freezing put off for good.
 
-use crate::ast::Ast;
+use super::storage_options::left_behind;
 use crate::report::Reporter;
-use crate::rule::{RuleContext, declare_rule};
+use crate::routine::grouped;
+use crate::rule::{MigrationContext, declare_rule};
 
 declare_rule! {
-    /// What is reported, in one sentence.
+    /// A migration raises an age at which rows are frozen, for a table or the server, and does not set it back.
     ///
     /// ## Why it matters
     ///
-    /// What a user or operator would notice.
+    /// Raised for a maintenance window and left so, it puts the work off: the next vacuum against wraparound has as much more
+    /// to freeze, reads the whole table, cannot be cancelled for long, and leaves less time before PostgreSQL stops to
+    /// assign transaction IDs.
     ///
     /// ## Example
     ///
     /// ```sql,reported
-    /// -- history:
-    /// CREATE TABLE orders (id bigint PRIMARY KEY);
-    /// -- migration:
-    /// DROP TABLE orders;
+    /// ALTER TABLE events SET (autovacuum_freeze_max_age = 1000000000);
     /// ```
     ///
     /// Use instead:
     ///
     /// ```sql,clean
-    /// SELECT 1;
+    /// ALTER TABLE events SET (autovacuum_freeze_max_age = 1000000000);
+    /// UPDATE events SET kind = 'old' WHERE id BETWEEN 1 AND 10000;
+    /// ALTER TABLE events RESET (autovacuum_freeze_max_age);
     /// ```
     ///
     /// ## When it is not reported
     ///
-    /// For objects that nobody else can see yet.
+    /// For values up to PostgreSQL's default, and where the same migration sets it back or drops the table.
     "freeze-age-raised", Bloat, Warning,
     {}
-    statement = check,
+    migration = check,
 }
 
-fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
-    let Ast::Drop(statement) = context.ast else { return };
-    for relation in context.effects.drops.iter().filter(|relation| relation.visibility.is_exposed()) {
-        let message = format!("dropping `{}` hurts", relation.name);
-        drop(reporter.report(statement.keyword, message).relation(relation).help("do something else"));
+/// The defaults of the server's settings, under the names of the storage parameters.
+///
+/// Source: PostgreSQL 18 documentation, 19.10.
+const DEFAULTS: [(&str, u64); 6] = [
+    ("autovacuum_freeze_max_age", 200_000_000),
+    ("autovacuum_multixact_freeze_max_age", 400_000_000),
+    ("autovacuum_freeze_table_age", 150_000_000),
+    ("autovacuum_multixact_freeze_table_age", 150_000_000),
+    ("autovacuum_freeze_min_age", 50_000_000),
+    ("autovacuum_multixact_freeze_min_age", 5_000_000),
+];
+
+fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
+    for left in left_behind(context) {
+        let own_name = left.name.strip_prefix("toast.").unwrap_or(&left.name);
+        let Some((_, default)) = DEFAULTS.iter().find(|(name, _)| *name == own_name) else { continue };
+        let Some(value) = left.value.parse::<u64>().ok().filter(|value| value > default) else { continue };
+        let (value, default) = (grouped(value), grouped(*default));
+        let (message, help) = match &left.table {
+            // Source: PostgreSQL 18 documentation, CREATE TABLE, "Storage Parameters".
+            Some(table) if own_name.ends_with("freeze_max_age") => (
+                format!(
+                    "`{}` may stay unfrozen for {value} transactions: PostgreSQL ignores what is above the server's own \
+                     setting ({default} by default), and where that is as high the vacuum that has to come takes as much longer",
+                    table.name.text
+                ),
+                format!("at the end of this migration:\n    ALTER TABLE {table} RESET ({});", left.name),
+            ),
+            Some(table) => (
+                format!(
+                    "rows of `{}` stay unfrozen for {value} transactions instead of {default}: the vacuum that has to come \
+                     then takes as much longer",
+                    table.name.text
+                ),
+                format!("at the end of this migration:\n    ALTER TABLE {table} RESET ({});", left.name),
+            ),
+            None => (
+                format!(
+                    "all tables stay unfrozen for {value} transactions instead of {default}: the vacuum that has to come then \
+                     takes as much longer"
+                ),
+                format!("when the work is done:\n    ALTER SYSTEM RESET {};", left.name),
+            ),
+        };
+        drop(reporter.report(left.range, message).help(help));
     }
 }

@@ -1,43 +1,111 @@
-//! What is wrong, in one line.
+//! Large objects whose last reference goes away.
 
-use crate::ast::Ast;
+use super::large_objects::is_large_object;
+use crate::ast::{AlterTableAction, Ast, ObjectKind, ObjectName};
+use crate::catalog::Relation;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
+use crate::rules::text::{enumerate, identifier};
+use crate::source::TextRange;
 
 declare_rule! {
-    /// What is reported, in one sentence.
+    /// A table or column that refers to large objects is dropped or truncated, and nothing removes the objects.
     ///
     /// ## Why it matters
     ///
-    /// What a user or operator would notice.
+    /// The objects stay in `pg_largeobject`, where nothing refers to them any more: they take space for ever, in every backup
+    /// too, and cannot be told apart from those that are still used without a search through all tables (`vacuumlo`). The
+    /// trigger `lo_manage` does not help: neither `DROP` nor `TRUNCATE` fires it.
     ///
     /// ## Example
     ///
     /// ```sql,reported
     /// -- history:
-    /// CREATE TABLE orders (id bigint PRIMARY KEY);
+    /// CREATE TABLE documents (id bigint PRIMARY KEY, content oid);
     /// -- migration:
-    /// DROP TABLE orders;
+    /// ALTER TABLE documents DROP COLUMN content;
     /// ```
     ///
     /// Use instead:
     ///
     /// ```sql,clean
-    /// SELECT 1;
+    /// -- history:
+    /// CREATE TABLE documents (id bigint PRIMARY KEY, content oid);
+    /// -- migration:
+    /// SELECT lo_unlink(content) FROM documents WHERE content IS NOT NULL;
+    /// ALTER TABLE documents DROP COLUMN content;
     /// ```
     ///
     /// ## When it is not reported
     ///
-    /// For objects that nobody else can see yet.
+    /// Where the migration calls `lo_unlink`, for columns of type `oid` whose name says that they refer to the system
+    /// catalogs, and for tables that the same migration created.
     "large-object-orphaned", Bloat, Warning,
     {}
     statement = check,
 }
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
-    let Ast::Drop(statement) = context.ast else { return };
-    for relation in context.effects.drops.iter().filter(|relation| relation.visibility.is_exposed()) {
-        let message = format!("dropping `{}` hurts", relation.name);
-        drop(reporter.report(statement.keyword, message).relation(relation).help("do something else"));
+    let interesting = matches!(context.ast, Ast::Drop(_) | Ast::AlterTable(_) | Ast::Truncate(_));
+    if !interesting || context.migration.file.source.text.contains("lo_unlink") || context.effects.fails.is_some() {
+        return;
     }
+    match context.ast {
+        Ast::Drop(drop) if drop.kind == ObjectKind::Table => {
+            drop.objects.iter().for_each(|object| table(context, &object.name, "dropping", reporter));
+        }
+        Ast::Truncate(truncate) => {
+            truncate.tables.iter().for_each(|(name, _)| table(context, name, "emptying", reporter));
+        }
+        Ast::AlterTable(alter) => {
+            for command in &alter.commands {
+                let AlterTableAction::DropColumn { column, .. } = &command.action else { continue };
+                let found = existing(context, &alter.name);
+                if found.is_some_and(|relation| columns(context, relation).contains(&column.text.as_str())) {
+                    report(context, &alter.name, &[&column.text], "dropping", column.range, reporter);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+fn table(context: &RuleContext<'_>, name: &ObjectName, verb: &str, reporter: &mut Reporter<'_>) {
+    let Some(relation) = existing(context, name) else { return };
+    let columns = columns(context, relation);
+    if !columns.is_empty() {
+        report(context, name, &columns, verb, name.range(), reporter);
+    }
+}
+
+/// The table, if it is older than the migration.
+fn existing<'c>(context: &'c RuleContext<'_>, name: &ObjectName) -> Option<&'c Relation> {
+    let path = context.session.settings.search_path();
+    let relation = context.before.relation(context.before.find_relation(name, &path)?);
+    (relation.birth.migration != Some(context.file + 1) && !relation.is_temporary()).then_some(relation)
+}
+
+fn columns<'c>(context: &RuleContext<'_>, relation: &'c Relation) -> Vec<&'c str> {
+    let large = relation.columns.iter().filter(|column| is_large_object(context.before, column));
+    large.map(|column| column.name.as_str()).collect()
+}
+
+fn report(
+    _: &RuleContext<'_>,
+    table: &ObjectName,
+    columns: &[&str],
+    verb: &str,
+    range: TextRange,
+    reporter: &mut Reporter<'_>,
+) {
+    let message = format!(
+        "{verb} this leaves the large objects behind to which {} of `{}` refers: nothing will ever remove them",
+        enumerate(columns.iter().copied()),
+        table.name.text
+    );
+    let column = identifier(columns.first().copied().unwrap_or_default());
+    let help = format!(
+        "first, in batches where they are many:\n    SELECT lo_unlink({column}) FROM {table} WHERE {column} IS NOT NULL;"
+    );
+    drop(reporter.report(range, message).help(help));
 }

@@ -1,12 +1,17 @@
-//! Rules of one category.
+//! What fills tables, indexes and catalogs with dead rows, or the caches of transactions.
 
 pub mod autovacuum_disabled;
+mod catalog_rows;
 pub mod freeze_age_raised;
 pub mod large_object_orphaned;
 pub mod large_object_use;
+mod large_objects;
 pub mod savepoint_after_row_lock;
 pub mod savepoint_not_released;
+mod storage_options;
 pub mod subtransaction_overflow;
 pub mod subtransaction_per_row;
+mod subtransactions;
 pub mod table_created_on_demand;
 pub mod temporary_table_in_hot_path;
+mod transactions;

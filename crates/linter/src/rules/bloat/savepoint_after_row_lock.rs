@@ -1,43 +1,218 @@
-//! What is wrong, in one line.
+//! Rows that a transaction locks and one of its subtransactions changes.
 
-use crate::ast::Ast;
+use crate::ast::{Ast, ObjectName, Part, Query, RowLockStrength, Transaction};
+use crate::catalog::Catalog;
+use crate::plpgsql::ExceptionSection;
 use crate::report::Reporter;
-use crate::rule::{RuleContext, declare_rule};
+use crate::routine::{Around, RoutineContext, Sql, SqlRole, Step};
+use crate::rule::{MigrationContext, declare_rule};
+use crate::source::TextRange;
+use smol_str::SmolStr;
 
 declare_rule! {
-    /// What is reported, in one sentence.
+    /// Rows are locked with `SELECT ... FOR UPDATE` or its like, and then changed in a subtransaction: after a `SAVEPOINT`,
+    /// or in a block with `EXCEPTION`.
     ///
     /// ## Why it matters
     ///
-    /// What a user or operator would notice.
+    /// Transaction and subtransaction are two lockers of the row, and PostgreSQL writes a MultiXact for each such row.
+    /// MultiXacts are looked up in a small cache of their own (`pg_multixact`); under concurrency that becomes the
+    /// bottleneck of the server, and their numbers, like transaction IDs, have to be vacuumed away before they run out.
     ///
     /// ## Example
     ///
     /// ```sql,reported
-    /// -- history:
-    /// CREATE TABLE orders (id bigint PRIMARY KEY);
-    /// -- migration:
-    /// DROP TABLE orders;
+    /// CREATE FUNCTION pay(order_id bigint) RETURNS void LANGUAGE plpgsql AS $$
+    /// BEGIN
+    ///     PERFORM FROM orders WHERE id = order_id FOR UPDATE;
+    ///     BEGIN
+    ///         UPDATE orders SET paid = true WHERE id = order_id;
+    ///     EXCEPTION WHEN check_violation THEN
+    ///         RAISE NOTICE 'not paid';
+    ///     END;
+    /// END $$;
     /// ```
     ///
     /// Use instead:
     ///
     /// ```sql,clean
-    /// SELECT 1;
+    /// CREATE FUNCTION pay(order_id bigint) RETURNS void LANGUAGE plpgsql AS $$
+    /// BEGIN
+    ///     BEGIN
+    ///         PERFORM FROM orders WHERE id = order_id FOR UPDATE;
+    ///         UPDATE orders SET paid = true WHERE id = order_id;
+    ///     EXCEPTION WHEN check_violation THEN
+    ///         RAISE NOTICE 'not paid';
+    ///     END;
+    /// END $$;
     /// ```
     ///
     /// ## When it is not reported
     ///
-    /// For objects that nobody else can see yet.
+    /// Where lock and change happen in the same subtransaction, and where the change is an `INSERT`.
     "savepoint-after-row-lock", Bloat, Warning,
     {}
-    statement = check,
+    routine = check,
+    migration = check_migration,
 }
 
-fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
-    let Ast::Drop(statement) = context.ast else { return };
-    for relation in context.effects.drops.iter().filter(|relation| relation.visibility.is_exposed()) {
-        let message = format!("dropping `{}` hurts", relation.name);
-        drop(reporter.report(statement.keyword, message).relation(relation).help("do something else"));
+/// Rows of a table that are locked.
+struct Locked {
+    table: SmolStr,
+    range: TextRange,
+    /// Subtransactions around it, by where they begin.
+    inside: Vec<TextRange>,
+}
+
+fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
+    if !context.text(context.routine.statement).to_ascii_lowercase().contains("for ") {
+        return;
+    }
+    let mut locked: Vec<Locked> = Vec::new();
+    let mut said: Vec<TextRange> = Vec::new();
+    for step in context.routine.steps() {
+        let around = subtransactions(&step);
+        for sql in step.sql.iter().filter(|sql| sql.role != SqlRole::Expression) {
+            for (table, range) in changed(sql, context) {
+                let before =
+                    |lock: &&Locked| lock.table == table && around.iter().any(|begin| !lock.inside.contains(begin));
+                let Some(lock) = locked.iter().rev().find(before) else { continue };
+                let begin = around.iter().find(|begin| !lock.inside.contains(begin));
+                let Some(begin) = begin.filter(|begin| !said.contains(begin)) else { continue };
+                said.push(*begin);
+                report(&table, range, lock.range, (*begin, "this block is a subtransaction"), reporter);
+            }
+            locked.extend(locks(sql.ast).into_iter().map(|(name, range)| Locked {
+                table: table_key(&name, context.catalog, &context.routine.search_path),
+                range: sql.place(range),
+                inside: around.clone(),
+            }));
+        }
+    }
+}
+
+fn report(
+    table: &str,
+    range: TextRange,
+    locked: TextRange,
+    (begin, what): (TextRange, &str),
+    reporter: &mut Reporter<'_>,
+) {
+    let name = table.rsplit_once('.').map_or(table, |(_, name)| name);
+    let message = format!(
+        "rows of `{name}` are changed in a subtransaction after the transaction has locked them: each gets a MultiXact"
+    );
+    let help = "lock the rows in the same subtransaction that changes them, or do without the subtransaction";
+    let finding = reporter.report(range, message).help(help);
+    drop(finding.label(locked, "the rows are locked here").label(begin, what));
+}
+
+/// The blocks with EXCEPTION around a step, by their keyword.
+fn subtransactions(step: &Step<'_>) -> Vec<TextRange> {
+    let begins = |around: &Around<'_>| match around {
+        Around::Exception { section: ExceptionSection { keyword, .. }, .. } => Some(*keyword),
+        _ => None,
+    };
+    step.around.iter().filter_map(begins).collect()
+}
+
+/// Tables whose rows a statement updates or deletes.
+fn changed(sql: &Sql<'_>, context: &RoutineContext<'_>) -> Vec<(SmolStr, TextRange)> {
+    let key = |name: &ObjectName| table_key(name, context.catalog, &context.routine.search_path);
+    changes(sql.ast).into_iter().map(|(name, range)| (key(&name), sql.place(range))).collect()
+}
+
+fn changes(ast: &Ast) -> Vec<(ObjectName, TextRange)> {
+    let mut found = Vec::new();
+    ast.visit(&mut |part| match part {
+        Part::Update(update) => found.push((update.table.name.clone(), update.keyword)),
+        Part::Delete(delete) => found.push((delete.table.name.clone(), delete.keyword)),
+        _ => {}
+    });
+    found
+}
+
+/// Tables whose rows a statement locks, with the place of the name.
+fn locks(ast: &Ast) -> Vec<(ObjectName, TextRange)> {
+    let mut found = Vec::new();
+    ast.visit(&mut |part| {
+        if let Part::Query(query) = part
+            && !query.locking.is_empty()
+        {
+            found.extend(locked_tables(query));
+        }
+    });
+    found
+}
+
+/// The tables of a query with FOR UPDATE and its like; subqueries are queries of their own.
+fn locked_tables(query: &Query) -> Vec<(ObjectName, TextRange)> {
+    use crate::ast::{FromItem, QueryBody};
+    fn relations<'a>(item: &'a FromItem, found: &mut Vec<&'a crate::ast::RelationRef>) {
+        match item {
+            FromItem::Relation(relation) => found.push(relation),
+            FromItem::Join { left, right, .. } => {
+                relations(left, found);
+                relations(right, found);
+            }
+            FromItem::Subquery { .. } | FromItem::Function { .. } => {}
+        }
+    }
+    let QueryBody::Select(select) = &query.body else { return Vec::new() };
+    let mut found = Vec::new();
+    select.from.iter().for_each(|item| relations(item, &mut found));
+    let is_locked = |relation: &&crate::ast::RelationRef| {
+        let name = relation.alias.as_ref().map_or(&relation.name.name.text, |alias| &alias.name);
+        query.locking.iter().any(|locking| {
+            locking.strength >= RowLockStrength::KeyShare
+                && (locking.of.is_empty() || locking.of.iter().any(|of| of.name.text == *name))
+        })
+    };
+    let place = |relation: &crate::ast::RelationRef| (relation.name.clone(), relation.name.range());
+    found.into_iter().filter(is_locked).map(place).collect()
+}
+
+/// The table's full name, so that the same table is the same under all its names.
+fn table_key(name: &ObjectName, catalog: &Catalog, path: &[SmolStr]) -> SmolStr {
+    let found = catalog.find_relation(name, path).map(|oid| catalog.relation(oid));
+    found.map_or_else(
+        || smol_str::format_smolstr!("{name}"),
+        |found| smol_str::format_smolstr!("{}.{}", found.schema, found.name),
+    )
+}
+
+/// `SELECT ... FOR UPDATE; SAVEPOINT s; UPDATE ...` in a migration.
+fn check_migration(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
+    let mut locked: Vec<(SmolStr, TextRange, usize)> = Vec::new();
+    let mut savepoints: Vec<(SmolStr, TextRange)> = Vec::new();
+    let path = context.session.settings.search_path();
+    for statement in &context.migration.file.statements {
+        let Ok(ast) = &statement.parsed else { continue };
+        match ast {
+            Ast::Transaction(Transaction::Savepoint(name)) => savepoints.push((name.text.clone(), name.range)),
+            Ast::Transaction(Transaction::Release(name)) => {
+                if let Some(at) = savepoints.iter().rposition(|(set, _)| *set == name.text) {
+                    savepoints.truncate(at);
+                }
+            }
+            Ast::Transaction(Transaction::Commit { .. } | Transaction::Rollback { .. }) => {
+                savepoints.clear();
+                locked.clear();
+            }
+            Ast::Select(_) | Ast::Update(_) | Ast::Delete(_) | Ast::Insert(_) => {
+                for (name, range) in changes(ast) {
+                    let table = table_key(&name, context.after, &path);
+                    let lock = locked.iter().find(|(other, _, depth)| *other == table && *depth < savepoints.len());
+                    if let Some((_, at, depth)) = lock {
+                        report(&table, range, *at, (savepoints[*depth].1, "this begins a subtransaction"), reporter);
+                    }
+                }
+                let depth = savepoints.len();
+                let keyed =
+                    |(name, range): (ObjectName, TextRange)| (table_key(&name, context.after, &path), range, depth);
+                locked.extend(locks(ast).into_iter().map(keyed));
+            }
+            _ => {}
+        }
     }
 }

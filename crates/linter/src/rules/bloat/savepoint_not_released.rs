@@ -1,43 +1,49 @@
-//! What is wrong, in one line.
+//! Savepoints that stay until the end of their transaction.
 
-use crate::ast::Ast;
+use super::transactions::transactions;
 use crate::report::Reporter;
-use crate::rule::{RuleContext, declare_rule};
+use crate::rule::{MigrationContext, declare_rule};
 
 declare_rule! {
-    /// What is reported, in one sentence.
+    /// A `SAVEPOINT` that is still set when its transaction commits.
     ///
     /// ## Why it matters
     ///
-    /// What a user or operator would notice.
+    /// Savepoints nest: one that is not released stays, with its resources, and each later statement runs one level
+    /// deeper. A name that is used again does not replace the old savepoint, it hides it.
     ///
     /// ## Example
     ///
     /// ```sql,reported
-    /// -- history:
-    /// CREATE TABLE orders (id bigint PRIMARY KEY);
-    /// -- migration:
-    /// DROP TABLE orders;
+    /// BEGIN;
+    /// SAVEPOINT before_load;
+    /// INSERT INTO orders (id) VALUES (1);
+    /// COMMIT;
     /// ```
     ///
     /// Use instead:
     ///
     /// ```sql,clean
-    /// SELECT 1;
+    /// BEGIN;
+    /// SAVEPOINT before_load;
+    /// INSERT INTO orders (id) VALUES (1);
+    /// RELEASE SAVEPOINT before_load;
+    /// COMMIT;
     /// ```
     ///
     /// ## When it is not reported
     ///
-    /// For objects that nobody else can see yet.
-    "savepoint-not-released", Bloat, Warning,
-    {}
-    statement = check,
+    /// Where the whole transaction is rolled back.
+    "savepoint-not-released", Bloat, Info,
+    { recommended: false }
+    migration = check,
 }
 
-fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
-    let Ast::Drop(statement) = context.ast else { return };
-    for relation in context.effects.drops.iter().filter(|relation| relation.visibility.is_exposed()) {
-        let message = format!("dropping `{}` hurts", relation.name);
-        drop(reporter.report(statement.keyword, message).relation(relation).help("do something else"));
+fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
+    for savepoint in transactions(context).into_iter().flat_map(|transaction| transaction.unreleased) {
+        let message =
+            format!("the savepoint `{}` is never released and stays until the transaction ends", savepoint.name);
+        let help = format!("when it is not needed any more:\n    RELEASE SAVEPOINT {};", savepoint.name);
+        drop(reporter.report(savepoint.range, message).help(help));
     }
 }

@@ -1,43 +1,104 @@
-//! What is wrong, in one line.
+//! More subtransactions in a transaction than a session caches.
 
-use crate::ast::Ast;
+use super::subtransactions::{fix_help, label_callee};
+use super::transactions::{Begin, transactions};
 use crate::report::Reporter;
-use crate::rule::{RuleContext, declare_rule};
+use crate::routine::RoutineContext;
+use crate::routine::subtransactions::{Bound, CACHED, Source};
+use crate::rule::{MigrationContext, declare_rule};
 
 declare_rule! {
-    /// What is reported, in one sentence.
+    /// One transaction begins more than 64 subtransactions that write, counted along its control flow.
     ///
     /// ## Why it matters
     ///
-    /// What a user or operator would notice.
+    /// Each session shows 64 subtransactions of its transaction to others (`PGPROC_MAX_CACHED_SUBXIDS`). With the 65th the
+    /// cache overflows until the transaction ends: every snapshot on the server is marked, and every session must look
+    /// into `pg_subtrans` to see whether a row is visible. Together with one long transaction this has brought whole
+    /// servers, and their standbys, to a stop. `RELEASE SAVEPOINT` does not give the place back.
     ///
     /// ## Example
     ///
     /// ```sql,reported
-    /// -- history:
-    /// CREATE TABLE orders (id bigint PRIMARY KEY);
-    /// -- migration:
-    /// DROP TABLE orders;
+    /// DO $$
+    /// BEGIN
+    ///     FOR i IN 1..1000 LOOP
+    ///         BEGIN
+    ///             INSERT INTO orders (id) VALUES (i);
+    ///         EXCEPTION WHEN unique_violation THEN
+    ///             NULL;
+    ///         END;
+    ///     END LOOP;
+    /// END $$;
     /// ```
     ///
     /// Use instead:
     ///
     /// ```sql,clean
-    /// SELECT 1;
+    /// INSERT INTO orders (id) SELECT generate_series(1, 1000) ON CONFLICT (id) DO NOTHING;
     /// ```
     ///
     /// ## When it is not reported
     ///
-    /// For objects that nobody else can see yet.
-    "subtransaction-overflow", Bloat, Warning,
+    /// For subtransactions that cannot write, and up to 64 of them. Loops multiply, of branches the one that begins most
+    /// counts, and a `COMMIT` begins anew. Where a loop has no constant bound, `subtransaction-per-row` says it.
+    "subtransaction-overflow", Bloat, Error,
     {}
-    statement = check,
+    routine = check,
+    migration = check_migration,
 }
 
-fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
-    let Ast::Drop(statement) = context.ast else { return };
-    for relation in context.effects.drops.iter().filter(|relation| relation.visibility.is_exposed()) {
-        let message = format!("dropping `{}` hurts", relation.name);
-        drop(reporter.report(statement.keyword, message).relation(relation).help("do something else"));
+fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
+    let found = context.routines.subtransactions(&context.routine);
+    let Bound::AtMost(most) = found.most else { return };
+    // What a loop makes too many alone is told there; many that are too many together, at the one that is too many.
+    let Some(source) = source_to_blame(&found.sources).filter(|_| most > CACHED) else { return };
+    let message = format!(
+        "{} begins {} subtransactions in one transaction, {CACHED} are cached: from then on every snapshot on the server \
+         must look into pg_subtrans",
+        context.name(),
+        found.most
+    );
+    let mut finding = reporter.report(source.range, message).help(fix_help());
+    if let Some(words) = source.in_loop {
+        finding = finding.label(words, "this loop multiplies them");
+    }
+    drop(label_callee(context.routines, source, finding));
+}
+
+/// The source that begins most of them, if that alone is too many; else the one with which they are too many.
+fn source_to_blame(sources: &[Source]) -> Option<&Source> {
+    let limit = Bound::AtMost(CACHED);
+    let mut sum = Bound::ZERO;
+    let passes = |source: &&Source| {
+        sum = sum + source.bound;
+        sum > limit
+    };
+    let alone = sources.iter().find(|source| source.bound > limit);
+    alone.or_else(|| sources.iter().find(passes)).or_else(|| sources.last())
+}
+
+/// SAVEPOINTs, and code that together with them, or several times, begins too many.
+fn check_migration(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
+    for transaction in transactions(context) {
+        let (mut sum, mut alone) = (Bound::ZERO, false);
+        let passed = transaction.begins.iter().find(|begin: &&Begin| {
+            alone |= begin.bound > Bound::AtMost(CACHED);
+            sum = sum + begin.bound;
+            sum > Bound::AtMost(CACHED)
+        });
+        let Some(passed) = passed.filter(|_| !alone) else { continue };
+        let total = transaction.begins.iter().fold(Bound::ZERO, |sum, begin| sum + begin.bound);
+        let Bound::AtMost(_) = total else { continue };
+        let message = format!(
+            "the transaction begins {total} subtransactions, {CACHED} are cached: from this one on every snapshot on the \
+             server must look into pg_subtrans"
+        );
+        let help = "split it into several transactions, or do without most of the savepoints";
+        let mut finding = reporter.report(passed.range, message).help(help);
+        if let Some(first) = transaction.begins.first() {
+            finding = finding.label(first.range, "the first of them");
+        }
+        drop(finding);
     }
 }

@@ -1,43 +1,72 @@
-//! What is wrong, in one line.
+//! Permanent tables that code creates at run time.
 
-use crate::ast::Ast;
+use super::catalog_rows::shown;
+use crate::ast::Persistence;
+use crate::plpgsql::HOLE;
 use crate::report::Reporter;
-use crate::rule::{RuleContext, declare_rule};
+use crate::routine::{Creation, RoutineContext};
+use crate::rule::declare_rule;
 
 declare_rule! {
-    /// What is reported, in one sentence.
+    /// A function or procedure creates a permanent table when it is called.
     ///
     /// ## Why it matters
     ///
-    /// What a user or operator would notice.
+    /// The schema then depends on traffic: tables appear that no migration knows, with grants, indexes and constraints that
+    /// nobody reviews, and each is as many rows in the system catalogs, which every plan, every backup and every `pg_dump`
+    /// has to go through. The one who calls must be allowed to create tables.
     ///
     /// ## Example
     ///
     /// ```sql,reported
-    /// -- history:
-    /// CREATE TABLE orders (id bigint PRIMARY KEY);
-    /// -- migration:
-    /// DROP TABLE orders;
+    /// CREATE FUNCTION new_tenant(tenant text) RETURNS void LANGUAGE plpgsql AS $$
+    /// BEGIN
+    ///     EXECUTE format('CREATE TABLE %I (id bigint PRIMARY KEY, payload jsonb)', 'events_' || tenant);
+    /// END $$;
     /// ```
     ///
     /// Use instead:
     ///
     /// ```sql,clean
-    /// SELECT 1;
+    /// CREATE TABLE events (tenant text, id bigint, payload jsonb, PRIMARY KEY (tenant, id));
     /// ```
     ///
     /// ## When it is not reported
     ///
-    /// For objects that nobody else can see yet.
+    /// In DO blocks, which run once. For partitions, unless the function runs often: creating them ahead of time is their
+    /// maintenance. For a table that the migrations have created already.
     "table-created-on-demand", Bloat, Warning,
     {}
-    statement = check,
+    routine = check,
 }
 
-fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
-    let Ast::Drop(statement) = context.ast else { return };
-    for relation in context.effects.drops.iter().filter(|relation| relation.visibility.is_exposed()) {
-        let message = format!("dropping `{}` hurts", relation.name);
-        drop(reporter.report(statement.keyword, message).relation(relation).help("do something else"));
+fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
+    if context.function().is_none() {
+        return;
     }
+    for creation in context.creations() {
+        let is_maintenance = creation.partition && !context.hotness().is_hot();
+        if creation.persistence != Persistence::Temporary && !is_maintenance {
+            report(context, &creation, reporter);
+        }
+    }
+}
+
+fn report(context: &RoutineContext<'_>, creation: &Creation, reporter: &mut Reporter<'_>) {
+    let name = &creation.name.name.text;
+    let what = match (creation.partition, name.contains(HOLE)) {
+        (true, _) => "a partition".to_owned(),
+        (false, true) => "a table under a name that only run time knows".to_owned(),
+        (false, false) => format!("the permanent table `{name}`"),
+    };
+    let mut message = format!("{} creates {what} when it is called", context.name());
+    if let Some(rows) = creation.rows {
+        let all = shown(rows, context.settings.versions);
+        let all = all.rsplit_once(',').map_or(all.as_str(), |(rows, _)| rows);
+        message.push_str(&format!(": {all}"));
+    }
+    let help = "create the table in a migration, with a column for what tells the tables apart; \
+                partitions are best created ahead of time, by a job";
+    let hotness = context.hotness();
+    drop(hotness.label(reporter.report(creation.range, message).help(help)));
 }

@@ -1,3 +1,16 @@
 //! Changes of rows.
 
+pub mod bulk_change_in_loop;
+pub mod exception_driven_upsert;
+mod fresh;
+mod guard;
+pub(crate) mod handled;
+pub mod insert_may_violate_unique;
+mod inserted;
+pub mod missing_analyze;
+pub mod select_then_insert;
+pub mod system_catalog_write;
+pub mod toast_compression_not_applied;
+pub mod trigger_left_disabled;
 pub mod unbounded_update_or_delete;
+mod unique;

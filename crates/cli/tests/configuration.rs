@@ -1,0 +1,298 @@
+//! `pgvet.toml`, `init`, `config`, baselines and git as users meet them.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
+
+mod support;
+
+use std::fs;
+use std::process::Command;
+use support::Folder;
+
+const TABLE: &str = "CREATE TABLE orders (id bigint PRIMARY KEY, note text);\n";
+const INDEX: &str = "SET lock_timeout = '2s';\nCREATE INDEX i ON orders (note);\n";
+const UNIQUE: &str = "SET lock_timeout = '2s';\nCREATE UNIQUE INDEX u ON orders (note);\n";
+
+fn project(more: &[(&str, &str)]) -> Folder {
+    let mut files = vec![("db/migrations/1_a.sql", TABLE), ("db/migrations/2_b.sql", INDEX)];
+    files.extend(more);
+    let files: Vec<(&str, &[u8])> = files.iter().map(|(path, text)| (*path, text.as_bytes())).collect();
+    Folder::new(&files)
+}
+
+fn concise(folder: &Folder, args: &[&str]) -> String {
+    folder.run(&[&["check", "--format", "concise"], args].concat())
+}
+
+#[test]
+fn a_mistake_in_the_configuration_is_underlined() {
+    let folder = project(&[("pgvet.toml", "pg-version = 16\n\n[rules]\nindex-without-concurently = \"off\"\n")]);
+    insta::assert_snapshot!(folder.run(&["check"]).replace(&folder.path().display().to_string(), "[folder]"), @r#"
+    exit 2
+    --- stderr
+    error: configuration
+
+      × there is no rule `index-without-concurently`
+       ╭─[pgvet.toml:4:1]
+     3 │ [rules]
+     4 │ index-without-concurently = "off"
+       · ─────────────────────────
+       ╰────
+      help: did you mean `index-without-concurrently`?
+    "#);
+}
+
+#[test]
+fn the_configuration_changes_levels_tables_and_exit_status() {
+    let rule = "index-without-concurrently";
+    for (config, status, shown) in [
+        (String::new(), 1, true),
+        (format!("[rules]\n{rule} = \"off\""), 0, false),
+        (format!("[rules]\n{rule} = \"warning\""), 0, true),
+        (format!("fail-on = \"warning\"\n[rules]\n{rule} = \"warning\""), 1, true),
+        ("[categories]\nlocking = \"off\"".to_owned(), 0, false),
+        ("[tables]\norders = { rows = 100 }".to_owned(), 0, false),
+        ("level = \"info\"\n[tables]\norders = { rows = 100 }".to_owned(), 0, true),
+        ("level = \"info\"\n[tables]\norders = { ignore = true }".to_owned(), 0, false),
+        (format!("[[overrides]]\npaths = [\"db\"]\nrules = {{ {rule} = \"off\" }}"), 0, false),
+        (format!("[[overrides]]\npaths = [\"db/migrations/1*\"]\nrules = {{ {rule} = \"off\" }}"), 1, true),
+        ("[migrations]\nexclude = [\"db/migrations/2_*\"]".to_owned(), 0, false),
+        ("[migrations]\nstart-after = \"2_b.sql\"".to_owned(), 0, false),
+        ("[migrations]\nstart-after = \"1\"".to_owned(), 1, true),
+    ] {
+        let text = concise(&project(&[("pgvet.toml", &config)]), &[]);
+        assert!(text.starts_with(&format!("exit {status}\n")), "{config}: {text}");
+        assert_eq!(text.contains(rule), shown, "{config}: {text}");
+    }
+}
+
+#[test]
+fn a_start_that_is_no_migration_is_told() {
+    let folder = project(&[("pgvet.toml", "[migrations]\nstart-after = \"9_z.sql\"\n")]);
+    insta::assert_snapshot!(concise(&folder, &[]), @r"
+    exit 2
+    --- stdout
+    db/migrations/2_b.sql:2:1: error[index-without-concurrently] building this index blocks every write to `orders` until it is done
+    1 error in 1 of 2 files; 1 path not checked
+    --- stderr
+    error: `9_z.sql` (start-after in pgvet.toml) is none of the migrations
+      help: write the file name, the path or the version of a migration, as in `0041_add_users.sql` or `0041`
+    ");
+}
+
+#[test]
+fn a_single_file_is_judged_after_its_history() {
+    let folder = project(&[("db/migrations/3_c.sql", UNIQUE)]);
+    insta::assert_snapshot!(concise(&folder, &["db/migrations/2_b.sql", "--level", "info"]), @r"
+    exit 1
+    --- stdout
+    db/migrations/2_b.sql:2:1: error[index-without-concurrently] building this index blocks every write to `orders` until it is done
+    1 error in 1 of 1 file, after 1 earlier migration
+    ");
+    // History shows that the column has that type already.
+    let new = "ALTER TABLE orders ALTER COLUMN id TYPE bigint;\n";
+    fs::write(folder.path().join("db/migrations/4_d.sql"), new).unwrap();
+    let with = concise(&folder, &["db/migrations/4_d.sql", "--only", "type-change-rewrites-table"]);
+    let without = concise(&folder, &["db/migrations/4_d.sql", "--only", "type-change-rewrites-table", "--no-history"]);
+    assert_eq!(with.matches("type-change-rewrites-table").count(), 0, "{with}");
+    assert_eq!(without.matches("type-change-rewrites-table").count(), 1, "{without}");
+}
+
+#[test]
+fn standard_input_has_the_history_of_its_name() {
+    let folder = project(&[]);
+    let args = ["check", "-", "--stdin-filename", "db/migrations/2_b.sql", "--format", "concise"];
+    let output = folder.output(&args, b"CREATE TABLE orders (id int);", &[]);
+    insta::assert_snapshot!(support::transcript(&output), @r#"
+    exit 1
+    --- stdout
+    db/migrations/2_b.sql:1:14: error[statement-will-fail] PostgreSQL refuses this: relation "orders" already exists
+    1 error in 1 of 1 file, after 1 earlier migration
+    "#);
+}
+
+#[test]
+fn known_findings_are_held_back_until_they_are_fixed() {
+    let folder = project(&[]);
+    insta::assert_snapshot!(folder.run(&["baseline"]), @r"
+    exit 0
+    --- stdout
+    Wrote 1 known finding to pgvet-baseline.json; `pgvet check` now reports what is new.
+    ");
+    insta::assert_snapshot!(concise(&folder, &[]), @r"
+    exit 0
+    --- stdout
+    No problems found in 2 files; 1 known finding not shown
+    ");
+    let moved = format!("-- a comment\n\n{}", INDEX.to_lowercase());
+    fs::write(folder.path().join("db/migrations/2_b.sql"), moved).unwrap();
+    fs::write(folder.path().join("db/migrations/3_c.sql"), UNIQUE).unwrap();
+    insta::assert_snapshot!(concise(&folder, &[]), @r"
+    exit 1
+    --- stdout
+    db/migrations/3_c.sql:2:1: error[index-without-concurrently] building this index blocks every write to `orders` until it is done
+    1 error in 1 of 3 files; 1 known finding not shown
+    ");
+    fs::write(folder.path().join("db/migrations/2_b.sql"), "").unwrap();
+    insta::assert_snapshot!(concise(&folder, &["--no-history"]), @r"
+    exit 1
+    --- stdout
+    db/migrations/3_c.sql:2:1: error[index-without-concurrently] building this index blocks every write to `orders` until it is done
+    fixed since pgvet-baseline.json was written (`pgvet baseline` forgets them):
+      db/migrations/2_b.sql: index-without-concurrently building this index blocks every write to `orders` until it is done
+    1 error in 1 of 3 files
+    ");
+    assert!(concise(&folder, &["db/migrations/3_c.sql"]).contains("error[index-without-concurrently]"));
+    fs::write(folder.path().join("pgvet-baseline.json"), "{}").unwrap();
+    assert!(concise(&folder, &[]).starts_with("exit 2\n"));
+    assert!(concise(&folder, &["--no-baseline"]).starts_with("exit 1\n"));
+}
+
+#[test]
+fn a_baseline_is_the_same_from_any_folder() {
+    let folder = project(&[("pgvet.toml", "")]);
+    folder.run(&["baseline"]);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pgvet"));
+    let output = command.args(["check", "."]).current_dir(folder.path().join("db/migrations")).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stdout));
+}
+
+#[test]
+fn placeholders_have_values_and_findings_are_about_the_file() {
+    let config = "[placeholders]\nschema = \"app\"\nprefix = \"t_\"\n";
+    let folder = Folder::new(&[
+        ("pgvet.toml", config.as_bytes()),
+        ("db/migrations/1_a.sql", b"CREATE SCHEMA app;\nCREATE TABLE ${schema}.${prefix}orders (id int);\n"),
+        ("db/migrations/2_b.sql", b"/* ${schema} */ CREATE INDEX i ON ${schema}.${prefix}orders (id), ${schema};\n"),
+        (
+            "db/migrations/3_c.sql",
+            b"/* ${schema} */ CREATE INDEX i ON app.{{ prefix }}orders (id); SELECT ${schema}.f();\n",
+        ),
+    ]);
+    let args = ["--only", "index-without-concurrently,syntax-error", "--pg-version", "17"];
+    insta::assert_snapshot!(concise(&folder, &args), @r#"
+    exit 1
+    --- stdout
+    db/migrations/2_b.sql:1:65: error[syntax-error] syntax error at or near ","
+    db/migrations/3_c.sql:1:17: error[index-without-concurrently] building this index blocks every write to `t_orders` until it is done
+    2 errors in 2 of 3 files
+    "#);
+    let effects = folder.run(&["effects", "db/migrations/3_c.sql", "--format", "concise"]);
+    assert!(effects.contains("app.t_orders"), "{effects}");
+}
+
+fn git(folder: &Folder, arguments: &[&str]) {
+    let identity = ["-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "commit.gpgsign=false"];
+    let mut command = Command::new("git");
+    let output = command.current_dir(folder.path()).args(identity).args(arguments).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn only_changes_are_reported_and_all_is_replayed() {
+    let folder = project(&[]);
+    git(&folder, &["init", "-q", "-b", "main"]);
+    git(&folder, &["add", "-A"]);
+    git(&folder, &["commit", "-q", "-m", "x"]);
+    for option in [&["--staged"][..], &["--changed"], &["--since", "main"]] {
+        assert_eq!(concise(&folder, option), "exit 0\n--- stdout\nNo problems found in 0 files\n", "{option:?}");
+    }
+    fs::write(folder.path().join("db/migrations/3_c.sql"), UNIQUE).unwrap();
+    git(&folder, &["add", "-A"]);
+    let expected = "exit 1\n--- stdout\ndb/migrations/3_c.sql:2:1: error[index-without-concurrently] building this \
+                    index blocks every write to `orders` until it is done\n1 error in 1 of 1 file, after 2 earlier \
+                    migrations\n";
+    for option in [&["--staged"][..], &["--changed"], &["--since", "main"]] {
+        assert_eq!(concise(&folder, option), expected, "{option:?}");
+    }
+    insta::assert_snapshot!(concise(&folder, &["--since", "nowhere"]), @r"
+    exit 2
+    --- stderr
+    error: `.` has no revision `nowhere` in its repository
+      help: name a branch, tag or commit that `git log` knows, such as origin/main
+    ");
+}
+
+#[test]
+fn init_writes_a_configuration_that_works() {
+    let folder = project(&[("queries/get.sql", "SELECT 1;")]);
+    insta::assert_snapshot!(folder.run(&["init"]), @r"
+    exit 0
+    --- stdout
+    Wrote pgvet.toml.
+      db/migrations: plain SQL files, 2 files
+
+    The present migrations have 1 error; they have run already. To report only what is new:
+      - set start-after to the newest migration in pgvet.toml (a line for it is there), or
+      - run `pgvet baseline`, which writes them down as known, or
+      - check only what a branch changes: `pgvet check --since origin/main`.
+    ");
+    insta::assert_snapshot!(fs::read_to_string(folder.path().join("pgvet.toml")).unwrap(), @r#"
+    # Configuration of pgvet. Every key is optional; paths are relative to this file.
+
+    # The PostgreSQL versions that run these migrations: 16, or "14-18" for several.
+    # pg-version = 16
+
+    # "strict" also runs the opt-in rules; `pgvet rules` lists all.
+    # preset = "recommended"
+
+    # From which severity on `pgvet check` fails: error, warning, info or never.
+    # fail-on = "error"
+
+    # Set this when the tool, the role or the database sets lock_timeout for migrations.
+    # lock-timeout = "runner"
+
+    [migrations]
+    paths = ["db/migrations"]
+    # db/migrations: plain SQL files, as nothing else was recognised; each statement by statement.
+    # tool = "plain"
+    # "transaction", "autocommit" or "single-string", where the tool is run otherwise.
+    # transaction = "transaction"
+    # Report only what comes after this migration.
+    # start-after = "2_b.sql"
+    # Files that are no migrations.
+    # exclude = ["seeds/**"]
+
+    # [rules]
+    # not-rerunnable = "off"
+
+    # What pgvet cannot see in migrations: how large tables are, and how busy.
+    # [tables]
+    # orders = { rows = 50_000_000 }
+    # "public.settings" = { rows = 200 }
+
+    # [functions]
+    # "public.place_order" = { calls-per-hour = 40_000 }
+
+    # [[overrides]]
+    # paths = ["legacy/**"]
+    # rules = { missing-lock-timeout = "off" }
+    "#);
+    insta::assert_snapshot!(folder.run(&["config"]), @r"
+    exit 0
+    --- stdout
+    configuration: pgvet.toml
+    PostgreSQL:    14-18 (the default)
+    rules:         recommended
+
+    db/migrations
+      tool:        plain SQL files, as nothing else was recognised
+      files:       2 files
+      order:       db/migrations/1_a.sql is the first, db/migrations/2_b.sql the last
+      transaction: each statement by statement
+    ");
+    insta::assert_snapshot!(folder.run(&["init"]), @r"
+    exit 2
+    --- stderr
+    error: `pgvet.toml` is there already
+      help: `pgvet config` shows what is in effect; `pgvet init --print` prints what would be written
+    ");
+    // What is commented out works as well.
+    let text = fs::read_to_string(folder.path().join("pgvet.toml")).unwrap();
+    let is_setting =
+        |line: &str| line.starts_with('[') || line.split_once(" = ").is_some_and(|(key, _)| !key.contains(' '));
+    let lines = text.lines().map(|line| line.strip_prefix("# ").filter(|rest| is_setting(rest)).unwrap_or(line));
+    let active: Vec<&str> = lines.collect();
+    fs::write(folder.path().join("pgvet.toml"), active.join("\n")).unwrap();
+    let output = folder.run(&["check"]);
+    assert!(output.starts_with("exit 0\n"), "{}\n{output}", active.join("\n"));
+}

@@ -1,0 +1,129 @@
+//! Every format of `pgvet check` on the same findings.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
+
+mod support;
+
+use support::Folder;
+
+const FIRST: &str = "CREATE TABLE orders (id bigint PRIMARY KEY, note text);\n";
+
+/// An error with SQL in its help, one inside a body, one with a label, one in a file whose name must be escaped, a
+/// warning with a fix, and one that is suppressed.
+const SECOND: &str = "\
+BEGIN;
+SET LOCAL lock_timeout = '2s';
+ALTER TABLE orders ADD COLUMN code text DEFAULT random()::text;
+UPDATE orders SET note = '<&\"é%' WHERE true;
+COMMIT;
+-- pgvet: ignore[truncate-existing-table] it is a cache
+TRUNCATE orders;
+SELECT 1; -- pgvet: ignore[table-rewrite] once
+";
+
+const THIRD: &str = "SET lock_timeout = '2s';\nDO $$ BEGIN\n  CREATE INDEX i ON orders (note);\nEND $$;\nSELEC 1;\n";
+
+fn folder() -> Folder {
+    Folder::new(&[
+        ("db/migrations/1_a.sql", FIRST.as_bytes()),
+        ("db/migrations/2_b.sql", SECOND.as_bytes()),
+        ("db/migrations/3 c,ü.sql", THIRD.as_bytes()),
+    ])
+}
+
+/// What the format shows of a run that also could not read a path.
+fn shown(format: &str) -> String {
+    let args = ["check", "db", "missing", "--report-suppressed", "--pg-version", "14-18", "--format", format];
+    let output = folder().output(&args, b"", &[]);
+    assert_eq!(output.status.code(), Some(2), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn formats_for_people() {
+    for format in ["full", "concise", "markdown", "github"] {
+        insta::assert_snapshot!(format, shown(format));
+    }
+}
+
+#[test]
+fn formats_for_programs() {
+    for format in ["json", "sarif", "gitlab", "sonarqube"] {
+        let document: serde_json::Value = serde_json::from_str(&shown(format)).unwrap();
+        // The pages of rules change for reasons of their own.
+        let mut document = document;
+        if let Some(rules) = document.pointer_mut("/runs/0/tool/driver/rules") {
+            for rule in rules.as_array_mut().unwrap() {
+                let help = &mut rule["help"];
+                assert!(help["markdown"].as_str().unwrap().contains("## Why it matters"), "{help}");
+                *help = "(the page)".into();
+            }
+        }
+        insta::assert_snapshot!(format, serde_json::to_string_pretty(&document).unwrap());
+    }
+}
+
+#[test]
+fn formats_in_xml() {
+    for format in ["junit", "checkstyle"] {
+        insta::assert_snapshot!(format, shown(format));
+    }
+}
+
+#[test]
+fn sarif_keeps_to_its_schema() {
+    let mut schema: serde_json::Value = serde_json::from_str(include_str!("schemas/sarif-2.1.0.json")).unwrap();
+    // The pattern of languages has a bracket too many, and we state no language.
+    for owner in ["run", "toolComponent"] {
+        schema["definitions"][owner]["properties"]["language"]["pattern"] = "".into();
+    }
+    let document: serde_json::Value = serde_json::from_str(&shown("sarif")).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let errors: Vec<String> = validator.iter_errors(&document).map(|error| error.to_string()).collect();
+    assert!(errors.is_empty(), "{errors:#?}");
+    let results = document.pointer("/runs/0/results").unwrap().as_array().unwrap();
+    assert!(results.iter().any(|result| result.get("fixes").is_some()), "no result has a fix");
+    assert!(results.iter().any(|result| result.get("suppressions").is_some()), "no result is suppressed");
+    assert!(results.iter().any(|result| result.get("relatedLocations").is_some()), "no result has another place");
+}
+
+#[test]
+fn gitlab_fingerprints_are_unique() {
+    let issues: Vec<serde_json::Value> = serde_json::from_str(&shown("gitlab")).unwrap();
+    let mut fingerprints: Vec<&str> = issues.iter().map(|issue| issue["fingerprint"].as_str().unwrap()).collect();
+    fingerprints.sort_unstable();
+    fingerprints.dedup();
+    assert_eq!(fingerprints.len(), issues.len());
+    assert!(issues.len() > 3);
+}
+
+#[test]
+fn a_run_may_write_several_formats() {
+    let folder = folder();
+    let args = ["check", "db", "--format", "concise", "--format", "sarif=out.sarif", "--format", "junit=out.xml"];
+    let output = folder.output(&args, b"", &[]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("3 c,ü.sql:3:3: error[index-without-concurrently]"));
+    let written = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
+    assert!(written("out.sarif").contains("\"2.1.0\""));
+    assert!(written("out.xml").starts_with("<?xml"));
+    let output = folder.output(&["check", "db", "--format", "json", "--output-file", "out.json"], b"", &[]);
+    assert!(output.stdout.is_empty());
+    assert!(written("out.json").starts_with("{\"schema_version\":1"));
+}
+
+#[test]
+fn two_formats_cannot_share_standard_output() {
+    let folder = folder();
+    insta::assert_snapshot!(folder.run(&["check", "db", "--format", "full", "--format", "json"]), @r"
+    exit 2
+    --- stderr
+    error: several formats would be written to standard output
+      help: give all but one a file, as in `--format full --format sarif=pgvet.sarif`
+    ");
+    insta::assert_snapshot!(folder.run(&["check", "db", "--format", "json=no/such/folder"]), @r"
+    exit 2
+    --- stderr
+    error: cannot write `no/such/folder`: No such file or directory (os error 2)
+    ");
+}

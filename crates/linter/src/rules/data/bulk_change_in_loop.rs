@@ -1,0 +1,177 @@
+//! Batches that are all in one transaction.
+
+use crate::ast::{Ast, Expr, ExprKind, OperatorForm, Part, QueryBody};
+use crate::catalog::Relation;
+use crate::plpgsql::{Loop, LoopKind, Statement, StatementKind};
+use crate::report::Reporter;
+use crate::routine::{Around, Node, RoutineContext, Step};
+use crate::rule::declare_rule;
+use crate::source::TextRange;
+
+declare_rule! {
+    /// A loop that updates or deletes a table in parts, without `COMMIT` between them.
+    ///
+    /// ## Why it matters
+    ///
+    /// Batches are meant to keep transactions short. Without `COMMIT` all of them are one transaction: every row that was
+    /// changed stays locked until the last batch is done, vacuum can remove nothing meanwhile, and a failure at the end
+    /// undoes everything.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// DO $$
+    /// BEGIN
+    ///     LOOP
+    ///         DELETE FROM events WHERE id IN (SELECT id FROM events WHERE expired LIMIT 1000);
+    ///         EXIT WHEN NOT FOUND;
+    ///     END LOOP;
+    /// END $$;
+    /// ```
+    ///
+    /// Use instead:
+    ///
+    /// ```sql,clean
+    /// DO $$
+    /// BEGIN
+    ///     LOOP
+    ///         DELETE FROM events WHERE id IN (SELECT id FROM events WHERE expired LIMIT 1000);
+    ///         EXIT WHEN NOT FOUND;
+    ///         COMMIT;
+    ///     END LOOP;
+    /// END $$;
+    /// ```
+    ///
+    /// ## When it is not reported
+    ///
+    /// Where the loop has a `COMMIT`; for loops whose changes are not limited by `LIMIT` or by a range of keys, unless the
+    /// loop goes through a whole table; for temporary tables and tables of the same migration.
+    "bulk-change-in-loop", Data, Warning,
+    {}
+    routine = check,
+}
+
+fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
+    let steps = context.routine.steps();
+    let mut said: Option<TextRange> = None;
+    for step in &steps {
+        let Node::Statement(statement) = step.node else { continue };
+        let StatementKind::Loop(a_loop) = &statement.kind else { continue };
+        if said.is_some_and(|said| said.contains(statement.range)) {
+            continue;
+        }
+        let inside: Vec<&Step<'_>> = steps.iter().filter(|step| is_inside(step, statement)).collect();
+        let commits = |step: &&&Step<'_>| {
+            matches!(
+                step.node,
+                Node::Statement(Statement { kind: StatementKind::Commit(_) | StatementKind::Call(_), .. })
+            )
+        };
+        if inside.iter().any(|step| commits(&step)) {
+            continue;
+        }
+        let whole = goes_through_whole_table(context, step, a_loop);
+        let Some((range, table)) = inside.iter().find_map(|step| change(context, step, whole)) else { continue };
+        said = Some(statement.range);
+        let message = match whole {
+            true => format!(
+                "this changes `{}` row by row in one transaction, which locks all of them until its end",
+                table.name
+            ),
+            false => {
+                format!("all batches are one transaction, which locks their rows of `{}` until its end", table.name)
+            }
+        };
+        let help = match context.function() {
+            Some(function) if !function.procedure => {
+                "a function cannot COMMIT; make it a procedure, and COMMIT after each batch"
+            }
+            Some(_) => "COMMIT after each batch",
+            None if context.migration.transaction == crate::check::TransactionMode::Transaction => {
+                "COMMIT after each batch, in a migration that runs without a transaction"
+            }
+            None => "COMMIT after each batch",
+        };
+        let finding = reporter
+            .report(statement.keyword, message)
+            .label(range, "this change")
+            .relation(&context.relation_name(table))
+            .help(help);
+        drop(finding);
+    }
+}
+
+fn is_inside(step: &Step<'_>, statement: &Statement) -> bool {
+    step.around.iter().any(|around| match around {
+        Around::Loop { statement: own, .. } => own.range == statement.range,
+        _ => false,
+    })
+}
+
+/// `FOR r IN SELECT ... FROM t LOOP` without any condition, for a table in use.
+fn goes_through_whole_table(context: &RoutineContext<'_>, step: &Step<'_>, a_loop: &Loop) -> bool {
+    if !matches!(a_loop.kind, LoopKind::Query { .. }) {
+        return false;
+    }
+    let reads_all = |ast: &Ast| {
+        let Ast::Select(query) = ast else { return false };
+        let QueryBody::Select(select) = &query.body else { return false };
+        let [crate::ast::FromItem::Relation(only)] = select.from.as_slice() else { return false };
+        query.limit.is_none()
+            && select.filter.is_none()
+            && select.group_by.is_empty()
+            && select.distinct.is_none()
+            && context.relation(&only.name).is_some_and(|table| is_in_use(context, table))
+    };
+    step.sql.iter().any(|sql| reads_all(sql.ast))
+}
+
+fn is_in_use(context: &RoutineContext<'_>, table: &Relation) -> bool {
+    let is_new = context.function().is_none() && table.birth.migration == Some(context.file + 1);
+    table.kind.is_table() && !table.is_temporary() && !is_new
+}
+
+/// The first UPDATE or DELETE of a step that a batch consists of.
+fn change<'a>(context: &'a RoutineContext<'_>, step: &Step<'_>, any: bool) -> Option<(TextRange, &'a Relation)> {
+    step.sql.iter().find_map(|sql| {
+        let (name, filter, keyword) = match sql.ast {
+            Ast::Update(update) => (&update.table.name, &update.filter, update.keyword),
+            Ast::Delete(delete) => (&delete.table.name, &delete.filter, delete.keyword),
+            _ => return None,
+        };
+        let table = context.relation(name).filter(|table| is_in_use(context, table))?;
+        let mut limited = false;
+        sql.ast.visit(&mut |part| {
+            if let Part::Query(query) = part {
+                limited |= query.limit.is_some();
+            }
+        });
+        let in_range = filter.as_ref().is_some_and(|filter| is_range(context, filter));
+        (any || limited || in_range).then(|| (sql.place(keyword), table))
+    })
+}
+
+/// Does a condition limit a column to a range between variables?
+fn is_range(context: &RoutineContext<'_>, filter: &Expr) -> bool {
+    let is_variable = |expression: &Expr| {
+        let mut found = false;
+        expression.walk(&mut |part| {
+            found |= matches!(&part.kind, ExprKind::Column(path) if context.routine.is_variable(path));
+        });
+        found
+    };
+    let mut bounds = 0;
+    filter.walk(&mut |part| {
+        let ExprKind::Operator { operator, operands, form, .. } = &part.kind else { return };
+        match form {
+            OperatorForm::Between if operands.iter().skip(1).any(is_variable) => bounds += 2,
+            OperatorForm::Plain
+                if matches!(operator.as_str(), "<" | "<=" | ">" | ">=") && operands.iter().any(is_variable) =>
+            {
+                bounds += 1;
+            }
+            _ => {}
+        }
+    });
+    bounds >= 2
+}

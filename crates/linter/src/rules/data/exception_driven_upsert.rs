@@ -1,0 +1,304 @@
+//! INSERTs that are tried first and whose failure is handled afterwards.
+
+use super::fresh::Variables;
+use super::handled::{conditions_range, handler_of, is_only_unique, raises};
+use super::inserted::{Inserted, Refusal, Values};
+use super::unique::{UniqueIndex, accepts_any_conflict, left_behind};
+use crate::ast::{Assignment, Ast, Expr, ExprKind, Insert, OperatorForm, Update};
+use crate::catalog::Relation;
+use crate::diagnostic::Severity;
+use crate::fix::{Applicability, Edit, Fix};
+use crate::plpgsql::{Block, Handler, Statement, StatementKind};
+use crate::report::Reporter;
+use crate::routine::{Code, RoutineContext, SqlRole, Step};
+use crate::rule::declare_rule;
+use crate::source::TextRange;
+use smol_str::SmolStr;
+
+declare_rule! {
+    /// An `INSERT` whose duplicates a block with `EXCEPTION` catches, to ignore them, to update instead, or to try again.
+    ///
+    /// ## Why it matters
+    ///
+    /// Each duplicate leaves a dead row behind, and dead entries in the indexes that are older than the one that refuses
+    /// it. Each pass through the block is a subtransaction with a transaction id of its own, duplicate or not: more than 64
+    /// of them in one transaction slow down every session of the server. `ON CONFLICT` does the same without any of that.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// CREATE TABLE counters (name text PRIMARY KEY, hits bigint);
+    /// CREATE FUNCTION hit(counter text) RETURNS void LANGUAGE plpgsql AS $$
+    /// BEGIN
+    ///     INSERT INTO counters (name, hits) VALUES (counter, 1);
+    /// EXCEPTION WHEN unique_violation THEN
+    ///     UPDATE counters SET hits = counters.hits + 1 WHERE name = counter;
+    /// END $$;
+    /// ```
+    ///
+    /// Use instead:
+    ///
+    /// ```sql,clean
+    /// CREATE TABLE counters (name text PRIMARY KEY, hits bigint);
+    /// CREATE FUNCTION hit(counter text) RETURNS void LANGUAGE plpgsql AS $$
+    /// BEGIN
+    ///     INSERT INTO counters (name, hits) VALUES (counter, 1)
+    ///     ON CONFLICT (name) DO UPDATE SET hits = counters.hits + 1;
+    /// END $$;
+    /// ```
+    ///
+    /// ## When it is not reported
+    ///
+    /// Where the handler raises an error of its own; for temporary tables, and tables that are known to have no unique
+    /// index that could refuse the row. A handler of `OTHERS` is reported only where the block changes nothing but by this
+    /// `INSERT`. In a `DO` block outside of loops it is a note: it runs once.
+    ///
+    /// ## Fix safety
+    ///
+    /// The fix is offered where the block holds the `INSERT` alone and the handler does nothing, or updates just the row
+    /// that is in the way. It is marked as unsafe where the table has triggers: errors of theirs were caught, too.
+    "exception-driven-upsert", Data, Warning,
+    { fixable: true }
+    routine = check,
+}
+
+/// An INSERT in a block, and the handler for its duplicates.
+struct Upsert<'a> {
+    insert: &'a Insert,
+    /// Where the INSERT ends.
+    end: u32,
+    block: &'a Block,
+    handler: &'a Handler,
+}
+
+fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
+    let Code::Plpgsql(body) = &context.routine.code else { return };
+    let variables = Variables::of(context);
+    let is_fresh = |path: &[SmolStr]| variables.is_fresh(path);
+    let mut said: Vec<TextRange> = Vec::new();
+    let steps = context.routine.steps();
+    for step in &steps {
+        for sql in step.sql.iter().filter(|sql| sql.role == SqlRole::Statement) {
+            let Ast::Insert(insert) = sql.ast else { continue };
+            let Some((block, handler)) = handler_of(step) else { continue };
+            if insert.on_conflict.is_some() || said.contains(&handler.when) || raises(&handler.statements) {
+                continue;
+            }
+            let upsert = Upsert { insert, end: sql.range.end, block, handler };
+            let table = context.relation(&insert.table.name);
+            let is_known = table.is_some_and(|table| table.known);
+            if table.is_some_and(Relation::is_temporary)
+                || (!is_only_unique(handler) && !(is_known && changes_once(&steps, block)))
+            {
+                continue;
+            }
+            let inserted = table.map(|table| Inserted { insert, table, is_fresh: &is_fresh });
+            let refusals = inserted.map_or_else(Vec::new, |inserted| inserted.refusals(context.catalog));
+            if is_known && refusals.is_empty() {
+                continue;
+            }
+            said.push(handler.when);
+            report(context, reporter, step, &upsert, &refusals, std::ptr::eq(block, &raw const body.block));
+        }
+    }
+}
+
+fn report(
+    context: &RoutineContext<'_>,
+    reporter: &mut Reporter<'_>,
+    step: &Step<'_>,
+    upsert: &Upsert<'_>,
+    refusals: &[Refusal<'_>],
+    is_body: bool,
+) {
+    let name = &upsert.insert.table.name;
+    let table = context.relation(name);
+    let indexes: Vec<UniqueIndex<'_>> = refusals.iter().map(|refusal| refusal.index.clone()).collect();
+    let left = match table {
+        Some(table) if !indexes.is_empty() => left_behind(table, &indexes),
+        _ => format!("a dead row in `{}`", name.name.text),
+    };
+    let message = format!("every duplicate that this handler expects leaves {left}, and uses up a transaction id");
+    let label = match indexes.first() {
+        Some(index) => format!("`{}` refuses duplicates of this row", index.name),
+        None => "this is tried first".to_owned(),
+    };
+    let runs_once = context.function().is_none() && step.innermost_loop().is_none();
+    let mut finding = reporter
+        .report(conditions_range(upsert.handler), message)
+        .label(name.range(), label)
+        .help(help(context, upsert, &indexes));
+    if let Some(table) = table {
+        finding = finding.relation(&context.relation_name(table));
+    }
+    if runs_once {
+        finding = finding.severity(Severity::Info);
+    }
+    let fix = table.filter(|table| table.known).and_then(|table| fix(context, upsert, table, &indexes, is_body));
+    if let Some(fix) = fix {
+        finding = finding.fix(fix);
+    }
+    drop(context.hotness().label(finding));
+}
+
+/// Does a block change rows by one statement only?
+fn changes_once(steps: &[Step<'_>], block: &Block) -> bool {
+    let end = block.exception.as_ref().map_or(block.range.end, |section| section.keyword.start);
+    let inside = TextRange::new(block.range.start, end);
+    let changes = |step: &&Step<'_>| {
+        inside.contains(step.range())
+            && step.sql.iter().any(|sql| {
+                let calls = matches!(sql.ast, Ast::Select(_)) && sql.role == SqlRole::Statement;
+                calls || matches!(sql.ast, Ast::Insert(_) | Ast::Update(_) | Ast::Delete(_) | Ast::Call(_))
+            })
+    };
+    steps.iter().filter(changes).count() == 1
+}
+
+fn updates(statements: &[Statement]) -> bool {
+    statements.iter().any(|statement| match &statement.kind {
+        StatementKind::Sql(sql) => {
+            sql.text.text.trim_start().get(..6).is_some_and(|word| word.eq_ignore_ascii_case("update"))
+        }
+        _ => false,
+    })
+}
+
+fn help(context: &RoutineContext<'_>, upsert: &Upsert<'_>, indexes: &[UniqueIndex<'_>]) -> String {
+    let is_variable = |name: &SmolStr| context.routine.is_variable(std::slice::from_ref(name));
+    let target = match indexes {
+        [only] => only.conflict_target(&is_variable),
+        _ => None,
+    };
+    if updates(&upsert.handler.statements) {
+        let target = target.unwrap_or_else(|| "(...)".to_owned());
+        return format!(
+            "let the INSERT do it, without the block:\n    INSERT ... ON CONFLICT {target} DO UPDATE SET ...;"
+        );
+    }
+    let target = target.map_or_else(String::new, |target| format!("{target} "));
+    format!("let the INSERT do it, without the block:\n    INSERT ... ON CONFLICT {target}DO NOTHING;")
+}
+
+/// The rewrite, where it means the same.
+fn fix(
+    context: &RoutineContext<'_>,
+    upsert: &Upsert<'_>,
+    table: &Relation,
+    indexes: &[UniqueIndex<'_>],
+    is_body: bool,
+) -> Option<Fix> {
+    let section = upsert.block.exception.as_ref()?;
+    let [statement] = upsert.block.statements.as_slice() else { return None };
+    let StatementKind::Sql(sql) = &statement.kind else { return None };
+    let is_alone = section.handlers.len() == 1 && sql.into.is_none() && upsert.insert.returning.is_empty();
+    if !is_alone || !is_only_unique(upsert.handler) || !table.rules.is_empty() {
+        return None;
+    }
+    let (title, clause) = if upsert.handler.statements.iter().all(|own| own.kind == StatementKind::Null) {
+        if !accepts_any_conflict(table) || asks_for_count(context) {
+            return None;
+        }
+        ("Ignore duplicates without the block", "ON CONFLICT DO NOTHING".to_owned())
+    } else {
+        let [index] = indexes else { return None };
+        let assignments = update_of(context, upsert, table, index)?;
+        let is_variable = |name: &SmolStr| context.routine.is_variable(std::slice::from_ref(name));
+        let target = index.conflict_target(&is_variable)?;
+        (
+            "Update the row that is in the way without the block",
+            format!("ON CONFLICT {target} DO UPDATE SET {assignments}"),
+        )
+    };
+    let applicability = if table.triggers.is_empty() { Applicability::Safe } else { Applicability::Unsafe };
+    let clause = format!(" {clause}");
+    let mut edits = vec![Edit { range: TextRange::new(upsert.end, upsert.end), text: clause }];
+    if is_body || !upsert.block.declarations.is_empty() || upsert.block.label.is_some() {
+        // What stands between the INSERT and END goes, its semicolon excepted.
+        edits.push(Edit { range: TextRange::new(section.keyword.start, upsert.block.end.start), text: String::new() });
+    } else {
+        edits
+            .push(Edit { range: TextRange::new(upsert.block.range.start, statement.range.start), text: String::new() });
+        edits.push(Edit { range: TextRange::new(upsert.end, upsert.block.range.end), text: String::new() });
+    }
+    Some(Fix { title: title.to_owned(), applicability, edits })
+}
+
+/// Does the code ask how many rows the last statement changed? That differs where a duplicate is ignored.
+fn asks_for_count(context: &RoutineContext<'_>) -> bool {
+    let body = context.text(context.routine.statement).to_ascii_lowercase();
+    let mut words = body.split(|character: char| !character.is_alphanumeric() && character != '_');
+    words.any(|word| word == "found" || word == "row_count")
+}
+
+/// The assignments of a handler that updates exactly the row that refuses the insert.
+fn update_of(
+    context: &RoutineContext<'_>,
+    upsert: &Upsert<'_>,
+    table: &Relation,
+    index: &UniqueIndex<'_>,
+) -> Option<String> {
+    let [Statement { kind: StatementKind::Sql(sql), .. }] = upsert.handler.statements.as_slice() else { return None };
+    let Some(Ast::Update(update)) = context.routine.sql(&sql.text) else { return None };
+    let is_plain = sql.into.is_none()
+        && update.with.is_none()
+        && update.from.is_empty()
+        && update.returning.is_empty()
+        && update.table.alias.is_none()
+        && upsert.insert.table.alias.is_none()
+        && context.relation(&update.table.name).is_some_and(|own| own.oid == table.oid);
+    if !is_plain || index.index.predicate.is_some() || !finds_the_row(context, upsert, update, table, index) {
+        return None;
+    }
+    let names_columns = |assignment: &Assignment| {
+        let mut found = false;
+        assignment.value.visit(&mut |part| {
+            if let crate::ast::Part::Expr(expression) = part {
+                found |= expression.as_column().is_some_and(|name| table.column(name).is_some());
+                found |= matches!(expression.kind, ExprKind::Subquery { .. });
+            }
+        });
+        found
+    };
+    let (first, last) = (update.assignments.first()?, update.assignments.last()?);
+    let shares_source = update.assignments.windows(2).any(|pair| pair[0].value.range == pair[1].value.range);
+    if shares_source || update.assignments.iter().any(names_columns) {
+        return None;
+    }
+    let range = TextRange::new(first.column.range.start, last.value.range.end);
+    Some(context.text(range).to_owned())
+}
+
+/// Does the WHERE clause compare each column of the key with the value that was to be inserted, and say no more?
+fn finds_the_row(
+    context: &RoutineContext<'_>,
+    upsert: &Upsert<'_>,
+    update: &Update,
+    table: &Relation,
+    index: &UniqueIndex<'_>,
+) -> bool {
+    let (Some(columns), Some(filter)) = (index.columns(), &update.filter) else { return false };
+    let inserted = Inserted { insert: upsert.insert, table, is_fresh: &|_| false };
+    let conditions: Vec<&Expr> = match &filter.kind {
+        ExprKind::And(list) => list.iter().collect(),
+        _ => vec![filter],
+    };
+    let text = |expression: &Expr| context.text(expression.range).split_whitespace().collect::<String>();
+    let compares = |column: &SmolStr| {
+        let Values::Rows(rows) = inserted.values_of(column) else { return false };
+        let [value] = rows.as_slice() else { return false };
+        conditions.iter().any(|condition| match &condition.kind {
+            ExprKind::Operator { operator, operands, form: OperatorForm::Plain, .. } if operator == "=" => {
+                let is_column = |side: &Expr| {
+                    matches!(&side.kind, ExprKind::Column(path) if path.last() == Some(column)
+                        && (path.len() == 1 || path.first() == Some(&table.name)))
+                };
+                let [left, right] = operands.as_slice() else { return false };
+                let other = if is_column(left) { right } else { left };
+                (is_column(left) || is_column(right)) && text(other) == text(value)
+            }
+            _ => false,
+        })
+    };
+    conditions.len() == columns.len() && columns.iter().all(compares)
+}

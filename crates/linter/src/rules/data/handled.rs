@@ -1,0 +1,59 @@
+//! INSERTs whose failure a handler expects.
+
+use crate::plpgsql::{Block, Condition, ConditionKind, Handler, RaiseLevel, Statement, StatementKind};
+use crate::routine::{Around, Step};
+use crate::source::TextRange;
+
+/// The innermost block around a step whose handlers catch a violation of a unique index, with that handler.
+pub(super) fn handler_of<'a>(step: &Step<'a>) -> Option<(&'a Block, &'a Handler)> {
+    step.around.iter().rev().find_map(|around| match *around {
+        Around::Exception { block, section } => {
+            let handler = section.handlers.iter().find(|handler| handler.conditions.iter().any(catches))?;
+            Some((block, handler))
+        }
+        _ => None,
+    })
+}
+
+/// Source: PostgreSQL 18 documentation, 41.6.8 and appendix A: a class of errors catches all of it.
+fn catches(condition: &Condition) -> bool {
+    match &condition.kind {
+        ConditionKind::Name(name) => {
+            name.eq_ignore_ascii_case("unique_violation") || name.eq_ignore_ascii_case("integrity_constraint_violation")
+        }
+        ConditionKind::SqlState(state) => state == "23505" || state == "23000",
+        ConditionKind::Others => true,
+    }
+}
+
+/// Does a handler catch nothing but violations of unique indexes?
+pub(super) fn is_only_unique(handler: &Handler) -> bool {
+    handler.conditions.iter().all(|condition| match &condition.kind {
+        ConditionKind::Name(name) => name.eq_ignore_ascii_case("unique_violation"),
+        ConditionKind::SqlState(state) => state == "23505",
+        ConditionKind::Others => false,
+    })
+}
+
+/// Does a handler throw an error of its own, or the same again, in any branch?
+pub(crate) fn raises(statements: &[Statement]) -> bool {
+    statements.iter().any(|statement| match &statement.kind {
+        StatementKind::Raise(raise) => raise.level == RaiseLevel::Exception,
+        StatementKind::If(conditional) => {
+            conditional.branches.iter().any(|branch| raises(&branch.statements))
+                || conditional.otherwise.as_ref().is_some_and(|otherwise| raises(&otherwise.statements))
+        }
+        StatementKind::Case(case) => {
+            case.branches.iter().any(|branch| raises(&branch.statements))
+                || case.otherwise.as_ref().is_some_and(|otherwise| raises(&otherwise.statements))
+        }
+        StatementKind::Loop(a_loop) => raises(&a_loop.statements),
+        StatementKind::Block(block) => raises(&block.statements),
+        _ => false,
+    })
+}
+
+/// The words `WHEN unique_violation OR ...`.
+pub(crate) fn conditions_range(handler: &Handler) -> TextRange {
+    handler.conditions.iter().fold(handler.when, |range, condition| range.cover(condition.range))
+}

@@ -1,0 +1,102 @@
+//! Statistics that the planner lacks after a migration.
+
+use crate::ast::{AlterTableAction, Ast};
+use crate::effect::{DataChangeKind, IndexBuildCause, RelationName};
+use crate::report::Reporter;
+use crate::rule::{RuleContext, declare_rule};
+use crate::rules::text::sql_name;
+use crate::source::TextRange;
+
+declare_rule! {
+    /// An index on an expression, a change of a column's type or a bulk load, without `ANALYZE` after it.
+    ///
+    /// ## Why it matters
+    ///
+    /// The planner knows nothing about an expression before it has been analysed, a change of type throws away what it
+    /// knew about the column, and after a bulk load it takes the table for what it was. Until autovacuum comes by, plans
+    /// may be bad enough to look like an outage.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// -- history:
+    /// CREATE TABLE users (id bigint, email text);
+    /// -- migration:
+    /// CREATE INDEX CONCURRENTLY users_email ON users (lower(email));
+    /// ```
+    ///
+    /// Use instead:
+    ///
+    /// ```sql,clean
+    /// -- history:
+    /// CREATE TABLE users (id bigint, email text);
+    /// -- migration:
+    /// CREATE INDEX CONCURRENTLY users_email ON users (lower(email));
+    /// ANALYZE users;
+    /// ```
+    ///
+    /// ## When it is not reported
+    ///
+    /// Where the migration has an `ANALYZE` of the table afterwards, and for tables of the same migration. Of several
+    /// statements about one table only the last is reported.
+    "missing-analyze", Data, Info,
+    { sources: &["mysql-postgres/MP088"] }
+    statement = check,
+}
+
+fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    let Some((range, table, why)) = reason(context) else { return };
+    let is_analyzed = |ast: &Ast| match ast {
+        Ast::Vacuum(vacuum) => {
+            vacuum.analyze
+                && (vacuum.tables.is_empty() || vacuum.tables.iter().any(|name| name.name.text == table.name))
+        }
+        // Said there.
+        Ast::AlterTable(alter) => alter.name.name.text == table.name && changes_type(ast),
+        Ast::CreateIndex(index) => {
+            index.table.name.text == table.name
+                && index.elements.iter().any(|element| element.key.as_column().is_none())
+        }
+        _ => false,
+    };
+    let mut later = context.migration.statements().filter(|other| other.range.start > context.statement.range.start);
+    if later.any(|statement| statement.parsed.as_ref().is_ok_and(is_analyzed)) {
+        return;
+    }
+    let help = format!("at the end of the migration:\n    ANALYZE {};", sql_name(context, table));
+    drop(reporter.report(range, why).relation(table).help(help));
+}
+
+fn changes_type(ast: &Ast) -> bool {
+    matches!(ast, Ast::AlterTable(alter)
+        if alter.commands.iter().any(|command| matches!(command.action, AlterTableAction::AlterColumnType { .. })))
+}
+
+/// What leaves the planner without statistics, and where.
+fn reason<'a>(context: &'a RuleContext<'_>) -> Option<(TextRange, &'a RelationName, String)> {
+    let effects = context.effects;
+    if let Ast::AlterTable(alter) = context.ast {
+        let table = &effects.locks.first()?.relation;
+        let change = alter.commands.iter().find_map(|command| match &command.action {
+            AlterTableAction::AlterColumnType { column, .. } => Some(column),
+            _ => None,
+        })?;
+        let why = format!("the planner's statistics about `{}` go away with its old type", change.text);
+        return table.visibility.is_exposed().then_some((change.range, table, why));
+    }
+    for build in effects.index_builds.iter().filter(|build| build.cause == IndexBuildCause::CreateIndex) {
+        let index = context.after.get_relation(build.index.oid).and_then(|index| index.index());
+        if build.table.visibility.is_exposed() && index.is_some_and(|index| index.has_expressions()) {
+            let why = format!("the planner has no statistics about the expression of `{}`", build.index.name);
+            return Some((build.range, &build.table, why));
+        }
+    }
+    let is_load = |kind| kind == DataChangeKind::Insert;
+    let load = effects
+        .data_changes
+        .iter()
+        .find(|change| is_load(change.kind) && change.unbounded && change.relation.visibility.is_exposed())?;
+    let Ast::Insert(insert) = context.ast else { return None };
+    let why = format!("the planner takes `{}` for what it was before this load", load.relation.name);
+    Some((insert.table.name.range(), &load.relation, why))
+}

@@ -1,0 +1,111 @@
+//! Code that asks for a row and inserts it where it is missing.
+
+use super::fresh::Variables;
+use super::guard::{guard_of, is_serialized};
+use super::handled::handler_of;
+use super::inserted::Inserted;
+use super::unique::unique_indexes;
+use crate::ast::Ast;
+use crate::effect::RelationKind;
+use crate::report::Reporter;
+use crate::routine::{RoutineContext, SqlRole};
+use crate::rule::declare_rule;
+use smol_str::SmolStr;
+
+declare_rule! {
+    /// Code that looks for a row and inserts it where it finds none.
+    ///
+    /// ## Why it matters
+    ///
+    /// Two sessions that look at the same time both find nothing. Both insert: with a unique index one of them fails,
+    /// which happens under load and not in tests; without one there are two rows.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// CREATE TABLE tags (id bigint GENERATED ALWAYS AS IDENTITY, name text UNIQUE);
+    /// CREATE FUNCTION tag(wanted text) RETURNS void LANGUAGE plpgsql AS $$
+    /// BEGIN
+    ///     IF NOT EXISTS (SELECT FROM tags WHERE name = wanted) THEN
+    ///         INSERT INTO tags (name) VALUES (wanted);
+    ///     END IF;
+    /// END $$;
+    /// ```
+    ///
+    /// Use instead:
+    ///
+    /// ```sql,clean
+    /// CREATE TABLE tags (id bigint GENERATED ALWAYS AS IDENTITY, name text UNIQUE);
+    /// CREATE FUNCTION tag(wanted text) RETURNS void LANGUAGE plpgsql AS $$
+    /// BEGIN
+    ///     INSERT INTO tags (name) VALUES (wanted) ON CONFLICT (name) DO NOTHING;
+    /// END $$;
+    /// ```
+    ///
+    /// ## When it is not reported
+    ///
+    /// With `ON CONFLICT`; where a handler catches the duplicate; where the code takes a lock first, by `LOCK TABLE`,
+    /// `FOR UPDATE` or an advisory lock; for temporary tables; and in `DO` blocks, which run once.
+    "select-then-insert", Data, Info,
+    {}
+    routine = check,
+}
+
+fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
+    if context.function().is_none() {
+        return;
+    }
+    let variables = Variables::of(context);
+    let is_fresh = |path: &[SmolStr]| variables.is_fresh(path);
+    let is_variable = |name: &SmolStr| context.routine.is_variable(std::slice::from_ref(name));
+    let steps = context.routine.steps();
+    if is_serialized(&steps) {
+        return;
+    }
+    for (at, step) in steps.iter().enumerate() {
+        for sql in step.sql.iter().filter(|sql| sql.role == SqlRole::Statement) {
+            let Ast::Insert(insert) = sql.ast else { continue };
+            let Some(table) = context.relation(&insert.table.name) else { continue };
+            if insert.on_conflict.is_some()
+                || table.is_temporary()
+                || !table.known
+                || !matches!(table.kind, RelationKind::Table | RelationKind::PartitionedTable)
+                || handler_of(step).is_some()
+            {
+                continue;
+            }
+            let Some(guard) = guard_of(context, &steps, at, table.oid) else { continue };
+            let refusals = Inserted { insert, table, is_fresh: &is_fresh }.refusals(context.catalog);
+            if refusals.is_empty() && !unique_indexes(context.catalog, table).is_empty() {
+                continue;
+            }
+            let (message, help) = match refusals.first() {
+                Some(refusal) => (
+                    format!(
+                        "two sessions that come here at once both insert, and `{}` refuses one",
+                        refusal.index.name
+                    ),
+                    match refusal.index.conflict_target(&is_variable) {
+                        Some(target) if guard.by_update => {
+                            format!("one statement does both:\n    INSERT ... ON CONFLICT {target} DO UPDATE SET ...;")
+                        }
+                        Some(target) => {
+                            format!("one statement does both:\n    INSERT ... ON CONFLICT {target} DO NOTHING;")
+                        }
+                        None => "take a lock first, for example pg_advisory_xact_lock()".to_owned(),
+                    },
+                ),
+                None => (
+                    format!("two sessions that come here at once both insert, and `{}` has the row twice", table.name),
+                    "a unique index on what is asked for, and INSERT ... ON CONFLICT, make it safe".to_owned(),
+                ),
+            };
+            let asked = if guard.by_update { "this found no row to update" } else { "the answer may be old by then" };
+            let finding = reporter
+                .report(insert.table.name.range(), message)
+                .label(guard.question, asked)
+                .relation(&context.relation_name(table));
+            drop(finding.help(help));
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Changes of PostgreSQL's own tables.
+
+use crate::ast::{Ast, ObjectName, Part};
+use crate::builtin;
+use crate::catalog::Catalog;
+use crate::report::Reporter;
+use crate::routine::RoutineContext;
+use crate::rule::{RuleContext, declare_rule};
+use crate::source::TextRange;
+use smol_str::SmolStr;
+
+declare_rule! {
+    /// `INSERT`, `UPDATE`, `DELETE` or `MERGE` on a table of `pg_catalog`.
+    ///
+    /// ## Why it matters
+    ///
+    /// PostgreSQL does not check such a change, does not tell other sessions about it, and takes none of the locks that
+    /// DDL takes. What goes wrong shows later: as an index that does not match its table, as a dump that cannot be
+    /// restored, as a crash. Managed services refuse it, and so does any role that is no superuser.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// UPDATE pg_attribute SET atttypmod = 104 WHERE attrelid = 'users'::regclass AND attname = 'name';
+    /// ```
+    ///
+    /// Use instead:
+    ///
+    /// ```sql,clean
+    /// ALTER TABLE users ALTER COLUMN name TYPE varchar(100);
+    /// ```
+    ///
+    /// ## When it is not reported
+    ///
+    /// For `pg_settings`, a view whose `UPDATE` is the same as `SET`.
+    "system-catalog-write", Data, Error,
+    { sources: &["bytebase/statement.disallow-system-catalog"] }
+    statement = check,
+    routine = check_routine,
+}
+
+const HELP: &str = "use the DDL that does it; where there is none, leave it";
+
+fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    let path = context.session.settings.search_path();
+    written(context.ast, context.before, &path, &mut |name| report(name, name.range(), reporter));
+}
+
+fn check_routine(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
+    for step in context.routine.steps() {
+        for sql in &step.sql {
+            written(sql.ast, context.catalog, &context.routine.search_path, &mut |name| {
+                report(name, sql.place(name.range()), reporter);
+            });
+        }
+    }
+}
+
+fn report(name: &ObjectName, range: TextRange, reporter: &mut Reporter<'_>) {
+    let message = format!("this changes PostgreSQL's own table `{}`, which nothing checks", name.name.text);
+    drop(reporter.report(range, message).help(HELP));
+}
+
+/// Calls `found` for each system table that a statement changes.
+fn written(ast: &Ast, catalog: &Catalog, path: &[SmolStr], found: &mut dyn FnMut(&ObjectName)) {
+    let is_system = |name: &ObjectName| {
+        let schema = name.schema.as_ref().map_or("pg_catalog", |schema| schema.text.as_str());
+        let hidden_by = name.schema.is_none() && catalog.find_relation(name, path).is_some();
+        schema == "pg_catalog"
+            && name.name.text != "pg_settings"
+            && !hidden_by
+            && builtin::system_relation(schema, &name.name.text).is_some()
+    };
+    ast.visit(&mut |part| {
+        let name = match part {
+            Part::Insert(insert) => &insert.table.name,
+            Part::Update(update) => &update.table.name,
+            Part::Delete(delete) => &delete.table.name,
+            Part::Merge(merge) => &merge.table.name,
+            _ => return,
+        };
+        if is_system(name) {
+            found(name);
+        }
+    });
+}

@@ -1,0 +1,103 @@
+//! A new compression method that old values do not get.
+
+use crate::ast::{AlterTableAction, Ast, ExprKind, FromItem, Insert, InsertSource, QueryBody};
+use crate::effect::LockCause;
+use crate::report::Reporter;
+use crate::rule::{RuleContext, declare_rule};
+
+declare_rule! {
+    /// `SET COMPRESSION` on a column that has values, or a copy of values that is meant to compress them anew.
+    ///
+    /// ## Why it matters
+    ///
+    /// Only values that are written afterwards are compressed by the new method. What is there stays as it is, also when
+    /// the table is rewritten, and `INSERT ... SELECT` copies compressed values without looking into them. Most readers
+    /// of the table go on to pay for `pglz`, which is slower than `lz4`.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// ALTER TABLE documents ALTER COLUMN body SET COMPRESSION lz4;
+    /// ```
+    ///
+    /// Use instead, where old values matter:
+    ///
+    /// ```sql,clean
+    /// UPDATE documents SET body = body || '' WHERE id BETWEEN 1 AND 10000;
+    /// ```
+    ///
+    /// ## When it is not reported
+    ///
+    /// For a table of the same migration, and where the migration updates the column afterwards.
+    "toast-compression-not-applied", Data, Info,
+    { recommended: false }
+    statement = check,
+}
+
+fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    match context.ast {
+        Ast::AlterTable(alter) => {
+            let target = context.effects.locks.iter().find(|lock| lock.cause == LockCause::Target);
+            let Some(table) = target.map(|lock| &lock.relation).filter(|table| table.visibility.is_exposed()) else {
+                return;
+            };
+            for command in &alter.commands {
+                let AlterTableAction::SetCompression { column, method } = &command.action else { continue };
+                if method == "default" || is_updated(context, &alter.name.name.text, &column.text) {
+                    continue;
+                }
+                let message = format!("values of `{}` that are there stay as they are compressed now", column.text);
+                let help = format!(
+                    "if they matter, write them anew, in batches:\n    \
+                     UPDATE {} SET {1} = {1} || '' WHERE pg_column_compression({1}) <> '{method}' AND ...;",
+                    table.name, column.text
+                );
+                drop(reporter.report(column.range, message).relation(table).help(help));
+            }
+        }
+        Ast::Insert(insert) => copy(context, insert, reporter),
+        _ => {}
+    }
+}
+
+/// Does the rest of the migration update the column?
+fn is_updated(context: &RuleContext<'_>, table: &str, column: &str) -> bool {
+    let later = context.migration.statements().filter(|other| other.range.start > context.statement.range.start);
+    later.filter_map(|statement| statement.parsed.as_ref().ok()).any(|ast| {
+        matches!(ast, Ast::Update(update) if update.table.name.name.text == table
+            && update.assignments.iter().any(|assignment| assignment.column.text == column))
+    })
+}
+
+/// INSERT ... SELECT of a column into one with another compression method.
+///
+/// Source: PostgreSQL 18 documentation, ALTER TABLE, SET COMPRESSION.
+fn copy(context: &RuleContext<'_>, insert: &Insert, reporter: &mut Reporter<'_>) {
+    let path = context.session.settings.search_path();
+    let InsertSource::Query(query) = &insert.source else { return };
+    let QueryBody::Select(select) = &query.body else { return };
+    let [FromItem::Relation(source)] = select.from.as_slice() else { return };
+    let find = |name| context.before.find_relation(name, &path).map(|oid| context.before.relation(oid));
+    let (Some(from), Some(to)) = (find(&source.name), find(&insert.table.name)) else { return };
+    for (at, column) in to.columns.iter().enumerate().filter(|(_, column)| column.compression.is_some()) {
+        let position = if insert.columns.is_empty() {
+            Some(at)
+        } else {
+            insert.columns.iter().position(|name| name.text == column.name)
+        };
+        let copied = match select.targets.as_slice() {
+            [only] if matches!(only.value.kind, ExprKind::Star(_)) => from.columns.get(at).map(|column| &column.name),
+            targets => position.and_then(|at| match &targets.get(at)?.value.kind {
+                ExprKind::Column(path) => path.last(),
+                _ => None,
+            }),
+        };
+        let Some(old) = copied.and_then(|name| from.column(name)) else { continue };
+        if old.compression != column.compression {
+            let method = column.compression.as_deref().unwrap_or_default();
+            let message = format!("values of `{}` are copied as they are compressed, not by {method}", old.name);
+            let help = format!("select {} || '', so that the values are compressed anew", old.name);
+            drop(reporter.report(insert.table.name.range(), message).help(help));
+        }
+    }
+}

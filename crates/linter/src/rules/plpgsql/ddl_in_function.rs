@@ -1,0 +1,117 @@
+//! Strong locks that a call of a function hides.
+
+use super::target::{self, Target};
+use crate::ast::{Ast, Persistence};
+use crate::plpgsql::HOLE;
+use crate::report::Reporter;
+use crate::routine::RoutineContext;
+use crate::rule::declare_rule;
+use crate::source::TextRange;
+use rustc_hash::FxHashSet;
+use smol_str::SmolStr;
+
+declare_rule! {
+    /// A function that alters, drops, empties or locks a table.
+    ///
+    /// ## Why it matters
+    ///
+    /// In a migration such a lock is planned and seen. In a function it is taken whenever application code calls it, in
+    /// the middle of the day and of somebody's transaction, and is held until that transaction ends.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// CREATE TABLE totals (name text, value bigint);
+    /// CREATE FUNCTION recompute() RETURNS void LANGUAGE plpgsql AS $$
+    /// BEGIN
+    ///     TRUNCATE totals;
+    ///     INSERT INTO totals SELECT name, sum(value) FROM orders GROUP BY name;
+    /// END $$;
+    /// ```
+    ///
+    /// Use instead:
+    ///
+    /// ```sql,clean
+    /// CREATE TABLE totals (name text, value bigint);
+    /// CREATE FUNCTION recompute() RETURNS void LANGUAGE plpgsql AS $$
+    /// BEGIN
+    ///     DELETE FROM totals;
+    ///     INSERT INTO totals SELECT name, sum(value) FROM orders GROUP BY name;
+    /// END $$;
+    /// ```
+    ///
+    /// ## When it is not reported
+    ///
+    /// In `DO` blocks, which are part of the migration; in functions that a migration calls itself; for temporary tables
+    /// and for what the function has made; for `CREATE TABLE`; for what takes no strong lock, such as
+    /// `REFRESH MATERIALIZED VIEW CONCURRENTLY`. Of one function only the first such statement is reported. Where only run
+    /// time knows the table, `dynamic-ddl-on-unknown-object` says it.
+    "ddl-in-function", Plpgsql, Warning,
+    {}
+    routine = check,
+}
+
+fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
+    if context.function().is_none() {
+        return;
+    }
+    let steps = context.routine.steps();
+    let mut own: FxHashSet<SmolStr> = FxHashSet::default();
+    let mut found: Vec<(TextRange, Target<'_>)> = Vec::new();
+    for step in &steps {
+        for sql in &step.sql {
+            own.extend(created(sql.ast));
+            let Some(target) = target::of(sql.ast) else { continue };
+            let name = &target.name.name.text;
+            let is_temporary = context.relation(target.name).is_some_and(crate::catalog::Relation::is_temporary)
+                || target.name.schema.as_ref().is_some_and(|schema| schema.text == "pg_temp");
+            if name != HOLE && !own.contains(name) && !is_temporary {
+                let range = sql.place(target.name.range());
+                found.push((range, target));
+            }
+        }
+    }
+    // A table may be made after an IF that empties it.
+    found.retain(|(_, target)| !own.contains(&target.name.name.text));
+    let Some((range, target)) = found.first() else { return };
+    if context.routines.is_called_by_migration(&context.routine) {
+        return;
+    }
+    let message = format!(
+        "{} on `{}` whenever {} is called: {} until the caller's transaction ends",
+        target.verb,
+        target.name,
+        context.name(),
+        target.blocks
+    );
+    let mut finding = reporter.report(*range, message);
+    for (range, target) in found.iter().skip(1).take(3) {
+        finding = finding.label(*range, format!("{} of `{}`, too", target.verb, target.name));
+    }
+    let help = match target.verb {
+        "TRUNCATE" => "DELETE lets readers go on",
+        "REFRESH MATERIALIZED VIEW" => "CONCURRENTLY lets readers go on; it needs a unique index on the view",
+        _ => "do it in a migration; where it must be a function, set a short lock_timeout for it",
+    };
+    if let Some(relation) = context.relation(target.name) {
+        finding = finding.relation(&context.relation_name(relation));
+    }
+    drop(context.hotness().label(finding.help(help)));
+}
+
+/// The table that a statement makes.
+fn created(ast: &Ast) -> Option<SmolStr> {
+    match ast {
+        Ast::CreateTable(create) => Some(create.name.name.text.clone()),
+        Ast::CreateTableAs(create) => Some(create.into.name.name.text.clone()),
+        Ast::Select(query) => match &query.body {
+            crate::ast::QueryBody::Select(select) => select
+                .into
+                .as_ref()
+                .filter(|into| into.persistence == Persistence::Temporary)
+                .map(|into| into.name.name.text.clone()),
+            _ => None,
+        },
+        _ => None,
+    }
+}

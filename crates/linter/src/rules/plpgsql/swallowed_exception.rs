@@ -1,0 +1,94 @@
+//! Handlers that catch every error and do nothing.
+
+use crate::plpgsql::{ExceptionSection, Handler, StatementKind};
+use crate::report::Reporter;
+use crate::routine::{Node, RoutineContext, SqlRole, Step};
+use crate::rule::declare_rule;
+use crate::rules::data::handled::conditions_range;
+use crate::source::TextRange;
+
+declare_rule! {
+    /// `EXCEPTION WHEN OTHERS THEN NULL` around statements that change something.
+    ///
+    /// ## Why it matters
+    ///
+    /// It was written for one error that does not matter, and hides all others: a full disk, a deadlock, a lock timeout, a
+    /// column that has been renamed. What the block has done is undone, and nobody hears of it.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// CREATE FUNCTION archive() RETURNS void LANGUAGE plpgsql AS $$
+    /// BEGIN
+    ///     DELETE FROM events WHERE expired;
+    /// EXCEPTION WHEN OTHERS THEN
+    ///     NULL;
+    /// END $$;
+    /// ```
+    ///
+    /// Use instead:
+    ///
+    /// ```sql,clean
+    /// CREATE FUNCTION archive() RETURNS void LANGUAGE plpgsql AS $$
+    /// BEGIN
+    ///     DELETE FROM events WHERE expired;
+    /// EXCEPTION WHEN lock_not_available THEN
+    ///     RAISE WARNING 'not archived: %', SQLERRM;
+    /// END $$;
+    /// ```
+    ///
+    /// ## When it is not reported
+    ///
+    /// Where the handler names the errors that it expects, or does anything with the error: a message, a row in a log, a
+    /// result of its own. Where the block runs nothing but expressions, as functions do that try to convert a value. Where
+    /// `exception-driven-upsert` says it.
+    "swallowed-exception", Plpgsql, Warning,
+    { yields_to: &["exception-driven-upsert"] }
+    routine = check,
+}
+
+fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
+    let steps = context.routine.steps();
+    for step in &steps {
+        let Node::Block(block) = step.node else { continue };
+        let Some(section) = &block.exception else { continue };
+        let Some(handler) = section.handlers.iter().find(|handler| handler.others().is_some()) else { continue };
+        let inside = TextRange::new(block.range.start, section.keyword.start);
+        if !does_nothing(handler) || !steps.iter().any(|step| inside.contains(step.range()) && changes(step)) {
+            continue;
+        }
+        let message = "every error of this block is lost, those that nobody expects included";
+        let help = help(section);
+        drop(reporter.report(conditions_range(handler), message).help(help));
+    }
+}
+
+fn help(section: &ExceptionSection) -> &'static str {
+    if section.handlers.len() > 1 {
+        "leave WHEN OTHERS out: the other handlers name what is expected"
+    } else {
+        "name the error that is expected, such as WHEN duplicate_object, or at least RAISE WARNING '%', SQLERRM"
+    }
+}
+
+fn does_nothing(handler: &Handler) -> bool {
+    handler.statements.iter().all(|statement| {
+        matches!(statement.kind, StatementKind::Null | StatementKind::Continue(_) | StatementKind::Return(None))
+    })
+}
+
+/// Does a step do more than compute a value?
+fn changes(step: &Step<'_>) -> bool {
+    match step.node {
+        Node::Statement(statement) => match &statement.kind {
+            StatementKind::Execute(_) | StatementKind::Perform(_) | StatementKind::Call(_) => true,
+            StatementKind::Sql(sql) => !sql.text.text.trim_start().get(..6).is_some_and(is_select),
+            _ => step.sql.iter().any(|sql| sql.role == SqlRole::Dynamic),
+        },
+        Node::Block(_) | Node::Sql(_) => false,
+    }
+}
+
+fn is_select(word: &str) -> bool {
+    word.eq_ignore_ascii_case("select")
+}

@@ -1,0 +1,231 @@
+//! Code that names what does not exist.
+
+use super::names::Names;
+use crate::ast::{Assignment, Ast, Expr, ExprKind, FunctionBody, Name, ObjectName, OnConflict, Part};
+use crate::builtin;
+use crate::catalog::Relation;
+use crate::effect::RelationKind;
+use crate::report::Reporter;
+use crate::routine::{Node, RoutineContext, Sql, SqlRole};
+use crate::rule::declare_rule;
+use crate::source::TextRange;
+use smol_str::SmolStr;
+
+declare_rule! {
+    /// The code of a function names a table that was dropped or renamed, or a column that its table does not have.
+    ///
+    /// ## Why it matters
+    ///
+    /// PostgreSQL does not look into the body of a PL/pgSQL function before it runs, and a change of the table does not
+    /// change the function. The first call that reaches the statement fails, and with it whatever called the function: for
+    /// a trigger that is every write to its table.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// CREATE TABLE users (id bigint, email text);
+    /// CREATE FUNCTION rename(wanted bigint, new_mail text) RETURNS void LANGUAGE plpgsql AS $$
+    /// BEGIN
+    ///     UPDATE users SET mail = new_mail WHERE id = wanted;
+    /// END $$;
+    /// ```
+    ///
+    /// Use instead:
+    ///
+    /// ```sql,clean
+    /// CREATE TABLE users (id bigint, email text);
+    /// CREATE FUNCTION rename(wanted bigint, new_mail text) RETURNS void LANGUAGE plpgsql AS $$
+    /// BEGIN
+    ///     UPDATE users SET email = new_mail WHERE id = wanted;
+    /// END $$;
+    /// ```
+    ///
+    /// ## When it is not reported
+    ///
+    /// Where the migrations do not show the whole table; for a name that some code may create; for functions that change
+    /// `search_path`; in `DO` blocks, which `statement-will-fail` runs; and for tables that no migration has ever had, for
+    /// something else may have made them. What is judged is the schema after the last migration.
+    "unknown-column-or-table", Plpgsql, Error,
+    { sources: &["plpgsql_check/plpgsql_check_function"] }
+    routine = check,
+}
+
+fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
+    if context.function().is_none() || changes_search_path(context) {
+        return;
+    }
+    let mut finder = Finder { context, reporter, said: Vec::new() };
+    for step in context.routine.steps() {
+        let is_declaration = matches!(step.node, Node::Block(_));
+        for sql in &step.sql {
+            let is_whole = sql
+                .dynamic
+                .is_none_or(|dynamic| dynamic.constant.as_ref().is_some_and(crate::plpgsql::ConstantSql::is_complete));
+            if is_whole && sql.role != SqlRole::Dynamic {
+                finder.statement(sql, is_declaration);
+            }
+        }
+    }
+}
+
+fn changes_search_path(context: &RoutineContext<'_>) -> bool {
+    let Some(FunctionBody::Source { text, .. }) = context.function().map(|function| &*function.body) else {
+        return false;
+    };
+    text.to_ascii_lowercase().contains("search_path")
+}
+
+struct Finder<'f, 'r, 'a> {
+    context: &'f RoutineContext<'f>,
+    reporter: &'r mut Reporter<'a>,
+    said: Vec<String>,
+}
+
+impl<'f> Finder<'f, '_, '_> {
+    fn statement(&mut self, sql: &Sql<'_>, is_declaration: bool) {
+        let names = Names::of(sql.ast);
+        for name in &names.relations {
+            self.table(sql, name);
+        }
+        sql.ast.visit(&mut |part| match part {
+            Part::Insert(insert) => {
+                self.columns(sql, &insert.table.name, &names, insert.columns.iter());
+                if let Some(OnConflict { update: Some(assignments), .. }) = &insert.on_conflict {
+                    self.columns(sql, &insert.table.name, &names, assigned(assignments));
+                }
+            }
+            Part::Update(update) => self.columns(sql, &update.table.name, &names, assigned(&update.assignments)),
+            Part::Expr(Expr { kind: ExprKind::Column(path), range }) => match path.as_slice() {
+                [qualifier, column] => self.qualified(sql, &names, qualifier, column, *range),
+                [column] if !names.is_nested && !is_declaration => self.unqualified(sql, &names, column, *range),
+                _ => {}
+            },
+            _ => {}
+        });
+    }
+
+    /// A table that a migration dropped or renamed, and that nothing makes again.
+    fn table(&mut self, sql: &Sql<'_>, name: &ObjectName) {
+        let path = &self.context.routine.search_path;
+        let is_missing = self.context.relation(name).is_none() && self.context.catalog.is_gone(name, path);
+        if !is_missing || self.is_made_by_code(&name.name.text) {
+            return;
+        }
+        let message = format!("there is no table `{name}` any more: {} fails here", self.context.name());
+        self.report(sql.place(name.range()), message, None);
+    }
+
+    /// Does any function, or a statement of this one, speak of making a relation of that name?
+    fn is_made_by_code(&self, name: &str) -> bool {
+        self.context.catalog.functions().any(|function| match &*function.body {
+            FunctionBody::Source { text, .. } => {
+                let text = text.to_ascii_lowercase();
+                let makes = ["create", "into temp", "into unlogged"].iter().any(|word| text.contains(word));
+                makes && text.contains(&name.to_ascii_lowercase())
+            }
+            _ => false,
+        })
+    }
+
+    /// The columns that a statement sets.
+    fn columns<'c>(
+        &mut self,
+        sql: &Sql<'_>,
+        table: &ObjectName,
+        names: &Names<'_>,
+        columns: impl Iterator<Item = &'c Name>,
+    ) {
+        if table.schema.is_none() && names.ctes.contains(&table.name.text) {
+            return;
+        }
+        let Some(relation) = self.known(table) else { return };
+        for column in columns {
+            if !column.text.is_empty() && relation.column(&column.text).is_none() {
+                self.missing(sql.place(column.range), &column.text, relation);
+            }
+        }
+    }
+
+    fn qualified(&mut self, sql: &Sql<'_>, names: &Names<'_>, qualifier: &SmolStr, column: &SmolStr, range: TextRange) {
+        let relation = match names.aliases.get(qualifier) {
+            Some(Some(name)) => self.known(name),
+            Some(None) => None,
+            None => return self.of_trigger(sql, qualifier, column, range),
+        };
+        let is_variable = self.context.routine.is_variable(std::slice::from_ref(qualifier));
+        if let Some(relation) = relation.filter(|relation| !is_variable && !self.has(relation, column)) {
+            self.missing(sql.place(range), column, relation);
+        }
+    }
+
+    /// `new.column`, for a function whose triggers are all on tables without the column.
+    fn of_trigger(&mut self, sql: &Sql<'_>, record: &SmolStr, column: &SmolStr, range: TextRange) {
+        if record != "new" && record != "old" {
+            return;
+        }
+        let triggers = self.context.triggers();
+        let lacks = |table: &Relation| is_known(table) && table.column(column).is_none();
+        if !triggers.is_empty() && triggers.iter().all(|using| lacks(&using.table)) {
+            let table = std::sync::Arc::clone(&triggers[0].table);
+            self.missing(sql.place(range), column, &table);
+        }
+    }
+
+    fn unqualified(&mut self, sql: &Sql<'_>, names: &Names<'_>, column: &SmolStr, range: TextRange) {
+        let Some((alias, Some(name))) = names.aliases.iter().next() else { return };
+        let Some(relation) = self.known(name) else { return };
+        let is_other = self.context.routine.is_variable(std::slice::from_ref(column))
+            || *alias == column
+            || names.outputs.contains(column)
+            || self.has(relation, column);
+        // The row of an INSERT is no scope for its values.
+        if !is_other && !matches!(sql.ast, Ast::Insert(_) | Ast::Merge(_)) {
+            self.missing(sql.place(range), column, relation);
+        }
+    }
+
+    /// A table all of whose columns are known.
+    fn known(&self, name: &ObjectName) -> Option<&'f Relation> {
+        self.context.relation(name).filter(|relation| is_known(relation) && relation.of_type.is_none())
+    }
+
+    /// A column, a system column, or a function that is called like one.
+    fn has(&self, relation: &Relation, column: &str) -> bool {
+        const SYSTEM: [&str; 6] = ["ctid", "xmin", "xmax", "cmin", "cmax", "tableoid"];
+        relation.column(column).is_some()
+            || SYSTEM.contains(&column)
+            || builtin::type_by_name(column).is_some()
+            || !builtin::functions(column).is_empty()
+            || self.context.catalog.functions().any(|function| function.name == column)
+    }
+
+    fn missing(&mut self, range: TextRange, column: &str, relation: &Relation) {
+        let near = relation
+            .columns
+            .iter()
+            .map(|own| (strsim::damerau_levenshtein(&own.name, column), &own.name))
+            .min()
+            .filter(|(distance, _)| *distance <= 2)
+            .map(|(_, name)| format!("did you mean `{name}`?"));
+        let message = format!("`{}` has no column `{column}`: {} fails here", relation.name, self.context.name());
+        self.report(range, message, near);
+    }
+
+    fn report(&mut self, range: TextRange, message: String, help: Option<String>) {
+        if self.said.contains(&message) {
+            return;
+        }
+        self.said.push(message.clone());
+        let help = help.unwrap_or_else(|| "change the function along with the table".to_owned());
+        let finding = self.reporter.report(range, message).help(help);
+        drop(self.context.hotness().label(finding));
+    }
+}
+
+fn assigned(assignments: &[Assignment]) -> impl Iterator<Item = &Name> {
+    assignments.iter().map(|assignment| &assignment.column)
+}
+
+fn is_known(relation: &Relation) -> bool {
+    relation.known && matches!(relation.kind, RelationKind::Table | RelationKind::PartitionedTable)
+}

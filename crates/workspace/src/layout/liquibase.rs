@@ -1,0 +1,306 @@
+//! Liquibase's master changelogs: in which order they include SQL files.
+//!
+//! Source: Liquibase documentation, "include", "includeAll", "sqlFile" and "runInTransaction".
+
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// An SQL file that a changelog runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Included {
+    pub(super) path: PathBuf,
+    /// Is the changeset that runs it marked `runInTransaction="false"`?
+    pub(super) autocommit: bool,
+}
+
+/// What a changelog says in one place.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Entry {
+    kind: Kind,
+    path: String,
+    relative: bool,
+    autocommit: bool,
+    /// For another database, or only for the way back.
+    skipped: bool,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Kind {
+    /// Another changelog, which may be formatted SQL.
+    #[default]
+    Include,
+    /// All changelogs of a folder, by name.
+    IncludeAll,
+    SqlFile,
+}
+
+/// Changelogs that include changelogs are followed so deep.
+const MAX_DEPTH: usize = 8;
+
+/// Is this the name of a changelog that may include others?
+pub(super) fn is_master(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let Some((stem, extension)) = name.rsplit_once('.') else { return false };
+    let is_changelog = stem.contains("changelog") || matches!(stem, "master" | "liquibase" | "root");
+    is_changelog && matches!(extension, "xml" | "yaml" | "yml" | "json")
+}
+
+/// The SQL files of a master changelog in order.
+pub(super) fn order(master: &Path) -> Vec<Included> {
+    let mut included = Vec::new();
+    follow(master, 0, &mut included);
+    included
+}
+
+fn follow(changelog: &Path, depth: usize, included: &mut Vec<Included>) {
+    if depth > MAX_DEPTH {
+        return;
+    }
+    let Ok(text) = fs::read_to_string(changelog) else { return };
+    for entry in entries(changelog, &text).into_iter().filter(|entry| !entry.skipped) {
+        let Some(path) = resolve(changelog, &entry) else { continue };
+        match entry.kind {
+            Kind::SqlFile => included.push(Included { path, autocommit: entry.autocommit }),
+            Kind::Include => include(&path, depth, included),
+            Kind::IncludeAll => {
+                let entries = fs::read_dir(&path).into_iter().flatten();
+                let mut files: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+                files.sort();
+                files.iter().for_each(|file| include(file, depth, included));
+            }
+        }
+    }
+}
+
+fn include(path: &Path, depth: usize, included: &mut Vec<Included>) {
+    if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("sql")) {
+        included.push(Included { path: path.to_owned(), autocommit: false });
+    } else {
+        follow(path, depth + 1, included);
+    }
+}
+
+/// A path is relative to the changelog, or to a folder of the search path: one of those above the changelog.
+fn resolve(changelog: &Path, entry: &Entry) -> Option<PathBuf> {
+    let path = entry.path.trim_start_matches("classpath:").trim_start_matches('/');
+    let mut folders = changelog.ancestors().skip(1);
+    let found = |folder: &Path| Some(crate::config::absolute(&folder.join(path))).filter(|path| path.exists());
+    if entry.relative { folders.next().and_then(found) } else { folders.find_map(found) }
+}
+
+fn entries(changelog: &Path, text: &str) -> Vec<Entry> {
+    match changelog.extension().and_then(|extension| extension.to_str()) {
+        Some("xml") => xml(text),
+        Some("json") => serde_json::from_str(text).map(|value| json(&value)).unwrap_or_default(),
+        _ => yaml(text),
+    }
+}
+
+fn kind(name: &str) -> Option<Kind> {
+    match name {
+        "include" => Some(Kind::Include),
+        "includeAll" => Some(Kind::IncludeAll),
+        "sqlFile" => Some(Kind::SqlFile),
+        _ => None,
+    }
+}
+
+fn is_for_postgresql(dbms: &str) -> bool {
+    super::annotations::is_postgresql(dbms)
+}
+
+/// Tags and attributes are all that matters; text between them does not.
+fn xml(text: &str) -> Vec<Entry> {
+    let mut entries = Vec::new();
+    let mut changeset = Entry::default();
+    let mut in_rollback = false;
+    let mut rest = text;
+    while let Some(at) = rest.find('<') {
+        rest = &rest[at..];
+        let end = if rest.starts_with("<!--") {
+            rest.find("-->").map(|end| end + 3)
+        } else if rest.starts_with("<![CDATA[") {
+            rest.find("]]>").map(|end| end + 3)
+        } else {
+            rest.find('>').map(|end| end + 1)
+        };
+        let Some(end) = end else { break };
+        let tag = &rest[..end];
+        rest = &rest[end..];
+        let name =
+            tag.trim_start_matches(['<', '/']).split([' ', '\t', '\n', '\r', '>', '/']).next().unwrap_or_default();
+        let is_end = tag.starts_with("</");
+        match name {
+            "rollback" => in_rollback = !is_end && !tag.ends_with("/>"),
+            "changeSet" if is_end => changeset = Entry::default(),
+            "changeSet" => {
+                changeset.autocommit = attribute(tag, "runInTransaction").is_some_and(|value| value == "false");
+                changeset.skipped = attribute(tag, "dbms").is_some_and(|dbms| !is_for_postgresql(dbms));
+            }
+            _ => {
+                let Some(kind) = kind(name).filter(|_| !is_end) else { continue };
+                let path = attribute(tag, "file").or_else(|| attribute(tag, "path")).unwrap_or_default().to_owned();
+                let relative = attribute(tag, "relativeToChangelogFile").is_some_and(|value| value == "true");
+                let foreign = attribute(tag, "dbms").is_some_and(|dbms| !is_for_postgresql(dbms));
+                let skipped = changeset.skipped || in_rollback || foreign;
+                entries.push(Entry { kind, path, relative, autocommit: changeset.autocommit, skipped });
+            }
+        }
+    }
+    entries
+}
+
+fn attribute<'a>(tag: &'a str, name: &str) -> Option<&'a str> {
+    let mut rest = tag;
+    while let Some(at) = rest.find(name) {
+        let before = rest[..at].chars().next_back();
+        rest = &rest[at + name.len()..];
+        let value = rest.trim_start().strip_prefix('=').map(str::trim_start);
+        let quote = value.and_then(|value| value.chars().next()).filter(|quote| matches!(quote, '"' | '\''));
+        if let (Some(value), Some(quote), Some(true)) = (value, quote, before.map(char::is_whitespace)) {
+            return value[1..].split(quote).next();
+        }
+    }
+    None
+}
+
+fn json(value: &Value) -> Vec<Entry> {
+    let log = value["databaseChangeLog"].as_array().into_iter().flatten();
+    log.flat_map(json_item).collect()
+}
+
+fn json_item(item: &Value) -> Vec<Entry> {
+    let entry = |name: &str, value: &Value, changeset: &Value| {
+        let text = |key: &str| value[key].as_str();
+        let is = |value: &Value, expected: bool| {
+            value.as_bool() == Some(expected) || value.as_str() == Some(if expected { "true" } else { "false" })
+        };
+        let foreign = |value: &Value| value["dbms"].as_str().is_some_and(|dbms| !is_for_postgresql(dbms));
+        Some(Entry {
+            kind: kind(name)?,
+            path: text("file").or(text("path"))?.to_owned(),
+            relative: is(&value["relativeToChangelogFile"], true),
+            autocommit: is(&changeset["runInTransaction"], false),
+            skipped: foreign(value) || foreign(changeset),
+        })
+    };
+    let Some(item) = item.as_object() else { return Vec::new() };
+    let mut entries: Vec<Entry> = item.iter().filter_map(|(name, value)| entry(name, value, &Value::Null)).collect();
+    if let Some(changeset) = item.get("changeSet") {
+        let changes = changeset["changes"].as_array().into_iter().flatten().filter_map(Value::as_object);
+        entries.extend(changes.flatten().filter_map(|(name, value)| entry(name, value, changeset)));
+    }
+    entries
+}
+
+/// The lines of block style, which changelogs are written in: keys, and how deep they stand.
+fn yaml(text: &str) -> Vec<Entry> {
+    let mut entries: Vec<Entry> = Vec::new();
+    let mut changeset = (0, Entry::default());
+    // The entry that the lines below fill, and the depth of its key.
+    let mut open: Option<(usize, Entry)> = None;
+    let mut rollback: Option<usize> = None;
+    for line in text.lines() {
+        let content = line.trim_start_matches([' ', '-']);
+        let depth = line.len() - content.len();
+        let content = content.split(" #").next().unwrap_or_default().trim();
+        if content.is_empty() || content.starts_with('#') {
+            continue;
+        }
+        if rollback.is_some_and(|at| depth <= at) {
+            rollback = None;
+        }
+        if open.as_ref().is_some_and(|(at, _)| depth <= *at) {
+            entries.extend(open.take().map(|(_, entry)| entry));
+        }
+        let (key, value) = content.split_once(':').map_or((content, ""), |(key, value)| (key.trim(), value.trim()));
+        let value = value.trim_matches(['"', '\'']);
+        match key {
+            "changeSet" => changeset = (depth, Entry::default()),
+            "rollback" => rollback = Some(depth),
+            "file" | "path" => set(&mut open, |entry| value.clone_into(&mut entry.path)),
+            "relativeToChangelogFile" => set(&mut open, |entry| entry.relative = value == "true"),
+            "dbms" if open.is_some() => set(&mut open, |entry| entry.skipped |= !is_for_postgresql(value)),
+            "dbms" => changeset.1.skipped = !is_for_postgresql(value),
+            "runInTransaction" => changeset.1.autocommit = value == "false",
+            _ => {
+                let Some(kind) = kind(key) else { continue };
+                let inside = depth > changeset.0;
+                let skipped = rollback.is_some() || (inside && changeset.1.skipped);
+                let autocommit = inside && changeset.1.autocommit;
+                open = Some((depth, Entry { kind, autocommit, skipped, ..Entry::default() }));
+            }
+        }
+    }
+    entries.extend(open.map(|(_, entry)| entry));
+    entries
+}
+
+fn set(open: &mut Option<(usize, Entry)>, change: impl FnOnce(&mut Entry)) {
+    if let Some((_, entry)) = open {
+        change(entry);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(kind: Kind, path: &str) -> Entry {
+        Entry { kind, path: path.to_owned(), ..Entry::default() }
+    }
+
+    #[test]
+    fn the_three_formats_say_the_same() {
+        let xml_text = r#"<databaseChangeLog>
+            <!-- <include file="old.sql"/> -->
+            <include file="a.xml" relativeToChangelogFile="true"/>
+            <includeAll path='sql/'/>
+            <changeSet id="1" author="a" runInTransaction="false">
+              <sqlFile path="b.sql"/>
+              <rollback><sqlFile path="undo.sql"/></rollback>
+            </changeSet>
+            <changeSet id="2" author="a" dbms="mysql"><sqlFile path="c.sql"/></changeSet>
+            <changeSet id="3" author="a"><sqlFile dbms="postgresql" path="d.sql"/></changeSet>
+        </databaseChangeLog>"#;
+        let yaml_text = "databaseChangeLog:\n  - include:\n      file: a.xml\n      relativeToChangelogFile: true\n  \
+            - includeAll:\n      path: sql/\n  - changeSet:\n      id: 1\n      runInTransaction: false\n      changes:\n        \
+            - sqlFile:\n            path: \"b.sql\" # big\n      rollback:\n        - sqlFile:\n            path: undo.sql\n  \
+            - changeSet:\n      id: 2\n      dbms: mysql\n      changes:\n        - sqlFile:\n            path: c.sql\n  \
+            - changeSet:\n      id: 3\n      changes:\n        - sqlFile:\n            dbms: postgresql\n            path: d.sql\n";
+        let json_text = r#"{"databaseChangeLog": [
+            {"include": {"file": "a.xml", "relativeToChangelogFile": true}}, {"includeAll": {"path": "sql/"}},
+            {"changeSet": {"id": 1, "runInTransaction": false, "changes": [{"sqlFile": {"path": "b.sql"}}]}},
+            {"changeSet": {"id": 2, "dbms": "mysql", "changes": [{"sqlFile": {"path": "c.sql"}}]}},
+            {"changeSet": {"id": 3, "changes": [{"sqlFile": {"path": "d.sql", "dbms": "postgresql"}}]}}]}"#;
+        let expected = [
+            Entry { relative: true, ..entry(Kind::Include, "a.xml") },
+            entry(Kind::IncludeAll, "sql/"),
+            Entry { autocommit: true, ..entry(Kind::SqlFile, "b.sql") },
+            entry(Kind::SqlFile, "d.sql"),
+        ];
+        for (name, text) in [("m.xml", xml_text), ("m.yaml", yaml_text), ("m.json", json_text)] {
+            let run: Vec<Entry> = entries(Path::new(name), text).into_iter().filter(|entry| !entry.skipped).collect();
+            assert_eq!(run, expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn masters_are_known_by_their_names() {
+        for name in ["db.changelog-master.xml", "changelog.yaml", "master.yml", "liquibase-changelog.json"] {
+            assert!(is_master(name), "{name}");
+        }
+        for name in ["pom.xml", "application.yaml", "changelog.md", "package.json"] {
+            assert!(!is_master(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn broken_changelogs_end_somewhere() {
+        for text in ["<", "<include", "<include file=", "<include file=\"", "<!--", "<a>\u{0}</"] {
+            assert!(xml(text).iter().all(|entry| entry.path.is_empty()), "{text}");
+        }
+        assert_eq!(yaml("- include:\n- :\n  file\n").len(), 1);
+    }
+}

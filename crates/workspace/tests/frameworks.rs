@@ -1,0 +1,141 @@
+//! How the files of each migration tool are run, told from small repositories in `fixtures/frameworks`.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
+
+use pgvet_linter::check::{Direction, TransactionMode};
+use pgvet_linter::diagnostic::Diagnostic;
+use pgvet_linter::settings::Settings;
+use pgvet_workspace::config::ConfigSource;
+use pgvet_workspace::{Project, ProjectFile, Request, Tool};
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+fn folder(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/frameworks").join(name)
+}
+
+fn load(paths: Vec<PathBuf>) -> Project {
+    let request = Request { paths, config: ConfigSource::None, ..Request::default() };
+    Project::load(&request, &|_, _| {}).unwrap()
+}
+
+/// What is run, in order: the folder of the database, then path, tool, direction, transaction, number of statements.
+fn describe(name: &str) -> String {
+    let root = folder(name);
+    let project = load(vec![root.clone()]);
+    assert_eq!(project.problems, [], "{name}");
+    let mut text = String::new();
+    let mut database = 0;
+    for file in &project.files {
+        if file.database != database {
+            database = file.database;
+            let shown = &project.databases[database as usize - 1].root;
+            writeln!(text, "[{}]", shown.strip_prefix(&root).unwrap().display()).unwrap();
+        }
+        describe_file(&root, file, &mut text);
+    }
+    text
+}
+
+fn describe_file(root: &Path, file: &ProjectFile, text: &mut String) {
+    let path = file.path.strip_prefix(root).unwrap().display().to_string();
+    for section in &file.layout.sections {
+        let belongs = |range| section.range.is_none_or(|section| section.contains(range));
+        let statements: Vec<_> = file.parsed.statements.iter().filter(|one| belongs(one.range)).collect();
+        assert!(statements.iter().all(|one| one.parsed.is_ok()), "{path} has statements that cannot be read");
+        let placeholders: Vec<&str> =
+            statements.iter().flat_map(|one| &one.placeholders).map(|one| one.text.as_str()).collect();
+        let direction = match section.direction {
+            Direction::Up => "up",
+            Direction::Down => "not run",
+        };
+        let transaction = match section.transaction {
+            TransactionMode::Transaction => "transaction",
+            TransactionMode::SingleString => "one string",
+            TransactionMode::Autocommit => "autocommit",
+        };
+        let tool = file.layout.tool.as_str();
+        write!(text, "{path}: {tool}, {direction}, {transaction}, {}", statements.len()).unwrap();
+        if !placeholders.is_empty() {
+            write!(text, ", with {}", placeholders.join(" ")).unwrap();
+        }
+        text.push('\n');
+    }
+    if file.layout.sections.is_empty() {
+        writeln!(text, "{path}: {}, nothing for PostgreSQL", file.layout.tool.as_str()).unwrap();
+    }
+}
+
+fn found(path: &str, rules: &[&str]) -> Vec<Diagnostic> {
+    let only: Vec<String> = rules.iter().map(|rule| (*rule).to_owned()).collect();
+    let project = load(vec![folder(path)]);
+    project.check(&|_| Settings { only: only.clone(), ..Settings::default() }).found
+}
+
+/// Every tool that is known, by its name.
+fn tools() -> impl Iterator<Item = &'static str> {
+    Tool::all().filter(|tool| *tool != Tool::Plain).map(Tool::as_str)
+}
+
+#[test]
+fn files_are_run_as_their_tool_runs_them() {
+    for name in tools().chain(["psql"]) {
+        insta::assert_snapshot!(name, describe(name));
+    }
+}
+
+#[test]
+fn every_tool_has_a_repository_here() {
+    let entries = std::fs::read_dir(folder("")).unwrap();
+    let mut folders: Vec<String> = entries
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| !matches!(name.as_str(), "stdin" | "psql" | "README.md"))
+        .collect();
+    folders.sort();
+    let mut tools: Vec<&str> = tools().collect();
+    tools.sort_unstable();
+    assert_eq!(folders, tools);
+}
+
+/// What tools run as their users expect is not refused by PostgreSQL.
+#[test]
+fn none_of_the_histories_fails() {
+    for tool in tools() {
+        let failures = found(tool, &["statement-will-fail", "concurrently-in-transaction", "syntax-error"]);
+        let messages: Vec<&str> = failures.iter().map(|found| found.message.as_str()).collect();
+        assert!(messages.is_empty(), "{tool}: {messages:?}");
+    }
+}
+
+#[test]
+fn a_file_by_itself_has_the_history_of_its_tool() {
+    for path in [
+        "flyway/src/main/resources/db/migration/V1.10__index_orders.sql",
+        "liquibase/src/main/resources/db/changelog/sql/aa_index.sql",
+        "sqitch/deploy/orders/create.sql",
+        "goose/internal/db/migrations/20240103120000_index.sql",
+        "golang-migrate/migrations/000002_orders.up.sql",
+        "diesel/migrations/2024-01-02-120000_index/up.sql",
+        "prisma/prisma/migrations/20240201000000_index/migration.sql",
+        "drizzle/drizzle/0001_amused_thor.sql",
+        "graphile-migrate/migrations/current.sql",
+    ] {
+        let project = load(vec![folder(path)]);
+        assert_eq!(project.reported_files(), 1, "{path}");
+        assert!(project.history_files() > 0, "{path} is judged without history");
+        assert_eq!(project.files.last().unwrap().path, folder(path), "{path} is not the last");
+    }
+    let alone = load(vec![folder("psql/sql/10_index.sql")]);
+    assert_eq!(alone.history_files(), 0, "numbered scripts of a folder that says nothing are no history");
+}
+
+#[test]
+fn what_frameworks_print_is_judged_with_its_transactions() {
+    let rules = |path: &str| {
+        let rules = ["index-without-concurrently", "concurrently-in-transaction", "work-after-strong-lock"];
+        found(path, &rules).iter().map(|found| found.rule).collect::<Vec<_>>()
+    };
+    assert_eq!(rules("stdin/django.sql"), ["index-without-concurrently"]);
+    assert_eq!(rules("stdin/alembic.sql"), [""; 0]);
+    assert_eq!(rules("stdin/structure.sql"), [""; 0]);
+}
