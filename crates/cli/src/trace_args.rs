@@ -22,7 +22,7 @@ pub(crate) struct TraceArgs {
     /// With --on datadir: the data directory; --database is a name, and PGUSER a superuser [default: postgres].
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
-    /// With --on dblab: the address of the engine; the token comes from DBLAB_TOKEN, and --database is a name.
+    /// With --on dblab: the address of the engine; the token comes from `DBLAB_TOKEN`, and --database is a name.
     #[arg(long, value_name = "URL")]
     pub(crate) dblab: Option<String>,
     /// With --on dblab: the branch to clone [default: main].

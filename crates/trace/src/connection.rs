@@ -1,28 +1,31 @@
 //! A connection to a server, and answers as plain values.
 
 use crate::Error;
+use crate::address::Address;
 use std::str::FromStr;
 use tokio::task::JoinHandle;
-use tokio_postgres::{CancelToken, Client, Config, NoTls, SimpleQueryMessage, SimpleQueryRow};
+use tokio_postgres::{Client, SimpleQueryMessage, SimpleQueryRow};
+use tokio_postgres_rustls::MakeRustlsConnect;
 
 /// One connection. It ends with this value.
 pub(crate) struct Connection {
     pub(crate) client: Client,
     pub(crate) pid: i32,
+    tls: MakeRustlsConnect,
     task: JoinHandle<()>,
 }
 
 impl Connection {
     /// `role` tells our connections apart in `pg_stat_activity`.
-    pub(crate) async fn open(config: &Config, role: &str) -> Result<Self, Error> {
-        let mut config = config.clone();
+    pub(crate) async fn open(address: &Address, role: &str) -> Result<Self, Error> {
+        let mut config = address.config.clone();
         config.application_name(format!("pgvet:{role}"));
-        let (client, connection) = config.connect(NoTls).await.map_err(|error| cannot_connect(&error))?;
+        let (client, connection) = config.connect(address.tls.clone()).await.map_err(|error| cannot_connect(&error))?;
         let task = tokio::spawn(async move {
             // Whoever waits for an answer is told that the connection is lost.
             let _ = connection.await;
         });
-        let mut opened = Self { client, pid: 0, task };
+        let mut opened = Self { client, pid: 0, tls: address.tls.clone(), task };
         opened.pid = opened.value("SELECT pg_catalog.pg_backend_pid()").await?;
         Ok(opened)
     }
@@ -48,8 +51,9 @@ impl Connection {
         self.rows(sql).await.map(drop)
     }
 
-    pub(crate) fn cancel_token(&self) -> CancelToken {
-        self.client.cancel_token()
+    /// Asks the server to end what this connection is running. If that fails, the connection will tell.
+    pub(crate) async fn cancel(&self) {
+        let _ = self.client.cancel_token().cancel_query(self.tls.clone()).await;
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! The only crate that talks to PostgreSQL. [`server`] also serves the tests of other crates.
 
+mod address;
 mod canary;
 mod compare;
 mod connection;
@@ -21,6 +22,7 @@ mod send;
 pub mod server;
 mod trace;
 
+pub use address::{Address, Verification};
 pub use compare::{ModelDifference, compare};
 pub use error::Error;
 pub use limit::{Exceeded, Limit, exceeded, parse_duration};

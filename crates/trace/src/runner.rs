@@ -1,6 +1,7 @@
 //! Runs the commands of one migration and measures each.
 
 use crate::Error;
+use crate::address::Address;
 use crate::connection::Connection;
 use crate::locks::{LockBook, Span, Surroundings};
 use crate::observation::{
@@ -16,7 +17,6 @@ use crate::trace::Settings;
 use pgvet_linter::ast::Ast;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
-use tokio_postgres::Config;
 
 /// How often the locks of a running statement are looked at.
 const POLL: Duration = Duration::from_millis(5);
@@ -54,13 +54,13 @@ struct Block {
 }
 
 /// Parallel workers report what they read when they end, and a session must not go by what it has seen before.
-fn reading_fresh_statistics(database: &Config, major: u8) -> Config {
-    let mut config = database.clone();
+fn reading_fresh_statistics(database: &Address, major: u8) -> Address {
+    let mut address = database.clone();
     if major >= 15 {
-        let given = database.get_options().unwrap_or_default();
-        config.options(format!("{given} -c stats_fetch_consistency=none").trim_start());
+        let given = database.config.get_options().unwrap_or_default();
+        address.config.options(format!("{given} -c stats_fetch_consistency=none").trim_start());
     }
-    config
+    address
 }
 
 /// Why a migration was not run to its end by the tool itself.

@@ -4,7 +4,7 @@ use crate::connection::Connection;
 use crate::locks::Span;
 use std::pin::pin;
 use std::time::{Duration, Instant};
-use tokio_postgres::{Error, NoTls};
+use tokio_postgres::Error;
 
 /// A command that was sent and answered.
 pub(crate) struct Sent {
@@ -26,8 +26,7 @@ pub(crate) async fn send(connection: &Connection, sql: &str, data: Option<&str>,
                 result
             } else {
                 timed_out = true;
-                // If this fails, the server is gone, and the answer says so.
-                let _ = connection.cancel_token().cancel_query(NoTls).await;
+                connection.cancel().await;
                 running.await
             }
         }

@@ -4,7 +4,7 @@ use pgvet_linter::check::{Direction, Migration, ParsedFile, TransactionMode, par
 use pgvet_linter::source::SourceFile;
 use pgvet_trace::provider::{CloneProvider, Config, DataDir, DataDirOptions, Template, Url};
 use pgvet_trace::server::{Server, testing};
-use pgvet_trace::{Error, Settings, Trace, run};
+use pgvet_trace::{Address, Error, Settings, Trace, run};
 
 fn parsed(text: &str) -> ParsedFile {
     parse_file(SourceFile { path: "m.sql".to_owned(), text: text.to_owned() })
@@ -22,6 +22,10 @@ fn trace(provider: &mut dyn CloneProvider, sql: &str) -> Result<Trace, Error> {
         database: 1,
     };
     run(&[migration], provider, &Settings::default(), &mut |_| {})
+}
+
+fn address(config: &Config) -> Address {
+    Address::try_from(config.clone()).expect("encryption can be prepared")
 }
 
 fn query(server: &Server, database: &str, sql: &str) -> Vec<Vec<Option<String>>> {
@@ -52,7 +56,10 @@ fn columns(server: &Server) -> Option<String> {
 fn a_template_is_copied_measured_and_left_as_it_was() {
     for major in [14, 18] {
         let Some((server, config)) = shop(major) else { continue };
-        let trace = trace(&mut Template::new(config), "ALTER TABLE orders ADD COLUMN b uuid DEFAULT gen_random_uuid()");
+        let trace = trace(
+            &mut Template::new(address(&config)),
+            "ALTER TABLE orders ADD COLUMN b uuid DEFAULT gen_random_uuid()",
+        );
         let statement = &trace.unwrap().migrations[0].statements[0];
         assert_eq!(statement.rewrites.len(), 1);
         assert_eq!(statement.scans[0].rows, 1000, "the table and its index");
@@ -65,12 +72,12 @@ fn a_template_is_copied_measured_and_left_as_it_was() {
 #[test]
 fn a_copy_goes_away_after_a_refusal_and_after_a_run_that_was_killed() {
     let Some((server, config)) = shop(18) else { return };
-    let failed = trace(&mut Template::new(config.clone()), "SELECT * FROM missing").unwrap();
+    let failed = trace(&mut Template::new(address(&config)), "SELECT * FROM missing").unwrap();
     let (_, failure) = failed.migrations[0].failure().unwrap();
     assert_eq!((failure.sqlstate.as_str(), failure.position), ("42P01", Some(14)));
     assert_eq!(databases(&server).len(), 2);
     query(&server, "postgres", "CREATE DATABASE pgvet_clone_1_1");
-    assert_eq!(Template::new(config).remove_leftovers_now().unwrap(), ["pgvet_clone_1_1"]);
+    assert_eq!(Template::new(address(&config)).remove_leftovers_now().unwrap(), ["pgvet_clone_1_1"]);
     assert_eq!(databases(&server).len(), 2);
 }
 
@@ -80,9 +87,9 @@ fn a_template_in_use_is_refused_with_the_reason() {
     std::thread::scope(|scope| {
         let sleeping = scope.spawn(|| server.query("shop", "SELECT pg_sleep(30)"));
         while query(&server, "postgres", "SELECT 1 FROM pg_stat_activity WHERE datname = 'shop'").is_empty() {}
-        let error = trace(&mut Template::new(config.clone()), "SELECT 1").unwrap_err();
+        let error = trace(&mut Template::new(address(&config)), "SELECT 1").unwrap_err();
         assert!(error.message.contains("is being accessed by other users"), "{error}");
-        let error = trace(&mut Url::new(config), "SELECT 1").unwrap_err();
+        let error = trace(&mut Url::new(address(&config)), "SELECT 1").unwrap_err();
         assert!(error.message.contains("another session uses the database"), "{error}");
         query(&server, "postgres", "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'shop'");
         assert!(sleeping.join().unwrap().is_err());
@@ -114,7 +121,7 @@ fn a_data_directory_is_copied_and_left_as_it_was() {
 #[test]
 fn a_given_database_is_used_as_it_is() {
     let Some((server, config)) = shop(15) else { return };
-    let trace = trace(&mut Url::new(config), "ALTER TABLE orders ADD COLUMN b int").unwrap();
+    let trace = trace(&mut Url::new(address(&config)), "ALTER TABLE orders ADD COLUMN b int").unwrap();
     assert_eq!(trace.migrations[0].statements[0].locks[0].mode.sql(), "ACCESS EXCLUSIVE");
     assert_eq!(columns(&server).as_deref(), Some("2"));
 }
@@ -123,7 +130,7 @@ fn a_given_database_is_used_as_it_is() {
 fn a_server_that_cannot_be_reached_is_named_without_a_password() {
     let mut config = Config::new();
     config.host("127.0.0.1").port(1).user("app").password("secret").dbname("shop");
-    let error = trace(&mut Url::new(config), "SELECT 1").unwrap_err().to_string();
+    let error = trace(&mut Url::new(address(&config)), "SELECT 1").unwrap_err().to_string();
     assert!(error.starts_with("cannot connect to the server"), "{error}");
     assert!(!error.contains("secret"), "{error}");
 }

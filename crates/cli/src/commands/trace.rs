@@ -14,10 +14,9 @@ use pgvet_linter::settings::Settings;
 use pgvet_linter::source::SourceFile;
 use pgvet_linter::version::{PgVersion, VersionRange};
 use pgvet_trace::provider::{
-    CloneProvider, Config, DataDir, DataDirOptions, Dblab, DblabOptions, Scratch, ScratchOptions, Template, Url,
-    parse_address,
+    CloneProvider, DataDir, DataDirOptions, Dblab, DblabOptions, Scratch, ScratchOptions, Template, Url, parse_address,
 };
-use pgvet_trace::{Event, server};
+use pgvet_trace::{Address, Event, server};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
@@ -163,7 +162,7 @@ fn dblab(args: &TraceArgs) -> Result<Dblab, Failure> {
     }))
 }
 
-fn address(args: &TraceArgs) -> Result<Config, Failure> {
+fn address(args: &TraceArgs) -> Result<Address, Failure> {
     let text = args.database.as_deref().ok_or_else(|| {
         Failure::new("--on template and --on url need a database").help("name it: --database postgres://HOST/DATABASE")
     })?;

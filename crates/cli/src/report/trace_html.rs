@@ -205,8 +205,11 @@ fn write_differences(report: &TraceReport<'_>, out: &mut String) -> fmt::Result 
 }
 
 fn head(out: &mut String, titles: &[&str]) -> fmt::Result {
-    let cells: String = titles.iter().map(|title| format!("<th><button>{title}</button></th>")).collect();
-    writeln!(out, "<thead><tr>{cells}</tr></thead><tbody>")
+    out.push_str("<thead><tr>");
+    for title in titles {
+        write!(out, "<th><button>{title}</button></th>")?;
+    }
+    writeln!(out, "</tr></thead><tbody>")
 }
 
 fn cell(out: &mut String, text: impl Display) -> fmt::Result {

@@ -56,7 +56,12 @@ impl DataDir {
             ("checkpoint_timeout", "1h"),
         ];
         let settings = settings.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
-        let server = Server::start_on(&binaries, copy, &self.options.user, &Options { durable: true, settings })?;
+        let server = Server::start_on(
+            &binaries,
+            copy,
+            &self.options.user,
+            &Options { durable: true, settings, ..Options::default() },
+        )?;
         Ok(self.server.insert(server))
     }
 }
@@ -95,8 +100,8 @@ impl CloneProvider for DataDir {
     fn prepare(&mut self) -> Answer<'_, ServerInfo> {
         Box::pin(async {
             let database = self.options.database.clone();
-            let config = self.start()?.config(&database);
-            let mut info = ServerInfo::ask(&Connection::open(&config, "provider").await?).await?;
+            let address = self.start()?.address(&database)?;
+            let mut info = ServerInfo::ask(&Connection::open(&address, "provider").await?).await?;
             if !self.thin {
                 info.notes.push("the file system cannot share blocks, so the copy is a full one".to_owned());
             }
@@ -112,7 +117,7 @@ impl CloneProvider for DataDir {
                 Some(server) => self.server.insert(server),
                 None => self.start()?,
             };
-            Ok(ThinClone { database: server.config(&database), observer: server.config("template1") })
+            Ok(ThinClone { database: server.address(&database)?, observer: server.address("template1")? })
         })
     }
 

@@ -4,6 +4,7 @@
 
 use super::{Answer, CloneProvider, ServerInfo, ThinClone};
 use crate::Error;
+use crate::address::Address;
 use crate::connection::Connection;
 use serde_json::{Value, json};
 use std::io::Read;
@@ -129,12 +130,12 @@ impl Dblab {
             "" | "localhost" | "127.0.0.1" => host_of(&self.options.url),
             other => other,
         };
-        let config = |database: &str| {
+        let address = |database: &str| {
             let mut config = Config::new();
             config.host(host).port(port).user("pgvet").password(password).dbname(database);
-            config
+            Address::try_from(config)
         };
-        Ok(ThinClone { database: config(&self.options.database), observer: config("postgres") })
+        Ok(ThinClone { database: address(&self.options.database)?, observer: address("postgres")? })
     }
 
     async fn delete(&self, id: &str) -> Result<(), Error> {

@@ -1,13 +1,13 @@
 //! Where a trace runs. One provider, one file.
 
-mod address;
+mod connection_string;
 mod datadir;
 mod dblab;
 mod scratch;
 mod template;
 mod url;
 
-pub use address::parse_address;
+pub use connection_string::parse_address;
 pub use datadir::{DataDir, DataDirOptions};
 pub use dblab::{Dblab, DblabOptions};
 pub use scratch::{Scratch, ScratchOptions};
@@ -15,6 +15,7 @@ pub use template::Template;
 pub use url::Url;
 
 use crate::Error;
+use crate::address::Address;
 use crate::connection::Connection;
 use std::future::Future;
 use std::pin::Pin;
@@ -74,7 +75,7 @@ impl ServerInfo {
 #[derive(Debug, Clone)]
 pub struct ThinClone {
     /// How the migration connects.
-    pub database: Config,
+    pub database: Address,
     /// How the observer connects: to another database of the same server.
-    pub observer: Config,
+    pub observer: Address,
 }

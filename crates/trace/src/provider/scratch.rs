@@ -48,7 +48,7 @@ impl Scratch {
             return Err(Error::new(format!("`{folder}` has PostgreSQL {}, not {wanted}", binaries.version)));
         }
         let settings = QUIET.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
-        Server::start_with(&binaries, &Options { durable: self.options.durable, settings })
+        Server::start_with(&binaries, &Options { durable: self.options.durable, settings, ..Options::default() })
     }
 
     fn running(&mut self) -> Result<&Server, Error> {
@@ -69,7 +69,7 @@ impl CloneProvider for Scratch {
         Box::pin(async {
             let (setup, durable) = (self.options.setup.clone(), self.options.durable);
             let server = self.running()?;
-            let administrator = Connection::open(&server.config("postgres"), "provider").await?;
+            let administrator = Connection::open(&server.address("postgres")?, "provider").await?;
             for sql in setup {
                 administrator.run(&sql).await?;
             }
@@ -83,9 +83,9 @@ impl CloneProvider for Scratch {
             self.created += 1;
             let name = format!("pgvet_{}", self.created);
             let server = self.running()?;
-            let administrator = Connection::open(&server.config("postgres"), "provider").await?;
+            let administrator = Connection::open(&server.address("postgres")?, "provider").await?;
             administrator.run(&format!("CREATE DATABASE {name}")).await?;
-            Ok(ThinClone { database: server.config(&name), observer: server.config("postgres") })
+            Ok(ThinClone { database: server.address(&name)?, observer: server.address("postgres")? })
         })
     }
 
@@ -95,7 +95,7 @@ impl CloneProvider for Scratch {
 
     fn discard(&mut self, clone: ThinClone) -> Answer<'_, ()> {
         Box::pin(async move {
-            let Some(name) = clone.database.get_dbname() else { return Ok(()) };
+            let name = clone.database.database_name();
             let administrator = Connection::open(&clone.observer, "provider").await?;
             administrator.run(&format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)")).await
         })

@@ -2,8 +2,8 @@
 
 use super::{Answer, CloneProvider, ServerInfo, ThinClone};
 use crate::Error;
+use crate::address::Address;
 use crate::connection::Connection;
-use tokio_postgres::Config;
 
 /// Databases of ours begin with this.
 const PREFIX: &str = "pgvet_clone_";
@@ -11,23 +11,21 @@ const PREFIX: &str = "pgvet_clone_";
 /// Copies of one database.
 #[derive(Debug)]
 pub struct Template {
-    source: Config,
+    source: Address,
     major: u8,
     created: Vec<String>,
 }
 
 impl Template {
     /// `source` names the server and the database to copy.
-    pub fn new(source: Config) -> Self {
+    pub fn new(source: Address) -> Self {
         Self { source, major: 0, created: Vec::new() }
     }
 
     /// The same server, through a database that nobody copies.
-    fn administrator(&self) -> Config {
-        let mut config = self.source.clone();
-        let source = self.source.get_dbname().unwrap_or_default();
-        config.dbname(if source == "postgres" { "template1" } else { "postgres" });
-        config
+    fn administrator(&self) -> Address {
+        let name = if self.source.database_name() == "postgres" { "template1" } else { "postgres" };
+        self.source.database(name)
     }
 
     /// Drops what runs that were killed have left: databases of ours that nobody uses. Returns their names.
@@ -54,7 +52,7 @@ impl Template {
 
     async fn copy(&mut self) -> Result<ThinClone, Error> {
         let administrator = Connection::open(&self.administrator(), "provider").await?;
-        let source = self.source.get_dbname().unwrap_or_default().to_owned();
+        let source = self.source.database_name().to_owned();
         let name = format!("{PREFIX}{}_{}", std::process::id(), self.created.len() + 1);
         if self.major >= 18 {
             // Where the file system can, files are shared until they change; where not, PostgreSQL copies them.
@@ -65,9 +63,7 @@ impl Template {
         let sql = format!("CREATE DATABASE {name} TEMPLATE \"{quoted}\"{strategy}");
         self.created.push(name.clone());
         administrator.run(&sql).await.map_err(|error| cannot_copy(&source, &error))?;
-        let mut database = self.source.clone();
-        database.dbname(&name);
-        Ok(ThinClone { database, observer: self.administrator() })
+        Ok(ThinClone { database: self.source.database(&name), observer: self.administrator() })
     }
 }
 
@@ -110,7 +106,7 @@ impl CloneProvider for Template {
     }
 
     fn discard(&mut self, clone: ThinClone) -> Answer<'_, ()> {
-        let name = clone.database.get_dbname().unwrap_or_default().to_owned();
+        let name = clone.database.database_name().to_owned();
         Box::pin(async move {
             let administrator = Connection::open(&self.administrator(), "provider").await?;
             administrator.run(&format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)")).await?;

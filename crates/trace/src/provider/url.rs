@@ -2,29 +2,28 @@
 
 use super::{Answer, CloneProvider, ServerInfo, ThinClone};
 use crate::Error;
+use crate::address::Address;
 use crate::connection::Connection;
-use tokio_postgres::Config;
 
 /// One database, which is used as it is and not taken away.
 #[derive(Debug)]
 pub struct Url {
-    database: Config,
+    database: Address,
     used: bool,
 }
 
 impl Url {
-    pub fn new(database: Config) -> Self {
+    pub fn new(database: Address) -> Self {
         Self { database, used: false }
     }
 
     /// Another database of the same server, or the same one where there is none that lets us in.
-    async fn observer(&self) -> Config {
-        let own = self.database.get_dbname().unwrap_or_default();
+    async fn observer(&self) -> Address {
+        let own = self.database.database_name();
         for name in ["postgres", "template1"].into_iter().filter(|name| *name != own) {
-            let mut config = self.database.clone();
-            config.dbname(name);
-            if Connection::open(&config, "observer").await.is_ok() {
-                return config;
+            let address = self.database.database(name);
+            if Connection::open(&address, "observer").await.is_ok() {
+                return address;
             }
         }
         self.database.clone()

@@ -3,6 +3,7 @@
 use super::folder::Folder;
 use super::{Binaries, CopiedData};
 use crate::Error;
+use crate::address::Address;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::{self, File};
 use std::path::Path;
@@ -19,6 +20,7 @@ pub struct Server {
     _copied: Option<CopiedData>,
     binaries: Binaries,
     user: String,
+    port: u16,
 }
 
 /// How a server is set up.
@@ -26,12 +28,16 @@ pub struct Server {
 pub struct Options {
     /// Wait for the disk, as production does: for measuring times. Without, a power failure may damage the data.
     pub durable: bool,
+    /// Else 5432, which is the name of the socket; for servers that also listen elsewhere.
+    pub port: Option<u16>,
     /// Settings for the command line of the server: `("autovacuum", "off")`.
     pub settings: Vec<(String, String)>,
 }
 
 /// The superuser of a private server.
 pub(crate) const SUPERUSER: &str = "postgres";
+
+const PORT: u16 = 5432;
 
 /// So long may a server take to start.
 const START_LIMIT: Duration = Duration::from_secs(60);
@@ -74,7 +80,9 @@ impl Server {
         options: &Options,
     ) -> Result<Self, Error> {
         let process = spawn(binaries, &folder, options)?;
-        let mut server = Self { process, folder, _copied: copied, binaries: binaries.clone(), user: user.to_owned() };
+        let port = options.port.unwrap_or(PORT);
+        let mut server =
+            Self { process, folder, _copied: copied, binaries: binaries.clone(), user: user.to_owned(), port };
         server.wait_until_ready()?;
         Ok(server)
     }
@@ -100,8 +108,13 @@ impl Server {
     /// How to connect to a database as the superuser.
     pub fn config(&self, database: &str) -> Config {
         let mut config = Config::new();
-        config.host_path(self.socket()).user(&self.user).dbname(database);
+        config.host_path(self.socket()).port(self.port).user(&self.user).dbname(database);
         config
+    }
+
+    /// The same, as providers hand it out.
+    pub(crate) fn address(&self, database: &str) -> Result<Address, Error> {
+        Address::try_from(self.config(database))
     }
 
     /// Runs SQL in a database and returns the rows of all its statements, each value as text. Not for async code.
@@ -191,7 +204,8 @@ fn spawn(binaries: &Binaries, folder: &Folder, options: &Options) -> Result<Chil
     let log = File::create(log(folder)).map_err(|error| Error::new(format!("cannot write a log: {error}")))?;
     let errors = log.try_clone().map_err(|error| Error::new(format!("cannot write a log: {error}")))?;
     let mut postgres = folder.command(&binaries.program("postgres"));
-    postgres.arg("-D").arg(data(folder)).arg("-k").arg(folder.path()).args(["-p", "5432", "-c", "listen_addresses="]);
+    postgres.arg("-D").arg(data(folder)).arg("-k").arg(folder.path()).args(["-c", "listen_addresses="]);
+    postgres.arg("-p").arg(options.port.unwrap_or(PORT).to_string());
     if !options.durable {
         postgres.args(["-c", "fsync=off", "-c", "full_page_writes=off", "-c", "synchronous_commit=off"]);
     }

@@ -3,6 +3,7 @@
 //! Passwords never come from the connection string: other users see the arguments of a process.
 
 use crate::Error;
+use crate::address::{Address, Verification, roots_file};
 use std::env;
 use std::fs;
 use std::path::PathBuf;
@@ -11,16 +12,18 @@ use tokio_postgres::Config;
 use tokio_postgres::config::Host;
 
 /// Reads `postgres://user@host:port/database` or `host=... dbname=...`.
-pub fn parse_address(text: &str) -> Result<Config, Error> {
+pub fn parse_address(text: &str) -> Result<Address, Error> {
+    let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
+    let (text, verification) = ssl_mode(text, variable("PGSSLMODE"))?;
     let help = "expected postgres://USER@HOST:PORT/DATABASE or host=HOST dbname=DATABASE";
     // The text itself may hold a password, so it is not repeated.
-    let mut config = Config::from_str(text)
+    let mut config = Config::from_str(&text)
         .map_err(|error| Error::new(format!("the connection string is not understood: {error}")).help(help))?;
     if config.get_password().is_some() {
         return Err(Error::new("the connection string holds a password, which other users of this machine can see")
             .help("leave it out, and set PGPASSWORD or write it into ~/.pgpass"));
     }
-    complete(&mut config, &|name| env::var(name).ok().filter(|value| !value.is_empty()));
+    complete(&mut config, &variable);
     if config.get_password().is_none() {
         let file = env::var_os("PGPASSFILE").map(PathBuf::from);
         let file = file.or_else(|| env::home_dir().map(|home| home.join(".pgpass")));
@@ -29,7 +32,36 @@ pub fn parse_address(text: &str) -> Result<Config, Error> {
             config.password(password);
         }
     }
-    Ok(config)
+    Address::new(config, verification, roots_file().as_deref())
+}
+
+/// Takes `sslmode` out of a connection string, for the driver knows less modes than libpq: the string with one that it
+/// knows, and how far to verify the server.
+fn ssl_mode(text: &str, from_environment: Option<String>) -> Result<(String, Verification), Error> {
+    const KEY: &str = "sslmode=";
+    let place = text.find(KEY).map(|at| {
+        let start = at + KEY.len();
+        let length = text[start..].find(['&', ' ']).unwrap_or(text.len() - start);
+        start..start + length
+    });
+    let mode = place.clone().map(|place| text[place].to_owned()).or(from_environment);
+    let (known, verification) = match mode.as_deref() {
+        None | Some("prefer" | "allow") => ("prefer", Verification::None),
+        Some("disable") => ("disable", Verification::None),
+        // With certificates of authorities at hand, libpq looks at them for `require`, too.
+        Some("require") if roots_file().is_some() => ("require", Verification::Authority),
+        Some("require") => ("require", Verification::None),
+        Some("verify-ca") => ("require", Verification::Authority),
+        Some("verify-full") => ("require", Verification::Name),
+        Some(other) => return Err(Error::new(format!("`{other}` is no sslmode of PostgreSQL"))),
+    };
+    let text = match place {
+        Some(place) => format!("{}{known}{}", &text[..place.start], &text[place.end..]),
+        None if text.contains("://") && text.contains('?') => format!("{text}&{KEY}{known}"),
+        None if text.contains("://") => format!("{text}?{KEY}{known}"),
+        None => format!("{text} {KEY}{known}"),
+    };
+    Ok((text, verification))
 }
 
 /// Fills what the string leaves open from variables such as `PGHOST`.
@@ -102,6 +134,16 @@ mod tests {
         assert!(error.contains("PGPASSWORD") && !error.contains("secret"), "{error}");
         let error = parse_address("host=localhost password").unwrap_err().to_string();
         assert!(error.contains("expected postgres://"), "{error}");
+    }
+
+    #[test]
+    fn modes_of_libpq_become_those_of_the_driver() {
+        let mode = |text: &str, variable: Option<&str>| ssl_mode(text, variable.map(str::to_owned)).unwrap();
+        let full = ("postgres://h/d?sslmode=require&x=1".to_owned(), Verification::Name);
+        assert_eq!(mode("postgres://h/d?sslmode=verify-full&x=1", Some("disable")), full);
+        assert_eq!(mode("host=h", Some("verify-ca")), ("host=h sslmode=require".to_owned(), Verification::Authority));
+        assert_eq!(mode("postgres://h/d", None), ("postgres://h/d?sslmode=prefer".to_owned(), Verification::None));
+        assert!(ssl_mode("host=h sslmode=maybe", None).unwrap_err().message.contains("`maybe`"));
     }
 
     #[test]
