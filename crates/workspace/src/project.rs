@@ -36,8 +36,8 @@ pub struct Request {
     pub without_history: bool,
     /// Report only files that git calls changed.
     pub changes: Option<ChangeSelection>,
-    /// The last migration that is not reported; goes before what configuration says.
-    pub start_after: Option<String>,
+    /// The last migration that is not reported, of one or several folders; goes before what configuration says.
+    pub start_after: Vec<String>,
 }
 
 impl Request {

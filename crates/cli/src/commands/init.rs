@@ -46,10 +46,7 @@ pub(crate) fn run(args: &InitArgs, out: &mut dyn Write) -> Result<ExitStatus, Fa
 
 /// Is it a folder of migrations, and not some folder with SQL?
 fn is_history(detected: &Detected) -> bool {
-    let named = ["migrations", "migration", "migrate", "drizzle"]
-        .iter()
-        .any(|name| Path::new(&detected.folder).file_name().is_some_and(|folder| folder.eq_ignore_ascii_case(name)));
-    named || detected.tools.iter().any(|count| count.tool != Tool::Plain)
+    detected.folder != "." || detected.tools.iter().any(|count| count.tool != Tool::Plain)
 }
 
 /// What old findings mean for whoever begins today.
@@ -134,12 +131,14 @@ fn write_folders(folders: &[Detected], text: &mut String) {
         let _ = writeln!(text, "# tool = \"{}\"", tool.as_str());
     }
     text.push_str("# \"transaction\", \"autocommit\" or \"single-string\", where the tool is run otherwise.\n# transaction = \"transaction\"\n");
-    let last = match folders {
-        [only] => only.last.as_deref().map(name_of_migration),
-        _ => None,
+    let last = folders.iter().filter_map(|folder| folder.last.as_deref());
+    let start_after = match last.collect::<Vec<_>>().as_slice() {
+        [] => "\"0041_add_users.sql\"".to_owned(),
+        [only] => format!("{:?}", name_of_migration(only)),
+        many => format!("{many:?}"),
     };
-    let last = last.unwrap_or_else(|| "0041_add_users.sql".to_owned());
-    let _ = writeln!(text, "# Report only what comes after this migration.\n# start-after = {last:?}");
+    let _ =
+        writeln!(text, "# Report only what comes after the newest migration of today.\n# start-after = {start_after}");
 }
 
 /// The name by which a migration is known: of its folder, if the file is called the same everywhere.
