@@ -102,7 +102,9 @@ fn is_work_of_trigger(context: &RuleContext<'_>, table: &str) -> bool {
         | Part::Merge(Merge { table: own, .. }) => {
             is_elsewhere &= own.name.name.text != table && !is_view(&own.name);
         }
-        Part::Expr(Expr { kind: ExprKind::Call(_), .. }) => is_elsewhere = false,
+        Part::Expr(Expr { kind: ExprKind::Call(call), .. }) => {
+            is_elsewhere &= context.before.functions_called(call, &path).is_empty();
+        }
         _ => {}
     });
     is_elsewhere
