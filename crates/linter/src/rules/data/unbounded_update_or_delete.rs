@@ -1,6 +1,6 @@
 //! UPDATE or DELETE of a whole table.
 
-use crate::ast::{Ast, Expr, ExprKind, Part};
+use crate::ast::{Ast, Delete, Expr, ExprKind, Insert, Merge, ObjectName, Part, Update};
 use crate::diagnostic::{Diagnostic, Label};
 use crate::effect::DataChangeKind;
 use crate::report::Reporter;
@@ -33,10 +33,11 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// Where a WHERE clause limits the rows, for tables that the same transaction created, and for tables that
-    /// configuration says to be small. While the transaction holds a strong lock, `work-after-strong-lock` says it. A `MERGE` is
-    /// reported where a branch without condition has a whole table as source. Where one migration has more than three such
-    /// statements, they are one finding. A function is reported where it is defined, unless a migration calls it and it is
-    /// reported there; trigger functions are not, because what fires them decides.
+    /// configuration says to be small. While the transaction holds a strong lock, `work-after-strong-lock` says it. What
+    /// triggers do is not reported either, for they do it at any change of their table. A `MERGE` is reported where a branch
+    /// without condition has a whole table as source. Where one migration has more than three such statements, they are
+    /// one finding. A function is reported where it is defined, unless a migration calls it and it is reported there;
+    /// trigger functions are not, because what fires them decides.
     "unbounded-update-or-delete", Data, Warning,
     {
         sources: &["pgls/updateWithoutWhere", "dryrun/update-without-where", "bytebase/statement.where.require"],
@@ -59,6 +60,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             || !table.visibility.is_exposed()
             || is_small
             || said.contains(&change.range)
+            || is_work_of_trigger(context, &table.name)
         {
             continue;
         }
@@ -141,6 +143,32 @@ fn has_no_filter(ast: &Ast) -> bool {
 
 fn is_constant(filter: &Expr) -> bool {
     matches!(filter.kind, ExprKind::Literal(_))
+}
+
+/// Is it a data change of another table? Then a trigger does it, as for any other change of that table.
+fn is_work_of_trigger(context: &RuleContext<'_>, table: &str) -> bool {
+    if !matches!(context.ast, Ast::Insert(_) | Ast::Update(_) | Ast::Delete(_)) {
+        return false;
+    }
+    let path = context.session.settings.search_path();
+    let is_view = |name: &ObjectName| {
+        let relation = context.before.find_relation(name, &path).map(|oid| context.before.relation(oid));
+        relation.is_some_and(|relation| !relation.kind.is_table())
+    };
+    let mut is_elsewhere = true;
+    context.ast.visit(&mut |part| match part {
+        Part::Insert(Insert { table: own, .. })
+        | Part::Update(Update { table: own, .. })
+        | Part::Delete(Delete { table: own, .. })
+        | Part::Merge(Merge { table: own, .. }) => {
+            is_elsewhere &= own.name.name.text != table && !is_view(&own.name);
+        }
+        Part::Expr(Expr { kind: ExprKind::Call(call), .. }) => {
+            is_elsewhere &= context.before.functions_called(call, &path).is_empty();
+        }
+        _ => {}
+    });
+    is_elsewhere
 }
 
 /// Many such statements in one migration are one problem: the first is reported, the others are its labels.

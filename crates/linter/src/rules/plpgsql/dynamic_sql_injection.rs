@@ -8,6 +8,7 @@ use crate::report::Reporter;
 use crate::routine::{CallerKind, Node, RoutineContext};
 use crate::rule::declare_rule;
 use smol_str::SmolStr;
+use std::rc::Rc;
 
 declare_rule! {
     /// `EXECUTE` of SQL into which a function puts text of its caller without quotes.
@@ -43,7 +44,7 @@ declare_rule! {
     ///
     /// For values that cannot be SQL (numbers, dates, `regclass`), for parameters that an `IF` compares with what is
     /// allowed before it raises an error, for values that `USING` passes, for functions that a migration calls
-    /// itself, for parameters to which all callers in the migrations give constants, and in `DO` blocks, which have no caller. A function that executes its whole parameter is reported only if
+    /// itself, for parameters to which the functions that call it give texts of their own, and in `DO` blocks, which have no caller. A function that executes its whole parameter is reported only if
     /// it is `SECURITY DEFINER`. Of one parameter only the first use is reported.
     "dynamic-sql-injection", Plpgsql, Warning,
     { sources: &["plpgsql_check/security"] }
@@ -65,7 +66,7 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
             return;
         }
         said.push(tainted.origin.clone());
-        if is_given_constants(context, &tainted.origin) {
+        if is_given_own_text(context, &tainted.origin) {
             continue;
         }
         let rights = if function.security_definer { " with the rights of its owner" } else { "" };
@@ -76,8 +77,8 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     }
 }
 
-/// Do all calls in other functions give a constant for a parameter? There must be one.
-fn is_given_constants(context: &RoutineContext<'_>, parameter: &SmolStr) -> bool {
+/// Do all calls in other functions give a parameter nothing that comes from their callers? There must be one.
+fn is_given_own_text(context: &RoutineContext<'_>, parameter: &SmolStr) -> bool {
     let Some(function) = context.function() else { return false };
     let mut inputs = function.parameters.iter().filter(|own| own.mode.is_input());
     let Some(position) = inputs.position(|own| own.name.as_ref() == Some(parameter)) else { return false };
@@ -90,8 +91,10 @@ fn is_given_constants(context: &RoutineContext<'_>, parameter: &SmolStr) -> bool
             CallerKind::Policy(..) | CallerKind::Default(..) | CallerKind::View(_) => return false,
         }
     }
-    let gives_constants = |caller: &Oid| {
+    let gives_own_text = |caller: &Oid| {
         let Some(routine) = context.routines.function(*caller) else { return false };
+        let caller = RoutineContext { routine: Rc::clone(&routine), ..*context };
+        let taints = Taints::of(&caller);
         let mut found = true;
         for sql in routine.steps().iter().flat_map(|step| &step.sql) {
             sql.ast.visit(&mut |part| {
@@ -100,21 +103,11 @@ fn is_given_constants(context: &RoutineContext<'_>, parameter: &SmolStr) -> bool
                 {
                     let named = call.arguments.iter().find(|argument| argument.name.as_ref() == Some(parameter));
                     let argument = named.or_else(|| call.arguments.get(position).filter(|own| own.name.is_none()));
-                    found &= argument.is_none_or(|argument| is_constant(&argument.value));
+                    found &= argument.is_none_or(|argument| taints.expression(&argument.value).is_none());
                 }
             });
         }
         found
     };
-    !callers.is_empty() && callers.iter().all(gives_constants)
-}
-
-fn is_constant(value: &Expr) -> bool {
-    let mut found = true;
-    value.visit(&mut |part| {
-        if let Part::Expr(part) = part {
-            found &= !matches!(part.kind, ExprKind::Column(_) | ExprKind::Parameter(_) | ExprKind::Subquery { .. });
-        }
-    });
-    found
+    !callers.is_empty() && callers.iter().all(gives_own_text)
 }

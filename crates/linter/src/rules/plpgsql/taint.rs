@@ -139,7 +139,7 @@ impl<'a> Taints<'a> {
         Some(Tainted { range, ..tainted })
     }
 
-    fn expression(&self, expression: &Expr) -> Option<Tainted> {
+    pub(super) fn expression(&self, expression: &Expr) -> Option<Tainted> {
         let first = |list: &[Expr]| list.iter().find_map(|part| self.expression(part));
         match &expression.kind {
             ExprKind::Column(path) => {
