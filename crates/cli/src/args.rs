@@ -70,9 +70,9 @@ pub(crate) struct InputArgs {
     /// The path that standard input stands for.
     #[arg(long, value_name = "NAME")]
     pub(crate) stdin_filename: Option<String>,
-    /// Report only what comes after this migration: a file name, a path or a version.
+    /// Report only what comes after this migration: a file name, a path or a version; may be repeated.
     #[arg(long, value_name = "MIGRATION")]
-    pub(crate) start_after: Option<String>,
+    pub(crate) start_after: Vec<String>,
     #[command(flatten)]
     pub(crate) changes: ChangeArgs,
     #[command(flatten)]

@@ -11,29 +11,31 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// Shown on standard error once the run has taken a while, if that is a terminal.
 #[derive(Debug)]
 pub(crate) struct Progress {
+    /// What is being done, for example `reading`.
+    activity: &'static str,
     started: Instant,
     bar: OnceLock<Option<ProgressBar>>,
 }
 
 impl Progress {
-    pub(crate) fn new() -> Self {
-        Self { started: Instant::now(), bar: OnceLock::new() }
+    pub(crate) fn new(activity: &'static str) -> Self {
+        Self { activity, started: Instant::now(), bar: OnceLock::new() }
     }
 
     pub(crate) fn update(&self, done: usize, all: usize) {
         if self.started.elapsed() < PATIENCE {
             return;
         }
-        let bar = self.bar.get_or_init(|| std::io::stderr().is_terminal().then(|| new_bar(all)));
+        let bar = self.bar.get_or_init(|| std::io::stderr().is_terminal().then(|| new_bar(self.activity, all)));
         if let Some(bar) = bar {
             bar.set_position(done as u64);
         }
     }
 }
 
-fn new_bar(all: usize) -> ProgressBar {
+fn new_bar(activity: &'static str, all: usize) -> ProgressBar {
     let style = ProgressStyle::with_template("{msg} [{bar:30}] {pos}/{len} files");
-    let bar = ProgressBar::new(all as u64).with_message("reading");
+    let bar = ProgressBar::new(all as u64).with_message(activity);
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
     bar
 }

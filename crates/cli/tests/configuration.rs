@@ -58,6 +58,7 @@ fn the_configuration_changes_levels_tables_and_exit_status() {
         ("[migrations]\nexclude = [\"db/migrations/2_*\"]".to_owned(), 0, false),
         ("[migrations]\nstart-after = \"2_b.sql\"".to_owned(), 0, false),
         ("[migrations]\nstart-after = \"1\"".to_owned(), 1, true),
+        ("[migrations]\nstart-after = [\"1_a.sql\", \"migrations/2_b.sql\"]".to_owned(), 0, false),
     ] {
         let text = concise(&project(&[("pgvet.toml", &config)]), &[]);
         assert!(text.starts_with(&format!("exit {status}\n")), "{config}: {text}");
@@ -247,7 +248,7 @@ fn init_writes_a_configuration_that_works() {
     # tool = "plain"
     # "transaction", "autocommit" or "single-string", where the tool is run otherwise.
     # transaction = "transaction"
-    # Report only what comes after this migration.
+    # Report only what comes after the newest migration of today.
     # start-after = "2_b.sql"
     # Files that are no migrations.
     # exclude = ["seeds/**"]

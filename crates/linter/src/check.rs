@@ -1,8 +1,8 @@
 //! The run: parsed migrations in, diagnostics and effects out.
 
 use crate::ast::{Ast, Do, Transaction};
-use crate::catalog::Catalog;
-use crate::diagnostic::{Diagnostic, Severity};
+use crate::catalog::{Catalog, Oid};
+use crate::diagnostic::{Diagnostic, Label, Severity};
 use crate::effect::Effects;
 use crate::replay::{Replay, StatementVisit, Visitor, stands_for};
 use crate::report::Reporter;
@@ -16,6 +16,7 @@ use crate::source::{LineIndex, SourceFile, TextRange};
 use crate::statement::{self, Statement, SyntaxError};
 use crate::suppression::{self, Suppressed};
 use crate::version::{PgVersion, VersionRange};
+use rustc_hash::FxHashSet;
 use std::collections::HashSet;
 use std::rc::Rc;
 
@@ -116,12 +117,19 @@ pub struct Outcome {
 ///
 /// [`Diagnostic::file`] is an index into `migrations`.
 pub fn check(migrations: &[Migration<'_>], settings: &Settings) -> Vec<Diagnostic> {
-    run(migrations, settings).found
+    run(migrations, settings, &|| ()).found
 }
 
-/// [`check`] that also tells what comments suppressed.
-pub fn run(migrations: &[Migration<'_>], settings: &Settings) -> Outcome {
-    let mut checker = Checker { migrations, settings, found: Vec::new(), statement_found: Vec::new() };
+/// [`check`] that also tells what comments suppressed. Calls `progress` after each migration.
+pub fn run(migrations: &[Migration<'_>], settings: &Settings, progress: &dyn Fn()) -> Outcome {
+    let mut checker = Checker {
+        migrations,
+        settings,
+        progress,
+        called: FxHashSet::default(),
+        found: Vec::new(),
+        statement_found: Vec::new(),
+    };
     let mut replay = Replay::new(settings.versions);
     replay.run_down = settings.lint_down;
     replay.run(migrations, &mut checker);
@@ -129,6 +137,7 @@ pub fn run(migrations: &[Migration<'_>], settings: &Settings) -> Outcome {
     let mut found = checker.found;
     let mut suppressed = Vec::new();
     suppression::apply(migrations, settings, &mut found, &mut suppressed);
+    yield_to_others(&mut found);
     for rule in rules::all() {
         if let Some(finish) = rule.run {
             let (mut own, others) = found.into_iter().partition(|diagnostic| diagnostic.rule == rule.meta.name);
@@ -137,7 +146,6 @@ pub fn run(migrations: &[Migration<'_>], settings: &Settings) -> Outcome {
             found.append(&mut own);
         }
     }
-    yield_to_others(&mut found);
     found.retain(|diagnostic| diagnostic.severity >= settings.level || is_engine(diagnostic));
     suppressed.retain(|suppressed| suppressed.diagnostic.severity >= settings.level);
     let place = |diagnostic: &Diagnostic| (diagnostic.file, diagnostic.range.start, diagnostic.range.end);
@@ -168,12 +176,28 @@ fn is_engine(diagnostic: &Diagnostic) -> bool {
 struct Checker<'s> {
     migrations: &'s [Migration<'s>],
     settings: &'s Settings,
+    progress: &'s dyn Fn(),
+    /// Functions that statements of reported migrations run in place.
+    called: FxHashSet<Oid>,
     found: Vec<Diagnostic>,
     /// Findings about the present statement, for the versions seen so far.
     statement_found: Vec<Diagnostic>,
 }
 
 impl Checker<'_> {
+    /// What a called function does is found at the call: shows where the function is, too.
+    fn label_calls(&mut self, visit: &StatementVisit<'_>) {
+        self.called.extend(visit.effects.calls.iter().map(|call| call.oid));
+        for call in &visit.effects.calls {
+            let Some((file, range)) = call.defined_at else { continue };
+            let label = Label { file, range, message: format!("in {}, which this runs", call.name) };
+            let at_call = |found: &&mut Diagnostic| found.range == call.range && !found.labels.contains(&label);
+            for found in self.statement_found.iter_mut().filter(at_call) {
+                found.labels.push(label.clone());
+            }
+        }
+    }
+
     /// Gives findings the versions that their run stood for, and drops what only an unconfigured old major refuses.
     fn finish_version(&mut self, visit: &StatementVisit<'_>) {
         let version = visit.target.version();
@@ -205,7 +229,9 @@ impl Checker<'_> {
         let migration = &self.migrations[file as usize];
         let routine = Rc::clone(routine);
         let statement = routine.statement;
-        let context = RoutineContext { file, migration, routine, catalog, after, settings: self.settings, routines };
+        let called_in_place = routine.oid().is_some_and(|oid| self.called.contains(&oid));
+        let settings = self.settings;
+        let context = RoutineContext { file, migration, routine, catalog, after, settings, routines, called_in_place };
         for rule in rules::all() {
             let Some(function) = rule.routine else { continue };
             let at = self.found.len();
@@ -257,6 +283,7 @@ impl Visitor for Checker<'_> {
                 function(&context, &mut reporter);
             }
         }
+        self.label_calls(visit);
         self.finish_version(visit);
         if let Ast::Do(block) = visit.ast {
             self.block(visit, block);
@@ -303,6 +330,7 @@ impl Visitor for Checker<'_> {
         before: &Catalog,
         after: &Catalog,
     ) {
+        (self.progress)();
         if !migration.report {
             return;
         }

@@ -130,7 +130,7 @@ impl Plan {
         for (root, files) in groups {
             self.database(request, root, files, changes, &mut start_after);
         }
-        self.problems.extend(start_after.problem(request));
+        self.problems.extend(start_after.problems(request));
     }
 
     fn shared_history(&mut self, request: &Request, reported: &BTreeSet<PathBuf>, config: &Arc<Config>) {
@@ -168,10 +168,9 @@ impl Plan {
         if let Some(root) = root.as_ref().filter(|_| !is_complete && request.replay_folder()) {
             sources = with_history(sources, root);
         }
-        let wanted = request.start_after.as_ref().or(config.migrations.start_after.as_ref());
-        if let Some(wanted) = wanted {
-            start_after.apply(wanted, &mut sources, is_complete);
-        }
+        let asked = request.start_after.as_slice();
+        let wanted = if asked.is_empty() { &config.migrations.start_after } else { asked };
+        start_after.apply(wanted, &mut sources, is_complete);
         // What runs after the last reported file has no part in it.
         let end = sources.iter().rposition(|source| source.role == Role::Reported).map_or(0, |at| at + 1);
         sources.truncate(end);
@@ -248,31 +247,35 @@ pub(crate) fn identity(path: &Path) -> PathBuf {
     })
 }
 
-/// Looks for the migration after which findings count.
+/// Looks for the migrations after which findings count.
 #[derive(Default)]
 struct StartAfter {
-    found: bool,
-    /// The name that was looked for in vain.
-    missed: Option<String>,
+    found: BTreeSet<String>,
+    /// Names that were looked for in vain in some folder.
+    missed: BTreeSet<String>,
 }
 
 impl StartAfter {
-    /// Turns everything up to the wanted migration into history.
-    fn apply(&mut self, wanted: &str, sources: &mut [Source], is_complete: bool) {
-        match sources.iter().rposition(|source| order::is_called(&source.path, wanted)) {
-            Some(at) => {
-                self.found = true;
-                sources[..=at].iter_mut().for_each(|source| source.role = Role::History);
+    /// Turns everything up to the last of the wanted migrations into history.
+    fn apply(&mut self, wanted: &[String], sources: &mut [Source], is_complete: bool) {
+        for name in wanted {
+            match sources.iter().rposition(|source| order::is_called(&source.path, name)) {
+                Some(at) => {
+                    self.found.insert(name.clone());
+                    sources[..=at].iter_mut().for_each(|source| source.role = Role::History);
+                }
+                None if is_complete => drop(self.missed.insert(name.clone())),
+                None => {}
             }
-            None if is_complete => self.missed = Some(wanted.to_owned()),
-            None => {}
         }
     }
 
-    fn problem(self, request: &Request) -> Option<Problem> {
-        let missed = self.missed.filter(|_| !self.found)?;
-        let origin = if request.start_after.is_some() { "--start-after" } else { "start-after in pgvet.toml" };
+    /// Where several folders were read, each name is that of a migration in one of them.
+    fn problems(self, request: &Request) -> impl Iterator<Item = Problem> {
+        let origin = if request.start_after.is_empty() { "start-after in pgvet.toml" } else { "--start-after" };
         let help = "write the file name, the path or the version of a migration, as in `0041_add_users.sql` or `0041`";
-        Some(Problem::new(Path::new(&missed), format!("({origin}) is none of the migrations"), Some(help)))
+        let missed: Vec<String> = self.missed.difference(&self.found).cloned().collect();
+        let message = format!("({origin}) is none of the migrations");
+        missed.into_iter().map(move |name| Problem::new(Path::new(&name), message.clone(), Some(help)))
     }
 }

@@ -36,8 +36,8 @@ pub struct Request {
     pub without_history: bool,
     /// Report only files that git calls changed.
     pub changes: Option<ChangeSelection>,
-    /// The last migration that is not reported; goes before what configuration says.
-    pub start_after: Option<String>,
+    /// The last migration that is not reported, of one or several folders; goes before what configuration says.
+    pub start_after: Vec<String>,
 }
 
 impl Request {
@@ -135,9 +135,16 @@ impl Project {
     /// All findings, in the order of files. [`Diagnostic::file`] is an index into [`Project::migrations`]. `settings`
     /// makes the settings of a run of a configuration.
     ///
-    /// Databases have nothing to do with each other, so they are checked side by side.
-    pub fn check(&self, settings: &(dyn Fn(&Config) -> Settings + Sync)) -> Outcome {
+    /// Databases have nothing to do with each other, so they are checked side by side. Calls `progress` with the number
+    /// of migrations done and of all.
+    pub fn check(
+        &self,
+        settings: &(dyn Fn(&Config) -> Settings + Sync),
+        progress: &(dyn Fn(usize, usize) + Sync),
+    ) -> Outcome {
         let migrations = self.migrations();
+        let done = AtomicUsize::new(0);
+        let one_done = || progress(done.fetch_add(1, Ordering::Relaxed) + 1, migrations.len());
         let levels = self.file_levels();
         let check_group = |group: &Group| {
             let own: Vec<Migration<'_>> = group.migrations.iter().map(|index| migrations[*index as usize]).collect();
@@ -145,7 +152,7 @@ impl Project {
             let places = group.migrations.iter().enumerate();
             let of_files = places.filter_map(|(place, index)| Some((place as u32, levels.get(index)?.clone())));
             settings.file_levels = of_files.collect();
-            let mut outcome = check::run(&own, &settings);
+            let mut outcome = check::run(&own, &settings, &one_done);
             let suppressed = outcome.suppressed.iter_mut().map(|suppressed| &mut suppressed.diagnostic);
             for diagnostic in outcome.found.iter_mut().chain(suppressed) {
                 diagnostic.file = group.migrations[diagnostic.file as usize];

@@ -69,7 +69,7 @@ fn describe_file(root: &Path, file: &ProjectFile, text: &mut String) {
 fn found(path: &str, rules: &[&str]) -> Vec<Diagnostic> {
     let only: Vec<String> = rules.iter().map(|rule| (*rule).to_owned()).collect();
     let project = load(vec![folder(path)]);
-    project.check(&|_| Settings { only: only.clone(), ..Settings::default() }).found
+    project.check(&|_| Settings { only: only.clone(), ..Settings::default() }, &|_, _| ()).found
 }
 
 /// Every tool that is known, by its name.

@@ -23,7 +23,7 @@ pub(crate) fn run(args: &BaselineArgs, out: &mut dyn Write) -> Result<ExitStatus
         let fail_on = config.fail_on.map_or(FailOn::Error, FailOn::from);
         args.rules.apply(config, fail_on, args.input.settings(config))
     };
-    let outcome = project.check(&settings);
+    let outcome = super::check(&project, &settings);
     let report = Report::new(&project, &outcome);
     let path = path(&project, &args.file);
     std::fs::write(&path, baseline::text(&report.findings))

@@ -14,7 +14,7 @@ pub(crate) fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<ExitStatus, F
     rule_names::check(&args.rules)?;
     let outputs = outputs(args)?;
     let project = load(&args.input)?;
-    let outcome = project.check(&|config| args.settings(config));
+    let outcome = super::check(&project, &|config| args.settings(config));
     let mut report = Report::new(&project, &outcome);
     if !args.report_suppressed {
         report = report.without_suppressed();

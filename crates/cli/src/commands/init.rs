@@ -19,7 +19,7 @@ pub(crate) fn run(args: &InitArgs, out: &mut dyn Write) -> Result<ExitStatus, Fa
         let help = "`pgvet config` shows what is in effect; `pgvet init --print` prints what would be written";
         return Err(Failure::new(format!("`{FILE_NAME}` is there already")).help(help));
     }
-    let progress = Progress::new();
+    let progress = Progress::new("reading");
     let request = Request { config: ConfigSource::None, ..Request::default() };
     let project = Project::load(&request, &|done, all| progress.update(done, all));
     drop(progress);
@@ -46,15 +46,12 @@ pub(crate) fn run(args: &InitArgs, out: &mut dyn Write) -> Result<ExitStatus, Fa
 
 /// Is it a folder of migrations, and not some folder with SQL?
 fn is_history(detected: &Detected) -> bool {
-    let named = ["migrations", "migration", "migrate", "drizzle"]
-        .iter()
-        .any(|name| Path::new(&detected.folder).file_name().is_some_and(|folder| folder.eq_ignore_ascii_case(name)));
-    named || detected.tools.iter().any(|count| count.tool != Tool::Plain)
+    detected.folder != "." || detected.tools.iter().any(|count| count.tool != Tool::Plain)
 }
 
 /// What old findings mean for whoever begins today.
 fn advise(project: &Project, folders: &[Detected], out: &mut dyn Write) -> Result<(), Failure> {
-    let outcome = project.check(&|_| Settings::default());
+    let outcome = super::check(project, &|_| Settings::default());
     let files = project.files_of_migrations();
     let is_in_history = |file: u32| {
         let database = files[file as usize].database as usize;
@@ -134,12 +131,14 @@ fn write_folders(folders: &[Detected], text: &mut String) {
         let _ = writeln!(text, "# tool = \"{}\"", tool.as_str());
     }
     text.push_str("# \"transaction\", \"autocommit\" or \"single-string\", where the tool is run otherwise.\n# transaction = \"transaction\"\n");
-    let last = match folders {
-        [only] => only.last.as_deref().map(name_of_migration),
-        _ => None,
+    let last = folders.iter().filter_map(|folder| folder.last.as_deref());
+    let start_after = match last.collect::<Vec<_>>().as_slice() {
+        [] => "\"0041_add_users.sql\"".to_owned(),
+        [only] => format!("{:?}", name_of_migration(only)),
+        many => format!("{many:?}"),
     };
-    let last = last.unwrap_or_else(|| "0041_add_users.sql".to_owned());
-    let _ = writeln!(text, "# Report only what comes after this migration.\n# start-after = {last:?}");
+    let _ =
+        writeln!(text, "# Report only what comes after the newest migration of today.\n# start-after = {start_after}");
 }
 
 /// The name by which a migration is known: of its folder, if the file is called the same everywhere.

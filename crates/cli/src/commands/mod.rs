@@ -14,12 +14,21 @@ pub(crate) mod trace;
 use crate::args::InputArgs;
 use crate::error::Failure;
 use crate::progress::Progress;
+use pgvet_linter::check::Outcome;
+use pgvet_linter::settings::Settings;
 use pgvet_workspace::Project;
+use pgvet_workspace::config::Config;
 use std::io;
+
+/// Checks a project, with a progress bar.
+fn check(project: &Project, settings: &(dyn Fn(&Config) -> Settings + Sync)) -> Outcome {
+    let progress = Progress::new("checking");
+    project.check(settings, &|done, all| progress.update(done, all))
+}
 
 /// Loads what the arguments name, and tells on standard error what could not be loaded.
 fn load(args: &InputArgs) -> Result<Project, Failure> {
-    let progress = Progress::new();
+    let progress = Progress::new("reading");
     let project = Project::load(&args.request(), &|done, all| progress.update(done, all));
     drop(progress);
     let project = project.map_err(|error| Failure::config(error, args.color))?;

@@ -215,6 +215,11 @@ impl Catalog {
     }
 
     /// Adds a relation under its own oid (see [`Catalog::new_oid`]).
+    /// How many names relations once had that none has now.
+    pub fn names_gone(&self) -> usize {
+        self.gone.len()
+    }
+
     pub fn add_relation(&mut self, relation: Relation) {
         let key = (relation.schema.clone(), relation.name.clone());
         if key.0 == TEMPORARY_SCHEMA {
@@ -260,9 +265,26 @@ impl Catalog {
             return;
         }
         for oid in gone {
+            self.unlink(oid);
             self.remove_relation(oid);
         }
         self.gone.retain(|key, ()| key.0 != TEMPORARY_SCHEMA);
+    }
+
+    /// Takes a relation from the lists of those that stay: parents, referenced tables, tables under a view.
+    fn unlink(&mut self, oid: Oid) {
+        let Some(relation) = self.relations.get(&oid) else { return };
+        let mut linked = relation.parents.clone();
+        linked.extend(relation.constraints.iter().filter_map(|one| one.foreign_key()).map(|key| key.referenced));
+        linked.extend(relation.view().iter().flat_map(|view| &view.references).map(|(read, _)| *read));
+        for other in linked {
+            if self.relations.contains_key(&other) {
+                let other = self.relation_mut(other);
+                other.children.retain(|child| *child != oid);
+                other.referenced_by.retain(|table| *table != oid);
+                other.viewed_by.retain(|view| *view != oid);
+            }
+        }
     }
 
     /// Renames a relation or moves it to another schema.

@@ -42,6 +42,19 @@ pub struct Effects {
     pub waits_for_transactions: bool,
     /// Rows that CREATE TABLE, CREATE TABLE AS and CREATE INDEX add to the system catalogs.
     pub catalog_rows: CatalogRows,
+    /// Functions of the project that it runs in place, the outermost first.
+    pub calls: Vec<CalledFunction>,
+}
+
+/// A function that a statement runs in place: what that does is shown at the call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CalledFunction {
+    pub oid: Oid,
+    pub name: String,
+    /// The name in the call.
+    pub range: TextRange,
+    /// The name in its definition, and the index of that file.
+    pub defined_at: Option<(u32, TextRange)>,
 }
 
 /// A relation as effects name it: its identity and its name at the time.

@@ -191,7 +191,7 @@ impl Executor<'_> {
             rows.depend += 2;
         }
         self.count_index_expressions(&table, &index, rows);
-        self.count_index_classes(&table, &index, rows);
+        count_index_classes(&table, &index, rows);
     }
 
     fn count_index_expressions(&mut self, table: &Relation, index: &Index, rows: &mut Count) {
@@ -208,25 +208,25 @@ impl Executor<'_> {
             rows.depend += self.user_objects(table, predicate, None);
         }
     }
+}
 
-    /// Operator classes and collations that are not PostgreSQL's own.
-    fn count_index_classes(&self, table: &Relation, index: &Index, rows: &mut Count) {
-        let (mut classes, mut collations) = (BTreeSet::new(), BTreeSet::new());
-        for element in index.elements.iter() {
-            let column = element.key.as_column().and_then(|name| table.column(name));
-            if let Some(class) = &element.operator_class {
-                if !crate::builtin::operator_classes(&index.method).iter().any(|known| known.name == *class) {
-                    classes.insert(class.clone());
-                }
-            } else if let Some(column) = column.filter(|column| !column.sql_type.is_known()) {
-                // The default class of a type of an extension belongs to the extension.
-                classes.insert(column.name.clone());
+/// Operator classes and collations that are not PostgreSQL's own.
+fn count_index_classes(table: &Relation, index: &Index, rows: &mut Count) {
+    let (mut classes, mut collations) = (BTreeSet::new(), BTreeSet::new());
+    for element in index.elements.iter() {
+        let column = element.key.as_column().and_then(|name| table.column(name));
+        if let Some(class) = &element.operator_class {
+            if !crate::builtin::operator_classes(&index.method).iter().any(|known| known.name == *class) {
+                classes.insert(class.clone());
             }
-            let collation = element.collation.as_ref().or_else(|| column.and_then(|column| column.collation.as_ref()));
-            collations.extend(collation.filter(|name| !is_pinned_collation(name)).cloned());
+        } else if let Some(column) = column.filter(|column| !column.sql_type.is_known()) {
+            // The default class of a type of an extension belongs to the extension.
+            classes.insert(column.name.clone());
         }
-        rows.depend += classes.len() + collations.len();
+        let collation = element.collation.as_ref().or_else(|| column.and_then(|column| column.collation.as_ref()));
+        collations.extend(collation.filter(|name| !is_pinned_collation(name)).cloned());
     }
+    rows.depend += classes.len() + collations.len();
 }
 
 /// [`CatalogRows`] while they are counted.
@@ -268,7 +268,8 @@ mod tests {
 
     /// 31 columns, 27 of them with a default, a serial primary key, a toast table; four more indexes.
     fn published_example(major: u8) -> CatalogRows {
-        let defaults: String = (0..26).map(|at| format!(", c{at} int DEFAULT {at}")).collect();
+        let defaults: Vec<String> = (0..26).map(|at| format!(", c{at} int DEFAULT {at}")).collect();
+        let defaults = defaults.concat();
         let table = format!(
             "CREATE TEMP TABLE cart (id serial PRIMARY KEY, name text NOT NULL, address text NOT NULL, note text, x int{defaults});"
         );

@@ -436,6 +436,7 @@ impl Effects {
         self.scans.iter_mut().for_each(|effect| effect.range = place(effect.range));
         self.index_builds.iter_mut().for_each(|effect| effect.range = place(effect.range));
         self.data_changes.iter_mut().for_each(|effect| effect.range = place(effect.range));
+        self.calls.iter_mut().for_each(|call| call.range = place(call.range));
     }
 
     /// Adds the effects of code that the statement runs.
@@ -458,6 +459,11 @@ impl Effects {
             }
         }
         self.catalog_rows += inner.catalog_rows;
+        for call in inner.calls {
+            if !self.calls.contains(&call) {
+                self.calls.push(call);
+            }
+        }
         self.waits_for_transactions |= inner.waits_for_transactions;
     }
 }

@@ -39,3 +39,16 @@ impl Executor<'_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::execute::testing::check_locks;
+
+    #[test]
+    fn temporary_children_are_gone_with_their_session() {
+        let history =
+            "CREATE TABLE p (id int); CREATE TEMP TABLE c () INHERITS (p); CREATE TEMP VIEW v AS SELECT * FROM p;";
+        check_locks(history, "SELECT * FROM p", &["p AccessShare"]);
+        check_locks(history, "ALTER TABLE p ALTER COLUMN id TYPE bigint", &["p AccessExclusive"]);
+    }
+}

@@ -61,7 +61,7 @@ pub enum CallerKind {
 }
 
 impl<'a> Routines<'a> {
-    pub(crate) fn new(migrations: &'a [Migration<'a>], catalog: &'a Catalog, settings: &'a Settings) -> Self {
+    pub fn new(migrations: &'a [Migration<'a>], catalog: &'a Catalog, settings: &'a Settings) -> Self {
         Self {
             migrations,
             catalog,

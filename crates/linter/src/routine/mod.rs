@@ -48,6 +48,8 @@ pub struct RoutineContext<'a> {
     pub settings: &'a Settings,
     /// All code of the database.
     pub routines: &'a Routines<'a>,
+    /// A statement of a reported migration runs it: what it does was reported there.
+    pub called_in_place: bool,
 }
 
 impl RoutineContext<'_> {

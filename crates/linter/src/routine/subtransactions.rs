@@ -10,7 +10,9 @@ mod writes;
 pub use bound::Bound;
 
 use super::{Code, Routine, Routines, SqlRole, texts};
-use crate::ast::{Ast, Expr, ExprKind, FromItem, FunctionCall, InsertSource, Part, Query, QueryBody};
+use crate::ast::{
+    Ast, Expr, ExprKind, FromItem, FunctionCall, InsertSource, ObjectName, Part, Query, QueryBody, TriggerEvents,
+};
 use crate::catalog::Oid;
 use crate::plpgsql::{Block, Loop, LoopKind, Statement, StatementKind};
 use crate::source::TextRange;
@@ -50,12 +52,20 @@ impl Routines<'_> {
         Counter { routines: self, open: routine.oid().into_iter().collect() }.routine(routine)
     }
 
+    /// The most subtransactions of one call of a function.
+    pub fn subtransactions_of_call(&self, function: Oid) -> Bound {
+        self.function(function).map_or(Bound::ZERO, |routine| self.subtransactions(&routine).most)
+    }
+
     /// The subtransactions that a statement of a migration begins by calling functions.
     pub fn subtransactions_of(&self, ast: &Ast, search_path: &[smol_str::SmolStr]) -> Subtransactions {
         let tally = Counter { routines: self, open: Vec::new() }.ast(ast, search_path, &|range| range);
         Subtransactions { most: tally.most(), sources: tally.sources }
     }
 }
+
+/// Is a trigger about this kind of change?
+type Fires = fn(TriggerEvents) -> bool;
 
 /// What a piece of code adds, with COMMITs in it.
 #[derive(Debug, Clone, Default)]
@@ -233,7 +243,7 @@ impl Counter<'_, '_> {
             call(&statement.call, Bound::AtMost(1));
         }
         let mut rows = Bound::AtMost(1);
-        let mut fired: Vec<(crate::ast::ObjectName, fn(crate::ast::TriggerEvents) -> bool, Bound)> = Vec::new();
+        let mut fired: Vec<(ObjectName, Fires, Bound)> = Vec::new();
         ast.visit(&mut |part| match part {
             Part::Query(query) => rows = rows_of(query),
             Part::Insert(insert) => {

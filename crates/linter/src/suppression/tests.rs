@@ -103,7 +103,7 @@ fn what_is_suppressed_is_kept_with_the_reason() {
         baseline: false,
         database: 0,
     };
-    let outcome = run(&[migration], &Settings { only: vec![RULE.to_owned()], ..Settings::default() });
+    let outcome = run(&[migration], &Settings { only: vec![RULE.to_owned()], ..Settings::default() }, &|| ());
     let suppressed: Vec<_> = outcome.suppressed.iter().map(|one| (one.diagnostic.rule, one.reason.as_str())).collect();
     assert_eq!(suppressed, [(RULE, "few rows")]);
     assert_eq!(outcome.found, []);

@@ -181,12 +181,28 @@ pub(crate) struct MigrationsSetting {
     pub(crate) tool: Option<Tool>,
     /// The transaction that the tool opens, where it is not the tool's usual one.
     pub(crate) transaction: Option<TransactionSetting>,
-    /// The last migration that is not reported: its file name, or its path relative to this file. It and all before it
-    /// are only replayed.
-    #[schemars(with = "Option<String>")]
-    pub(crate) start_after: Option<Spanned<String>>,
+    /// The last migration that is not reported, by file name, path, folder or version; a list where there are several
+    /// folders. It and all before it are only replayed.
+    pub(crate) start_after: Option<OneOrMany>,
     /// A dump of the schema from before the first migration (`pg_dump --schema-only`), relative to this file.
     pub(crate) schema: Option<String>,
+}
+
+/// A text, or a list of them.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "expected a text in quotes, or a list of them")]
+pub(crate) enum OneOrMany {
+    One(String),
+    Many(Vec<String>),
+}
+
+impl From<OneOrMany> for Vec<String> {
+    fn from(texts: OneOrMany) -> Self {
+        match texts {
+            OneOrMany::One(text) => vec![text],
+            OneOrMany::Many(texts) => texts,
+        }
+    }
 }
 
 /// The transaction around a file.

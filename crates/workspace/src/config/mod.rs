@@ -55,8 +55,8 @@ pub struct MigrationsConfig {
     pub paths: Vec<PathBuf>,
     pub tool: Option<Tool>,
     pub transaction: Option<TransactionMode>,
-    /// The name or path of the last migration that is not reported.
-    pub start_after: Option<String>,
+    /// The names or paths of the last migrations that are not reported.
+    pub start_after: Vec<String>,
     pub schema: Option<PathBuf>,
     exclude: Vec<Patterns>,
 }

@@ -107,7 +107,9 @@ impl Layer<'_> {
         }
         migrations.tool = setting.tool.or(migrations.tool);
         migrations.transaction = setting.transaction.map(Into::into).or(migrations.transaction);
-        migrations.start_after = setting.start_after.map(Spanned::into_inner).or(migrations.start_after.take());
+        if let Some(start_after) = setting.start_after {
+            migrations.start_after = start_after.into();
+        }
         migrations.schema = setting.schema.map(|path| self.root.join(path)).or(migrations.schema.take());
         Ok(())
     }

@@ -165,3 +165,20 @@ fn the_nearest_file_wins() {
     let none = Configs::new(ConfigSource::None);
     assert!(none.of(root.path()).unwrap().files.is_empty());
 }
+
+#[test]
+fn the_examples_of_the_documentation_are_read() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let mut examples = 0;
+    for entry in fs::read_dir(docs).unwrap() {
+        let page = fs::read_to_string(entry.unwrap().path()).unwrap();
+        for example in page.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()) {
+            let text = example.replace("extend = \"../pgvet-base.toml\"", "");
+            if let Err(error) = read(&text) {
+                panic!("{}: {:?}\n{text}", error.message, error.span.map(|span| text[span].to_owned()));
+            }
+            examples += 1;
+        }
+    }
+    assert!(examples >= 2, "no examples were found");
+}

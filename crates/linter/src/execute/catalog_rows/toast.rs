@@ -101,10 +101,10 @@ fn maximum(sql_type: SqlType) -> Option<usize> {
     let modifier = usize::try_from(sql_type.typmod).ok()?;
     match sql_type.oid {
         // bpchar, varchar
-        Oid(1042 | 1043) => Some((modifier - 4) * BYTES_PER_CHARACTER + 4),
+        Oid(1042 | 1043) => Some(modifier.saturating_sub(4) * BYTES_PER_CHARACTER + 4),
         // numeric
         Oid(1700) => {
-            let precision = ((modifier - 4) >> 16) & 0xffff;
+            let precision = (modifier.saturating_sub(4) >> 16) & 0xffff;
             Some(8 + 2 * ((precision + 6) / 4))
         }
         // bit, varbit

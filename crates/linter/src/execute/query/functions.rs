@@ -3,7 +3,7 @@
 use super::Depth;
 use crate::ast::{Call, Expr, ExprKind, Firing, FunctionCall, Literal, TriggerEvents, string_literal};
 use crate::catalog::Oid;
-use crate::effect::{DataChangeKind, LockCause, LockMode};
+use crate::effect::{CalledFunction, DataChangeKind, LockCause, LockMode};
 use crate::execute::routine::Arguments;
 use crate::execute::{Executor, Run};
 use crate::session::SettingValue;
@@ -33,9 +33,19 @@ impl Executor<'_> {
         let argument = |argument: &crate::ast::Argument| (argument.name.clone(), self.value(&argument.value));
         let arguments = call.arguments.iter().map(argument).collect();
         for oid in self.called_functions(call) {
+            self.note_call(oid, call.name_range);
             self.run_function_with(oid, &arguments, call.name_range);
         }
         Ok(())
+    }
+
+    fn note_call(&mut self, oid: Oid, range: TextRange) {
+        let Some(function) = self.catalog.get_function(oid) else { return };
+        let defined_at = function.defined_at.as_ref().map(|definition| (definition.file, definition.name));
+        let call = CalledFunction { oid, name: function.display_name(), range, defined_at };
+        if !self.effects.calls.contains(&call) {
+            self.effects.calls.push(call);
+        }
     }
 
     /// Runs a function of PostgreSQL that locks relations; false for any other.

@@ -15,9 +15,10 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Transaction and subtransaction are two lockers of the row, and PostgreSQL writes a MultiXact for each such row.
-    /// MultiXacts are looked up in a small cache of their own (`pg_multixact`); under concurrency that becomes the
-    /// bottleneck of the server, and their numbers, like transaction IDs, have to be vacuumed away before they run out.
+    /// Transaction and subtransaction are two lockers of each row, and PostgreSQL writes a multixact of both into it, one
+    /// more for each subtransaction. Whoever meets such a row looks it up in a small cache of their own (`pg_multixact`);
+    /// under concurrency that becomes the bottleneck of the server, and their numbers, like transaction IDs, have to be
+    /// vacuumed away before they run out.
     ///
     /// ## Example
     ///
@@ -49,7 +50,8 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// Where lock and change happen in the same subtransaction, and where the change is an `INSERT`.
+    /// Where lock and change happen in the same subtransaction, and where the change is an `INSERT`. Of a DO block, which
+    /// runs once, only the first place is reported.
     "savepoint-after-row-lock", Bloat, Warning,
     {}
     routine = check,
@@ -78,7 +80,10 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
                     |lock: &&Locked| lock.table == table && around.iter().any(|begin| !lock.inside.contains(begin));
                 let Some(lock) = locked.iter().rev().find(before) else { continue };
                 let begin = around.iter().find(|begin| !lock.inside.contains(begin));
-                let Some(begin) = begin.filter(|begin| !said.contains(begin)) else { continue };
+                // Code that runs once says it once.
+                let is_said =
+                    |begin: &TextRange| said.contains(begin) || (context.function().is_none() && !said.is_empty());
+                let Some(begin) = begin.filter(|begin| !is_said(begin)) else { continue };
                 said.push(*begin);
                 report(&table, range, lock.range, (*begin, "this block is a subtransaction"), reporter);
             }
@@ -100,7 +105,7 @@ fn report(
 ) {
     let name = table.rsplit_once('.').map_or(table, |(_, name)| name);
     let message = format!(
-        "rows of `{name}` are changed in a subtransaction after the transaction has locked them: each gets a MultiXact"
+        "rows of `{name}` are changed in a subtransaction after the transaction has locked them: both are in each row, as a multixact"
     );
     let help = "lock the rows in the same subtransaction that changes them, or do without the subtransaction";
     let finding = reporter.report(range, message).help(help);

@@ -1,10 +1,11 @@
 //! EXCEPTION blocks that run once per row.
 
 use super::subtransactions::{fix_help, label_callee};
+use super::transactions::transactions;
 use crate::report::Reporter;
-use crate::routine::RoutineContext;
 use crate::routine::subtransactions::{Bound, Source};
-use crate::rule::declare_rule;
+use crate::routine::{RoutineContext, Routines};
+use crate::rule::{MigrationContext, declare_rule};
 
 declare_rule! {
     /// A block with `EXCEPTION` runs, and writes, once for each row: in a loop without a constant bound, or in a function
@@ -49,19 +50,31 @@ declare_rule! {
     "subtransaction-per-row", Bloat, Warning,
     {}
     routine = check,
+    migration = check_migration,
 }
+
+/// So many more places of the same code are shown.
+const MORE_SHOWN: usize = 4;
 
 fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     let found = context.routines.subtransactions(&context.routine);
     if found.sources.is_empty() {
         return;
     }
+    // What a function makes many by itself is a problem of that function.
+    let is_many_itself = |source: &&Source| {
+        source.callee.is_some_and(|oid| context.routines.subtransactions_of_call(oid) == Bound::Unbounded)
+    };
     let (in_loops, others): (Vec<&Source>, Vec<&Source>) =
         found.sources.iter().partition(|source| source.bound == Bound::Unbounded);
     // What a function of a reported migration begins is said there.
     let is_said_there = |source: &&Source| source.callee.is_some_and(|oid| context.routines.is_reported(oid));
-    for source in in_loops.into_iter().filter(|source| !(source.by_trigger && is_said_there(source))) {
-        in_loop(context, source, reporter);
+    let in_loops: Vec<&Source> = in_loops
+        .into_iter()
+        .filter(|source| !(is_many_itself(source) || source.by_trigger && is_said_there(source)))
+        .collect();
+    if let [first, others @ ..] = &in_loops[..] {
+        in_loop(context, first, others, reporter);
     }
     let hotness = context.hotness();
     if hotness.row_trigger().is_none() {
@@ -78,7 +91,8 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     }
 }
 
-fn in_loop(context: &RoutineContext<'_>, source: &Source, reporter: &mut Reporter<'_>) {
+/// All of them happen in one transaction, so it is one finding.
+fn in_loop(context: &RoutineContext<'_>, source: &Source, others: &[&Source], reporter: &mut Reporter<'_>) {
     let what = match source.callee {
         None => "this block begins a subtransaction in every round of the loop".to_owned(),
         Some(oid) => {
@@ -96,5 +110,33 @@ fn in_loop(context: &RoutineContext<'_>, source: &Source, reporter: &mut Reporte
     if let Some(words) = source.in_loop {
         finding = finding.label(words, "this loop has no constant bound");
     }
-    drop(label_callee(context.routines, source, finding));
+    finding = label_callee(context.routines, source, finding);
+    for other in others.iter().take(MORE_SHOWN) {
+        finding = finding.label(other.range, "so does this");
+    }
+    if others.len() > MORE_SHOWN {
+        let last = others[others.len() - 1];
+        finding = finding.label(last.range, format!("and {} more up to here", others.len() - MORE_SHOWN));
+    }
+    drop(finding);
+}
+
+/// Statements of the migration itself that call such a function, or fire such a trigger, for each row.
+fn check_migration(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
+    let routines = Routines::new(context.migrations, context.after, context.settings);
+    let begins = transactions(context).into_iter().flat_map(|transaction| transaction.begins);
+    for source in begins.filter_map(|begin| begin.source) {
+        let Some(callee) = source.callee.filter(|_| source.bound == Bound::Unbounded) else { continue };
+        let is_said_there = source.by_trigger && routines.is_reported(callee);
+        if is_said_there || routines.subtransactions_of_call(callee) == Bound::Unbounded {
+            continue;
+        }
+        let name = context.after.get_function(callee).map(|function| function.display_name()).unwrap_or_default();
+        let what = if source.by_trigger { "the trigger function " } else { "" };
+        let message = format!(
+            "{what}{name} begins a subtransaction for every row: each takes a transaction ID, and from the 65th on all \
+             snapshots on the server get slower until this transaction ends"
+        );
+        drop(label_callee(&routines, &source, reporter.report(source.range, message).help(fix_help())));
+    }
 }

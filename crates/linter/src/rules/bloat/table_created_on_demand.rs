@@ -33,8 +33,8 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// In DO blocks, which run once. For partitions, unless the function runs often: creating them ahead of time is their
-    /// maintenance. For a table that the migrations have created already.
+    /// In DO blocks, which run once. For partitions, and in functions that attach them or have the word in their name, unless
+    /// the function runs often: creating them ahead of time is their maintenance. For a table that the migrations have created already.
     "table-created-on-demand", Bloat, Warning,
     {}
     routine = check,
@@ -45,11 +45,17 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
         return;
     }
     for creation in context.creations() {
-        let is_maintenance = creation.partition && !context.hotness().is_hot();
+        let is_maintenance = (creation.partition || makes_partitions(context)) && !context.hotness().is_hot();
         if creation.persistence != Persistence::Temporary && !is_maintenance {
             report(context, &creation, reporter);
         }
     }
+}
+
+/// A table that is made like another one is a partition where the code attaches it, or says in its name what it does.
+fn makes_partitions(context: &RoutineContext<'_>) -> bool {
+    let named = context.function().is_some_and(|function| function.name.to_lowercase().contains("partition"));
+    named || context.text(context.routine.statement).to_ascii_lowercase().contains("attach partition")
 }
 
 fn report(context: &RoutineContext<'_>, creation: &Creation, reporter: &mut Reporter<'_>) {
@@ -63,7 +69,7 @@ fn report(context: &RoutineContext<'_>, creation: &Creation, reporter: &mut Repo
     if let Some(rows) = creation.rows {
         let all = shown(rows, context.settings.versions);
         let all = all.rsplit_once(',').map_or(all.as_str(), |(rows, _)| rows);
-        message.push_str(&format!(": {all}"));
+        message = format!("{message}: {all}");
     }
     let help = "create the table in a migration, with a column for what tells the tables apart; \
                 partitions are best created ahead of time, by a job";

@@ -3,7 +3,7 @@
 use crate::ast::{Ast, Part, Transaction};
 use crate::check::TransactionMode;
 use crate::routine::Routines;
-use crate::routine::subtransactions::Bound;
+use crate::routine::subtransactions::{Bound, Source};
 use crate::rule::MigrationContext;
 use crate::source::TextRange;
 use crate::statement::Statement;
@@ -23,6 +23,8 @@ pub(super) struct TransactionSteps {
 pub(super) struct Begin {
     pub(super) range: TextRange,
     pub(super) bound: Bound,
+    /// For a statement that calls functions or fires triggers: the first of them.
+    pub(super) source: Option<Source>,
 }
 
 /// A savepoint that is set.
@@ -36,8 +38,11 @@ pub(super) struct Savepoint {
 /// The transactions of a migration that have savepoints or run code; cheap for all others.
 pub(super) fn transactions(context: &MigrationContext<'_>) -> Vec<TransactionSteps> {
     let statements = &context.migration.file.statements;
-    let interesting = |statement: &Statement| {
-        matches!(&statement.parsed, Ok(Ast::Do(_) | Ast::Call(_) | Ast::Transaction(Transaction::Savepoint(_))))
+    let has_functions = context.after.functions().next().is_some();
+    let interesting = |statement: &Statement| match &statement.parsed {
+        Ok(Ast::Do(_) | Ast::Transaction(Transaction::Savepoint(_))) => true,
+        Ok(Ast::Select(_) | Ast::Call(_) | Ast::Insert(_) | Ast::Update(_) | Ast::Delete(_)) => has_functions,
+        _ => false,
     };
     if !statements.iter().any(interesting) {
         return Vec::new();
@@ -71,17 +76,16 @@ struct Walk<'c, 'a> {
 
 impl Walk<'_, '_> {
     fn statement(&mut self, statement: &Statement, ast: &Ast) {
-        match ast {
-            Ast::Transaction(control) => self.control(control),
-            _ => {
-                if writes(ast) {
-                    self.write();
-                }
-                self.code(statement, ast);
-                if !self.in_transaction {
-                    self.present = TransactionSteps::default();
-                }
-            }
+        if let Ast::Transaction(control) = ast {
+            return self.control(control);
+        }
+        if writes(ast) {
+            self.write();
+        }
+        self.code(statement, ast);
+        // Each statement is a transaction of its own.
+        if !self.in_transaction && !self.present.begins.is_empty() {
+            self.ended.push(std::mem::take(&mut self.present));
         }
     }
 
@@ -121,26 +125,29 @@ impl Walk<'_, '_> {
     fn write(&mut self) {
         for savepoint in self.stack.iter_mut().filter(|savepoint| !savepoint.wrote) {
             savepoint.wrote = true;
-            self.present.begins.push(Begin { range: savepoint.range, bound: Bound::AtMost(1) });
+            self.present.begins.push(Begin { range: savepoint.range, bound: Bound::AtMost(1), source: None });
         }
     }
 
     fn code(&mut self, statement: &Statement, ast: &Ast) {
         let path = self.context.session.settings.search_path();
-        let (range, found) = match ast {
+        let begin = match ast {
             Ast::Do(block) => match self.routines.block(self.context.file, statement.range, block, path) {
-                Some(routine) => (block.keyword, self.routines.subtransactions(&routine).most),
+                Some(routine) => {
+                    let bound = self.routines.subtransactions(&routine).most;
+                    Begin { range: block.keyword, bound, source: None }
+                }
                 None => return,
             },
             ast => {
                 let found = self.routines.subtransactions_of(ast, &path);
-                let Some(first) = found.sources.first() else { return };
-                (first.range, found.most)
+                let Some(first) = found.sources.into_iter().max_by_key(|source| source.bound) else { return };
+                Begin { range: first.range, bound: found.most, source: Some(first) }
             }
         };
-        if found > Bound::ZERO {
+        if begin.bound > Bound::ZERO {
             self.write();
-            self.present.begins.push(Begin { range, bound: found });
+            self.present.begins.push(begin);
         }
     }
 

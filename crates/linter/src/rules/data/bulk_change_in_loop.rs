@@ -1,6 +1,6 @@
 //! Batches that are all in one transaction.
 
-use crate::ast::{Ast, Expr, ExprKind, OperatorForm, Part, QueryBody};
+use crate::ast::{Ast, Expr, ExprKind, ObjectName, OperatorForm, Part, QueryBody};
 use crate::catalog::Relation;
 use crate::plpgsql::{Loop, LoopKind, Statement, StatementKind};
 use crate::report::Reporter;
@@ -71,16 +71,14 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
             continue;
         }
         let whole = goes_through_whole_table(context, step, a_loop);
-        let Some((range, table)) = inside.iter().find_map(|step| change(context, step, whole)) else { continue };
+        let found = inside.iter().find_map(|step| change(context, step, whole));
+        let Some((range, name)) = found.filter(|(_, name)| !makes(&steps, name)) else { continue };
+        let table = &name.name.text;
         said = Some(statement.range);
-        let message = match whole {
-            true => format!(
-                "this changes `{}` row by row in one transaction, which locks all of them until its end",
-                table.name
-            ),
-            false => {
-                format!("all batches are one transaction, which locks their rows of `{}` until its end", table.name)
-            }
+        let message = if whole {
+            format!("this changes `{table}` row by row in one transaction, which locks all of them until its end")
+        } else {
+            format!("all batches are one transaction, which locks their rows of `{table}` until its end")
         };
         let help = match context.function() {
             Some(function) if !function.procedure => {
@@ -92,11 +90,10 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
             }
             None => "COMMIT after each batch",
         };
-        let finding = reporter
-            .report(statement.keyword, message)
-            .label(range, "this change")
-            .relation(&context.relation_name(table))
-            .help(help);
+        let mut finding = reporter.report(statement.keyword, message).label(range, "this change").help(help);
+        if let Some(table) = context.relation(name) {
+            finding = finding.relation(&context.relation_name(table));
+        }
         drop(finding);
     }
 }
@@ -131,15 +128,26 @@ fn is_in_use(context: &RoutineContext<'_>, table: &Relation) -> bool {
     table.kind.is_table() && !table.is_temporary() && !is_new
 }
 
-/// The first UPDATE or DELETE of a step that a batch consists of.
-fn change<'a>(context: &'a RoutineContext<'_>, step: &Step<'_>, any: bool) -> Option<(TextRange, &'a Relation)> {
+/// Does the code make a table of that name?
+fn makes(steps: &[Step<'_>], name: &ObjectName) -> bool {
+    steps.iter().flat_map(|step| &step.sql).any(|sql| match sql.ast {
+        Ast::CreateTable(create) => create.name.name.text == name.name.text,
+        Ast::CreateTableAs(create) => create.into.name.name.text == name.name.text,
+        _ => false,
+    })
+}
+
+/// The first UPDATE or DELETE of a step that a batch consists of. A table that no statement has shown is in use.
+fn change<'a>(context: &RoutineContext<'_>, step: &Step<'a>, any: bool) -> Option<(TextRange, &'a ObjectName)> {
     step.sql.iter().find_map(|sql| {
         let (name, filter, keyword) = match sql.ast {
             Ast::Update(update) => (&update.table.name, &update.filter, update.keyword),
             Ast::Delete(delete) => (&delete.table.name, &delete.filter, delete.keyword),
             _ => return None,
         };
-        let table = context.relation(name).filter(|table| is_in_use(context, table))?;
+        if context.relation(name).is_some_and(|table| !is_in_use(context, table)) {
+            return None;
+        }
         let mut limited = false;
         sql.ast.visit(&mut |part| {
             if let Part::Query(query) = part {
@@ -147,7 +155,7 @@ fn change<'a>(context: &'a RoutineContext<'_>, step: &Step<'_>, any: bool) -> Op
             }
         });
         let in_range = filter.as_ref().is_some_and(|filter| is_range(context, filter));
-        (any || limited || in_range).then(|| (sql.place(keyword), table))
+        (any || limited || in_range).then(|| (sql.place(keyword), name))
     })
 }
 

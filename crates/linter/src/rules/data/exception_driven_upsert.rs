@@ -3,7 +3,7 @@
 use super::fresh::Variables;
 use super::handled::{conditions_range, handler_of, is_only_unique, raises};
 use super::inserted::{Inserted, Refusal, Values};
-use super::unique::{UniqueIndex, accepts_any_conflict, left_behind};
+use super::unique::{UniqueIndex, accepts_any_conflict, accepts_on_conflict, ambiguity, left_behind};
 use crate::ast::{Assignment, Ast, Expr, ExprKind, Insert, OperatorForm, Update};
 use crate::catalog::Relation;
 use crate::diagnostic::Severity;
@@ -88,7 +88,7 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
             let table = context.relation(&insert.table.name);
             let is_known = table.is_some_and(|table| table.known);
             if table.is_some_and(Relation::is_temporary)
-                || (!is_only_unique(handler) && !(is_known && changes_once(&steps, block)))
+                || !(is_only_unique(handler) || is_known && changes_once(&steps, block))
             {
                 continue;
             }
@@ -165,7 +165,7 @@ fn updates(statements: &[Statement]) -> bool {
 }
 
 fn help(context: &RoutineContext<'_>, upsert: &Upsert<'_>, indexes: &[UniqueIndex<'_>]) -> String {
-    let is_variable = |name: &SmolStr| context.routine.is_variable(std::slice::from_ref(name));
+    let is_variable = ambiguity(context);
     let target = match indexes {
         [only] => only.conflict_target(&is_variable),
         _ => None,
@@ -192,7 +192,7 @@ fn fix(
     let [statement] = upsert.block.statements.as_slice() else { return None };
     let StatementKind::Sql(sql) = &statement.kind else { return None };
     let is_alone = section.handlers.len() == 1 && sql.into.is_none() && upsert.insert.returning.is_empty();
-    if !is_alone || !is_only_unique(upsert.handler) || !table.rules.is_empty() {
+    if !is_alone || !is_only_unique(upsert.handler) || !accepts_on_conflict(table) {
         return None;
     }
     let (title, clause) = if upsert.handler.statements.iter().all(|own| own.kind == StatementKind::Null) {
@@ -203,8 +203,7 @@ fn fix(
     } else {
         let [index] = indexes else { return None };
         let assignments = update_of(context, upsert, table, index)?;
-        let is_variable = |name: &SmolStr| context.routine.is_variable(std::slice::from_ref(name));
-        let target = index.conflict_target(&is_variable)?;
+        let target = index.conflict_target(&ambiguity(context))?;
         (
             "Update the row that is in the way without the block",
             format!("ON CONFLICT {target} DO UPDATE SET {assignments}"),

@@ -64,7 +64,7 @@ impl Variables {
     /// After an INSERT, the keys of NEW are those of a row that was not there before.
     fn triggers(&mut self, context: &RoutineContext<'_>) {
         let triggers = context.triggers();
-        self.new_is_unknown = triggers.is_empty();
+        self.new_is_unknown = triggers.is_empty() || triggers.iter().any(|using| !using.table.known);
         for using in triggers.iter().filter(|using| using.trigger.events.insert) {
             self.fresh_fields.extend(unique_columns(context, &using.table));
         }

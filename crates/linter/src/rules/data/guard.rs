@@ -40,7 +40,7 @@ pub(super) fn guard_of(context: &RoutineContext<'_>, steps: &[Step<'_>], before:
             }
             match &statement.kind {
                 StatementKind::Assign(assign) if touched.is_some() => {
-                    answers.extend(assign.target.names.first().cloned())
+                    answers.extend(assign.target.names.first().cloned());
                 }
                 StatementKind::Sql(sql) => answers.extend(
                     sql.into.iter().flat_map(|into| &into.targets).filter_map(|target| target.names.first().cloned()),

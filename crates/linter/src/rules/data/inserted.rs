@@ -54,13 +54,12 @@ impl<'a> Inserted<'a> {
     fn key_source(&self, index: &UniqueIndex<'_>) -> ValueSource {
         let mut found = ValueSource::Constant;
         for element in index.index.elements.iter() {
-            let source = match element.key.as_column() {
-                Some(column) => self.column_source(column),
-                None => {
-                    let mut columns = Vec::new();
-                    element.key.walk(&mut |part| columns.extend(part.as_column()));
-                    columns.into_iter().map(|column| self.column_source(column)).max().unwrap_or(ValueSource::Given)
-                }
+            let source = if let Some(column) = element.key.as_column() {
+                self.column_source(column)
+            } else {
+                let mut columns = Vec::new();
+                element.key.walk(&mut |part| columns.extend(part.as_column()));
+                columns.into_iter().map(|column| self.column_source(column)).max().unwrap_or(ValueSource::Given)
             };
             match source {
                 ValueSource::Generated => return ValueSource::Generated,

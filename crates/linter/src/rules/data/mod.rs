@@ -7,6 +7,7 @@ mod guard;
 pub(crate) mod handled;
 pub mod insert_may_violate_unique;
 mod inserted;
+mod loaded;
 pub mod missing_analyze;
 pub mod select_then_insert;
 pub mod system_catalog_write;

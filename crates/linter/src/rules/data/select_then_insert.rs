@@ -4,7 +4,7 @@ use super::fresh::Variables;
 use super::guard::{guard_of, is_serialized};
 use super::handled::handler_of;
 use super::inserted::Inserted;
-use super::unique::unique_indexes;
+use super::unique::{ambiguity, unique_indexes};
 use crate::ast::Ast;
 use crate::effect::RelationKind;
 use crate::report::Reporter;
@@ -57,7 +57,7 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     }
     let variables = Variables::of(context);
     let is_fresh = |path: &[SmolStr]| variables.is_fresh(path);
-    let is_variable = |name: &SmolStr| context.routine.is_variable(std::slice::from_ref(name));
+    let is_variable = ambiguity(context);
     let steps = context.routine.steps();
     if is_serialized(&steps) {
         return;

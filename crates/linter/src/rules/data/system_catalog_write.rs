@@ -32,7 +32,8 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// For `pg_settings`, a view whose `UPDATE` is the same as `SET`.
+    /// For `pg_settings`, a view whose `UPDATE` is the same as `SET`. Of several statements of a migration that change the
+    /// same table only the first is reported.
     "system-catalog-write", Data, Error,
     { sources: &["bytebase/statement.disallow-system-catalog"] }
     statement = check,
@@ -43,7 +44,17 @@ const HELP: &str = "use the DDL that does it; where there is none, leave it";
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let path = context.session.settings.search_path();
-    written(context.ast, context.before, &path, &mut |name| report(name, name.range(), reporter));
+    let earlier = context.migration.statements().take_while(|other| other.range != context.statement.range);
+    let earlier: Vec<&Ast> = earlier.filter_map(|statement| statement.parsed.as_ref().ok()).collect();
+    written(context.ast, context.before, &path, &mut |name| {
+        let mut said = false;
+        for ast in &earlier {
+            written(ast, context.before, &path, &mut |other| said |= other.name.text == name.name.text);
+        }
+        if !said {
+            report(name, name.range(), reporter);
+        }
+    });
 }
 
 fn check_routine(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {

@@ -20,9 +20,10 @@ declare_rule! {
     /// ALTER TABLE documents ALTER COLUMN body SET COMPRESSION lz4;
     /// ```
     ///
-    /// Use instead, where old values matter:
+    /// Use instead:
     ///
     /// ```sql,clean
+    /// ALTER TABLE documents ALTER COLUMN body SET COMPRESSION lz4;
     /// UPDATE documents SET body = body || '' WHERE id BETWEEN 1 AND 10000;
     /// ```
     ///

@@ -1,9 +1,11 @@
 //! UPDATE or DELETE of a whole table.
 
-use crate::ast::Ast;
+use crate::ast::{Ast, Delete, Expr, ExprKind, Insert, Merge, ObjectName, Part, Update};
+use crate::diagnostic::{Diagnostic, Label};
 use crate::effect::DataChangeKind;
 use crate::report::Reporter;
-use crate::rule::{RuleContext, declare_rule};
+use crate::routine::{RoutineContext, SqlRole, Trial};
+use crate::rule::{RuleContext, RunContext, declare_rule};
 use crate::settings::TableSize;
 use crate::source::TextRange;
 
@@ -31,14 +33,23 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// Where a WHERE clause limits the rows, for tables that the same transaction created, and for tables that
-    /// configuration says to be small. While the transaction holds a strong lock, `work-after-strong-lock` says it. A `MERGE` is reported where a branch without condition has a whole table as source.
+    /// configuration says to be small. While the transaction holds a strong lock, `work-after-strong-lock` says it. What
+    /// triggers do is not reported either, for they do it at any change of their table. A `MERGE` is reported where a branch
+    /// without condition has a whole table as source. Where one migration has more than three such statements, they are
+    /// one finding. A function is reported where it is defined, unless a migration calls it and it is reported there;
+    /// trigger functions are not, because what fires them decides.
     "unbounded-update-or-delete", Data, Warning,
     {
         sources: &["pgls/updateWithoutWhere", "dryrun/update-without-where", "bytebase/statement.where.require"],
         yields_to: &["work-after-strong-lock"],
     }
     statement = check,
+    routine = check_routine,
+    run = merge,
 }
+
+/// So many findings of one migration are told one by one.
+const MAX_FINDINGS: usize = 3;
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let mut said: Vec<TextRange> = Vec::new();
@@ -49,29 +60,138 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             || !table.visibility.is_exposed()
             || is_small
             || said.contains(&change.range)
+            || is_work_of_trigger(context, &table.name)
         {
             continue;
         }
         said.push(change.range);
-        let (verb, help) = match change.kind {
-            _ if matches!(context.ast, Ast::Merge(_)) => (
-                "changes",
-                "merge a part of the source at a time, each in a transaction of its own, \
-                 and give WHEN MATCHED a condition that leaves out rows that are the same",
-            ),
-            DataChangeKind::Delete => (
-                "deletes",
-                "delete in batches of some thousand rows, each in a transaction of its own; \
-                 TRUNCATE is fast where nobody needs the table meanwhile",
-            ),
-            _ => (
-                "rewrites",
-                "update in batches of some thousand rows, each in a transaction of its own:\n    \
-                 UPDATE ... WHERE id BETWEEN ... AND ...;",
-            ),
-        };
+        let (verb, help) = words(change.kind, context.ast);
         let message =
             format!("this {verb} every row of `{}` and keeps all of them locked until it is done", table.name);
         drop(reporter.report(change.range, message).relation(table).help(help));
     }
+}
+
+/// What it does, and the next step.
+fn words(kind: DataChangeKind, ast: &Ast) -> (&'static str, &'static str) {
+    match kind {
+        _ if matches!(ast, Ast::Merge(_)) => (
+            "changes",
+            "merge a part of the source at a time, each in a transaction of its own, \
+             and give WHEN MATCHED a condition that leaves out rows that are the same",
+        ),
+        DataChangeKind::Delete => (
+            "deletes",
+            "delete in batches of some thousand rows, each in a transaction of its own; \
+             TRUNCATE is fast where nobody needs the table meanwhile",
+        ),
+        _ => (
+            "rewrites",
+            "update in batches of some thousand rows, each in a transaction of its own:\n    \
+             UPDATE ... WHERE id BETWEEN ... AND ...;",
+        ),
+    }
+}
+
+/// A function that no reported migration calls: what happens when somebody does.
+fn check_routine(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
+    let is_of_trigger = !context.triggers().is_empty();
+    if context.function().is_none() || context.called_in_place || is_of_trigger {
+        return;
+    }
+    let steps = context.routine.steps();
+    let sql = || steps.iter().flat_map(|step| &step.sql).filter(|sql| sql.role != SqlRole::Expression);
+    if !sql().any(|sql| has_no_filter(sql.ast)) {
+        return;
+    }
+    let mut trial = Trial::new(context.catalog, &context.routine.search_path, context.settings.versions.to);
+    for sql in sql() {
+        let creates = matches!(sql.ast, Ast::CreateTable(_) | Ast::CreateTableAs(_));
+        if !creates && !has_no_filter(sql.ast) {
+            continue;
+        }
+        for change in trial.run(sql.ast).data_changes {
+            let table = &change.relation;
+            let is_small = context.settings.table(&table.schema, &table.name).size() == TableSize::Small;
+            if !change.unbounded || change.kind == DataChangeKind::Insert || !table.visibility.is_exposed() || is_small
+            {
+                continue;
+            }
+            let (verb, help) = words(change.kind, sql.ast);
+            let message = format!(
+                "when {} is called, this {verb} every row of `{}` and keeps all of them locked until it is done",
+                context.name(),
+                table.name
+            );
+            drop(reporter.report(sql.place(change.range), message).relation(table).help(help));
+        }
+    }
+}
+
+/// Has it an UPDATE or DELETE without WHERE, or a MERGE? Whether it concerns a whole table, its effects say.
+fn has_no_filter(ast: &Ast) -> bool {
+    let mut found = false;
+    ast.visit(&mut |part| {
+        found |= match part {
+            Part::Update(update) => update.filter.as_ref().is_none_or(is_constant),
+            Part::Delete(delete) => delete.filter.as_ref().is_none_or(is_constant),
+            _ => false,
+        };
+    });
+    found
+}
+
+fn is_constant(filter: &Expr) -> bool {
+    matches!(filter.kind, ExprKind::Literal(_))
+}
+
+/// Is it a data change of another table? Then a trigger does it, as for any other change of that table.
+fn is_work_of_trigger(context: &RuleContext<'_>, table: &str) -> bool {
+    if !matches!(context.ast, Ast::Insert(_) | Ast::Update(_) | Ast::Delete(_)) {
+        return false;
+    }
+    let path = context.session.settings.search_path();
+    let is_view = |name: &ObjectName| {
+        let relation = context.before.find_relation(name, &path).map(|oid| context.before.relation(oid));
+        relation.is_some_and(|relation| !relation.kind.is_table())
+    };
+    let mut is_elsewhere = true;
+    context.ast.visit(&mut |part| match part {
+        Part::Insert(Insert { table: own, .. })
+        | Part::Update(Update { table: own, .. })
+        | Part::Delete(Delete { table: own, .. })
+        | Part::Merge(Merge { table: own, .. }) => {
+            is_elsewhere &= own.name.name.text != table && !is_view(&own.name);
+        }
+        Part::Expr(Expr { kind: ExprKind::Call(call), .. }) => {
+            is_elsewhere &= context.before.functions_called(call, &path).is_empty();
+        }
+        _ => {}
+    });
+    is_elsewhere
+}
+
+/// Many such statements in one migration are one problem: the first is reported, the others are its labels.
+fn merge(_: &RunContext<'_>, found: &mut Vec<Diagnostic>) {
+    found.sort_by_key(|diagnostic| (diagnostic.file, diagnostic.range.start));
+    let mut merged: Vec<Diagnostic> = Vec::with_capacity(found.len());
+    for of_file in found.chunk_by(|one, other| one.file == other.file) {
+        match of_file {
+            [first, others @ ..] if others.len() >= MAX_FINDINGS => merged.push(with_others(first, others)),
+            few => merged.extend(few.iter().cloned()),
+        }
+    }
+    *found = merged;
+}
+
+fn with_others(first: &Diagnostic, others: &[Diagnostic]) -> Diagnostic {
+    let mut merged = first.clone();
+    merged.message = format!("{}, and {} more statements of this migration do the like", first.message, others.len());
+    for other in others {
+        let label = Label { file: other.file, range: other.range, message: other.message.clone() };
+        merged.labels.push(label);
+        merged.severity = merged.severity.max(other.severity);
+        merged.relations.extend(other.relations.iter().filter(|name| !first.relations.contains(name)).cloned());
+    }
+    merged
 }

@@ -3,6 +3,7 @@
 use crate::ast::{Expr, ExprKind, Literal, OperatorForm};
 use crate::catalog::{Catalog, Constraint, Index, Relation};
 use crate::effect::RelationKind;
+use crate::routine::{Code, RoutineContext};
 use crate::rules::text::{enumerate, identifier};
 use smol_str::SmolStr;
 use std::sync::Arc;
@@ -48,6 +49,24 @@ pub(super) fn accepts_any_conflict(table: &Relation) -> bool {
     })
 }
 
+/// Can ON CONFLICT be used at all? Not with rules that rewrite the statement.
+///
+/// Source: PostgreSQL 18, src/backend/rewrite/rewriteHandler.c, `RewriteQuery`.
+pub(super) fn accepts_on_conflict(table: &Relation) -> bool {
+    table.rules.is_empty()
+}
+
+/// Which names the target of ON CONFLICT cannot use: in PL/pgSQL those of variables, unless the code says otherwise.
+pub(super) fn ambiguity<'a>(context: &'a RoutineContext<'_>) -> impl Fn(&SmolStr) -> bool + 'a {
+    let is_open = match &context.routine.code {
+        Code::Plpgsql(body) => {
+            !body.options.iter().any(|option| option.name == "variable_conflict" && option.value == "use_column")
+        }
+        Code::Sql(_) => false,
+    };
+    move |name| is_open && context.routine.is_variable(std::slice::from_ref(name))
+}
+
 impl UniqueIndex<'_> {
     /// Does it refuse a duplicate at once, so that ON CONFLICT can use it?
     fn is_immediate(&self) -> bool {
@@ -57,6 +76,15 @@ impl UniqueIndex<'_> {
     /// The plain columns of the key; `None` where it has an expression.
     pub(super) fn columns(&self) -> Option<Vec<SmolStr>> {
         self.index.plain_columns()
+    }
+
+    /// Every column of the key, those inside expressions included.
+    pub(super) fn all_columns(&self) -> impl Iterator<Item = &SmolStr> {
+        let mut found = Vec::new();
+        for element in self.index.elements.iter() {
+            element.key.walk(&mut |part| found.extend(part.as_column()));
+        }
+        found.into_iter()
     }
 
     /// What ON CONFLICT must say to mean this index: `(tenant, lower(email)) WHERE deleted_at IS NULL`. `None` where

@@ -1,9 +1,9 @@
 //! Dynamic SQL that destroys something that only run time knows.
 
-use crate::ast::{Ast, ObjectKind, ObjectName};
-use crate::plpgsql::{HOLE, LoopKind};
+use crate::ast::{AlterTableAction, AlterTableCommand, Ast, ObjectKind, ObjectName};
+use crate::plpgsql::{DeclarationKind, HOLE, Into, LoopKind, StatementKind};
 use crate::report::Reporter;
-use crate::routine::{Around, RoutineContext, Sql, Step};
+use crate::routine::{Around, Node, RoutineContext, Sql, Step};
 use crate::rule::declare_rule;
 
 declare_rule! {
@@ -34,8 +34,8 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// Where a part of the name is constant, where the names come from a list in the code, and for `ALTER` in a function,
-    /// whose callers choose the table.
+    /// Where a part of the name is constant, where the names come from a list in the code, for `ALTER` in a function, whose callers
+    /// choose the table, and for an owner, an option or a trigger that is set.
     "dynamic-ddl-on-unknown-object", Plpgsql, Warning,
     {}
     routine = check,
@@ -46,7 +46,7 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     for step in context.routine.steps() {
         for sql in step.sql.iter().filter(|sql| sql.dynamic.is_some()) {
             let Some((verb, name)) = destroyed(sql.ast) else { continue };
-            if name.name.text != HOLE || said || comes_from_list(&step, sql) {
+            if name.name.text != HOLE || said || comes_from_list(&step, sql) || is_partly_constant(context, sql) {
                 continue;
             }
             if verb == "ALTER TABLE" && context.function().is_some() {
@@ -72,11 +72,56 @@ fn destroyed(ast: &Ast) -> Option<(&'static str, &ObjectName)> {
             };
             Some((verb, &drop.objects.first()?.name))
         }
-        Ast::AlterTable(alter) if alter.kind == ObjectKind::Table => Some(("ALTER TABLE", &alter.name)),
+        Ast::AlterTable(alter) if alter.kind == ObjectKind::Table && alter.commands.iter().any(changes_table) => {
+            Some(("ALTER TABLE", &alter.name))
+        }
         Ast::Truncate(truncate) => Some(("TRUNCATE", &truncate.tables.first()?.0)),
         Ast::Delete(delete) if delete.filter.is_none() => Some(("DELETE of all rows", &delete.table.name)),
         _ => None,
     }
+}
+
+/// Does a command of ALTER TABLE more than to set an owner, an option, or a trigger on or off?
+fn changes_table(command: &AlterTableCommand) -> bool {
+    !matches!(
+        command.action,
+        AlterTableAction::ChangeOwner { .. }
+            | AlterTableAction::SetOptions(_)
+            | AlterTableAction::ResetOptions(_)
+            | AlterTableAction::SetStatistics { .. }
+            | AlterTableAction::Trigger { .. }
+            | AlterTableAction::RowSecurity(_)
+            | AlterTableAction::ReplicaIdentity(_)
+    )
+}
+
+/// Is the name a variable that the code puts together with some text of its own?
+fn is_partly_constant(context: &RoutineContext<'_>, sql: &Sql<'_>) -> bool {
+    let holes = sql.dynamic.and_then(|dynamic| dynamic.constant.as_ref()).map_or(&[][..], |constant| &constant.holes);
+    let Some(variable) = holes.first().map(|hole| context.text(hole.expression).trim().to_ascii_lowercase()) else {
+        return false;
+    };
+    context.routine.steps().iter().any(|step| match step.node {
+        Node::Block(block) => block.declarations.iter().any(|declaration| match &declaration.kind {
+            DeclarationKind::Variable(own) if declaration.name.text == variable => {
+                own.default.as_ref().is_some_and(|default| default.text.contains('\''))
+            }
+            _ => false,
+        }),
+        Node::Statement(statement) => match &statement.kind {
+            StatementKind::Assign(assign) => {
+                assign.target.names.first().is_some_and(|name| *name == variable) && assign.value.text.contains('\'')
+            }
+            StatementKind::Sql(own) => {
+                let gets = |into: &Into| {
+                    into.targets.iter().any(|target| target.names.first().is_some_and(|name| *name == variable))
+                };
+                own.into.as_ref().is_some_and(gets) && own.text.text.contains("format(")
+            }
+            _ => false,
+        },
+        Node::Sql(_) => false,
+    })
 }
 
 /// Is the name a variable of a loop over constants?

@@ -3,8 +3,9 @@
 use crate::ast::{
     Alias, Ast, Delete, FromItem, Insert, Merge, ObjectName, Part, Query, QueryBody, RelationRef, Select, Update,
 };
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 use smol_str::SmolStr;
+use std::collections::BTreeMap;
 
 /// What a statement calls its relations, at all levels together.
 #[derive(Debug, Default)]
@@ -14,7 +15,7 @@ pub(super) struct Names<'a> {
     /// Every relation that is named, those of WITH left out.
     pub(super) relations: Vec<&'a ObjectName>,
     /// The relation behind a name; `None` where several things have it, or something that is no relation.
-    pub(super) aliases: FxHashMap<&'a SmolStr, Option<&'a ObjectName>>,
+    pub(super) aliases: BTreeMap<&'a SmolStr, Option<&'a ObjectName>>,
     /// Are there subqueries, joins, or queries in FROM?
     pub(super) is_nested: bool,
     /// Names of output columns.

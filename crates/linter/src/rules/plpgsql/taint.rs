@@ -139,7 +139,7 @@ impl<'a> Taints<'a> {
         Some(Tainted { range, ..tainted })
     }
 
-    fn expression(&self, expression: &Expr) -> Option<Tainted> {
+    pub(super) fn expression(&self, expression: &Expr) -> Option<Tainted> {
         let first = |list: &[Expr]| list.iter().find_map(|part| self.expression(part));
         match &expression.kind {
             ExprKind::Column(path) => {
@@ -172,9 +172,8 @@ impl<'a> Taints<'a> {
         let value = |at: usize| call.arguments.get(at).and_then(|argument| self.expression(&argument.value));
         match call.name.as_str() {
             "format" => {
-                let template = match &call.arguments.first()?.value.kind {
-                    ExprKind::Literal(Literal::String(template)) => template,
-                    _ => return value(0),
+                let ExprKind::Literal(Literal::String(template)) = &call.arguments.first()?.value.kind else {
+                    return value(0);
                 };
                 let raw = raw_arguments(template);
                 raw.into_iter().find_map(|at| value(at + 1)).map(|tainted| Tainted { composed: true, ..tainted })
