@@ -114,7 +114,7 @@ pub(crate) fn differences(before: &Snapshot, after: &Snapshot, ast: Option<&Ast>
         match (moved, emptied, relation.kind) {
             (true, true, 'r') => trace.truncates.push(old.relation.clone()),
             (true, false, 'r' | 'm') => trace.rewrites.push(old.relation.clone()),
-            (true, false, 'i') => trace.index_builds.push(old.relation.clone()),
+            (true, _, 'i') => trace.index_builds.push(old.relation.clone()),
             _ => {}
         }
         let changes = state.written.since(old.written);
