@@ -38,7 +38,7 @@ pub(crate) type Arguments = Vec<(Option<SmolStr>, Option<Value>)>;
 const MAX_DEPTH: u8 = 8;
 
 /// So many calls of one statement are followed: functions that call others ten times each make a lot of them.
-const MAX_CALLS: u32 = 5_000;
+const MAX_CALLS: u32 = 500;
 
 /// A body that is being run.
 struct Frame {

@@ -16,6 +16,7 @@ use crate::ast::{
 use crate::catalog::Oid;
 use crate::plpgsql::{Block, Loop, LoopKind, Statement, StatementKind};
 use crate::source::TextRange;
+use rustc_hash::FxHashMap;
 
 /// So many subtransactions of a transaction are cached; one more, and every snapshot on the server has to look further.
 pub const CACHED: u64 = 64;
@@ -49,7 +50,7 @@ pub struct Source {
 impl Routines<'_> {
     /// The subtransactions of a routine that runs in one transaction, or up to each COMMIT in it.
     pub fn subtransactions(&self, routine: &Routine) -> Subtransactions {
-        Counter { routines: self, open: routine.oid().into_iter().collect() }.routine(routine)
+        Counter::new(self, routine.oid().into_iter().collect()).routine(routine)
     }
 
     /// The most subtransactions of one call of a function.
@@ -59,7 +60,7 @@ impl Routines<'_> {
 
     /// The subtransactions that a statement of a migration begins by calling functions.
     pub fn subtransactions_of(&self, ast: &Ast, search_path: &[smol_str::SmolStr]) -> Subtransactions {
-        let tally = Counter { routines: self, open: Vec::new() }.ast(ast, search_path, &|range| range);
+        let tally = Counter::new(self, Vec::new()).ast(ast, search_path, &|range| range);
         Subtransactions { most: tally.most(), sources: tally.sources }
     }
 }
@@ -143,9 +144,17 @@ struct Counter<'r, 'a> {
     routines: &'r Routines<'a>,
     /// Functions being counted: recursion ends there.
     open: Vec<Oid>,
+    /// What one call of a function begins.
+    counted: FxHashMap<Oid, Bound>,
+    /// May a function write?
+    writing: FxHashMap<Oid, bool>,
 }
 
-impl Counter<'_, '_> {
+impl<'r, 'a> Counter<'r, 'a> {
+    fn new(routines: &'r Routines<'a>, open: Vec<Oid>) -> Self {
+        Self { routines, open, counted: FxHashMap::default(), writing: FxHashMap::default() }
+    }
+
     fn routine(&mut self, routine: &Routine) -> Subtransactions {
         let tally = match &routine.code {
             Code::Plpgsql(body) => self.block(routine, &body.block),
@@ -285,6 +294,9 @@ impl Counter<'_, '_> {
 
     /// The subtransactions of one call.
     fn called(&mut self, oid: Oid) -> Bound {
+        if let Some(known) = self.counted.get(&oid) {
+            return *known;
+        }
         if self.open.contains(&oid) || self.open.len() >= MAX_DEPTH {
             return Bound::ZERO;
         }
@@ -292,6 +304,7 @@ impl Counter<'_, '_> {
         self.open.push(oid);
         let found = self.routine(&routine).most;
         self.open.pop();
+        self.counted.insert(oid, found);
         found
     }
 }

@@ -85,12 +85,16 @@ impl Counter<'_, '_> {
             if function.volatility != Volatility::Volatile || self.open.contains(&oid) {
                 return false;
             }
+            if let Some(known) = self.writing.get(&oid) {
+                return *known;
+            }
             let Some(routine) = self.routines.function(oid).filter(|_| self.open.len() < super::MAX_DEPTH) else {
                 return true;
             };
             self.open.push(oid);
             let writes = self.routine_writes(&routine);
             self.open.pop();
+            self.writing.insert(oid, writes);
             writes
         })
     }
