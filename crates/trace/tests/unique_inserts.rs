@@ -1,5 +1,7 @@
 //! What INSERTs leave behind that a unique index refuses, against what the linter says about them.
 
+#![expect(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
+
 use pgvet_linter::check::{Direction, Migration, TransactionMode, check, parse_file};
 use pgvet_linter::diagnostic::Diagnostic;
 use pgvet_linter::settings::Settings;

@@ -1,5 +1,7 @@
 //! The rows that CREATE TABLE and CREATE INDEX add to the system catalogs, predicted and counted on real servers.
 
+#![expect(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
+
 use pgvet_linter::check::{Direction, Migration, TransactionMode, effects, parse_file};
 use pgvet_linter::effect::CatalogRows;
 use pgvet_linter::settings::Settings;

@@ -1,5 +1,7 @@
 //! What the rules say about subtransactions, against real servers: which of them take a transaction ID, when the cache
-//! of a session overflows, and when a row gets a MultiXact.
+//! of a session overflows, and when a row gets a `MultiXact`.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
 
 use pgvet_linter::check::{Direction, Migration, TransactionMode, effects, parse_file};
 use pgvet_linter::routine::subtransactions::{Bound, CACHED};
@@ -69,7 +71,7 @@ fn next_multixact(server: &Server) -> u64 {
     value(server, sql).parse().unwrap()
 }
 
-/// How many MultiXacts a script makes.
+/// How many `MultiXact`s a script makes.
 fn multixacts(server: &Server, sql: &str) -> u64 {
     let before = next_multixact(server);
     server.query("postgres", sql).unwrap();
