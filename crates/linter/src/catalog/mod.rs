@@ -7,6 +7,7 @@ mod constraint;
 mod function;
 mod index;
 mod names;
+mod one_row;
 mod relation;
 mod types;
 

@@ -1,12 +1,13 @@
 //! UPDATE or DELETE of a whole table.
 
 use crate::ast::{Ast, Delete, Expr, ExprKind, Insert, Merge, ObjectName, Part, Update};
+use crate::catalog::Catalog;
 use crate::diagnostic::{Diagnostic, Label};
-use crate::effect::DataChangeKind;
+use crate::effect::{DataChangeKind, RelationName};
 use crate::report::Reporter;
 use crate::routine::{RoutineContext, SqlRole, Trial};
 use crate::rule::{RuleContext, RunContext, declare_rule};
-use crate::settings::TableSize;
+use crate::settings::{Settings, TableSize};
 use crate::source::TextRange;
 
 declare_rule! {
@@ -33,7 +34,7 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// Where a WHERE clause limits the rows, for tables that the same transaction created, and for tables that
-    /// configuration says to be small. While the transaction holds a strong lock, `work-after-strong-lock` says it. What
+    /// configuration says to be small or that can have one row only. While the transaction holds a strong lock, `work-after-strong-lock` says it. What
     /// triggers do is not reported either, for they do it at any change of their table. A `MERGE` is reported where a branch
     /// without condition has a whole table as source. Where one migration has more than three such statements, they are
     /// one finding. A function is reported where it is defined, unless a migration calls it and it is reported there;
@@ -55,7 +56,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let mut said: Vec<TextRange> = Vec::new();
     for change in context.effects.data_changes.iter().filter(|change| change.unbounded) {
         let table = &change.relation;
-        let is_small = context.settings.table(&table.schema, &table.name).size() == TableSize::Small;
+        let is_small = is_small(table, context.before, context.settings);
         if change.kind == DataChangeKind::Insert
             || !table.visibility.is_exposed()
             || is_small
@@ -70,6 +71,12 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             format!("this {verb} every row of `{}` and keeps all of them locked until it is done", table.name);
         drop(reporter.report(change.range, message).relation(table).help(help));
     }
+}
+
+/// Says configuration, or a constraint, that the table has few rows?
+fn is_small(table: &RelationName, catalog: &Catalog, settings: &Settings) -> bool {
+    settings.table(&table.schema, &table.name).size() == TableSize::Small
+        || catalog.get_relation(table.oid).is_some_and(|relation| catalog.has_one_row(relation))
 }
 
 /// What it does, and the next step.
@@ -112,7 +119,7 @@ fn check_routine(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
         }
         for change in trial.run(sql.ast).data_changes {
             let table = &change.relation;
-            let is_small = context.settings.table(&table.schema, &table.name).size() == TableSize::Small;
+            let is_small = is_small(table, context.catalog, context.settings);
             if !change.unbounded || change.kind == DataChangeKind::Insert || !table.visibility.is_exposed() || is_small
             {
                 continue;
