@@ -4,7 +4,8 @@
 
 mod support;
 
-use pgvet_trace::server::testing::binaries;
+use pgvet_trace::server::Server;
+use pgvet_trace::server::testing::{binaries, server};
 use serde_json::Value;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -83,6 +84,114 @@ fn the_document_has_the_documented_fields() {
     let held = |field: &str| lock[field].as_f64().unwrap();
     assert!(held("held_ms_low") <= held("held_ms") && held("held_ms") <= held("held_ms_high"));
     assert_eq!(document["model_differences"], serde_json::json!([]));
+}
+
+/// `(rule, line, evidence)` of each finding.
+fn findings(document: &Value) -> Vec<(String, i64, String)> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let finding = |found: &Value| {
+        (text(&found["rule"]), found["range"]["start"]["line"].as_i64().unwrap(), text(&found["evidence"]))
+    };
+    document["diagnostics"].as_array().unwrap().iter().map(finding).collect()
+}
+
+const INDEXES: &str = "CREATE INDEX orders_made ON orders (made);\n\
+    DO $$ BEGIN EXECUTE convert_from('\\x43524541544520494e4445582069204f4e206f72646572732028726174696e6729', 'UTF8'); END $$;\n\
+    CREATE INDEX IF NOT EXISTS there_already ON orders (user_id);\n\
+    -- pgvet: ignore[index-without-concurrently] it is small\n\
+    CREATE INDEX orders_state ON orders (state);\n";
+
+const THERE_ALREADY: (&str, &str) = (
+    "m/2_there.sql",
+    "DO $$ BEGIN EXECUTE convert_from('\\x43524541544520494e4445582074686572655f616c7265616479204f4e206f72646572732028757365725f696429', 'UTF8'); END $$;\n",
+);
+
+#[test]
+fn rules_judge_what_was_seen() {
+    let Some(folder) = folder(&[ORDERS, THERE_ALREADY, ("m/3_indexes.sql", INDEXES)]) else { return };
+    let checked = folder.run(&[
+        "check",
+        "m/3_indexes.sql",
+        "--history",
+        "m",
+        "--only",
+        "index-without-concurrently",
+        "--format",
+        "concise",
+    ]);
+    let lines = |said: &str| said.lines().filter(|line| line.contains("[index-without-concurrently]")).count();
+    assert_eq!(lines(&checked), 2, "the prediction knows lines 1 and 3:\n{checked}");
+    let args = ["trace", "m/3_indexes.sql", "--history", "m", "--pg-version", "18", "--rows", "orders=1000"];
+    let found = findings(&json(&folder, &args));
+    let builds: Vec<_> = found.iter().filter(|(rule, ..)| rule == "index-without-concurrently").collect();
+    let expected = [1, 2].map(|line| ("index-without-concurrently".to_owned(), line, "observed".to_owned()));
+    assert_eq!(builds, expected.iter().collect::<Vec<_>>(), "{found:?}");
+    let said = folder.run(&args);
+    assert!(said.starts_with("exit 0\n"), "{said}");
+    assert!(said.contains("error   index-without-concurrently: building this index blocks every write"), "{said}");
+    assert!(said.contains("help: ") && said.contains("errors"), "{said}");
+    let said =
+        folder.run(&[&args[..], &["--fail-on", "error", "--format", "markdown", "--report", "out.html"]].concat());
+    assert!(said.starts_with("exit 1\n"), "{said}");
+    assert!(said.contains("| `m/3_indexes.sql:2` | error [index-without-concurrently](http"), "{said}");
+    let page = std::fs::read_to_string(folder.path().join("out.html")).unwrap();
+    assert!(page.contains("<td>index-without-concurrently</td>") && page.contains("<td>observed</td>"), "{page}");
+}
+
+#[test]
+fn a_statement_that_was_not_run_is_judged_by_the_prediction() {
+    let text = "SELECT * FROM missing;\nCREATE INDEX orders_made ON orders (made);\n";
+    let Some(folder) = folder(&[ORDERS, ("m/2_index.sql", text)]) else { return };
+    let found = findings(&json(&folder, &["trace", "m/2_index.sql", "--pg-version", "18"]));
+    assert!(found.contains(&("index-without-concurrently".to_owned(), 2, "predicted".to_owned())), "{found:?}");
+}
+
+#[test]
+fn configuration_gives_limits_levels_versions_and_values() {
+    let config = "pg-version = 17\n[placeholders]\nschema = \"a_long_name\"\n[rules]\n\
+                  index-without-concurrently = \"warning\"\n[trace]\nmax-held.share = \"1min\"\n\
+                  [tables.users]\nmax-held.share = \"0.001ms\"\n";
+    let text = "CREATE SCHEMA ${schema}; CREATE INDEX one ON orders (made);\nCREATE INDEX two ON users (email);\n";
+    let Some(folder) = folder(&[ORDERS, ("m/2_index.sql", text), ("pgvet.toml", config)]) else { return };
+    let output = folder.output(&["trace", "m/2_index.sql", "--history", "m", "--format", "json"], b"", &[]);
+    assert_eq!(output.status.code(), Some(1), "{}", transcript(&output));
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(document["pg_version"], 17);
+    let exceeded = document["exceeded"].as_array().unwrap();
+    assert_eq!(exceeded.iter().map(|one| &one["relation"]).collect::<Vec<_>>(), ["public.users"]);
+    let warning = document["diagnostics"].as_array().unwrap().iter().find(|one| one["severity"] == "warning").unwrap();
+    assert_eq!(
+        (&warning["rule"], &warning["range"]["start"]["line"]),
+        (&"index-without-concurrently".into(), &1.into())
+    );
+    let second = &document["migrations"][0]["statements"][1];
+    assert_eq!(second["range"]["start"]["column"], 26, "as in the file, not as it was run: {second}");
+    std::fs::write(folder.path().join("pgvet.toml"), config.replace("\"0.001ms\"", "\"soon\"")).unwrap();
+    let said = folder.run(&["trace", "m/2_index.sql"]);
+    assert!(said.starts_with("exit 2\n") && said.contains("`soon` is no duration"), "{said}");
+}
+
+/// The argument that names a database of a server.
+fn database(server: &Server, name: &str) -> String {
+    format!("host={} user=postgres dbname={name}", server.socket().display())
+}
+
+#[test]
+fn the_tables_of_a_clone_tell_how_large_they_are() {
+    let Some(folder) = folder(&[("m/1_index.sql", "CREATE INDEX one ON small (id);\nCREATE INDEX two ON big (id);\n")])
+    else {
+        return;
+    };
+    let Some(server) = server(18) else { return };
+    server.query("postgres", "CREATE DATABASE shop").unwrap();
+    let tables = "CREATE TABLE small AS SELECT generate_series(1, 500) AS id; \
+                  CREATE TABLE big AS SELECT generate_series(1, 20000) AS id; ANALYZE";
+    server.query("shop", tables).unwrap();
+    let database = database(&server, "shop");
+    let found = findings(&json(&folder, &["trace", "m", "--on", "template", "--database", &database]));
+    let builds: Vec<i64> =
+        found.iter().filter(|(rule, ..)| rule == "index-without-concurrently").map(|(_, line, _)| *line).collect();
+    assert_eq!(builds, [2], "500 rows are worth a note at most: {found:?}");
 }
 
 #[test]

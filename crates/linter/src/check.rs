@@ -117,14 +117,20 @@ pub struct Outcome {
 ///
 /// [`Diagnostic::file`] is an index into `migrations`.
 pub fn check(migrations: &[Migration<'_>], settings: &Settings) -> Vec<Diagnostic> {
-    run(migrations, settings, &|| ()).found
+    run(migrations, settings, &|_, _, _, _| None, &|| ()).found
 }
 
-/// [`check`] that also tells what comments suppressed. Calls `progress` after each migration.
-pub fn run(migrations: &[Migration<'_>], settings: &Settings, progress: &dyn Fn()) -> Outcome {
+/// What a statement was seen to do on a server, where that is known: given the index of its migration, its range, what
+/// the model says, and the catalog after it.
+pub type Observe<'a> = dyn Fn(u32, TextRange, &Effects, &Catalog) -> Option<Effects> + Sync + 'a;
+
+/// [`check`] that also tells what comments suppressed, and that judges what was observed where something was. Calls
+/// `progress` after each migration.
+pub fn run(migrations: &[Migration<'_>], settings: &Settings, observe: &Observe<'_>, progress: &dyn Fn()) -> Outcome {
     let mut checker = Checker {
         migrations,
         settings,
+        observe,
         progress,
         called: FxHashSet::default(),
         found: Vec::new(),
@@ -176,6 +182,7 @@ fn is_engine(diagnostic: &Diagnostic) -> bool {
 struct Checker<'s> {
     migrations: &'s [Migration<'s>],
     settings: &'s Settings,
+    observe: &'s Observe<'s>,
     progress: &'s dyn Fn(),
     /// Functions that statements of reported migrations run in place.
     called: FxHashSet<Oid>,
@@ -259,6 +266,10 @@ impl Checker<'_> {
 }
 
 impl Visitor for Checker<'_> {
+    fn observed(&self, file: u32, statement: TextRange, predicted: &Effects, after: &Catalog) -> Option<Effects> {
+        (self.observe)(file, statement, predicted, after)
+    }
+
     fn statement(&mut self, visit: &StatementVisit<'_>) {
         if !visit.migration.report {
             return;
@@ -283,6 +294,7 @@ impl Visitor for Checker<'_> {
                 function(&context, &mut reporter);
             }
         }
+        self.statement_found.iter_mut().for_each(|found| found.evidence = visit.evidence);
         self.label_calls(visit);
         self.finish_version(visit);
         if let Ast::Do(block) = visit.ast {

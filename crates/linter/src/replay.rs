@@ -4,7 +4,7 @@
 use crate::ast::{Ast, Transaction};
 use crate::catalog::Catalog;
 use crate::check::{Direction, Migration, TransactionMode, TransactionState};
-use crate::effect::Effects;
+use crate::effect::{Effects, Evidence};
 use crate::execute::{Executor, Knowledge};
 use crate::session::{Change, HeldLock, Place, Session};
 use crate::source::TextRange;
@@ -30,6 +30,11 @@ pub(crate) trait Visitor {
     );
     /// All migrations of a database were run.
     fn database_end(&mut self, database: u32, catalog: &Catalog);
+    /// What a statement of a reported migration was seen to do, where that is known: it goes before what the model
+    /// says.
+    fn observed(&self, _file: u32, _statement: TextRange, _predicted: &Effects, _after: &Catalog) -> Option<Effects> {
+        None
+    }
 }
 
 /// A statement with its effects and the state around it.
@@ -39,6 +44,7 @@ pub(crate) struct StatementVisit<'a> {
     pub(crate) statement: &'a Statement,
     pub(crate) ast: &'a Ast,
     pub(crate) effects: &'a Effects,
+    pub(crate) evidence: Evidence,
     pub(crate) before: &'a Catalog,
     pub(crate) after: &'a Catalog,
     pub(crate) session: &'a Session,
@@ -193,13 +199,18 @@ impl Replay {
         let mut version = self.versions.from;
         loop {
             let target = Target::new(version);
-            let (catalog, session, effects) = self.execute(migration, place, ast, &target);
+            let (catalog, session, predicted) = self.execute(migration, place, ast, &target);
+            let observe = || visitor.observed(file, statement.range, &predicted, &catalog);
+            let observed = if migration.report { observe() } else { None };
+            let evidence = if observed.is_some() { Evidence::Observed } else { Evidence::Predicted };
+            let effects = observed.unwrap_or(predicted);
             visitor.statement(&StatementVisit {
                 file,
                 migration,
                 statement,
                 ast,
                 effects: &effects,
+                evidence,
                 before: &self.catalog,
                 after: &catalog,
                 session: &self.session,

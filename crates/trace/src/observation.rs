@@ -31,6 +31,8 @@ pub struct MigrationTrace {
     pub temp_bytes: i64,
     pub subtransactions: Subtransactions,
     pub catalog_rows: BTreeMap<String, RowCounts>,
+    /// About how many rows each table had before, where that is known: `schema.name`.
+    pub rows: BTreeMap<String, u64>,
     /// Tables that existed before or after, and changed in size or dead rows.
     pub tables: Vec<Growth>,
     pub canaries: Vec<CanaryTrace>,

@@ -247,6 +247,21 @@ pub(crate) async fn sizes(connection: &Connection) -> Result<BTreeMap<u32, Growt
     Ok(connection.rows(&sql).await?.iter().filter_map(growth).collect())
 }
 
+/// About how many rows each table has: what ANALYZE counted for a page, times the pages that there are now, as the
+/// planner does it (`estimate_rel_size` in plancat.c). Tables that were never analyzed are left out.
+pub(crate) async fn rows(connection: &Connection) -> Result<BTreeMap<String, u64>, Error> {
+    let sql = format!(
+        "SELECT n.nspname, c.relname, CASE WHEN s.pages = 0 THEN 0 \
+         WHEN c.reltuples > 0 AND c.relpages > 0 THEN round(c.reltuples::numeric / c.relpages * s.pages) END \
+         FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace, \
+         LATERAL (SELECT pg_catalog.pg_relation_size(c.oid) / current_setting('block_size')::int AS pages) s \
+         WHERE c.oid >= {FIRST_USER_OID} AND c.relkind IN ('r','m') AND n.nspname !~ '^pg_'"
+    );
+    let rows = connection.rows(&sql).await?;
+    let known = rows.iter().filter_map(|row| Some((format!("{}.{}", text(row, 0), text(row, 1)), parsed(row, 2)?)));
+    Ok(known.collect())
+}
+
 /// What became of each relation between two measurements of [`sizes`], where something did.
 pub(crate) fn growth(before: &BTreeMap<u32, Growth>, after: BTreeMap<u32, Growth>) -> Vec<Growth> {
     let change = |(oid, new): (u32, Growth)| {

@@ -107,6 +107,7 @@ impl<'a> Runner<'a> {
     ) -> Result<MigrationTrace, Error> {
         self.trace.notes =
             script.skipped.iter().map(|command| format!("`{command}` is psql's and was not run")).collect();
+        self.trace.rows = probe::rows(&self.migrator).await?;
         let sizes = probe::sizes(&self.migrator).await?;
         let (wal, xid) = probe::cluster(&self.observer).await?;
         let temp = self.temp_bytes().await?;

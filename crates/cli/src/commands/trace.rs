@@ -1,22 +1,26 @@
 //! `pgvet trace`.
 
-use super::load;
+use super::{baseline, load};
 use crate::bookkeeping;
 use crate::error::{ExitStatus, Failure};
 use crate::progress::Spinner;
+use crate::report::Report;
 use crate::report::trace::TraceReport;
 use crate::report::{trace_html, trace_json, trace_markdown, trace_table};
 use crate::style::Style;
 use crate::trace_args::{On, TraceArgs, TraceFormat};
+use pgvet_linter::catalog::Catalog;
 use pgvet_linter::check::{self, Direction, Migration, StatementEffects, TransactionMode};
-use pgvet_linter::effect::RelationKind;
-use pgvet_linter::settings::Settings;
+use pgvet_linter::effect::{Effects, RelationKind};
+use pgvet_linter::settings::{Settings, TableSettings};
 use pgvet_linter::source::SourceFile;
 use pgvet_linter::version::{PgVersion, VersionRange};
 use pgvet_trace::provider::{
     CloneProvider, DataDir, DataDirOptions, Dblab, DblabOptions, Scratch, ScratchOptions, Template, Url, parse_address,
 };
-use pgvet_trace::{Address, Event, server};
+use pgvet_trace::{Address, Event, Observations, Trace, server};
+use pgvet_workspace::config::Config;
+use pgvet_workspace::{Project, Role};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
@@ -36,14 +40,14 @@ pub(crate) fn run(args: &TraceArgs, out: &mut dyn Write) -> Result<ExitStatus, F
         keep_going: args.keep_going,
         repeat: args.repeat.into(),
         rows: args.rows.clone(),
-        setup: bookkeeping::tables(&project, args.input.schema.is_some()),
+        setup: bookkeeping::tables(&project, has_schema(&project)),
         canaries: BTreeMap::new(),
         reader: args.inject_reader,
     };
     if args.canary {
         settings.canaries = canaries(&predicted(args, &settings.setup, &migrations, &model));
     }
-    let mut provider = provider(args)?;
+    let mut provider = provider(args, &model)?;
     let spinner = Spinner::new();
     let trace = pgvet_trace::run(&migrations, provider.as_mut(), &settings, &mut |event| spinner.say(&said(event)));
     drop(spinner);
@@ -54,7 +58,23 @@ pub(crate) fn run(args: &TraceArgs, out: &mut dyn Write) -> Result<ExitStatus, F
         &migrations,
         &settings_for(trace.major, args.input.settings(&project.config_of(1))),
     );
-    let report = TraceReport::new(&project, &trace, &predicted, &args.max_held);
+    let settings = |config: &Config| {
+        let mut settings = settings_for(trace.major, args.input.settings(config));
+        if args.on != On::Scratch {
+            know_sizes(&trace, &mut settings);
+        }
+        settings
+    };
+    let observations = Observations::new(&trace);
+    let observe = |migration, statement, predicted: &Effects, after: &Catalog| {
+        observations.effects(migration, statement, predicted, after)
+    };
+    let outcome = project.check_observed(&settings, &observe, &|_, _| ());
+    let mut findings = Report::new(&project, &outcome).without_suppressed();
+    if let Some(baseline) = baseline::known(&project, &args.baseline, &settings)? {
+        findings = findings.without_known(&baseline);
+    }
+    let report = TraceReport::new(&trace, &predicted, &args.max_held, findings);
     let style = Style::new(args.input.color);
     match args.format {
         TraceFormat::Full => trace_table::write(&report, style, out)?,
@@ -68,6 +88,11 @@ pub(crate) fn run(args: &TraceArgs, out: &mut dyn Write) -> Result<ExitStatus, F
     Ok(status(args, &report))
 }
 
+/// Does the run begin with a dump of a schema?
+fn has_schema(project: &Project) -> bool {
+    project.files.iter().any(|file| file.role == Role::Baseline)
+}
+
 /// What the model says. A scratch server is empty at first, but for the tables of the tools, and the model is told so.
 fn predicted(
     args: &TraceArgs,
@@ -75,7 +100,7 @@ fn predicted(
     migrations: &[Migration<'_>],
     settings: &Settings,
 ) -> Vec<Vec<StatementEffects>> {
-    if args.on != On::Scratch || args.input.schema.is_some() {
+    if args.on != On::Scratch || migrations.iter().any(|migration| migration.baseline) {
         return check::effects(migrations, settings);
     }
     let empty = check::parse_file(SourceFile { path: String::new(), text: setup.join(";\n") });
@@ -111,7 +136,7 @@ fn canaries(predicted: &[Vec<StatementEffects>]) -> BTreeMap<usize, Vec<String>>
 fn status(args: &TraceArgs, report: &TraceReport<'_>) -> ExitStatus {
     if report.failed() {
         ExitStatus::NotChecked
-    } else if !report.exceeded.is_empty() {
+    } else if !report.exceeded.is_empty() || fails(args, report) {
         ExitStatus::Findings
     } else if args.strict_model && report.differences.iter().any(|difference| difference.unknown.is_none()) {
         ExitStatus::ModelDiffers
@@ -120,11 +145,17 @@ fn status(args: &TraceArgs, report: &TraceReport<'_>) -> ExitStatus {
     }
 }
 
-fn provider(args: &TraceArgs) -> Result<Box<dyn CloneProvider>, Failure> {
+/// Is there a finding for which the user wants to see the run fail?
+fn fails(args: &TraceArgs, report: &TraceReport<'_>) -> bool {
+    let severities = report.findings.findings.iter().map(|finding| finding.diagnostic.severity);
+    args.fail_on.is_some_and(|fail_on| severities.into_iter().any(|severity| fail_on.includes(severity)))
+}
+
+fn provider(args: &TraceArgs, settings: &Settings) -> Result<Box<dyn CloneProvider>, Failure> {
     Ok(match args.on {
         On::Scratch => Box::new(Scratch::new(ScratchOptions {
             binaries: args.pg_bin.clone(),
-            major: args.input.pg_version.map(|versions| versions.to.0),
+            major: settings.versions_configured.then_some(settings.versions.to.0),
             durable: !args.rows.is_empty(),
             setup: Vec::new(),
         })),
@@ -173,6 +204,17 @@ fn address(args: &TraceArgs) -> Result<Address, Failure> {
 fn settings_for(major: u8, settings: Settings) -> Settings {
     let version = PgVersion(major);
     Settings { versions: VersionRange { from: version, to: version }, versions_configured: true, ..settings }
+}
+
+/// A clone has the tables of production: where configuration does not say how large they are, they tell it themselves.
+fn know_sizes(trace: &Trace, settings: &mut Settings) {
+    for (name, rows) in trace.migrations.iter().flat_map(|migration| &migration.rows) {
+        let (schema, table) = name.split_once('.').unwrap_or(("public", name));
+        let known = settings.table(schema, table);
+        if known.rows.is_none() {
+            settings.tables.insert(name.clone(), TableSettings { rows: Some(*rows), ..known });
+        }
+    }
 }
 
 fn said(event: Event<'_>) -> String {

@@ -235,7 +235,7 @@ pub(crate) fn position(file: &ParsedFile, offset: u32) -> Position {
 /// A range as programs see it.
 #[derive(Debug, Serialize)]
 pub(crate) struct JsonRange {
-    start: Position,
+    pub(crate) start: Position,
     end: Position,
 }
 

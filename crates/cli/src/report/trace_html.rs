@@ -1,8 +1,8 @@
 //! Measures as one page that needs nothing else: a timeline of locks for each migration, and tables that sort.
 
-use super::trace::{TraceReport, TracedFile, blocks, strongest_locks};
+use super::plural;
+use super::trace::{TraceReport, TracedFile, blocks, evidence, strongest_locks};
 use super::trace_table::{bytes, held, plural_of, summary, time};
-use super::{plural, position};
 use pgvet_linter::effect::LockMode;
 use pgvet_trace::{LockTrace, StatementTrace};
 use std::collections::BTreeMap;
@@ -37,6 +37,7 @@ fn write_page(report: &TraceReport<'_>, out: &mut String) -> fmt::Result {
     }
     write_legend(out)?;
     write_exceeded(report, out)?;
+    write_findings(report, out)?;
     for migration in &report.migrations {
         write_migration(migration, out)?;
     }
@@ -60,7 +61,7 @@ fn write_exceeded(report: &TraceReport<'_>, out: &mut String) -> fmt::Result {
     for (at, exceeded) in &report.exceeded {
         let (blocked, limit) = (exceeded.blocked, exceeded.limit);
         out.push_str("<tr>");
-        cell(out, &report.migrations[*at].file.source.path)?;
+        cell(out, report.migrations[*at].path())?;
         cell(out, &blocked.relation)?;
         cell(out, blocked.mode.sql())?;
         number(out, blocked.held.best.as_micros(), held(blocked.held))?;
@@ -71,11 +72,33 @@ fn write_exceeded(report: &TraceReport<'_>, out: &mut String) -> fmt::Result {
     Ok(())
 }
 
+fn write_findings(report: &TraceReport<'_>, out: &mut String) -> fmt::Result {
+    let findings = &report.findings.findings;
+    if findings.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "<h2>Findings <small>{}</small></h2>\n<table>", findings.len())?;
+    head(out, &["Where", "Severity", "Rule", "Finding", "Next step", "Evidence"])?;
+    for finding in findings {
+        let found = finding.diagnostic;
+        write!(out, "<tr class=\"{}\">", found.severity.as_str())?;
+        cell(out, format!("{}:{}", finding.path, finding.start.line))?;
+        cell(out, found.severity.as_str())?;
+        cell(out, found.rule)?;
+        cell(out, &found.message)?;
+        write!(out, "<td class=\"help\">{}</td>", Escaped(found.help.as_deref().unwrap_or_default()))?;
+        cell(out, evidence(found.evidence))?;
+        out.push_str("</tr>\n");
+    }
+    out.push_str("</tbody></table>\n");
+    Ok(())
+}
+
 fn write_migration(traced: &TracedFile<'_>, out: &mut String) -> fmt::Result {
     let trace = traced.trace;
     let totals =
         format!("{}, {}, {} of WAL", time(trace.duration), plural_of(trace.xids, "XID"), bytes(trace.wal_bytes));
-    writeln!(out, "<section>\n<h2>{} <small>{totals}</small></h2>", Escaped(&traced.file.source.path))?;
+    writeln!(out, "<section>\n<h2>{} <small>{totals}</small></h2>", Escaped(traced.path()))?;
     for note in &trace.notes {
         writeln!(out, "<p class=\"note\">{}</p>", Escaped(note))?;
     }
@@ -111,7 +134,7 @@ fn write_timeline(traced: &TracedFile<'_>, out: &mut String) -> fmt::Result {
     }
     out.push_str("<div class=\"name\">statements</div><div class=\"track axis\">");
     for statement in &trace.statements {
-        let line = position(traced.file, statement.range.start).line;
+        let line = traced.line(statement);
         let title = format!("line {line}, {}: {}", time(statement.duration), statement.sql);
         bar(out, statement.started, statement.duration, whole, "statement", &title)?;
     }
@@ -154,9 +177,9 @@ fn write_statements(traced: &TracedFile<'_>, out: &mut String) -> fmt::Result {
         out,
         &["Line", "Statement", "Time", "Strongest lock", "On", "Held", "Blocks", "Rows read", "Rewrites", "WAL"],
     )?;
-    for statement in traced.trace.statements.iter().filter(|statement| !statement.range.is_empty()) {
+    for statement in traced.statements() {
         let lock = strongest_locks(statement).into_iter().find(|lock| lock.mode >= LockMode::ShareUpdateExclusive);
-        let line = position(traced.file, statement.range.start).line;
+        let line = traced.line(statement);
         out.push_str("<tr>");
         number(out, line.into(), line)?;
         write!(out, "<td><code>{}</code></td>", Escaped(&statement.sql))?;
@@ -189,10 +212,9 @@ fn write_differences(report: &TraceReport<'_>, out: &mut String) -> fmt::Result 
     writeln!(out, "<h2>The model and the server differ <small>{count}</small></h2>\n<table>")?;
     head(out, &["Where", "What", "Relation", "Predicted", "Observed", "Why the model may not know"])?;
     for difference in &report.differences {
-        let file = report.file(difference.migration);
-        let line = position(file, difference.range.start).line;
+        let (path, range) = report.place(difference);
         out.push_str("<tr>");
-        cell(out, format!("{}:{line}", file.source.path))?;
+        cell(out, format!("{path}:{}", range.start.line))?;
         cell(out, difference.what)?;
         cell(out, &difference.relation)?;
         cell(out, &difference.predicted)?;

@@ -1,7 +1,7 @@
 //! Measures for programs. The names of fields are stable within a `schema_version`; units are in the names.
 
 use super::trace::{TraceReport, TracedFile, blocks, strongest_locks};
-use super::{JsonRange, position};
+use super::{JsonRange, json};
 use pgvet_linter::effect::LockMode;
 use pgvet_linter::source::Position;
 use pgvet_trace::{CanaryTrace, Growth, LockTrace, Relation, RowCounts, StatementTrace};
@@ -79,7 +79,7 @@ struct JsonLock {
 }
 
 pub(crate) fn write(report: &TraceReport<'_>, out: &mut dyn Write) -> io::Result<()> {
-    let trace = report.trace;
+    let (trace, findings) = (report.trace, &report.findings);
     let document = json!({
         "schema_version": 1,
         "pg_version": trace.major,
@@ -87,10 +87,10 @@ pub(crate) fn write(report: &TraceReport<'_>, out: &mut dyn Write) -> io::Result
         "provider": trace.provider,
         "notes": trace.notes,
         "migrations": report.migrations.iter().map(migration).collect::<Vec<_>>(),
-        "diagnostics": [],
+        "diagnostics": findings.findings.iter().map(|finding| json::traced(findings, finding)).collect::<Vec<_>>(),
         "model_differences": report.differences.iter().map(|difference| json!({
-            "path": report.file(difference.migration).source.path,
-            "range": JsonRange::new(report.file(difference.migration), difference.range),
+            "path": report.place(difference).0,
+            "range": report.place(difference).1,
             "what": difference.what,
             "relation": difference.relation,
             "predicted": difference.predicted,
@@ -98,7 +98,7 @@ pub(crate) fn write(report: &TraceReport<'_>, out: &mut dyn Write) -> io::Result
             "unknown": difference.unknown,
         })).collect::<Vec<_>>(),
         "exceeded": report.exceeded.iter().map(|(at, exceeded)| json!({
-            "path": report.migrations[*at].file.source.path,
+            "path": report.migrations[*at].path(),
             "relation": exceeded.blocked.relation.to_string(),
             "mode": exceeded.blocked.mode,
             "held_ms": milliseconds(exceeded.blocked.held.best),
@@ -122,13 +122,13 @@ fn migration<'a>(traced: &TracedFile<'a>) -> JsonMigration<'a> {
         message: &failure.message,
         detail: failure.detail.as_deref(),
         hint: failure.hint.as_deref(),
-        range: JsonRange::new(traced.file, statement.range),
-        position: failure.position.map(|offset| position(traced.file, offset)),
+        range: traced.range(statement.range),
+        position: failure.position.map(|offset| traced.position(offset)),
         timed_out: failure.timed_out,
     });
     let (indexes, tables): (Vec<_>, Vec<_>) = trace.tables.iter().partition(|growth| growth.relation.is_index());
     JsonMigration {
-        path: &traced.file.source.path,
+        path: traced.path(),
         outcome: if failure.is_some() { "failed" } else { "ok" },
         failure,
         duration_ms: milliseconds(trace.duration),
@@ -185,7 +185,7 @@ fn statement<'a>(traced: &TracedFile<'a>, statement: &'a StatementTrace) -> Json
         .iter()
         .map(|scan| json!({ "relation": scan.relation.to_string(), "times": scan.times, "rows": scan.rows }));
     JsonStatement {
-        range: JsonRange::new(traced.file, statement.range),
+        range: traced.range(statement.range),
         sql: &statement.sql,
         transaction: if statement.in_block { "block" } else { "none" },
         started_ms: milliseconds(statement.started),
