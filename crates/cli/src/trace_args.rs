@@ -40,6 +40,10 @@ pub(crate) struct TraceArgs {
     /// Fill tables with generated rows first, so that times mean something: orders=2M,users=100k.
     #[arg(long, value_name = "TABLE=ROWS", value_delimiter = ',', value_parser = RowTarget::parse)]
     pub(crate) rows: Vec<RowTarget>,
+    /// How many rows tables have in production: times that grow in proportion are extrapolated to that, and marked so
+    /// [default: `rows` of `[tables]` in pgvet.toml].
+    #[arg(long, value_name = "TABLE=ROWS", value_delimiter = ',', value_parser = RowTarget::parse)]
+    pub(crate) production_rows: Vec<RowTarget>,
     /// How to show the measures.
     #[arg(long, value_enum, default_value_t = TraceFormat::Full)]
     pub(crate) format: TraceFormat,
@@ -65,6 +69,13 @@ pub(crate) struct TraceArgs {
     /// that waits can be seen.
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, requires = "canary")]
     pub(crate) inject_reader: Option<Duration>,
+    /// Run the statements of this file over and over while each migration runs, and say how long they take before,
+    /// meanwhile and after.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) workload: Option<PathBuf>,
+    /// With --workload: how many sessions run it at the same time [default: 1].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=500), requires = "workload")]
+    pub(crate) clients: Option<u16>,
     /// Exit with 3 when a statement does other than the model says.
     #[arg(long)]
     pub(crate) strict_model: bool,

@@ -171,6 +171,68 @@ fn configuration_gives_limits_levels_versions_and_values() {
     assert!(said.starts_with("exit 2\n") && said.contains("`soon` is no duration"), "{said}");
 }
 
+const WORKLOAD: &str = "SELECT count(*) FROM orders WHERE id = 5;\nBEGIN;\n\
+    UPDATE orders SET made = now() WHERE id = 7;\nCOMMIT;\nSELECT rating FROM orders LIMIT 1;\n";
+
+#[test]
+fn a_workload_tells_what_its_statements_take_before_meanwhile_and_after() {
+    let slow = "BEGIN;\nLOCK TABLE orders;\nSELECT pg_sleep(1);\nALTER TABLE orders DROP COLUMN rating;\nCOMMIT;\n";
+    let Some(folder) = folder(&[ORDERS, ("m/2_slow.sql", slow), ("w.sql", WORKLOAD), ("bad.sql", "SELECT 1/0;\n")])
+    else {
+        return;
+    };
+    let args = ["trace", "m/2_slow.sql", "--history", "m", "--rows", "orders=100", "--workload"];
+    let document = json(&folder, &[&args[..], &["w.sql", "--clients", "3"]].concat());
+    let workload = document["migrations"][0]["workload"].as_array().unwrap();
+    let places: Vec<_> = workload.iter().map(|one| one["place"].as_str().unwrap()).collect();
+    assert_eq!(places, ["w.sql:1", "w.sql:3", "w.sql:5"]);
+    let longest = |phase: &str| workload.iter().map(|one| one[phase]["max_ms"].as_f64().unwrap()).fold(0.0, f64::max);
+    assert!(longest("during") >= 900.0 && longest("before") < 900.0, "{workload:?}");
+    assert!(workload.iter().all(|one| one["before"]["runs"].as_u64() > Some(0)), "{workload:?}");
+    assert!(workload[1]["after"]["runs"].as_u64() > Some(0), "{workload:?}");
+    assert_eq!((&workload[0]["errors"], &workload[2]["after"]["runs"]), (&0.into(), &0.into()));
+    assert!(workload[2]["error"].as_str().unwrap().contains("\"rating\" does not exist"), "{workload:?}");
+    let said = folder.run(&[&args[..], &["bad.sql"]].concat());
+    let expected = "the workload does not run before the migration: bad.sql:1: division by zero";
+    assert!(said.starts_with("exit 2\n") && said.contains(expected), "{said}");
+    let said = folder.run(&[&args[..], &["none.sql"]].concat());
+    assert!(said.starts_with("exit 2\n") && said.contains("cannot read `none.sql`"), "{said}");
+}
+
+#[test]
+fn a_workload_does_not_count_as_work_of_the_migration() {
+    let text = "CREATE INDEX CONCURRENTLY i ON orders (made);\nALTER TABLE users ALTER email SET NOT NULL;\n\
+                DROP INDEX CONCURRENTLY i;\n";
+    let workload = "UPDATE orders SET made = now() WHERE rating > 3;\nSELECT count(*) FROM users;\n";
+    let Some(folder) = folder(&[ORDERS, ("m/2_index.sql", text), ("w.sql", workload)]) else { return };
+    let args = ["trace", "m/2_index.sql", "--history", "m", "--rows", "orders=5000", "--workload", "w.sql"];
+    let document = json(&folder, &args);
+    assert_eq!(document["model_differences"], serde_json::json!([]));
+    let statements = document["migrations"][0]["statements"].as_array().unwrap();
+    assert_eq!((&statements[0]["uncounted"], &statements[0]["writes"]), (&true.into(), &serde_json::json!([])));
+    let said = folder.run(&args);
+    assert!(said.contains("client  w.sql:1  UPDATE orders") && said.contains("during  median"), "{said}");
+}
+
+#[test]
+fn times_that_grow_in_proportion_are_extrapolated_and_marked() {
+    let text = "ALTER TABLE orders ALTER rating TYPE bigint;\nUPDATE orders SET rating = 1;\n";
+    let config = "[tables]\norders.rows = 20_000_000\n";
+    let Some(folder) = folder(&[ORDERS, ("m/2_type.sql", text), ("pgvet.toml", config)]) else { return };
+    let args = ["trace", "m/2_type.sql", "--history", "m", "--rows", "orders=50k"];
+    let document = json(&folder, &args);
+    let statements = document["migrations"][0]["statements"].as_array().unwrap();
+    let found = &statements[0]["extrapolated"];
+    assert_eq!((&found["production_rows"], &found["lower_bound"]), (&20_000_000.into(), &true.into()), "{found}");
+    let (rows, measured) = (found["rows"].as_f64().unwrap(), statements[0]["duration_ms"].as_f64().unwrap());
+    assert!((rows - 50_000.0).abs() < 500.0, "{rows}");
+    let expected = measured * 20_000_000.0 / rows;
+    assert!((found["duration_ms"].as_f64().unwrap() / expected - 1.0).abs() < 0.01, "{found}, {measured}");
+    assert!(statements[1]["extrapolated"].is_null(), "a plan may change");
+    let said = folder.run(&[&args[..], &["--production-rows", "orders=5M"]].concat());
+    assert!(said.contains("at 5000000 rows of public.orders (extrapolated, not measured)"), "{said}");
+}
+
 /// The argument that names a database of a server.
 fn database(server: &Server, name: &str) -> String {
     format!("host={} user=postgres dbname={name}", server.socket().display())

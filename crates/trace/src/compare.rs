@@ -164,7 +164,7 @@ pub(crate) fn matters(predicted: &Effects, lock: &Lock) -> bool {
 
 /// What triggers and foreign keys do for each row is not done where there is none.
 fn changed_nothing(predicted: &Effects, observed: &StatementTrace) -> bool {
-    !predicted.data_changes.is_empty() && observed.changes.is_empty()
+    !predicted.data_changes.is_empty() && observed.changes.is_empty() && !observed.uncounted
 }
 
 /// Locks that are given back before the statement ends cannot be seen after it.
@@ -218,7 +218,7 @@ fn is_forced(predicted: &Effects, name: &str) -> bool {
 }
 
 fn predicted_scans(predicted: &Effects, observed: &StatementTrace) -> BTreeSet<String> {
-    if changed_nothing(predicted, observed) {
+    if observed.uncounted || changed_nothing(predicted, observed) {
         return observed_scans(predicted, observed);
     }
     let scans = predicted.scans.iter().filter(|scan| existed(predicted, &scan.relation));

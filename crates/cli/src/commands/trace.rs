@@ -18,7 +18,7 @@ use pgvet_linter::version::{PgVersion, VersionRange};
 use pgvet_trace::provider::{
     CloneProvider, DataDir, DataDirOptions, Dblab, DblabOptions, Scratch, ScratchOptions, Template, Url, parse_address,
 };
-use pgvet_trace::{Address, Event, Observations, Trace, server};
+use pgvet_trace::{Address, Event, Observations, Trace, Workload, server};
 use pgvet_workspace::config::Config;
 use pgvet_workspace::{Project, Role};
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,13 +43,19 @@ pub(crate) fn run(args: &TraceArgs, out: &mut dyn Write) -> Result<ExitStatus, F
         setup: bookkeeping::tables(&project, has_schema(&project)),
         canaries: BTreeMap::new(),
         reader: args.inject_reader,
+        workload: workload(args)?,
+        progress: false,
     };
     if args.canary {
         settings.canaries = canaries(&predicted(args, &settings.setup, &migrations, &model));
     }
     let mut provider = provider(args, &model)?;
     let spinner = Spinner::new();
-    let trace = pgvet_trace::run(&migrations, provider.as_mut(), &settings, &mut |event| spinner.say(&said(event)));
+    settings.progress = spinner.is_shown();
+    let trace = pgvet_trace::run(&migrations, provider.as_mut(), &settings, &mut |event| match event {
+        Event::Statement { progress: Some(_), .. } => spinner.say(&said(event)),
+        _ => spinner.begin(&said(event)),
+    });
     drop(spinner);
     let trace = trace?;
     let predicted = predicted(
@@ -74,7 +80,7 @@ pub(crate) fn run(args: &TraceArgs, out: &mut dyn Write) -> Result<ExitStatus, F
     if let Some(baseline) = baseline::known(&project, &args.baseline, &settings)? {
         findings = findings.without_known(&baseline);
     }
-    let report = TraceReport::new(&trace, &predicted, &args.max_held, findings);
+    let report = TraceReport::new(&trace, &predicted, &args.max_held, &args.production_rows, findings);
     let style = Style::new(args.input.color);
     match args.format {
         TraceFormat::Full => trace_table::write(&report, style, out)?,
@@ -221,11 +227,25 @@ fn said(event: Event<'_>) -> String {
     match event {
         Event::History { path } => format!("replaying {path}"),
         Event::Rows { table, rows } => format!("filling {table} with {rows} rows"),
-        Event::Statement { path, number, sql } => {
+        Event::Workload => "running the workload alone".to_owned(),
+        Event::Statement { path, number, of, sql, progress } => {
             let line = sql.split_whitespace().collect::<Vec<_>>().join(" ");
-            format!("{path}: {} {}", number + 1, line.chars().take(60).collect::<String>())
+            let line: String = line.chars().take(60).collect();
+            let progress = progress.map(|progress| format!(" ({progress})")).unwrap_or_default();
+            format!("{path}: {} of {of} {line}{progress}", number + 1)
         }
     }
+}
+
+/// What clients are to run meanwhile.
+fn workload(args: &TraceArgs) -> Result<Option<Workload>, Failure> {
+    let Some(path) = &args.workload else { return Ok(None) };
+    let shown = path.display().to_string();
+    let text =
+        std::fs::read_to_string(path).map_err(|error| Failure::new(format!("cannot read `{shown}`: {error}")))?;
+    let clients = args.clients.unwrap_or(1).into();
+    let variables = args.variables.iter().cloned().collect();
+    Ok(Some(Workload::read(SourceFile { path: shown, text }, clients, &variables)?))
 }
 
 fn clean(args: &TraceArgs, out: &mut dyn Write) -> Result<ExitStatus, Failure> {

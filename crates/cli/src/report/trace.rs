@@ -4,7 +4,10 @@ use super::{Finding, JsonRange, Report, position};
 use pgvet_linter::check::StatementEffects;
 use pgvet_linter::effect::{Evidence, LockMode};
 use pgvet_linter::source::{Position, TextRange};
-use pgvet_trace::{Exceeded, LockTrace, MigrationTrace, ModelDifference, StatementTrace, Trace, compare, exceeded};
+use pgvet_trace::{
+    Exceeded, Extrapolation, LockTrace, MigrationTrace, ModelDifference, Relation, RowTarget, StatementTrace, Trace,
+    compare, exceeded, extrapolate,
+};
 use pgvet_workspace::ProjectFile;
 use pgvet_workspace::config::Limit;
 use std::cmp::Reverse;
@@ -20,6 +23,8 @@ pub(crate) struct TraceReport<'a> {
     pub(crate) exceeded: Vec<(usize, Exceeded<'a>)>,
     /// What the rules say about what was seen.
     pub(crate) findings: Report<'a>,
+    /// How many rows tables have in production, where the arguments say it.
+    production: &'a [RowTarget],
     /// The file of each migration of the run.
     files: Vec<&'a ProjectFile>,
 }
@@ -37,6 +42,7 @@ impl<'a> TraceReport<'a> {
         trace: &'a Trace,
         predicted: &[Vec<StatementEffects>],
         limits: &[Limit],
+        production: &'a [RowTarget],
         findings: Report<'a>,
     ) -> Self {
         let files = findings.project.files_of_migrations();
@@ -50,7 +56,7 @@ impl<'a> TraceReport<'a> {
             exceeded(trace, &limits_of).into_iter().map(move |exceeded| (at, exceeded))
         });
         let (differences, exceeded) = (differences.collect(), exceeded.collect());
-        Self { trace, differences, exceeded, findings, migrations, files }
+        Self { trace, differences, exceeded, findings, migrations, production, files }
     }
 
     /// The file of a difference, and its place there.
@@ -66,6 +72,19 @@ impl<'a> TraceReport<'a> {
     /// How many statements were measured.
     pub(crate) fn statements(&self) -> usize {
         self.trace.migrations.iter().map(|migration| migration.statements.len()).sum()
+    }
+
+    /// What the statement would take in production, where that can be told.
+    pub(crate) fn extrapolation(&self, traced: &TracedFile<'_>, statement: &StatementTrace) -> Option<Extrapolation> {
+        let config = self.findings.project.config_of(traced.file.database);
+        let given = |relation: &Relation| {
+            let name = relation.to_string();
+            self.production.iter().find(|target| target.table == name || target.table == relation.name)
+        };
+        let configured = |relation: &Relation| config.settings.table(&relation.schema, &relation.name).rows;
+        let production =
+            |relation: &Relation| given(relation).map(|target| target.rows).or_else(|| configured(relation));
+        extrapolate(statement, traced.trace, &production)
     }
 
     /// The findings about one statement of a migration.

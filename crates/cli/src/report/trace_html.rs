@@ -2,9 +2,9 @@
 
 use super::plural;
 use super::trace::{TraceReport, TracedFile, blocks, evidence, strongest_locks};
-use super::trace_table::{bytes, held, plural_of, summary, time};
+use super::trace_table::{bytes, extrapolated, held, plural_of, summary, time};
 use pgvet_linter::effect::LockMode;
-use pgvet_trace::{LockTrace, StatementTrace};
+use pgvet_trace::{LockTrace, StatementTrace, WorkloadTrace};
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Write};
 use std::time::Duration;
@@ -39,7 +39,7 @@ fn write_page(report: &TraceReport<'_>, out: &mut String) -> fmt::Result {
     write_exceeded(report, out)?;
     write_findings(report, out)?;
     for migration in &report.migrations {
-        write_migration(migration, out)?;
+        write_migration(report, migration, out)?;
     }
     write_differences(report, out)?;
     write!(out, "<script>\n{SCRIPT}</script>\n</body>\n</html>\n")
@@ -94,7 +94,7 @@ fn write_findings(report: &TraceReport<'_>, out: &mut String) -> fmt::Result {
     Ok(())
 }
 
-fn write_migration(traced: &TracedFile<'_>, out: &mut String) -> fmt::Result {
+fn write_migration(report: &TraceReport<'_>, traced: &TracedFile<'_>, out: &mut String) -> fmt::Result {
     let trace = traced.trace;
     let totals =
         format!("{}, {}, {} of WAL", time(trace.duration), plural_of(trace.xids, "XID"), bytes(trace.wal_bytes));
@@ -106,7 +106,8 @@ fn write_migration(traced: &TracedFile<'_>, out: &mut String) -> fmt::Result {
         writeln!(out, "<p class=\"failure\">{} ({})</p>", Escaped(&failure.message), failure.sqlstate)?;
     }
     write_timeline(traced, out)?;
-    write_statements(traced, out)?;
+    write_statements(report, traced, out)?;
+    write_workload(&trace.workload, out)?;
     out.push_str("</section>\n");
     Ok(())
 }
@@ -171,11 +172,23 @@ fn bar(out: &mut String, from: Duration, length: Duration, whole: Duration, clas
     )
 }
 
-fn write_statements(traced: &TracedFile<'_>, out: &mut String) -> fmt::Result {
+fn write_statements(report: &TraceReport<'_>, traced: &TracedFile<'_>, out: &mut String) -> fmt::Result {
     out.push_str("<table>\n");
     head(
         out,
-        &["Line", "Statement", "Time", "Strongest lock", "On", "Held", "Blocks", "Rows read", "Rewrites", "WAL"],
+        &[
+            "Line",
+            "Statement",
+            "Time",
+            "Extrapolated",
+            "Strongest lock",
+            "On",
+            "Held",
+            "Blocks",
+            "Rows read",
+            "Rewrites",
+            "WAL",
+        ],
     )?;
     for statement in traced.statements() {
         let lock = strongest_locks(statement).into_iter().find(|lock| lock.mode >= LockMode::ShareUpdateExclusive);
@@ -184,6 +197,9 @@ fn write_statements(traced: &TracedFile<'_>, out: &mut String) -> fmt::Result {
         number(out, line.into(), line)?;
         write!(out, "<td><code>{}</code></td>", Escaped(&statement.sql))?;
         number(out, statement.duration.as_micros(), time(statement.duration))?;
+        let grown = report.extrapolation(traced, statement);
+        let key = grown.as_ref().map_or(0, |found| found.duration.as_micros());
+        number(out, key, grown.as_ref().map(extrapolated).unwrap_or_default())?;
         cell(out, lock.map_or("", |lock| lock.mode.sql()))?;
         cell(out, lock.map(|lock| lock.relation.to_string()).unwrap_or_default())?;
         number(
@@ -198,6 +214,30 @@ fn write_statements(traced: &TracedFile<'_>, out: &mut String) -> fmt::Result {
         let rewrites: Vec<String> = statement.rewrites.iter().map(ToString::to_string).collect();
         cell(out, rewrites.join(", "))?;
         number(out, statement.wal_bytes.unsigned_abs().into(), bytes(statement.wal_bytes))?;
+        out.push_str("</tr>\n");
+    }
+    out.push_str("</tbody></table>\n");
+    Ok(())
+}
+
+fn write_workload(workload: &[WorkloadTrace], out: &mut String) -> fmt::Result {
+    if workload.is_empty() {
+        return Ok(());
+    }
+    out.push_str("<h3>Workload</h3>\n<table>\n");
+    head(
+        out,
+        &["Where", "Statement", "Median before", "Median during", "Median after", "Longest during", "Refused", "Why"],
+    )?;
+    for client in workload {
+        out.push_str("<tr>");
+        cell(out, &client.place)?;
+        write!(out, "<td><code>{}</code></td>", Escaped(&client.sql))?;
+        for latency in [client.before.median, client.during.median, client.after.median, client.during.longest] {
+            number(out, latency.as_micros(), time(latency))?;
+        }
+        number(out, client.errors as u128, client.errors)?;
+        cell(out, client.error.as_deref().unwrap_or_default())?;
         out.push_str("</tr>\n");
     }
     out.push_str("</tbody></table>\n");

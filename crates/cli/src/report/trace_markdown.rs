@@ -1,10 +1,10 @@
 //! Measures for the page of a job or a comment on a pull request, in GitHub's markdown.
 
 use super::trace::{TraceReport, TracedFile, blocks, strongest_locks};
-use super::trace_table::{excerpt, held, summary, time};
+use super::trace_table::{excerpt, extrapolated, held, summary, time};
 use super::{plural, rule_url};
 use pgvet_linter::effect::LockMode;
-use pgvet_trace::{Relation, StatementTrace};
+use pgvet_trace::{Latency, Relation, StatementTrace};
 use std::io::{self, Write};
 
 /// Pages of jobs and comments are limited in length.
@@ -32,7 +32,7 @@ pub(crate) fn write(report: &TraceReport<'_>, out: &mut dyn Write) -> io::Result
     }
     write_findings(report, out)?;
     for migration in report.migrations.iter().take(MOST) {
-        write_migration(migration, out)?;
+        write_migration(report, migration, out)?;
     }
     if let Some(more) = report.migrations.len().checked_sub(MOST).filter(|more| *more > 0) {
         writeln!(out, "\nand {} more.", plural(more, "migration"))?;
@@ -40,7 +40,7 @@ pub(crate) fn write(report: &TraceReport<'_>, out: &mut dyn Write) -> io::Result
     write_differences(report, out)
 }
 
-fn write_migration(traced: &TracedFile<'_>, out: &mut dyn Write) -> io::Result<()> {
+fn write_migration(report: &TraceReport<'_>, traced: &TracedFile<'_>, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "\n### `{}`\n", traced.path())?;
     writeln!(
         out,
@@ -48,9 +48,21 @@ fn write_migration(traced: &TracedFile<'_>, out: &mut dyn Write) -> io::Result<(
     )?;
     for statement in traced.statements() {
         let line = traced.line(statement);
-        let (sql, duration) = (cell(&excerpt(&statement.sql)), time(statement.duration));
+        let (sql, mut duration) = (cell(&excerpt(&statement.sql)), time(statement.duration));
+        if let Some(found) = report.extrapolation(traced, statement) {
+            duration.push_str(&format!("; {} (extrapolated)", extrapolated(&found)));
+        }
         let (lock, held, blocked) = strongest(statement);
         writeln!(out, "| {line} | `{sql}` | {duration} | {lock} | {held} | {blocked} | {} |", work(statement))?;
+    }
+    if !traced.trace.workload.is_empty() {
+        writeln!(out, "\n| Workload | Before: median, longest | During | After | Refused |\n|---|---|---|---|--:|")?;
+    }
+    for workload in &traced.trace.workload {
+        let latency = |latency: Latency| format!("{}, {}", time(latency.median), time(latency.longest));
+        let phases = [workload.before, workload.during, workload.after].map(latency).join(" | ");
+        let (place, sql) = (&workload.place, cell(&excerpt(&workload.sql)));
+        writeln!(out, "| `{place}` `{sql}` | {phases} | {} |", workload.errors)?;
     }
     if let Some((_, failure)) = traced.trace.failure() {
         writeln!(out, "\n> [!CAUTION]\n> {} ({})", failure.message, failure.sqlstate)?;

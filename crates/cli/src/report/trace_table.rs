@@ -5,7 +5,7 @@ use super::{Finding, plural};
 use crate::style::Style;
 use pgvet_linter::diagnostic::Severity;
 use pgvet_linter::effect::{Evidence, LockMode};
-use pgvet_trace::{Failure, Growth, Held, LockTrace, Relation, StatementTrace};
+use pgvet_trace::{Extrapolation, Failure, Growth, Held, LockTrace, Relation, StatementTrace, WorkloadTrace};
 use std::io::{self, Write};
 use std::time::Duration;
 
@@ -36,6 +36,9 @@ fn write_migration(
     }
     for statement in traced.statements() {
         write_statement(traced, statement, style, out)?;
+        if let Some(found) = report.extrapolation(traced, statement) {
+            writeln!(out, "        {}   {} (extrapolated, not measured)", style.yellow("grows"), extrapolated(&found))?;
+        }
         for finding in report.findings_about(traced, statement) {
             write_finding(finding, style, out)?;
         }
@@ -65,6 +68,9 @@ fn write_migration(
             canary.blocked, canary.probes
         )?;
     }
+    for workload in &trace.workload {
+        write_workload(workload, style, out)?;
+    }
     if trace.subtransactions.overflowed == Some(true) {
         let what = "more than 64 subtransactions: every snapshot on the server looked into pg_subtrans";
         writeln!(out, "        {} {what}", style.yellow("overflow"))?;
@@ -77,6 +83,23 @@ fn write_migration(
         }
     }
     Ok(())
+}
+
+/// How long a statement of the user's own took before, during and after the migration.
+fn write_workload(workload: &WorkloadTrace, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "        client  {}  {}", workload.place, excerpt(&workload.sql))?;
+    let phases = [("before", workload.before), ("during", workload.during), ("after", workload.after)];
+    for (phase, latency) in phases.into_iter().filter(|(_, latency)| latency.runs > 0) {
+        let (runs, median, p95) = (plural(latency.runs, "run"), time(latency.median), time(latency.p95));
+        let longest = time(latency.longest);
+        writeln!(out, "                {phase:6}  median {median:>9}  p95 {p95:>9}  longest {longest:>9}  {runs}")?;
+    }
+    match &workload.error {
+        Some(error) => {
+            writeln!(out, "                {} {} times: {error}", style.red("refused"), workload.errors)
+        }
+        None => Ok(()),
+    }
 }
 
 fn write_statement(
@@ -221,6 +244,12 @@ fn write_exceeded(report: &TraceReport<'_>, style: Style, out: &mut dyn Write) -
         writeln!(out, "  {path}: {relation}  {mode}  {}  (limit {limit})", style.red(&held(blocked.held)))?;
     }
     Ok(())
+}
+
+/// `about 12.3 s at 50000000 rows of public.orders`.
+pub(crate) fn extrapolated(found: &Extrapolation) -> String {
+    let about = if found.sorts { "at least" } else { "about" };
+    format!("{about} {} at {} rows of {}", time(found.duration), found.production_rows, found.relation)
 }
 
 pub(crate) fn summary(report: &TraceReport<'_>) -> String {
