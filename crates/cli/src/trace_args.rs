@@ -18,8 +18,8 @@ pub(crate) struct TraceArgs {
     /// Where to run the migrations.
     #[arg(long, value_enum, default_value_t = On::Scratch)]
     pub(crate) on: On,
-    /// With --on template or url: the database, such as `postgres://USER@HOST/DATABASE`. Passwords come from
-    /// PGPASSWORD or ~/.pgpass.
+    /// With --on template or url: the database, such as `postgres://USER@HOST/DATABASE` or `service=NAME`. Passwords
+    /// come from PGPASSWORD, ~/.pgpass or a service, or are asked for on a terminal.
     #[arg(long, value_name = "URL")]
     pub(crate) database: Option<String>,
     /// With --on datadir: the data directory; --database is a name, and PGUSER a superuser [default: postgres].
@@ -99,7 +99,7 @@ pub(crate) enum On {
     Scratch,
     /// A copy of a database on its own server (CREATE DATABASE ... TEMPLATE).
     Template,
-    /// A copy of the data directory of a server that is stopped, or of a snapshot of it.
+    /// A copy of the data directory of a server that runs or is stopped, or of a snapshot of it.
     Datadir,
     /// A database that is a clone already, and that nobody else uses.
     Url,

@@ -7,6 +7,7 @@ mod support;
 use pgvet_trace::server::Server;
 use pgvet_trace::server::testing::{binaries, server};
 use serde_json::Value;
+use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use support::{Folder, transcript};
@@ -254,6 +255,64 @@ fn the_tables_of_a_clone_tell_how_large_they_are() {
     let builds: Vec<i64> =
         found.iter().filter(|(rule, ..)| rule == "index-without-concurrently").map(|(_, line, _)| *line).collect();
     assert_eq!(builds, [2], "500 rows are worth a note at most: {found:?}");
+}
+
+#[test]
+fn a_service_names_the_server_and_a_password_is_asked_for_on_a_terminal() {
+    let Some(folder) = folder(&[("m/1.sql", "CREATE TABLE made (a int);\n")]) else { return };
+    let Some(server) = server(18) else { return };
+    server.query("postgres", "CREATE DATABASE shop").unwrap();
+    server.query("postgres", "CREATE ROLE ann SUPERUSER LOGIN PASSWORD 'geheim'").unwrap();
+    let service = format!("[shop]\nhost={}\nuser=ann\ndbname=shop\n", server.socket().display());
+    std::fs::write(folder.path().join("services"), service).unwrap();
+    let run = |service: &str, env: &[(&str, &str)]| {
+        let services = folder.path().join("services").display().to_string();
+        let env = [&[("PGSERVICEFILE", services.as_str())], env].concat();
+        transcript(&folder.output(&["trace", "m", "--on", "template", "--database", service], b"", &env))
+    };
+    let said = run("service=shop", &[]);
+    assert!(said.starts_with("exit 0\n") && said.contains("create  public.made"), "{said}");
+    let said = run("service=shop dbname=nowhere", &[]);
+    assert!(said.starts_with("exit 2\n") && said.contains("nowhere"), "the string goes before the service: {said}");
+    let said = run("service=other", &[]);
+    assert!(said.starts_with("exit 2\n") && said.contains("there is no service `other`"), "{said}");
+    std::fs::write(server.data().join("pg_hba.conf"), "local all ann scram-sha-256\nlocal all all trust\n").unwrap();
+    server.query("postgres", "SELECT pg_reload_conf()").unwrap();
+    let refused = || run("service=shop", &[]).contains("password missing");
+    wait_until(refused);
+    let said = run("service=shop", &[("PGPASSWORD", "geheim")]);
+    assert!(said.starts_with("exit 0\n"), "{said}");
+    let Some(said) = on_terminal(&folder, b"geheim\n") else { return };
+    assert!(said.contains("Password for user ann: ") && said.contains("create  public.made"), "{said}");
+    assert!(!said.contains("geheim"), "{said}");
+    let said = on_terminal(&folder, b"gehe\x03").unwrap();
+    assert!(said.contains("interrupted") && !said.contains("create"), "{said}");
+}
+
+/// What the terminal shows when these keys are pressed once the password is asked for.
+#[expect(clippy::print_stderr, reason = "a test that does not run must say so")]
+fn on_terminal(folder: &Folder, keys: &[u8]) -> Option<String> {
+    let command = format!("{} trace m --on template --database service=shop", env!("CARGO_BIN_EXE_pgvet"));
+    let mut terminal = Command::new("script");
+    terminal.args(["-q", "-e", "-c", &command, "/dev/null"]).current_dir(folder.path());
+    terminal.env("PGSERVICEFILE", "services").stdin(Stdio::piped()).stdout(Stdio::piped());
+    let Ok(mut terminal) = terminal.spawn() else {
+        eprintln!("NOT TESTED on a terminal: `script` is not installed");
+        return None;
+    };
+    let (mut shown, mut out) = (Vec::new(), terminal.stdout.take().unwrap());
+    let mut input = terminal.stdin.take().unwrap();
+    let mut piece = [0; 1024];
+    let mut asked = false;
+    while let Ok(read @ 1..) = out.read(&mut piece) {
+        shown.extend_from_slice(&piece[..read]);
+        if !asked && String::from_utf8_lossy(&shown).contains("Password") {
+            asked = true;
+            input.write_all(keys).unwrap();
+        }
+    }
+    terminal.wait().unwrap();
+    Some(String::from_utf8_lossy(&shown).into_owned())
 }
 
 #[test]

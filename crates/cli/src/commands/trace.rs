@@ -17,6 +17,7 @@ use pgvet_linter::source::SourceFile;
 use pgvet_linter::version::{PgVersion, VersionRange};
 use pgvet_trace::provider::{
     CloneProvider, DataDir, DataDirOptions, Dblab, DblabOptions, Scratch, ScratchOptions, Template, Url, parse_address,
+    with_password,
 };
 use pgvet_trace::{Address, Event, Observations, Trace, Workload, server};
 use pgvet_workspace::config::Config;
@@ -200,10 +201,16 @@ fn dblab(args: &TraceArgs) -> Result<Dblab, Failure> {
 }
 
 fn address(args: &TraceArgs) -> Result<Address, Failure> {
-    let text = args.database.as_deref().ok_or_else(|| {
-        Failure::new("--on template and --on url need a database").help("name it: --database postgres://HOST/DATABASE")
-    })?;
-    Ok(parse_address(text)?)
+    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let text = match &args.database {
+        Some(text) => text,
+        None if is_set("PGSERVICE") || is_set("PGDATABASE") => "",
+        None => {
+            return Err(Failure::new("--on template and --on url need a database")
+                .help("name it: --database postgres://HOST/DATABASE, or --database service=NAME"));
+        }
+    };
+    Ok(with_password(parse_address(text)?)?)
 }
 
 /// The settings of the project, for the major that was traced.
