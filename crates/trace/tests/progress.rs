@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
 
-use pgvet_linter::check::{Direction, Migration, TransactionMode, parse_file};
+use pgvet_linter::check::{Migration, parse_file};
 use pgvet_linter::source::SourceFile;
 use pgvet_trace::provider::{Scratch, ScratchOptions};
 use pgvet_trace::server::testing::binaries;
@@ -12,15 +12,7 @@ use pgvet_trace::{Event, Progress, Settings, run};
 fn told(major: u8, sql: &str, progress: bool) -> Option<Vec<Progress>> {
     binaries(major)?;
     let file = parse_file(SourceFile { path: "m.sql".to_owned(), text: sql.to_owned() });
-    let migration = Migration {
-        file: &file,
-        section: None,
-        direction: Direction::Up,
-        transaction: TransactionMode::Autocommit,
-        report: true,
-        baseline: false,
-        database: 1,
-    };
+    let migration = Migration::new(&file);
     let setup = "CREATE FUNCTION slow(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS \
                  $$ BEGIN PERFORM pg_sleep(0.003); RETURN $1; END $$; \
                  CREATE TABLE t AS SELECT g AS a, repeat('x', 1000) AS b FROM generate_series(1, 400) g";

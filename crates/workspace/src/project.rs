@@ -166,7 +166,7 @@ impl Project {
             let observe = |index: u32, statement: TextRange, predicted: &Effects, after: &Catalog| {
                 observe(group.migrations[index as usize], statement, predicted, after)
             };
-            let mut outcome = check::run(&own, &settings, &observe, &one_done);
+            let mut outcome = check::run_observed(&own, &settings, &observe, &one_done);
             let suppressed = outcome.suppressed.iter_mut().map(|suppressed| &mut suppressed.diagnostic);
             for diagnostic in outcome.found.iter_mut().chain(suppressed) {
                 diagnostic.file = group.migrations[diagnostic.file as usize];

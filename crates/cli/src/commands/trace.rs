@@ -10,7 +10,7 @@ use crate::report::{trace_html, trace_json, trace_markdown, trace_table};
 use crate::style::Style;
 use crate::trace_args::{On, TraceArgs, TraceFormat};
 use pgvet_linter::catalog::Catalog;
-use pgvet_linter::check::{self, Direction, Migration, StatementEffects, TransactionMode};
+use pgvet_linter::check::{self, Migration, Outcome, StatementEffects};
 use pgvet_linter::effect::{Effects, RelationKind};
 use pgvet_linter::settings::{Settings, TableSettings};
 use pgvet_linter::source::SourceFile;
@@ -35,50 +35,13 @@ pub(crate) fn run(args: &TraceArgs, out: &mut dyn Write) -> Result<ExitStatus, F
     }
     let migrations = project.migrations();
     let model = args.input.settings(&project.config_of(1));
-    let mut settings = pgvet_trace::Settings {
-        variables: args.variables.iter().cloned().collect(),
-        statement_timeout: args.statement_timeout,
-        keep_going: args.keep_going,
-        repeat: args.repeat.into(),
-        rows: args.rows.clone(),
-        setup: bookkeeping::tables(&project, has_schema(&project)),
-        canaries: BTreeMap::new(),
-        reader: args.inject_reader,
-        workload: workload(args)?,
-        progress: false,
-    };
-    if args.canary {
-        settings.canaries = canaries(&predicted(args, &settings.setup, &migrations, &model));
-    }
-    let mut provider = provider(args, &model)?;
-    let spinner = Spinner::new();
-    settings.progress = spinner.is_shown();
-    let trace = pgvet_trace::run(&migrations, provider.as_mut(), &settings, &mut |event| match event {
-        Event::Statement { progress: Some(_), .. } => spinner.say(&said(event)),
-        _ => spinner.begin(&said(event)),
-    });
-    drop(spinner);
-    let trace = trace?;
-    let predicted = predicted(
-        args,
-        &settings.setup,
-        &migrations,
-        &settings_for(trace.major, args.input.settings(&project.config_of(1))),
-    );
-    let settings = |config: &Config| {
-        let mut settings = settings_for(trace.major, args.input.settings(config));
-        if args.on != On::Scratch {
-            know_sizes(&trace, &mut settings);
-        }
-        settings
-    };
-    let observations = Observations::new(&trace);
-    let observe = |migration, statement, predicted: &Effects, after: &Catalog| {
-        observations.effects(migration, statement, predicted, after)
-    };
-    let outcome = project.check_observed(&settings, &observe, &|_, _| ());
-    let mut findings = Report::new(&project, &outcome).without_suppressed();
-    if let Some(baseline) = baseline::known(&project, &args.baseline, &settings)? {
+    let settings = trace_settings(args, &project, &migrations, &model)?;
+    let trace = measure(args, &model, &migrations, settings)?;
+    let predicted = predicted(args, &project, &migrations, &settings_for(trace.major, model));
+    let outcome = judge(args, &project, &trace);
+    let run = trace.migrations.iter().map(|migration| migration.migration).collect();
+    let mut findings = Report::new(&project, &outcome).without_suppressed().of_migrations(&run);
+    if let Some(baseline) = baseline::known(&project, &args.baseline, &|config| args.input.settings(config))? {
         findings = findings.without_known(&baseline);
     }
     let report = TraceReport::new(&trace, &predicted, &args.max_held, &args.production_rows, findings);
@@ -95,6 +58,59 @@ pub(crate) fn run(args: &TraceArgs, out: &mut dyn Write) -> Result<ExitStatus, F
     Ok(status(args, &report))
 }
 
+fn trace_settings(
+    args: &TraceArgs,
+    project: &Project,
+    migrations: &[Migration<'_>],
+    model: &Settings,
+) -> Result<pgvet_trace::Settings, Failure> {
+    let canaries = if args.canary { canaries(&predicted(args, project, migrations, model)) } else { BTreeMap::new() };
+    Ok(pgvet_trace::Settings {
+        variables: args.variables.iter().cloned().collect(),
+        statement_timeout: args.statement_timeout,
+        keep_going: args.keep_going,
+        repeat: args.repeat.into(),
+        rows: args.rows.clone(),
+        setup: bookkeeping::tables(project, has_schema(project)),
+        canaries,
+        reader: args.inject_reader,
+        workload: workload(args)?,
+        progress: false,
+    })
+}
+
+/// Runs the migrations, and shows how far they have come.
+fn measure(
+    args: &TraceArgs,
+    model: &Settings,
+    migrations: &[Migration<'_>],
+    mut settings: pgvet_trace::Settings,
+) -> Result<Trace, Failure> {
+    let mut provider = provider(args, model)?;
+    let spinner = Spinner::new();
+    settings.progress = spinner.is_shown();
+    Ok(pgvet_trace::run(migrations, provider.as_mut(), &settings, &mut |event| match event {
+        Event::Statement { progress: Some(_), .. } => spinner.say(&said(event)),
+        _ => spinner.begin(&said(event)),
+    })?)
+}
+
+/// What the rules say about what was seen.
+fn judge(args: &TraceArgs, project: &Project, trace: &Trace) -> Outcome {
+    let settings = |config: &Config| {
+        let mut settings = settings_for(trace.major, args.input.settings(config));
+        if args.on != On::Scratch {
+            know_sizes(trace, &mut settings);
+        }
+        settings
+    };
+    let observations = Observations::new(trace);
+    let observe = |migration, statement, predicted: &Effects, after: &Catalog| {
+        observations.effects(migration, statement, predicted, after)
+    };
+    project.check_observed(&settings, &observe, &|_, _| ())
+}
+
 /// Does the run begin with a dump of a schema?
 fn has_schema(project: &Project) -> bool {
     project.files.iter().any(|file| file.role == Role::Baseline)
@@ -103,23 +119,16 @@ fn has_schema(project: &Project) -> bool {
 /// What the model says. A scratch server is empty at first, but for the tables of the tools, and the model is told so.
 fn predicted(
     args: &TraceArgs,
-    setup: &[String],
+    project: &Project,
     migrations: &[Migration<'_>],
     settings: &Settings,
 ) -> Vec<Vec<StatementEffects>> {
-    if args.on != On::Scratch || migrations.iter().any(|migration| migration.baseline) {
+    if args.on != On::Scratch || has_schema(project) {
         return check::effects(migrations, settings);
     }
-    let empty = check::parse_file(SourceFile { path: String::new(), text: setup.join(";\n") });
-    let baseline = Migration {
-        file: &empty,
-        section: None,
-        direction: Direction::Up,
-        transaction: TransactionMode::Autocommit,
-        report: false,
-        baseline: true,
-        database: 0,
-    };
+    let tables = bookkeeping::tables(project, false).join(";\n");
+    let empty = check::parse_file(SourceFile { path: String::new(), text: tables });
+    let baseline = Migration { report: false, baseline: true, ..Migration::new(&empty) };
     let all: Vec<Migration<'_>> = std::iter::once(baseline).chain(migrations.iter().copied()).collect();
     let mut predicted = check::effects(&all, settings);
     predicted.remove(0);

@@ -215,12 +215,12 @@ impl Catalog {
         }
     }
 
-    /// Adds a relation under its own oid (see [`Catalog::new_oid`]).
     /// How many names relations once had that none has now.
     pub fn names_gone(&self) -> usize {
         self.gone.len()
     }
 
+    /// Adds a relation under its own oid (see [`Catalog::new_oid`]).
     pub fn add_relation(&mut self, relation: Relation) {
         let key = (relation.schema.clone(), relation.name.clone());
         if key.0 == TEMPORARY_SCHEMA {
