@@ -35,7 +35,8 @@ pub fn extrapolate(
     let relation = only_table(statement)?;
     let rows = rows(relation, statement, migration).filter(|rows| *rows >= LEAST_ROWS)?;
     let production_rows = production(relation).filter(|production| *production > rows)?;
-    let duration = statement.duration.mul_f64(production_rows as f64 / rows as f64);
+    let nanoseconds = statement.duration.as_nanos() * u128::from(production_rows) / u128::from(rows);
+    let duration = Duration::from_nanos(u64::try_from(nanoseconds).ok()?);
     let sorts = !statement.index_builds.is_empty();
     Some(Extrapolation { relation: relation.clone(), rows, production_rows, duration, sorts })
 }

@@ -39,7 +39,9 @@ pub(crate) async fn of_backend(observer: &Connection, pid: i32, major: u8) -> Re
 
 /// CREATE INDEX counts blocks while it reads the table and rows while it fills the index.
 fn sql(pid: i32, major: u8) -> String {
-    let mut sql = format!(
+    let copy = "UNION ALL SELECT lower(command), tuples_processed, NULL, 'rows' FROM pg_catalog.pg_stat_progress_copy";
+    let copy = if major >= 14 { format!("{copy} WHERE pid = {pid}") } else { String::new() };
+    format!(
         "SELECT phase, CASE WHEN tuples_total > 0 THEN tuples_done ELSE blocks_done END, \
          CASE WHEN tuples_total > 0 THEN tuples_total ELSE blocks_total END, \
          CASE WHEN tuples_total > 0 THEN 'rows' ELSE 'blocks' END \
@@ -47,15 +49,8 @@ fn sql(pid: i32, major: u8) -> String {
          UNION ALL SELECT command || ': ' || phase, heap_blks_scanned, heap_blks_total, 'blocks' \
          FROM pg_catalog.pg_stat_progress_cluster WHERE pid = {pid} \
          UNION ALL SELECT phase, heap_blks_scanned, heap_blks_total, 'blocks' \
-         FROM pg_catalog.pg_stat_progress_vacuum WHERE pid = {pid}"
-    );
-    if major >= 14 {
-        sql.push_str(&format!(
-            " UNION ALL SELECT lower(command), tuples_processed, NULL, 'rows' \
-             FROM pg_catalog.pg_stat_progress_copy WHERE pid = {pid}"
-        ));
-    }
-    sql
+         FROM pg_catalog.pg_stat_progress_vacuum WHERE pid = {pid} {copy}"
+    )
 }
 
 fn progress(row: &SimpleQueryRow) -> Option<Progress> {

@@ -192,7 +192,7 @@ impl CopyData {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pgvet_linter::check::{Direction, ParsedFile, parse_file};
+    use pgvet_linter::check::{ParsedFile, parse_file};
     use pgvet_linter::source::SourceFile;
 
     fn file(text: &str) -> ParsedFile {

@@ -199,9 +199,9 @@ fn summary<'a>(query: &Query, runs: impl Iterator<Item = &'a Run>, began: Instan
 
 fn latency(mut times: Vec<Duration>) -> Latency {
     times.sort_unstable();
-    let at = |share: f64| times.get(((times.len() as f64 * share) as usize).min(times.len().saturating_sub(1)));
-    let part = |share| at(share).copied().unwrap_or_default();
-    Latency { runs: times.len(), median: part(0.5), p95: part(0.95), longest: part(1.0) }
+    let last = times.len().saturating_sub(1);
+    let at = |percent: usize| times.get((times.len() * percent / 100).min(last)).copied().unwrap_or_default();
+    Latency { runs: times.len(), median: at(50), p95: at(95), longest: at(100) }
 }
 
 #[cfg(test)]

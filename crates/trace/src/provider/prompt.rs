@@ -5,7 +5,7 @@ use crate::address::Address;
 use crate::connection::Connection;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use std::fs::{File, OpenOptions};
-use std::io::{IsTerminal, Read, Write};
+use std::io::{BufReader, IsTerminal, Read, Write};
 
 /// What the keys send: Ctrl-C, Ctrl-D, and what takes a character back.
 const INTERRUPT: u8 = 3;
@@ -64,7 +64,7 @@ fn ask(mut terminal: &File, question: &str) -> Result<String, Error> {
     let cannot = |error: std::io::Error| Error::new(format!("cannot ask for a password: {error}"));
     let hidden = Hidden::new(terminal).map_err(|error| cannot(error.into()))?;
     terminal.write_all(question.as_bytes()).map_err(cannot)?;
-    let typed = read_line(&mut terminal.bytes());
+    let typed = read_line(&mut BufReader::new(terminal).bytes());
     drop(hidden);
     terminal.write_all(b"\n").map_err(cannot)?;
     typed.map_err(cannot)?.ok_or_else(|| Error::new("interrupted"))
