@@ -4,10 +4,11 @@ use crate::catalog::{Catalog, Oid};
 use crate::check::Migration;
 use crate::execute::Knowledge;
 use rustc_hash::FxHashSet;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The state of a run between two migrations. Cloning it is cheap.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Checkpoint {
     /// How many migrations have been run.
     migrations: u32,

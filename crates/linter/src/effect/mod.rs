@@ -9,7 +9,7 @@ use crate::catalog::{Oid, SqlType};
 use crate::source::TextRange;
 pub use catalog_rows::CatalogRows;
 pub use lock_mode::LockMode;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 /// Where knowledge of an effect comes from.
@@ -75,7 +75,7 @@ impl std::fmt::Display for RelationName {
 }
 
 /// PostgreSQL's relkind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum RelationKind {
     Table,
     PartitionedTable,
