@@ -13,7 +13,7 @@ use crate::rules;
 use crate::session::Session;
 use crate::settings::Settings;
 use crate::source::{LineIndex, SourceFile, TextRange};
-use crate::statement::{self, Statement, SyntaxError};
+use crate::statement::{self, Statement, SyntaxError, Unchanged};
 use crate::suppression::{self, Suppressed};
 use crate::version::{PgVersion, VersionRange};
 use rustc_hash::FxHashSet;
@@ -26,6 +26,12 @@ pub struct ParsedFile {
     pub source: SourceFile,
     pub lines: LineIndex,
     pub statements: Vec<Statement>,
+}
+
+impl ParsedFile {
+    pub fn empty(path: String) -> Self {
+        parse_file(SourceFile { path, text: String::new() })
+    }
 }
 
 /// How the program that runs a migration wraps it in transactions.
@@ -104,6 +110,19 @@ pub fn parse_file(source: SourceFile) -> ParsedFile {
     ParsedFile { source, lines, statements }
 }
 
+/// [`parse_file`] of a text whose last version was `previous`. Also tells where the first statement begins that is not
+/// in both as it is.
+pub fn parse_file_again(source: SourceFile, previous: ParsedFile) -> (ParsedFile, Option<u32>) {
+    let unchanged = Unchanged::between(&previous.source.text, &source.text);
+    let lines = LineIndex::new(&source.text);
+    let known: Vec<TextRange> = previous.statements.iter().map(|statement| statement.range).collect();
+    let statements = statement::parse_again(&source.text, previous.statements, unchanged);
+    let present = statements.iter().map(|statement| statement.range);
+    let changed = known.into_iter().chain(present).filter(|range| !unchanged.holds(*range)).map(|range| range.start);
+    let first_change = changed.min();
+    (ParsedFile { source, lines, statements }, first_change)
+}
+
 /// What a run found.
 #[derive(Debug, Clone, Default)]
 pub struct Outcome {
@@ -122,6 +141,19 @@ pub fn check(migrations: &[Migration<'_>], settings: &Settings) -> Vec<Diagnosti
 
 /// [`check`] that also tells what comments suppressed. Calls `progress` after each migration.
 pub fn run(migrations: &[Migration<'_>], settings: &Settings, progress: &dyn Fn()) -> Outcome {
+    let mut replay = Replay::new(settings.versions);
+    replay.run_down = settings.lint_down;
+    report(&mut replay, 0, migrations, settings, progress)
+}
+
+/// Runs the migrations from the index `next` on, and reports what is wrong with them.
+pub(crate) fn report(
+    replay: &mut Replay,
+    next: usize,
+    migrations: &[Migration<'_>],
+    settings: &Settings,
+    progress: &dyn Fn(),
+) -> Outcome {
     let mut checker = Checker {
         migrations,
         settings,
@@ -130,9 +162,8 @@ pub fn run(migrations: &[Migration<'_>], settings: &Settings, progress: &dyn Fn(
         found: Vec::new(),
         statement_found: Vec::new(),
     };
-    let mut replay = Replay::new(settings.versions);
-    replay.run_down = settings.lint_down;
-    replay.run(migrations, &mut checker);
+    replay.advance(migrations, next..migrations.len(), &mut checker);
+    replay.finish(&mut checker);
     let run = RunContext { settings, sets_lock_timeout: replay.sets_lock_timeout };
     let mut found = checker.found;
     let mut suppressed = Vec::new();

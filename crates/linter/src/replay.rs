@@ -6,12 +6,15 @@ use crate::catalog::Catalog;
 use crate::check::{Direction, Migration, TransactionMode, TransactionState};
 use crate::effect::Effects;
 use crate::execute::{Executor, Knowledge};
+use crate::resume::{Memory, Ran, Step};
 use crate::session::{Change, HeldLock, Place, Session};
 use crate::source::TextRange;
 use crate::statement::{Statement, SyntaxError};
 use crate::version::{PgVersion, Target, VersionRange};
 use rustc_hash::FxHashMap;
 use smol_str::ToSmolStr;
+use std::ops::Range;
+use std::sync::Arc;
 
 /// Who looks at what the replay finds.
 pub(crate) trait Visitor {
@@ -47,6 +50,7 @@ pub(crate) struct StatementVisit<'a> {
 }
 
 /// The state of a run between statements.
+#[derive(Debug, Clone)]
 pub(crate) struct Replay {
     versions: VersionRange,
     /// Are migrations that lead back run as well?
@@ -60,6 +64,11 @@ pub(crate) struct Replay {
     pub(crate) sets_lock_timeout: usize,
     /// The last of them.
     last_lock_timeout: Option<u32>,
+    /// The database whose catalog is the present one, and the catalogs of the others.
+    database: u32,
+    others: FxHashMap<u32, (Catalog, Knowledge)>,
+    /// What statements did in an earlier run, where that is kept.
+    pub(crate) memory: Option<Memory>,
 }
 
 impl Replay {
@@ -73,35 +82,48 @@ impl Replay {
             run_down: false,
             sets_lock_timeout: 0,
             last_lock_timeout: None,
+            database: 0,
+            others: FxHashMap::default(),
+            memory: None,
         }
     }
 
     /// Runs all migrations; only those that are to be reported are shown to the visitor.
     pub(crate) fn run(&mut self, migrations: &[Migration<'_>], visitor: &mut dyn Visitor) {
-        let mut others = FxHashMap::default();
-        let mut present = 0;
-        for (file, migration) in migrations.iter().enumerate() {
-            if migration.database != present {
-                self.switch_database(present, migration.database, &mut others);
-                present = migration.database;
-            }
-            self.migration(file as u32, migration, visitor);
+        self.advance(migrations, 0..migrations.len(), visitor);
+        self.finish(visitor);
+    }
+
+    /// Runs some of the migrations: those that come next.
+    pub(crate) fn advance(&mut self, migrations: &[Migration<'_>], range: Range<usize>, visitor: &mut dyn Visitor) {
+        let first = range.start;
+        for (file, migration) in migrations[range].iter().enumerate() {
+            self.switch_database(migration.database);
+            self.migration((first + file) as u32, migration, visitor);
             let learned = if migration.baseline { Knowledge::Everything } else { Knowledge::History };
             self.knowledge = self.knowledge.max(learned);
         }
-        others.insert(present, (self.catalog.clone(), self.knowledge));
-        let mut ended: Vec<_> = others.into_iter().collect();
-        ended.sort_unstable_by_key(|(database, _)| *database);
+    }
+
+    /// No migration is left.
+    pub(crate) fn finish(&mut self, visitor: &mut dyn Visitor) {
+        self.others.insert(self.database, (self.catalog.clone(), self.knowledge));
+        let mut ended: Vec<_> = self.others.iter().collect();
+        ended.sort_unstable_by_key(|(database, _)| **database);
         for (database, (catalog, _)) in ended {
-            visitor.database_end(database, &catalog);
+            visitor.database_end(*database, catalog);
         }
     }
 
     /// Puts the state of one database away and takes that of another, which begins as the shared history left it.
-    fn switch_database(&mut self, from: u32, to: u32, others: &mut FxHashMap<u32, (Catalog, Knowledge)>) {
-        others.insert(from, (self.catalog.clone(), self.knowledge));
-        let fresh = || others.get(&0).cloned().unwrap_or_else(|| (Catalog::new(), Knowledge::Nothing));
-        (self.catalog, self.knowledge) = others.get(&to).cloned().unwrap_or_else(fresh);
+    fn switch_database(&mut self, to: u32) {
+        if to == self.database {
+            return;
+        }
+        self.others.insert(self.database, (self.catalog.clone(), self.knowledge));
+        let fresh = || self.others.get(&0).cloned().unwrap_or_else(|| (Catalog::new(), Knowledge::Nothing));
+        (self.catalog, self.knowledge) = self.others.get(&to).cloned().unwrap_or_else(fresh);
+        self.database = to;
     }
 
     fn migration(&mut self, file: u32, migration: &Migration<'_>, visitor: &mut dyn Visitor) {
@@ -190,18 +212,21 @@ impl Replay {
         }
         let transaction = self.transaction_state();
         let place = Place { file, range: statement.range };
+        if let Some(memory) = &mut self.memory {
+            memory.begin(Step::new(migration, place, transaction));
+        }
         let mut version = self.versions.from;
         loop {
-            let target = Target::new(version);
-            let (catalog, session, effects) = self.execute(migration, place, ast, &target);
+            let ran = self.run_for(version, migration, place, ast);
+            let target = ran.target();
             visitor.statement(&StatementVisit {
                 file,
                 migration,
                 statement,
                 ast,
-                effects: &effects,
+                effects: &ran.effects,
                 before: &self.catalog,
-                after: &catalog,
+                after: &ran.catalog,
                 session: &self.session,
                 transaction,
                 target: &target,
@@ -209,7 +234,7 @@ impl Replay {
             if let Some(next) = target.next_difference(self.versions.to) {
                 version = next;
             } else {
-                self.accept(catalog, session, &effects, place);
+                self.accept(ran, place);
                 break;
             }
         }
@@ -218,14 +243,20 @@ impl Replay {
         }
     }
 
+    /// What a statement does for one version: remembered, or found out.
+    fn run_for(&mut self, version: PgVersion, migration: &Migration<'_>, place: Place, ast: &Ast) -> Arc<Ran> {
+        if let Some(known) = self.memory.as_ref().and_then(|memory| memory.recall(version)) {
+            return known;
+        }
+        let ran = Arc::new(self.execute(migration, place, ast, &Target::new(version)));
+        if let Some(memory) = &mut self.memory {
+            memory.keep(&ran);
+        }
+        ran
+    }
+
     /// Runs one statement for one version on copies of the state.
-    fn execute(
-        &self,
-        migration: &Migration<'_>,
-        place: Place,
-        ast: &Ast,
-        target: &Target,
-    ) -> (Catalog, Session, Effects) {
+    fn execute(&self, migration: &Migration<'_>, place: Place, ast: &Ast, target: &Target) -> Ran {
         let mut executor = Executor {
             catalog: self.catalog.clone(),
             session: self.session.clone(),
@@ -243,13 +274,14 @@ impl Replay {
             variables: crate::execute::routine::Variables::default(),
         };
         executor.run(ast);
-        (executor.catalog, executor.session, executor.effects)
+        let Executor { catalog, session, effects, .. } = executor;
+        Ran::new(target, catalog, session, effects)
     }
 
     /// Takes over the state after a statement.
-    fn accept(&mut self, catalog: Catalog, session: Session, effects: &Effects, place: Place) {
-        self.catalog = catalog;
-        self.session = session;
+    fn accept(&mut self, ran: Arc<Ran>, place: Place) {
+        let effects;
+        (self.catalog, self.session, effects) = Ran::into_parts(ran);
         if self.session.settings.timeout("lock_timeout").is_some() && self.last_lock_timeout != Some(place.file) {
             self.last_lock_timeout = Some(place.file);
             self.sets_lock_timeout += 1;

@@ -75,6 +75,16 @@ impl Target {
         Self { version, asked: Cell::new(0) }
     }
 
+    /// One that was asked before.
+    pub(crate) fn recalled(version: PgVersion, asked: u32) -> Self {
+        Self { version, asked: Cell::new(asked) }
+    }
+
+    /// What was asked so far, for [`Target::recalled`].
+    pub(crate) fn asked(&self) -> u32 {
+        self.asked.get()
+    }
+
     pub fn version(&self) -> PgVersion {
         self.version
     }

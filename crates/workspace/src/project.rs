@@ -7,8 +7,9 @@ use crate::git::ChangeSelection;
 use crate::layout::{self, Folders, Layout};
 use crate::placeholders::{Substitution, substitute};
 use crate::plan::{Database, Plan, Source};
-use crate::read::{self, EncodingError};
+use crate::read::EncodingError;
 use crate::roots;
+use crate::texts::Texts;
 use pgvet_linter::check::{self, Migration, Outcome, ParsedFile, StatementEffects};
 use pgvet_linter::diagnostic::{Diagnostic, Severity};
 use pgvet_linter::effect::Evidence;
@@ -38,6 +39,8 @@ pub struct Request {
     pub changes: Option<ChangeSelection>,
     /// The last migration that is not reported, of one or several folders; goes before what configuration says.
     pub start_after: Vec<String>,
+    /// Texts that are not those on disk.
+    pub texts: Texts,
 }
 
 impl Request {
@@ -58,7 +61,7 @@ pub enum Role {
 /// One file of a run.
 #[derive(Debug)]
 pub struct ProjectFile {
-    pub parsed: ParsedFile,
+    pub parsed: Arc<ParsedFile>,
     pub layout: Layout,
     pub role: Role,
     pub encoding: Option<EncodingError>,
@@ -69,12 +72,12 @@ pub struct ProjectFile {
     /// The nearest configuration.
     pub config: Arc<Config>,
     /// What was read, where placeholders were replaced before it was parsed.
-    original: Option<Box<Original>>,
+    pub(crate) original: Option<Box<Original>>,
 }
 
 /// A file before its placeholders were replaced.
 #[derive(Debug)]
-struct Original {
+pub(crate) struct Original {
     /// Without statements.
     file: ParsedFile,
     substitution: Substitution,
@@ -103,12 +106,19 @@ const PARALLEL_FROM: usize = 8;
 impl Project {
     /// Reads and parses everything that the request names. Calls `progress` with the number of files done and of all.
     pub fn load(request: &Request, progress: &(dyn Fn(usize, usize) + Sync)) -> Result<Self, ConfigError> {
-        let folders = Folders::default();
-        let Plan { sources, databases, mut problems } = Plan::new(request, &folders)?;
+        Self::load_with(request, &Folders::default(), progress)
+    }
+
+    pub(crate) fn load_with(
+        request: &Request,
+        folders: &Folders,
+        progress: &(dyn Fn(usize, usize) + Sync),
+    ) -> Result<Self, ConfigError> {
+        let Plan { sources, databases, mut problems } = Plan::new(request, folders)?;
         let all = sources.len();
         let done = AtomicUsize::new(0);
         let load = |source: Source| {
-            let file = load_file(source, &folders);
+            let file = load_file(source, folders, &request.texts);
             progress(done.fetch_add(1, Ordering::Relaxed) + 1, all);
             file
         };
@@ -169,16 +179,21 @@ impl Project {
             all.found.extend(outcome.found);
             all.suppressed.extend(outcome.suppressed);
         }
+        self.finish(&mut all, settings);
+        all
+    }
+
+    /// Moves findings to where they are in the files, adds those about the files themselves, and sorts.
+    pub(crate) fn finish(&self, outcome: &mut Outcome, settings: &dyn Fn(&Config) -> Settings) {
         let files = self.files_of_migrations();
-        let suppressed = all.suppressed.iter_mut().map(|suppressed| &mut suppressed.diagnostic);
-        for diagnostic in all.found.iter_mut().chain(suppressed) {
+        let suppressed = outcome.suppressed.iter_mut().map(|suppressed| &mut suppressed.diagnostic);
+        for diagnostic in outcome.found.iter_mut().chain(suppressed) {
             put_on_disk(diagnostic, &files);
         }
-        all.found.extend(self.encoding_diagnostics(settings));
+        outcome.found.extend(self.encoding_diagnostics(settings));
         let place = |diagnostic: &Diagnostic| (diagnostic.file, diagnostic.range.start, diagnostic.range.end);
-        all.found.sort_by_key(place);
-        all.suppressed.sort_by_key(|suppressed| place(&suppressed.diagnostic));
-        all
+        outcome.found.sort_by_key(place);
+        outcome.suppressed.sort_by_key(|suppressed| place(&suppressed.diagnostic));
     }
 
     /// What the statements of reported files do: see [`check::effects`].
@@ -210,7 +225,7 @@ impl Project {
     }
 
     /// The levels of rules in files for which configuration has overrides, by the index of the migration.
-    fn file_levels(&self) -> BTreeMap<u32, Levels> {
+    pub(crate) fn file_levels(&self) -> BTreeMap<u32, Levels> {
         let mut levels = BTreeMap::new();
         let mut index = 0;
         for file in &self.files {
@@ -262,7 +277,7 @@ impl ProjectFile {
     }
 
     /// The range on disk of a range of what was parsed.
-    fn on_disk(&self, range: TextRange) -> TextRange {
+    pub(crate) fn on_disk(&self, range: TextRange) -> TextRange {
         self.original.as_ref().map_or(range, |original| original.substitution.original(range))
     }
 
@@ -277,7 +292,7 @@ impl ProjectFile {
         }
     }
 
-    fn migrations(&self) -> impl Iterator<Item = Migration<'_>> {
+    pub(crate) fn migrations(&self) -> impl Iterator<Item = Migration<'_>> {
         self.layout.sections.iter().map(|section| Migration {
             file: &self.parsed,
             section: section.range,
@@ -299,10 +314,18 @@ fn in_parallel<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     }
 }
 
-fn load_file(source: Source, folders: &Folders) -> Result<ProjectFile, Problem> {
+fn load_file(source: Source, folders: &Folders, texts: &Texts) -> Result<ProjectFile, Problem> {
     let Source { path, is_stdin, role, database, config } = source;
-    let (text, encoding) = if is_stdin { read::read_stdin(&path.to_string_lossy())? } else { read::read(&path)? };
-    let (text, original) = match substitute(&text.text, &config.placeholders) {
+    let (text, encoding) = if is_stdin { texts.read_stdin(&path.to_string_lossy())? } else { texts.read(&path)? };
+    let (text, original) = substituted(text, &config);
+    let layout = layout::detect(&path, &text.text, folders, &config);
+    let parsed = if is_stdin { Arc::new(check::parse_file(text)) } else { texts.parse(&path, text) };
+    Ok(ProjectFile { parsed, layout, role, encoding, database, path, config, original })
+}
+
+/// The text with the values of placeholders, and the file as it was where there are any.
+pub(crate) fn substituted(text: SourceFile, config: &Config) -> (SourceFile, Option<Box<Original>>) {
+    match substitute(&text.text, &config.placeholders) {
         None => (text, None),
         Some((replaced, substitution)) => {
             let lines = LineIndex::new(&text.text);
@@ -310,10 +333,7 @@ fn load_file(source: Source, folders: &Folders) -> Result<ProjectFile, Problem> 
             let file = ParsedFile { source: text, lines, statements: Vec::new() };
             (replaced, Some(Box::new(Original { file, substitution })))
         }
-    };
-    let layout = layout::detect(&path, &text.text, folders, &config);
-    let parsed = check::parse_file(text);
-    Ok(ProjectFile { parsed, layout, role, encoding, database, path, config, original })
+    }
 }
 
 /// Moves the places of a finding to where they are in the files.

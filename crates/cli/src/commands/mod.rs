@@ -7,6 +7,7 @@ pub(crate) mod config;
 pub(crate) mod effects;
 pub(crate) mod explain;
 pub(crate) mod init;
+pub(crate) mod lsp;
 pub(crate) mod man;
 pub(crate) mod rules;
 pub(crate) mod trace;

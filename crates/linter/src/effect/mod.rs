@@ -4,6 +4,7 @@
 
 mod catalog_rows;
 mod lock_mode;
+mod summary;
 
 use crate::catalog::{Oid, SqlType};
 use crate::source::TextRange;
@@ -11,6 +12,7 @@ pub use catalog_rows::CatalogRows;
 pub use lock_mode::LockMode;
 use serde::Serialize;
 use smol_str::SmolStr;
+pub use summary::names;
 
 /// Where knowledge of an effect comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
