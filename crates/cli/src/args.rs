@@ -10,7 +10,7 @@ use pgvet_linter::diagnostic::Severity;
 use pgvet_linter::settings::Settings;
 use pgvet_linter::version::VersionRange;
 use pgvet_workspace::config::{self, Config, ConfigSource};
-use pgvet_workspace::{ChangeSelection, Request};
+use pgvet_workspace::{Cache, ChangeSelection, Request, Texts};
 use std::path::PathBuf;
 
 /// Finds the PostgreSQL migrations that would hurt in production.
@@ -38,6 +38,8 @@ pub(crate) enum Command {
     Config(ConfigArgs),
     /// Run migrations on a real server and measure what they lock, rewrite and write.
     Trace(TraceArgs),
+    /// Serve an editor: findings while the migration is being written.
+    Lsp(LspArgs),
     /// Explain a rule.
     Explain(ExplainArgs),
     /// List the rules.
@@ -140,6 +142,7 @@ impl InputArgs {
             without_history: self.no_history,
             changes: self.changes.selection(),
             start_after: self.start_after.clone(),
+            texts: Texts::default(),
         }
     }
 
@@ -215,6 +218,22 @@ pub(crate) struct CheckArgs {
     pub(crate) report_suppressed: bool,
     #[command(flatten)]
     pub(crate) baseline: BaselineFileArgs,
+    #[command(flatten)]
+    pub(crate) cache: CacheArgs,
+}
+
+/// What earlier runs found out.
+#[derive(Debug, Args)]
+pub(crate) struct CacheArgs {
+    /// Neither use nor write the cache of earlier runs [its folder: PGVET_CACHE_DIR].
+    #[arg(long)]
+    no_cache: bool,
+}
+
+impl CacheArgs {
+    pub(crate) fn cache(&self) -> Option<Cache> {
+        if self.no_cache { None } else { Cache::of_user() }
+    }
 }
 
 /// Which findings are known.
@@ -279,6 +298,13 @@ pub(crate) struct EffectsArgs {
     /// How to show effects.
     #[arg(long, value_enum, default_value_t = EffectsFormat::Full)]
     pub(crate) format: EffectsFormat,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LspArgs {
+    /// Speak on standard input and output, which is done anyway; some editors ask for it.
+    #[arg(long)]
+    pub(crate) stdio: bool,
 }
 
 #[derive(Debug, Args)]

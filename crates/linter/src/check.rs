@@ -14,19 +14,32 @@ use crate::rules;
 use crate::session::Session;
 use crate::settings::Settings;
 use crate::source::{LineIndex, SourceFile, TextRange};
-use crate::statement::{self, Statement, SyntaxError};
+use crate::statement::{self, Statement, SyntaxError, Unchanged};
 use crate::suppression::{self, Suppressed};
 use crate::version::{PgVersion, VersionRange};
 use rustc_hash::FxHashSet;
+use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::rc::Rc;
 
 /// A file that has been read and split into statements. Made in parallel; needs no other file.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct ParsedFile {
     pub source: SourceFile,
     pub lines: LineIndex,
     pub statements: Vec<Statement>,
+}
+
+impl ParsedFile {
+    pub fn empty(path: String) -> Self {
+        Self::unread(SourceFile { path, text: String::new() })
+    }
+
+    /// Without the statements.
+    pub fn unread(source: SourceFile) -> Self {
+        let lines = LineIndex::new(&source.text);
+        Self { source, lines, statements: Vec::new() }
+    }
 }
 
 /// How the program that runs a migration wraps it in transactions.
@@ -118,8 +131,21 @@ pub fn parse_file(source: SourceFile) -> ParsedFile {
     ParsedFile { source, lines, statements }
 }
 
+/// [`parse_file`] of a text whose last version was `previous`. Also tells where the first statement begins that is not
+/// in both as it is.
+pub fn parse_file_again(source: SourceFile, previous: ParsedFile) -> (ParsedFile, Option<u32>) {
+    let unchanged = Unchanged::between(&previous.source.text, &source.text);
+    let lines = LineIndex::new(&source.text);
+    let known: Vec<TextRange> = previous.statements.iter().map(|statement| statement.range).collect();
+    let statements = statement::parse_again(&source.text, previous.statements, unchanged);
+    let present = statements.iter().map(|statement| statement.range);
+    let changed = known.into_iter().chain(present).filter(|range| !unchanged.holds(*range)).map(|range| range.start);
+    let first_change = changed.min();
+    (ParsedFile { source, lines, statements }, first_change)
+}
+
 /// What a run found.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Outcome {
     /// In the order of files, and of places in them.
     pub found: Vec<Diagnostic>,
@@ -147,10 +173,19 @@ pub fn run_from(
     settings: &Settings,
     progress: &dyn Fn(),
 ) -> Outcome {
+    report(&mut Replay::from_checkpoint(settings.versions, checkpoint), migrations, settings, progress)
+}
+
+/// Runs what is left of the migrations, and reports what is wrong with them.
+pub(crate) fn report(
+    replay: &mut Replay,
+    migrations: &[Migration<'_>],
+    settings: &Settings,
+    progress: &dyn Fn(),
+) -> Outcome {
     let reader = RoutineReader::default();
     let mut checker =
         Checker { migrations, settings, progress, reader: &reader, found: Vec::new(), statement_found: Vec::new() };
-    let mut replay = Replay::from_checkpoint(settings.versions, checkpoint);
     replay.run_down = settings.lint_down;
     replay.run(migrations, &mut checker);
     let run = RunContext { settings, sets_lock_timeout: replay.state.sets_lock_timeout };
@@ -172,23 +207,6 @@ pub fn run_from(
     found.sort_by_key(place);
     suppressed.sort_by_key(|suppressed| place(&suppressed.diagnostic));
     Outcome { found, suppressed }
-}
-
-/// Runs migrations that nobody reports on, from a checkpoint on, and returns what they leave.
-pub fn replay_history(checkpoint: Checkpoint, migrations: &[Migration<'_>], settings: &Settings) -> Checkpoint {
-    let mut replay = Replay::from_checkpoint(settings.versions, checkpoint);
-    replay.advance(migrations, &mut Nobody);
-    replay.state
-}
-
-/// Looks at nothing.
-struct Nobody;
-
-impl Visitor for Nobody {
-    fn statement(&mut self, _: &StatementVisit<'_>) {}
-    fn syntax_error(&mut self, _: u32, _: &Migration<'_>, _: &Statement, _: &SyntaxError) {}
-    fn migration_end(&mut self, _: u32, _: &Migration<'_>, _: &Session, _: &Catalog, _: &Catalog) {}
-    fn database_end(&mut self, _: u32, _: &Catalog, _: &FxHashSet<Oid>) {}
 }
 
 /// Drops findings where a rule that says it better has one at the same place.

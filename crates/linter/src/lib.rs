@@ -18,6 +18,7 @@ pub mod lexer;
 pub mod plpgsql;
 mod replay;
 pub mod report;
+pub mod resume;
 pub mod routine;
 pub mod rule;
 pub mod rules;

@@ -8,7 +8,7 @@ use crate::report::trace::TraceReport;
 use crate::report::{trace_html, trace_json, trace_markdown, trace_table};
 use crate::style::Style;
 use crate::trace_args::{On, TraceArgs, TraceFormat};
-use pgvet_linter::check::{self, Direction, Migration, StatementEffects, TransactionMode};
+use pgvet_linter::check::{self, Migration, StatementEffects};
 use pgvet_linter::effect::RelationKind;
 use pgvet_linter::settings::Settings;
 use pgvet_linter::source::SourceFile;

@@ -4,6 +4,7 @@
 
 mod catalog_rows;
 mod lock_mode;
+mod summary;
 
 use crate::catalog::{Oid, SqlType};
 use crate::source::TextRange;
@@ -11,9 +12,10 @@ pub use catalog_rows::CatalogRows;
 pub use lock_mode::LockMode;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
+pub use summary::names;
 
 /// Where knowledge of an effect comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Evidence {
     /// Derived from the statement and the catalog before it.
