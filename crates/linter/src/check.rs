@@ -173,7 +173,22 @@ pub fn run_from(
     settings: &Settings,
     progress: &dyn Fn(),
 ) -> Outcome {
-    report(&mut Replay::from_checkpoint(settings.versions, checkpoint), migrations, settings, progress)
+    let mut replay = Replay::from_checkpoint(settings.versions, checkpoint);
+    report(&mut replay, migrations, settings, &|_, _, _, _| None, progress)
+}
+
+/// What a statement was seen to do on a server, where that is known: given the index of its migration, its range, what
+/// the model says, and the catalog after it.
+pub type Observe<'a> = dyn Fn(u32, TextRange, &Effects, &Catalog) -> Option<Effects> + Sync + 'a;
+
+/// [`run`] that judges what was observed where something was.
+pub fn run_observed(
+    migrations: &[Migration<'_>],
+    settings: &Settings,
+    observe: &Observe<'_>,
+    progress: &dyn Fn(),
+) -> Outcome {
+    report(&mut Replay::new(settings.versions), migrations, settings, observe, progress)
 }
 
 /// Runs what is left of the migrations, and reports what is wrong with them.
@@ -181,11 +196,19 @@ pub(crate) fn report(
     replay: &mut Replay,
     migrations: &[Migration<'_>],
     settings: &Settings,
+    observe: &Observe<'_>,
     progress: &dyn Fn(),
 ) -> Outcome {
     let reader = RoutineReader::default();
-    let mut checker =
-        Checker { migrations, settings, progress, reader: &reader, found: Vec::new(), statement_found: Vec::new() };
+    let mut checker = Checker {
+        migrations,
+        settings,
+        observe,
+        progress,
+        reader: &reader,
+        found: Vec::new(),
+        statement_found: Vec::new(),
+    };
     replay.run_down = settings.lint_down;
     replay.run(migrations, &mut checker);
     let run = RunContext { settings, sets_lock_timeout: replay.state.sets_lock_timeout };
@@ -231,6 +254,7 @@ fn is_engine(diagnostic: &Diagnostic) -> bool {
 struct Checker<'s> {
     migrations: &'s [Migration<'s>],
     settings: &'s Settings,
+    observe: &'s Observe<'s>,
     progress: &'s dyn Fn(),
     reader: &'s RoutineReader,
     found: Vec<Diagnostic>,
@@ -319,6 +343,10 @@ impl Checker<'_> {
 }
 
 impl Visitor for Checker<'_> {
+    fn observed(&self, file: u32, statement: TextRange, predicted: &Effects, after: &Catalog) -> Option<Effects> {
+        (self.observe)(file, statement, predicted, after)
+    }
+
     fn statement(&mut self, visit: &StatementVisit<'_>) {
         if !visit.migration.report {
             return;
@@ -343,6 +371,7 @@ impl Visitor for Checker<'_> {
                 function(&context, &mut reporter);
             }
         }
+        self.statement_found.iter_mut().for_each(|found| found.evidence = visit.evidence);
         self.label_calls(visit);
         self.finish_version(visit);
         if let Ast::Do(block) = visit.ast {

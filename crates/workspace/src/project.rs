@@ -11,9 +11,10 @@ use crate::plan::{Database, Plan, Source};
 use crate::read::EncodingError;
 use crate::roots;
 use crate::texts::Texts;
-use pgvet_linter::check::{self, Migration, Outcome, ParsedFile, StatementEffects};
+use pgvet_linter::catalog::Catalog;
+use pgvet_linter::check::{self, Migration, Observe, Outcome, ParsedFile, StatementEffects};
 use pgvet_linter::diagnostic::{Diagnostic, Severity};
-use pgvet_linter::effect::Evidence;
+use pgvet_linter::effect::{Effects, Evidence};
 use pgvet_linter::settings::{Levels, Settings};
 use pgvet_linter::source::{LineIndex, SourceFile, TextRange};
 use rayon::prelude::*;
@@ -213,15 +214,28 @@ impl Project {
         settings: &(dyn Fn(&Config) -> Settings + Sync),
         progress: &(dyn Fn(usize, usize) + Sync),
     ) -> Outcome {
+        self.check_observed(settings, &|_, _, _, _| None, progress)
+    }
+
+    /// The same, and where `observe` tells what a statement was seen to do, that is judged; see [`Observe`].
+    pub fn check_observed(
+        &self,
+        settings: &(dyn Fn(&Config) -> Settings + Sync),
+        observe: &Observe<'_>,
+        progress: &(dyn Fn(usize, usize) + Sync),
+    ) -> Outcome {
         let migrations = self.migrations();
         let done = AtomicUsize::new(0);
         let one_done = || progress(done.fetch_add(1, Ordering::Relaxed) + 1, migrations.len());
         let levels = self.file_levels();
         let check_group = |(at, group): (usize, &Group)| {
             let (own, settings) = (group.own(&migrations), group.settings(&levels, settings));
+            let observe = |index: u32, statement: TextRange, predicted: &Effects, after: &Catalog| {
+                observe(group.migrations[index as usize], statement, predicted, after)
+            };
             let mut outcome = match self.warm.get(at) {
                 Some(warm) => warm.check(&own, &settings, &one_done),
-                None => check::run(&own, &settings, &one_done),
+                None => check::run_observed(&own, &settings, &observe, &one_done),
             };
             let suppressed = outcome.suppressed.iter_mut().map(|suppressed| &mut suppressed.diagnostic);
             for diagnostic in outcome.found.iter_mut().chain(suppressed) {
@@ -337,7 +351,7 @@ impl ProjectFile {
     }
 
     /// The range on disk of a range of what was parsed.
-    pub(crate) fn on_disk(&self, range: TextRange) -> TextRange {
+    pub fn on_disk(&self, range: TextRange) -> TextRange {
         self.original.as_ref().map_or(range, |original| original.substitution.original(range))
     }
 

@@ -2,6 +2,7 @@
 
 use super::{Finding, JsonRange, Known, Report, Summary, rule_url};
 use pgvet_linter::diagnostic::Severity;
+use pgvet_linter::effect::Evidence;
 use pgvet_linter::fix::{Applicability, Fix};
 use pgvet_linter::version::PgVersion;
 use serde::Serialize;
@@ -20,7 +21,7 @@ struct Document<'a> {
 }
 
 #[derive(Debug, Serialize)]
-struct JsonDiagnostic<'a> {
+pub(super) struct JsonDiagnostic<'a> {
     rule: &'a str,
     severity: Severity,
     message: &'a str,
@@ -33,6 +34,9 @@ struct JsonDiagnostic<'a> {
     fixes: Vec<JsonFix<'a>>,
     fingerprint: &'a str,
     url: String,
+    /// After a trace: was the statement judged by what it was seen to do?
+    #[serde(skip_serializing_if = "Option::is_none")]
+    evidence: Option<Evidence>,
     /// Why a comment suppresses it.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'a str>,
@@ -79,6 +83,11 @@ pub(crate) fn write(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> 
     writeln!(out)
 }
 
+/// A finding after a trace.
+pub(super) fn traced<'a>(report: &Report<'a>, finding: &'a Finding<'a>) -> JsonDiagnostic<'a> {
+    JsonDiagnostic { evidence: Some(finding.diagnostic.evidence), ..diagnostic(report, finding) }
+}
+
 fn diagnostic<'a>(report: &Report<'a>, finding: &'a Finding<'a>) -> JsonDiagnostic<'a> {
     let found = finding.diagnostic;
     let file = report.file(found.file);
@@ -108,6 +117,7 @@ fn diagnostic<'a>(report: &Report<'a>, finding: &'a Finding<'a>) -> JsonDiagnost
         fixes: fixes.collect(),
         fingerprint: &finding.fingerprint,
         url: rule_url(found.rule),
+        evidence: None,
         reason: finding.reason,
     }
 }

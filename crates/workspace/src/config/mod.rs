@@ -2,11 +2,13 @@
 
 mod error;
 mod file;
+mod limit;
 mod resolve;
 mod schema;
 
 pub use error::ConfigError;
 pub use file::FailOn;
+pub use limit::{HeldLimits, Limit, parse_duration};
 pub use schema::json_schema;
 
 use crate::layout::Tool;
@@ -46,6 +48,8 @@ pub struct Config {
     pub migrations: MigrationsConfig,
     /// Values of placeholders, by name.
     pub placeholders: BTreeMap<String, String>,
+    /// How long `pgvet trace` may see locks held.
+    pub max_held: HeldLimits,
     overrides: Vec<Override>,
 }
 

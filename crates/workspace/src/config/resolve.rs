@@ -1,7 +1,11 @@
 //! From the text of a configuration file to settings.
 
 use super::error::{ConfigError, did_you_mean};
-use super::file::{ConfigFile, MigrationsSetting, OverrideSetting, Preset, RuleLevel, RuleOptions, RuleSetting};
+use super::file::{
+    ConfigFile, LockModeSetting, MaxHeldSetting, MigrationsSetting, OverrideSetting, Preset, RuleLevel, RuleOptions,
+    RuleSetting,
+};
+use super::limit::{Limit, parse_duration};
 use super::{Config, Override, Patterns, absolute};
 use globset::{GlobBuilder, GlobSetBuilder};
 use pgvet_linter::rule::Category;
@@ -81,7 +85,13 @@ impl Layer<'_> {
             }
         }
         settings.levels.categories.extend(categories(&file.categories));
+        for limit in self.limits(&file.trace.max_held)? {
+            config.max_held.set(limit);
+        }
         for (name, table) in file.tables {
+            for limit in self.limits(&table.max_held)? {
+                config.max_held.set_for(&name, limit);
+            }
             let table = TableSettings { rows: table.rows, hot: table.hot, ignore: table.ignore };
             settings.tables.insert(name, table);
         }
@@ -124,6 +134,14 @@ impl Layer<'_> {
             }
         };
         VersionRange::parse(&text).map_err(|message| self.error(value.span(), message))
+    }
+
+    fn limits(&self, setting: &MaxHeldSetting) -> Result<Vec<Limit>, ConfigError> {
+        let limit = |(mode, held): (&LockModeSetting, &Spanned<String>)| {
+            let duration = parse_duration(held.get_ref()).map_err(|message| self.error(held.span(), message))?;
+            Ok(Limit { mode: (*mode).into(), held: duration })
+        };
+        setting.iter().map(limit).collect()
     }
 
     /// The name of a rule that there is.
