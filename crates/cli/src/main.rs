@@ -38,6 +38,7 @@ fn run(cli: &Cli) -> ExitStatus {
     let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
     let result = match &cli.command {
         Command::Check(args) => commands::check::run(args, &mut out),
+        Command::Rewrite(args) => commands::rewrite::run(args, &mut out),
         Command::Effects(args) => commands::effects::run(args, &mut out),
         Command::Init(args) => commands::init::run(args, &mut out),
         Command::Baseline(args) => commands::baseline::run(args, &mut out),

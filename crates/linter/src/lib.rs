@@ -17,6 +17,7 @@ pub mod lexer;
 pub mod plpgsql;
 mod replay;
 pub mod report;
+pub mod rewrite;
 pub mod routine;
 pub mod rule;
 pub mod rules;

@@ -2,7 +2,7 @@
 
 use crate::diagnostic::{Diagnostic, Label, Severity};
 use crate::effect::{Evidence, RelationName};
-use crate::fix::Fix;
+use crate::fix::{Fix, Step};
 use crate::plpgsql::HOLE;
 use crate::rule::{Rule, RuleMeta};
 use crate::settings::{Settings, TableSize};
@@ -49,6 +49,7 @@ impl<'a> Reporter<'a> {
             relations: Vec::new(),
             pg_versions: self.versions.clone(),
             fixes: Vec::new(),
+            steps: Vec::new(),
             evidence: Evidence::Predicted,
         };
         Finding { reporter: self, diagnostic: Some(diagnostic), sizes: Vec::new(), ignored: true }
@@ -117,6 +118,12 @@ impl Finding<'_, '_> {
     #[must_use = "a finding is recorded when it is dropped"]
     pub fn fix(self, fix: Fix) -> Self {
         self.edit(|diagnostic| diagnostic.fixes.push(fix))
+    }
+
+    /// What can take the place of the whole statement.
+    #[must_use = "a finding is recorded when it is dropped"]
+    pub fn steps(self, steps: Vec<Step>) -> Self {
+        self.edit(|diagnostic| diagnostic.steps = steps)
     }
 }
 

@@ -12,13 +12,15 @@ mod plan;
 mod project;
 mod read;
 mod roots;
+mod write;
 
 pub use discovery::Problem;
 pub use git::ChangeSelection;
-pub use layout::{Layout, Section, Sign, Tool};
+pub use layout::{Layout, Section, Sequence, Sign, Tool, WrittenFile, newer, sequence};
 pub use plan::Database;
 pub use project::{Project, ProjectFile, Request, Role};
 pub use read::EncodingError;
+pub use write::{Change, create_files, write_changes};
 
 /// Stack of every thread that touches syntax trees: an expression may be nested some ten thousand levels deep.
 pub const STACK_SIZE: usize = 64 << 20;

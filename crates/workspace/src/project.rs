@@ -12,6 +12,7 @@ use crate::roots;
 use pgvet_linter::check::{self, Migration, Outcome, ParsedFile, StatementEffects};
 use pgvet_linter::diagnostic::{Diagnostic, Severity};
 use pgvet_linter::effect::Evidence;
+use pgvet_linter::fix::Edit;
 use pgvet_linter::settings::{Levels, Settings};
 use pgvet_linter::source::{LineIndex, SourceFile, TextRange};
 use rayon::prelude::*;
@@ -225,6 +226,26 @@ impl Project {
         levels
     }
 
+    /// Puts another text in place of that of the file with this index in [`Project::files`]; nothing is written.
+    pub fn replace_text(&mut self, file: usize, text: String) {
+        let Some(file) = self.files.get_mut(file) else { return };
+        let source = Source {
+            path: file.path.clone(),
+            is_stdin: false,
+            role: file.role,
+            database: file.database,
+            config: Arc::clone(&file.config),
+        };
+        let path = file.shown().source.path.clone();
+        *file = parse(SourceFile { path, text }, file.encoding, source, &Folders::default());
+    }
+
+    /// The index in [`Project::files`] of the file of each of [`Project::migrations`].
+    pub fn file_indexes(&self) -> Vec<usize> {
+        let sections = |(index, file): (usize, &ProjectFile)| std::iter::repeat_n(index, file.layout.sections.len());
+        self.files.iter().enumerate().flat_map(sections).collect()
+    }
+
     /// How many files are reported on.
     pub fn reported_files(&self) -> usize {
         self.files.iter().filter(|file| file.role == Role::Reported).count()
@@ -259,6 +280,11 @@ impl ProjectFile {
     /// The file as it is on disk: findings are about this text.
     pub fn shown(&self) -> &ParsedFile {
         self.original.as_ref().map_or(&self.parsed, |original| &original.file)
+    }
+
+    /// Were placeholders replaced by the values of the configuration?
+    pub fn has_values(&self) -> bool {
+        self.original.is_some()
     }
 
     /// The range on disk of a range of what was parsed.
@@ -300,8 +326,14 @@ fn in_parallel<T: Send>(work: impl FnOnce() -> T + Send) -> T {
 }
 
 fn load_file(source: Source, folders: &Folders) -> Result<ProjectFile, Problem> {
-    let Source { path, is_stdin, role, database, config } = source;
-    let (text, encoding) = if is_stdin { read::read_stdin(&path.to_string_lossy())? } else { read::read(&path)? };
+    let path = &source.path;
+    let (text, encoding) = if source.is_stdin { read::read_stdin(&path.to_string_lossy())? } else { read::read(path)? };
+    Ok(parse(text, encoding, source, folders))
+}
+
+/// Splits and parses a text that was read, with its placeholders replaced.
+fn parse(text: SourceFile, encoding: Option<EncodingError>, source: Source, folders: &Folders) -> ProjectFile {
+    let Source { path, role, database, config, .. } = source;
     let (text, original) = match substitute(&text.text, &config.placeholders) {
         None => (text, None),
         Some((replaced, substitution)) => {
@@ -313,7 +345,7 @@ fn load_file(source: Source, folders: &Folders) -> Result<ProjectFile, Problem> 
     };
     let layout = layout::detect(&path, &text.text, folders, &config);
     let parsed = check::parse_file(text);
-    Ok(ProjectFile { parsed, layout, role, encoding, database, path, config, original })
+    ProjectFile { parsed, layout, role, encoding, database, path, config, original }
 }
 
 /// Moves the places of a finding to where they are in the files.
@@ -323,7 +355,16 @@ fn put_on_disk(diagnostic: &mut Diagnostic, files: &[&ProjectFile]) {
     diagnostic.statement = file.on_disk(diagnostic.statement);
     // A change of a value would have to be made in the configuration.
     let holds_value = |range| file.original.as_ref().is_some_and(|original| original.substitution.holds_value(range));
-    diagnostic.fixes.retain(|fix| !fix.edits.iter().any(|edit| holds_value(edit.range)));
+    // Nor may a fix write a value where the file has the placeholder.
+    let writes_value = |text: &str| {
+        file.original.is_some()
+            && file.config.placeholders.values().any(|value| value.len() > 1 && text.contains(value))
+    };
+    let keeps = |edit: &Edit| !holds_value(edit.range) && !writes_value(&edit.text);
+    diagnostic.fixes.retain(|fix| fix.edits.iter().all(keeps));
+    if diagnostic.steps.iter().any(|step| writes_value(&step.sql)) {
+        diagnostic.steps.clear();
+    }
     for edit in diagnostic.fixes.iter_mut().flat_map(|fix| &mut fix.edits) {
         edit.range = file.on_disk(edit.range);
     }
@@ -347,6 +388,7 @@ fn encoding_diagnostic(file: u32, error: EncodingError, settings: &Settings) -> 
         relations: Vec::new(),
         pg_versions: settings.versions.iter().collect(),
         fixes: Vec::new(),
+        steps: Vec::new(),
         evidence: Evidence::Predicted,
     }
 }

@@ -1,6 +1,6 @@
 //! `pgvet check`.
 
-use super::{baseline, load};
+use super::{baseline, fix, load};
 use crate::args::{CheckArgs, Format, Output};
 use crate::error::{ExitStatus, Failure};
 use crate::report::{Report, checkstyle, concise, full, github, gitlab, json, junit, markdown, sarif, sonarqube};
@@ -13,7 +13,13 @@ use std::path::Path;
 pub(crate) fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<ExitStatus, Failure> {
     rule_names::check(&args.rules)?;
     let outputs = outputs(args)?;
-    let project = load(&args.input)?;
+    let mut project = load(&args.input)?;
+    if args.fix.diff {
+        return fix::show(args, &mut project, out);
+    }
+    if args.fix.any() {
+        fix::make(args, &mut project)?;
+    }
     let outcome = super::check(&project, &|config| args.settings(config));
     let mut report = Report::new(&project, &outcome);
     if !args.report_suppressed {

@@ -6,8 +6,10 @@ pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod effects;
 pub(crate) mod explain;
+mod fix;
 pub(crate) mod init;
 pub(crate) mod man;
+pub(crate) mod rewrite;
 pub(crate) mod rules;
 pub(crate) mod trace;
 

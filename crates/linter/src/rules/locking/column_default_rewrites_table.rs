@@ -5,6 +5,7 @@ use crate::effect::{RelationName, Rewrite, RewriteCause};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::column::{Filling, fill_later};
+use crate::rules::advice::offer::offer;
 use crate::rules::altered::{Altered, by_range, subject};
 use crate::source::TextRange;
 
@@ -101,7 +102,7 @@ fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
     let (place, filling) = culprit(column, &first.cause);
     let finding = reporter.report(place.unwrap_or(range), message).relation(table);
     drop(match filling {
-        Some(filling) => finding.help(fill_later(context, table, column, filling)),
+        Some(filling) => offer(context, finding, fill_later(context, table, column, filling)),
         None => finding,
     });
 }

@@ -5,6 +5,7 @@ use crate::effect::{LockMode, RelationKind, RelationName};
 use crate::fix::{Applicability, Edit, Fix};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
+use crate::rules::advice::offer::offer;
 use crate::rules::advice::{constraint, index};
 use crate::rules::doomed::is_doomed;
 use crate::rules::text::{enumerate, sql_name};
@@ -99,7 +100,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         drop(finding.help(advice.then("CONCURRENTLY is refused for the index of a partitioned table")));
         return;
     }
-    finding = finding.help(index::drop_concurrently(context, &names, statement.if_exists));
+    finding = offer(context, finding, index::drop_concurrently(context, &names, statement.if_exists));
     if let Some(fix) = concurrently(context, statement) {
         drop(finding.fix(fix));
     }

@@ -7,6 +7,7 @@ use crate::fix::{Applicability, Edit, Fix};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::index;
+use crate::rules::advice::offer::offer;
 use crate::rules::altered::by_range;
 use crate::source::TextRange;
 
@@ -102,9 +103,10 @@ fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
     }
     let finding = match statement {
         Some(statement) if table.kind == RelationKind::PartitionedTable => {
-            finding.help(index::create_by_partition(context, statement, table, &first.table, builds.len()))
+            let advice = index::create_by_partition(context, statement, table, &first.table, builds.len());
+            offer(context, finding, advice)
         }
-        Some(statement) => finding.help(index::create_concurrently(context, statement)),
+        Some(statement) => offer(context, finding, index::create_concurrently(context, statement)),
         None => finding.help("build it with CREATE INDEX CONCURRENTLY, which functions and DO blocks cannot run"),
     };
     let unpartitioned = statement.filter(|_| table.kind != RelationKind::PartitionedTable);
