@@ -41,6 +41,8 @@ pub(crate) enum Command {
     Config(ConfigArgs),
     /// Run migrations on a real server and measure what they lock, rewrite and write.
     Trace(TraceArgs),
+    /// Read sizes and traffic of a production database, for `check` to judge by.
+    Snapshot(SnapshotArgs),
     /// Explain a rule.
     Explain(ExplainArgs),
     /// List the rules.
@@ -279,6 +281,16 @@ pub(crate) struct RewriteArgs {
     /// Write the first in place of the original, the others beside it with the tool's next versions.
     #[arg(long)]
     pub(crate) in_place: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SnapshotArgs {
+    /// The database, such as `postgres://USER@HOST/DATABASE`. Passwords come from PGPASSWORD or ~/.pgpass.
+    #[arg(value_name = "URL")]
+    pub(crate) database: String,
+    /// Where to write the statistics; `-` is standard output.
+    #[arg(long, value_name = "FILE", default_value = pgvet_workspace::config::STATISTICS_NAME)]
+    pub(crate) out: PathBuf,
 }
 
 #[derive(Debug, Args)]

@@ -44,6 +44,7 @@ fn run(cli: &Cli) -> ExitStatus {
         Command::Baseline(args) => commands::baseline::run(args, &mut out),
         Command::Config(args) => commands::config::run(args, &mut out),
         Command::Trace(args) => commands::trace::run(args, &mut out),
+        Command::Snapshot(args) => commands::snapshot::run(args, &mut out),
         Command::Explain(args) => commands::explain::run(args, &mut out),
         Command::Rules(args) => commands::rules::run(args, &mut out),
         Command::Completions(args) => commands::completions::run(args, &mut out),

@@ -25,5 +25,6 @@ pub mod session;
 pub mod settings;
 pub mod source;
 pub mod statement;
+pub mod statistics;
 mod suppression;
 pub mod version;

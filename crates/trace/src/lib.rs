@@ -20,6 +20,7 @@ mod runner;
 mod script;
 mod send;
 pub mod server;
+mod snapshot;
 mod trace;
 
 pub use address::{Address, Verification};
@@ -29,4 +30,5 @@ pub use limit::{Exceeded, Limit, exceeded, parse_duration};
 pub use observation::*;
 pub use rows::RowTarget;
 pub use script::Variables;
+pub use snapshot::snapshot;
 pub use trace::{Event, Settings, run};

@@ -11,6 +11,7 @@ pub(crate) mod init;
 pub(crate) mod man;
 pub(crate) mod rewrite;
 pub(crate) mod rules;
+pub(crate) mod snapshot;
 pub(crate) mod trace;
 
 use crate::args::InputArgs;

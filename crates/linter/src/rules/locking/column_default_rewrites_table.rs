@@ -8,6 +8,7 @@ use crate::rules::advice::column::{Filling, fill_later};
 use crate::rules::advice::offer::offer;
 use crate::rules::altered::{Altered, by_range, subject};
 use crate::source::TextRange;
+use crate::statistics::Work;
 
 declare_rule! {
     /// `ADD COLUMN` that rewrites the table because every row needs a value of its own.
@@ -100,7 +101,7 @@ fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
         return;
     };
     let (place, filling) = culprit(column, &first.cause);
-    let finding = reporter.report(place.unwrap_or(range), message).relation(table);
+    let finding = reporter.report(place.unwrap_or(range), message).relation(table).work(Work::Rewrite);
     drop(match filling {
         Some(filling) => offer(context, finding, fill_later(context, table, column, filling)),
         None => finding,

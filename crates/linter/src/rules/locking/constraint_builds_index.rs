@@ -8,6 +8,7 @@ use crate::rules::advice::key;
 use crate::rules::advice::offer::offer;
 use crate::rules::altered::{Altered, by_range, subject};
 use crate::source::TextRange;
+use crate::statistics::Work;
 
 declare_rule! {
     /// A `PRIMARY KEY`, `UNIQUE` or `EXCLUDE` constraint that builds its index while nobody can use the table.
@@ -96,7 +97,10 @@ fn report(
     let message =
         format!("this {kind} builds its index under ACCESS EXCLUSIVE on {subject}: nobody can read or write meanwhile");
     let place = written.map_or(range, |(_, written)| written.constraint.keyword);
-    let finding = reporter.report(place, message).relation(altered.map_or(&first.table, |altered| altered.table));
+    let finding = reporter
+        .report(place, message)
+        .relation(altered.map_or(&first.table, |altered| altered.table))
+        .work(Work::IndexBuild);
     drop(match written {
         Some((altered, written)) => offer(context, finding, key::advice(context, altered, written, builds)),
         None => finding.help("build a unique index concurrently, then add the constraint with USING INDEX"),

@@ -8,6 +8,7 @@ use crate::rules::advice::constraint::{self, without_check};
 use crate::rules::advice::offer::offer;
 use crate::rules::altered::{Altered, by_range, subject};
 use crate::source::TextRange;
+use crate::statistics::Work;
 use smol_str::SmolStr;
 
 declare_rule! {
@@ -102,7 +103,10 @@ fn report(
     let message = format!(
         "checking this constraint reads all of {subject} under ACCESS EXCLUSIVE: nobody can read or write meanwhile"
     );
-    let finding = reporter.report(place, message).relation(altered.map_or(&first.relation, |altered| altered.table));
+    let finding = reporter
+        .report(place, message)
+        .relation(altered.map_or(&first.relation, |altered| altered.table))
+        .work(Work::Scan);
     let finding = match (written, name) {
         (Some((altered, written)), Some(name)) => {
             offer(context, finding, constraint::not_valid(context, altered, written, &name))

@@ -8,6 +8,7 @@ use crate::rules::advice::offer::offer;
 use crate::rules::altered::{Altered, by_range, subject};
 use crate::rules::text::enumerate;
 use crate::source::TextRange;
+use crate::statistics::Work;
 
 declare_rule! {
     /// A foreign key that is added without `NOT VALID`.
@@ -112,7 +113,7 @@ fn report(
     let blocked = enumerate(waiting.map(|table| table.name.as_str()));
     let message =
         format!("checking this foreign key reads all of {subject}, and blocks every write to {blocked} meanwhile");
-    let mut finding = reporter.report(range, message).relation(table);
+    let mut finding = reporter.report(range, message).relation(table).work(Work::Scan);
     for table in referenced {
         finding = finding.relation(table);
     }

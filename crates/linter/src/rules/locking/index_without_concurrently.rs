@@ -10,6 +10,7 @@ use crate::rules::advice::index;
 use crate::rules::advice::offer::offer;
 use crate::rules::altered::by_range;
 use crate::source::TextRange;
+use crate::statistics::Work;
 
 declare_rule! {
     /// `CREATE INDEX` without `CONCURRENTLY` on a table that is in use.
@@ -97,7 +98,7 @@ fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
         }
         _ => format!("building this index blocks every write to `{}` until it is done", table.name),
     };
-    let mut finding = reporter.report(range, message).relation(table);
+    let mut finding = reporter.report(range, message).relation(table).work(Work::IndexBuild);
     if table.kind == RelationKind::MaterializedView {
         finding = finding.severity(Severity::Warning);
     }

@@ -9,6 +9,7 @@ use crate::rules::advice::offer::offer;
 use crate::rules::altered::{Altered, by_range, subject};
 use crate::rules::text::enumerate;
 use crate::source::TextRange;
+use crate::statistics::Work;
 use smol_str::SmolStr;
 
 declare_rule! {
@@ -118,5 +119,5 @@ fn report(
         "making {names} NOT NULL reads all of {subject} under ACCESS EXCLUSIVE: nobody can read or write meanwhile"
     );
     let advice = not_null::advice(context, table, &columns);
-    drop(offer(context, reporter.report(range, message).relation(table), advice));
+    drop(offer(context, reporter.report(range, message).relation(table).work(Work::Scan), advice));
 }

@@ -152,6 +152,9 @@ impl Work<'_> {
             return;
         };
         let mut finding = reporter.report(range, message).relation(altered.map_or(table, |altered| altered.table));
+        if !self.rewritten.is_empty() {
+            finding = finding.work(crate::statistics::Work::Rewrite);
+        }
         if let Some(advice) = self.advice(context, altered, range) {
             finding = offer(context, finding, advice);
         }
