@@ -1,6 +1,7 @@
 //! What a run is asked to do, after configuration and flags are resolved. No files, no serde: see the workspace crate.
 
 use crate::diagnostic::Severity;
+use crate::fix::Edit;
 use crate::rule::{Category, RuleMeta};
 use crate::statistics::Throughput;
 use crate::version::{DEFAULT_RANGE, VersionRange};
@@ -24,6 +25,8 @@ pub struct Settings {
     pub levels: Levels,
     /// The same for single migrations, by their index in the run; goes before `levels`.
     pub file_levels: FxHashMap<u32, Levels>,
+    /// What takes single migrations, by their index in the run, out of the transaction that the tool opens.
+    pub opt_outs: FxHashMap<u32, Edit>,
     /// Must a suppression say why?
     pub require_reasons: bool,
     /// Are migrations that lead back judged as well? Each is run on what the migrations before it have made, and
@@ -184,6 +187,7 @@ impl Default for Settings {
             ignore: Vec::new(),
             levels: Levels::default(),
             file_levels: FxHashMap::default(),
+            opt_outs: FxHashMap::default(),
             require_reasons: false,
             lint_down: false,
             tables: FxHashMap::default(),

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The oldest server that is understood.
 const OLDEST: u32 = 100_000;
 
-/// Statements of pg_stat_statements that are looked at: those that are called most.
+/// Statements of `pg_stat_statements` that are looked at: those that are called most.
 const STATEMENTS: u32 = 3000;
 
 /// Reads the statistics of a database.
@@ -56,7 +56,7 @@ const PARTITIONS: &str = "SELECT i.inhrelid, i.inhparent FROM pg_catalog.pg_inhe
 const FUNCTIONS: &str = "SELECT schemaname, funcname, sum(calls)::bigint
     FROM pg_catalog.pg_stat_user_functions GROUP BY 1, 2";
 
-/// Transactions of others are seen with the rights of pg_read_all_stats only.
+/// Transactions of others are seen with the rights of `pg_read_all_stats` only.
 const TRANSACTIONS: &str = "
     SELECT extract(epoch FROM max(pg_catalog.now() - xact_start))::bigint, pg_catalog.bool_or(query = '<insufficient privilege>')
     FROM pg_catalog.pg_stat_activity
@@ -181,7 +181,7 @@ impl Snapshot<'_> {
         }
     }
 
-    /// Functions that pg_stat_statements has seen in statements; the texts stay here.
+    /// Functions that `pg_stat_statements` has seen in statements; the texts stay here.
     async fn statements(&mut self, number: u32) -> Result<(), Error> {
         let sql = "SELECT n.nspname FROM pg_catalog.pg_extension e JOIN pg_catalog.pg_namespace n ON n.oid = e.extnamespace \
                    WHERE e.extname = 'pg_stat_statements'";

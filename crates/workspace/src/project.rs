@@ -4,18 +4,19 @@ use crate::STACK_SIZE;
 use crate::config::{Config, ConfigError, ConfigSource, absolute};
 use crate::discovery::{Problem, display};
 use crate::git::ChangeSelection;
-use crate::layout::{self, Folders, Layout};
+use crate::layout::{self, Folders, Layout, Section};
 use crate::placeholders::{Substitution, substitute};
 use crate::plan::{Database, Plan, Source};
 use crate::read::{self, EncodingError};
 use crate::roots;
-use pgvet_linter::check::{self, Migration, Outcome, ParsedFile, StatementEffects};
+use pgvet_linter::check::{self, Migration, Outcome, ParsedFile, StatementEffects, TransactionMode};
 use pgvet_linter::diagnostic::{Diagnostic, Severity};
 use pgvet_linter::effect::Evidence;
 use pgvet_linter::fix::Edit;
 use pgvet_linter::settings::{Levels, Settings};
 use pgvet_linter::source::{LineIndex, SourceFile, TextRange};
 use rayon::prelude::*;
+use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -147,12 +148,14 @@ impl Project {
         let done = AtomicUsize::new(0);
         let one_done = || progress(done.fetch_add(1, Ordering::Relaxed) + 1, migrations.len());
         let levels = self.file_levels();
+        let files = self.sections();
         let check_group = |group: &Group| {
             let own: Vec<Migration<'_>> = group.migrations.iter().map(|index| migrations[*index as usize]).collect();
             let mut settings = settings(&group.config);
             let places = group.migrations.iter().enumerate();
             let of_files = places.filter_map(|(place, index)| Some((place as u32, levels.get(index)?.clone())));
             settings.file_levels = of_files.collect();
+            settings.opt_outs = opt_outs(group, &files);
             let mut outcome = check::run(&own, &settings, &one_done);
             let suppressed = outcome.suppressed.iter_mut().map(|suppressed| &mut suppressed.diagnostic);
             for diagnostic in outcome.found.iter_mut().chain(suppressed) {
@@ -208,6 +211,12 @@ impl Project {
     pub fn config_of(&self, database: u32) -> Arc<Config> {
         let database = (database as usize).checked_sub(1).and_then(|at| self.databases.get(at));
         database.or(self.databases.first()).map(|database| database.config.clone()).unwrap_or_default()
+    }
+
+    /// The file and section of each migration.
+    fn sections(&self) -> Vec<(&ProjectFile, Section)> {
+        let sections = |file| ProjectFile::sections(file).map(move |section| (file, section));
+        self.files.iter().flat_map(sections).collect()
     }
 
     /// The levels of rules in files for which configuration has overrides, by the index of the migration.
@@ -303,6 +312,10 @@ impl ProjectFile {
         }
     }
 
+    fn sections(&self) -> impl Iterator<Item = Section> {
+        self.layout.sections.iter().copied()
+    }
+
     fn migrations(&self) -> impl Iterator<Item = Migration<'_>> {
         self.layout.sections.iter().map(|section| Migration {
             file: &self.parsed,
@@ -314,6 +327,20 @@ impl ProjectFile {
             database: self.database,
         })
     }
+}
+
+/// What takes each migration of a group out of the transaction of its tool.
+fn opt_outs(group: &Group, sections: &[(&ProjectFile, Section)]) -> FxHashMap<u32, Edit> {
+    let mut opt_outs = FxHashMap::default();
+    for (place, index) in group.migrations.iter().enumerate() {
+        let (file, section) = &sections[*index as usize];
+        if file.role == Role::Reported && section.transaction == TransactionMode::Transaction {
+            let text = &file.parsed.source.text;
+            let opt_out = layout::opt_out(file.layout.tool, text, section.range);
+            opt_outs.extend(opt_out.map(|edit| (place as u32, edit)));
+        }
+    }
+    opt_outs
 }
 
 /// Runs work of rayon on threads whose stack is deep enough for the parser.

@@ -1,7 +1,7 @@
 //! The plan while it is made: check, do what the findings offer, check again.
 
 use super::title::title;
-use super::{Plan, PlannedFile, PlannedStatement, Refusal, parsed};
+use super::{Plan, PlannedFile, PlannedStatement, Refusal, Unsolved, parsed};
 use crate::ast::{AlterTableAction, Ast, Set, Setting, Transaction};
 use crate::check::{self, Migration, ParsedFile, TransactionMode};
 use crate::diagnostic::Diagnostic;
@@ -41,6 +41,9 @@ enum Action {
     SetLockTimeout,
     Suppress(&'static str),
 }
+
+/// By file and statement.
+type Actions = BTreeMap<(usize, usize), Action>;
 
 impl Draft {
     pub(super) fn new(original: &Migration<'_>) -> Result<Self, Refusal> {
@@ -103,7 +106,7 @@ impl Draft {
         Err(Refusal::Unsupported("no sequence of migrations was found that does better".to_owned()))
     }
 
-    fn plan(&self, files: &[ParsedFile], unsolved: Vec<(&'static str, String)>) -> Plan {
+    fn plan(&self, files: &[ParsedFile], unsolved: Vec<Unsolved>) -> Plan {
         let titled = |(file, parsed): (&PlannedFile, &ParsedFile)| PlannedFile { title: title(parsed), ..file.clone() };
         Plan { files: std::iter::zip(&self.files, files).map(titled).collect(), unsolved }
     }
@@ -131,11 +134,7 @@ impl Draft {
     }
 
     /// What is to be done, by file and statement, and what nothing can be done about.
-    fn actions(
-        &self,
-        files: &[ParsedFile],
-        found: &[Diagnostic],
-    ) -> (BTreeMap<(usize, usize), Action>, Vec<(&'static str, String)>) {
+    fn actions(&self, files: &[ParsedFile], found: &[Diagnostic]) -> (Actions, Vec<Unsolved>) {
         let mut actions = BTreeMap::new();
         let mut unsolved = Vec::new();
         for diagnostic in found {
@@ -175,7 +174,7 @@ impl Draft {
         is_meant.then_some(Action::Suppress(found.rule))
     }
 
-    fn act(&mut self, actions: BTreeMap<(usize, usize), Action>) {
+    fn act(&mut self, actions: Actions) {
         for ((file, at), action) in actions.into_iter().rev() {
             let statements = &mut self.files[file].statements;
             match action {
@@ -191,9 +190,10 @@ impl Draft {
                     self.changed = true;
                 }
                 Action::SetLockTimeout => {
-                    let local = if self.files[file].transaction { "LOCAL " } else { "" };
+                    // What stands before it outside of a transaction may have to be able to wait.
+                    let (local, place) = if self.files[file].transaction { ("LOCAL ", 0) } else { ("", at) };
                     let set = PlannedStatement::new(format!("SET {local}lock_timeout = '2s'"));
-                    self.files[file].statements.insert(0, set);
+                    self.files[file].statements.insert(place, set);
                     self.changed = true;
                 }
                 Action::Suppress(rule) => statements[at].suppressed.push(rule),
@@ -205,7 +205,8 @@ impl Draft {
     fn split(&mut self, file: usize, at: usize) {
         let rest = self.files[file].statements.split_off(at);
         let transaction = self.files[file].transaction;
-        let mut statements = settings(&self.files[file].statements, |_| true);
+        let waits = rest.first().is_some_and(|first| matches!(Kind::of(first), Kind::Outside));
+        let mut statements = settings(&self.files[file].statements, |name| !waits || !name.ends_with("_timeout"));
         statements.extend(rest);
         self.files.insert(file + 1, PlannedFile { title: String::new(), transaction, statements });
     }

@@ -18,8 +18,11 @@ use serde::Serialize;
 pub struct Plan {
     pub files: Vec<PlannedFile>,
     /// What `check` still reports about them, for which there is no recipe: rule and message.
-    pub unsolved: Vec<(&'static str, String)>,
+    pub unsolved: Vec<Unsolved>,
 }
+
+/// A rule and its message.
+pub type Unsolved = (&'static str, String);
 
 /// One migration of a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -71,7 +74,7 @@ impl PlannedStatement {
             text.push_str(&wrapped(note));
         }
         if let Some(reason) = self.accepted.as_ref().filter(|_| !self.suppressed.is_empty()) {
-            text.push_str(&format!("-- pgvet: ignore[{}] {reason}\n", self.suppressed.join(", ")));
+            *text += &["-- pgvet: ignore[", &self.suppressed.join(", "), "] ", reason, "\n"].concat();
         }
         text.push_str(&self.sql);
         text.push_str(";\n");

@@ -35,10 +35,10 @@ fn shown(text: &str, transaction: TransactionMode, versions: &str) -> String {
             let mut shown = String::new();
             for file in &plan.files {
                 let mark = if file.transaction { "" } else { " *" };
-                shown += &format!("== {}{mark}\n{}", file.title, file.text());
+                shown += &["== ", &file.title, mark, "\n", &file.text()].concat();
             }
             for (rule, message) in &plan.unsolved {
-                shown += &format!("unsolved: {rule}: {message}\n");
+                shown += &["unsolved: ", rule, ": ", message, "\n"].concat();
             }
             shown
         }

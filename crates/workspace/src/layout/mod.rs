@@ -39,6 +39,7 @@ use schemars::JsonSchema;
 pub use sequence::{Sequence, WrittenFile, newer, sequence};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
+pub(crate) use transaction::opt_out;
 
 /// A program that runs migrations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]

@@ -41,7 +41,9 @@ impl Numbered {
         while end > start {
             let next = &stem[end..];
             let dot = next.starts_with('.') || (is_flyway(&file) && next.starts_with('_') && !next.starts_with("__"));
-            if !dot || digits(&next[1..]) == 0 {
+            // Diesel's `2024-01-31-120000_name`.
+            let date = end - prefix >= 4 && next.starts_with('-') && is_date(&stem[prefix..end]);
+            if !(dot || date) || digits(&next[1..]) == 0 {
                 break;
             }
             start = end + 1;
@@ -76,6 +78,11 @@ impl Numbered {
         };
         Some(folder.join(file))
     }
+}
+
+/// `2024`, and more of a date behind it.
+fn is_date(version: &str) -> bool {
+    version.split('-').zip([4, 2, 2]).all(|(part, length)| part.len() == length)
 }
 
 fn is_flyway(file: &str) -> bool {
@@ -119,6 +126,7 @@ mod tests {
             ("m/V1_2__a.sql", Some("m/V1_3__t.sql")),
             ("m/V3__a_b.c.sql", Some("m/V4__t.sql")),
             ("m/2024_add/up.sql", Some("m/2025_t/up.sql")),
+            ("m/2024-01-31-000009_a/up.sql", Some("m/2024-01-31-000010_t/up.sql")),
             ("m/20240131_a/migration.sql", Some("m/20240132_t/migration.sql")),
             ("m/1.2.3_a.sql", Some("m/1.2.4_t.sql")),
             ("m/a.sql", Some("m/a_2_t.sql")),

@@ -17,12 +17,14 @@ pub(crate) mod replace;
 #[cfg(test)]
 mod tests;
 
-use crate::ast::Ast;
+use crate::ast::{AlterTable, AlterTableAction, AlterTableCommand, Ast};
 use crate::catalog::Relation;
 use crate::effect::RelationName;
 use crate::fix::Step;
 use crate::rule::RuleContext;
+use crate::rules::altered::Altered;
 use crate::source::TextRange;
+use smol_str::SmolStr;
 use std::fmt::Display;
 use std::sync::Arc;
 
@@ -56,9 +58,16 @@ impl Advice {
 
     /// These steps are all there is to do, if the statement has only the command that it is about.
     pub(crate) fn with_steps(mut self, context: &RuleContext<'_>, steps: Vec<Step>) -> Self {
-        let alone = !matches!(context.ast, Ast::AlterTable(statement) if statement.commands.len() > 1);
-        if alone {
+        let replaceable = match context.ast {
+            Ast::AlterTable(statement) => can_be_replaced(context, statement),
+            _ => true,
+        };
+        if replaceable {
             self.steps = steps;
+        }
+        if let (Some(unseen), Some(first)) = (unseen_target(context), self.steps.first_mut()) {
+            let note = format!("No migration shows {unseen}: this is right if it is an ordinary table.");
+            first.note.get_or_insert(note);
         }
         self
     }
@@ -84,6 +93,30 @@ impl From<Advice> for String {
     fn from(advice: Advice) -> Self {
         advice.text
     }
+}
+
+/// Has it one command, and nothing that the steps would leave out?
+fn can_be_replaced(context: &RuleContext<'_>, statement: &AlterTable) -> bool {
+    let relation = Altered::of(context).and_then(|altered| before(context, altered.table));
+    let known = relation.is_some_and(|relation| relation.known);
+    let has_children = relation.is_none_or(|relation| !relation.children.is_empty());
+    let guarded =
+        |command: &AlterTableCommand| matches!(command.action, AlterTableAction::AddColumn { if_not_exists: true, .. });
+    statement.commands.len() == 1
+        && !statement.commands.iter().any(guarded)
+        && (known || !statement.if_exists)
+        && !(statement.only && has_children)
+}
+
+/// The table that the statement is about, where it is not known what kind of table it is.
+fn unseen_target(context: &RuleContext<'_>) -> Option<SmolStr> {
+    let range = match context.ast {
+        Ast::AlterTable(statement) => statement.name.range(),
+        Ast::CreateIndex(statement) => statement.table.range(),
+        _ => return None,
+    };
+    let target = &context.effects.locks.iter().find(|lock| lock.range == range)?.relation;
+    before(context, target).is_none_or(|relation| !relation.known).then(|| target.name.clone())
 }
 
 /// Is this true for every configured version? Advice must work for all of them.

@@ -49,7 +49,7 @@ pub(crate) fn line_after(context: &RuleContext<'_>, sql: &str) -> Option<Edit> {
     let rest = context.migration.file.source.text.get(end as usize..)?;
     let spaces = rest.len() - rest.trim_start().len();
     let line = format!("\n{}{sql};", indentation(context));
-    match rest[spaces..].as_bytes().first() {
+    match rest.as_bytes().get(spaces) {
         Some(b';') => Some(Edit { range: TextRange::at(end + spaces as u32 + 1), text: line }),
         None => Some(Edit { range: TextRange::at(end), text: format!(";{line}") }),
         Some(_) => None,
@@ -61,4 +61,13 @@ fn indentation<'c>(context: &RuleContext<'c>) -> &'c str {
     let before = &context.migration.file.source.text[..context.statement.range.start as usize];
     let line = &before[before.rfind('\n').map_or(0, |at| at + 1)..];
     if line.trim().is_empty() { line } else { "" }
+}
+
+/// What else has to be changed so that the statement runs outside of a transaction: nothing, or the comment that takes
+/// its migration out of the tool's. `None` where it has company in that transaction, or the tool knows no such comment.
+pub(crate) fn leave_transaction(context: &RuleContext<'_>) -> Option<Vec<Edit>> {
+    let Some(block) = &context.session.block else { return Some(Vec::new()) };
+    let alone = context.migration.statements().nth(1).is_none();
+    let opt_out = context.settings.opt_outs.get(&context.file);
+    opt_out.filter(|_| alone && !block.explicit).map(|edit| vec![edit.clone()])
 }

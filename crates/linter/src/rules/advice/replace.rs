@@ -78,13 +78,8 @@ fn can_be_replaced(context: &RuleContext<'_>, relation: &Relation, column: &Colu
     plain_table && plain_column && !named_elsewhere && !is_referenced && relation.constraints.iter().all(is_plain)
 }
 
-/// The default of a column as SQL: `Some(None)` where it has none, `None` where it cannot be told.
-fn default(
-    context: &RuleContext<'_>,
-    relation: &Relation,
-    column: &Column,
-    type_text: &str,
-) -> Option<Option<Default>> {
+/// The default of a column as SQL: empty where it has none, `None` where it cannot be told.
+fn default(context: &RuleContext<'_>, relation: &Relation, column: &Column, type_text: &str) -> Option<Vec<Default>> {
     let is_number = NUMBERS.iter().any(|name| type_text.to_ascii_lowercase().starts_with(name));
     let owned = relation.owned_sequences.iter().filter_map(|oid| context.before.get_relation(*oid));
     let mut owned = owned.filter(|sequence| match &sequence.detail {
@@ -98,14 +93,19 @@ fn default(
         format!("{schema}.{name}")
     });
     match (&column.default, sequence) {
-        (None, None) => Some(None),
-        (None, Some(sequence)) => {
+        (None, None) => Some(Vec::new()),
+        (default, Some(sequence)) if default.as_deref().is_none_or(is_next_value) => {
             let sql = format!("nextval('{}')", sequence.replace('\'', "''"));
-            Some(Some(Default { sql, sequence: Some(sequence) }))
+            Some(vec![Default { sql, sequence: Some(sequence) }])
         }
-        (Some(default), None) if is_number => Some(Some(Default { sql: literal(default)?, sequence: None })),
-        (Some(_), _) => None,
+        (Some(default), None) if is_number => Some(vec![Default { sql: literal(default)?, sequence: None }]),
+        (_, _) => None,
     }
+}
+
+/// What a serial column has as its default.
+fn is_next_value(default: &Expr) -> bool {
+    matches!(&default.kind, ExprKind::Call(call) if call.name == "nextval")
 }
 
 /// Types for which a number means the same as a default.
@@ -137,10 +137,12 @@ fn indexes<'a>(context: &RuleContext<'a>, relation: &'a Relation, column: &SmolS
     for oid in &relation.indexes {
         let other = context.before.get_relation(*oid)?;
         let index = other.index()?;
-        let plain = index.plain_columns().filter(|_| index.predicate.is_none());
-        let Some(columns) = plain else { return None };
-        if !columns.contains(column) && !index.including.contains(column) {
+        let mut parts = index.elements.iter().map(|element| &element.key).chain(index.predicate.as_deref());
+        if !parts.any(|part| names(part, column)) && !index.including.contains(column) {
             continue;
+        }
+        if index.has_expressions() || index.predicate.is_some() {
+            return None;
         }
         let is_plain = |element: &IndexElement| element.operator_class.is_none() && element.collation.is_none();
         if index.exclusion || index.clustered || index.method != "btree" || !index.elements.iter().all(is_plain) {
@@ -153,6 +155,15 @@ fn indexes<'a>(context: &RuleContext<'a>, relation: &'a Relation, column: &SmolS
     Some(rebuilt)
 }
 
+/// Does the expression use the column?
+fn names(expression: &Expr, column: &SmolStr) -> bool {
+    let mut found = false;
+    expression.walk(&mut |part| {
+        found |= matches!(&part.kind, ExprKind::Column(parts) if parts.last() == Some(column));
+    });
+    found
+}
+
 struct Replacement<'s, 'a> {
     context: &'s RuleContext<'a>,
     relation: &'s Relation,
@@ -161,7 +172,8 @@ struct Replacement<'s, 'a> {
     column: String,
     new: String,
     old: String,
-    default: Option<Default>,
+    /// One or none.
+    default: Vec<Default>,
     indexes: Vec<Rebuilt<'s>>,
 }
 
@@ -246,7 +258,7 @@ $copy$"
         };
         let mut steps = vec![Step::new("BEGIN"), first, rename(column, old), rename(new, column)];
         let mut sql = Vec::new();
-        if let Some(default) = &self.default {
+        for default in &self.default {
             sql.push(format!("ALTER TABLE {table} ALTER COLUMN {old} DROP DEFAULT"));
             sql.push(format!("ALTER TABLE {table} ALTER COLUMN {column} SET DEFAULT {}", default.sql));
             if let Some(sequence) = &default.sequence {
@@ -293,7 +305,7 @@ $copy$"
         let unique = if index.unique { "UNIQUE " } else { "" };
         let mut text = format!(
             "CREATE {unique}INDEX CONCURRENTLY {} ON {} ({})",
-            self.built_name(rebuilt),
+            built_name(rebuilt),
             self.table,
             elements.join(", ")
         );
@@ -308,7 +320,7 @@ $copy$"
     }
 
     fn take_over(&self, rebuilt: &Rebuilt<'_>) -> Vec<String> {
-        let (built, name) = (self.built_name(rebuilt), identifier(rebuilt.name));
+        let (built, name) = (built_name(rebuilt), identifier(rebuilt.name));
         let schema = identifier(&self.relation.schema);
         match rebuilt.constraint {
             Some(constraint) => {
@@ -321,10 +333,6 @@ $copy$"
                 format!("ALTER INDEX {schema}.{built} RENAME TO {name}"),
             ],
         }
-    }
-
-    fn built_name(&self, rebuilt: &Rebuilt<'_>) -> String {
-        identifier(&format!("{}_new", rebuilt.name))
     }
 
     fn proof(&self) -> String {
@@ -340,4 +348,8 @@ $copy$"
     fn function(&self) -> String {
         format!("{}.{}", identifier(&self.relation.schema), identifier(&self.trigger_name()))
     }
+}
+
+fn built_name(rebuilt: &Rebuilt<'_>) -> String {
+    identifier(&format!("{}_new", rebuilt.name))
 }

@@ -7,7 +7,7 @@ use crate::fix::{Applicability, Edit, Fix};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::index;
-use crate::rules::advice::offer::offer;
+use crate::rules::advice::offer::{leave_transaction, offer};
 use crate::rules::altered::by_range;
 use crate::source::TextRange;
 use crate::statistics::Work;
@@ -46,8 +46,9 @@ declare_rule! {
     /// ## Fix safety
     ///
     /// The fix adds `CONCURRENTLY`. It is unsafe: the file can no longer run in a transaction, and a build that fails
-    /// leaves an invalid index, which `IF NOT EXISTS` takes for a good one. It is not offered inside a transaction, for
-    /// partitioned tables, and in function bodies.
+    /// leaves an invalid index, which `IF NOT EXISTS` takes for a good one. In the transaction of a migration tool it also
+    /// adds the tool's comment against that, if the statement is the only one. It is not offered in other transactions,
+    /// for partitioned tables, and in function bodies.
     "index-without-concurrently", Locking, Error,
     {
         fixable: true,
@@ -117,13 +118,8 @@ fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
 }
 
 fn concurrently(context: &RuleContext<'_>, statement: &CreateIndex) -> Option<Fix> {
-    if context.session.in_transaction() {
-        return None;
-    }
+    let mut edits = leave_transaction(context)?;
     let edit = Edit { range: TextRange::at(statement.index_keyword.end), text: " CONCURRENTLY".to_owned() };
-    Some(Fix {
-        title: "Build the index concurrently".to_owned(),
-        applicability: Applicability::Unsafe,
-        edits: vec![edit],
-    })
+    edits.push(edit);
+    Some(Fix { title: "Build the index concurrently".to_owned(), applicability: Applicability::Unsafe, edits })
 }

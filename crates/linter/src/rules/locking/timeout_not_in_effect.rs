@@ -40,7 +40,7 @@ declare_rule! {
     ///
     /// ## Fix safety
     ///
-    /// The fix takes `LOCAL` away, or sets lock_timeout again before the statement. It is unsafe: a statement
+    /// The fix takes `LOCAL` away, or sets `lock_timeout` again before the statement. It is unsafe: a statement
     /// that waited now gives up, and what ran before it stays.
     "timeout-not-in-effect", Locking, Warning,
     { fixable: true }
