@@ -14,7 +14,7 @@ use crate::rules;
 use crate::session::Session;
 use crate::settings::Settings;
 use crate::source::{LineIndex, SourceFile, TextRange};
-use crate::statement::{self, Statement, SyntaxError, Unchanged};
+use crate::statement::{self, Placeholder, PlaceholderKind, Statement, SyntaxError, Unchanged};
 use crate::suppression::{self, Suppressed};
 use crate::version::{PgVersion, VersionRange};
 use rustc_hash::FxHashSet;
@@ -245,6 +245,36 @@ fn yield_to_others(found: &mut Vec<Diagnostic>) {
     found.retain(|_| !silent.next().unwrap_or_default());
 }
 
+/// Takes away what would change a placeholder, or write what stands in for it into the file.
+fn spare_placeholders(found: &mut [Diagnostic], statement: &Statement) {
+    let placeholders = &statement.placeholders;
+    if placeholders.is_empty() {
+        return;
+    }
+    let is_value = |placeholder: &Placeholder| {
+        !matches!(placeholder.kind, PlaceholderKind::Control | PlaceholderKind::MetaCommand)
+    };
+    let only_values = placeholders.iter().all(is_value);
+    let stand_ins: Vec<String> = placeholders.iter().map(Placeholder::identifier).collect();
+    let names_one = |text: &str| {
+        let text = text.to_ascii_lowercase();
+        stand_ins.iter().any(|stand_in| text.contains(stand_in.as_str()))
+    };
+    let holds_one = |range: TextRange| {
+        placeholders
+            .iter()
+            .any(|placeholder| placeholder.range.start < range.end && range.start < placeholder.range.end)
+    };
+    for diagnostic in found {
+        diagnostic
+            .fixes
+            .retain(|fix| only_values && !fix.edits.iter().any(|edit| holds_one(edit.range) || names_one(&edit.text)));
+        if !only_values || diagnostic.steps.iter().any(|step| names_one(&step.sql)) {
+            diagnostic.steps.clear();
+        }
+    }
+}
+
 fn is_engine(diagnostic: &Diagnostic) -> bool {
     rules::find(diagnostic.rule).is_some_and(|rule| rule.meta.category == Category::Engine)
         && diagnostic.severity > Severity::Info
@@ -373,6 +403,7 @@ impl Visitor for Checker<'_> {
         }
         self.statement_found.iter_mut().for_each(|found| found.evidence = visit.evidence);
         self.label_calls(visit);
+        spare_placeholders(&mut self.statement_found, visit.statement);
         self.finish_version(visit);
         if let Ast::Do(block) = visit.ast {
             self.block(visit, block);
