@@ -14,19 +14,32 @@ use crate::rules;
 use crate::session::Session;
 use crate::settings::Settings;
 use crate::source::{LineIndex, SourceFile, TextRange};
-use crate::statement::{self, Statement, SyntaxError};
+use crate::statement::{self, Placeholder, PlaceholderKind, Statement, SyntaxError, Unchanged};
 use crate::suppression::{self, Suppressed};
 use crate::version::{PgVersion, VersionRange};
 use rustc_hash::FxHashSet;
+use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::rc::Rc;
 
 /// A file that has been read and split into statements. Made in parallel; needs no other file.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct ParsedFile {
     pub source: SourceFile,
     pub lines: LineIndex,
     pub statements: Vec<Statement>,
+}
+
+impl ParsedFile {
+    pub fn empty(path: String) -> Self {
+        Self::unread(SourceFile { path, text: String::new() })
+    }
+
+    /// Without the statements.
+    pub fn unread(source: SourceFile) -> Self {
+        let lines = LineIndex::new(&source.text);
+        Self { source, lines, statements: Vec::new() }
+    }
 }
 
 /// How the program that runs a migration wraps it in transactions.
@@ -118,8 +131,21 @@ pub fn parse_file(source: SourceFile) -> ParsedFile {
     ParsedFile { source, lines, statements }
 }
 
+/// [`parse_file`] of a text whose last version was `previous`. Also tells where the first statement begins that is not
+/// in both as it is.
+pub fn parse_file_again(source: SourceFile, previous: ParsedFile) -> (ParsedFile, Option<u32>) {
+    let unchanged = Unchanged::between(&previous.source.text, &source.text);
+    let lines = LineIndex::new(&source.text);
+    let known: Vec<TextRange> = previous.statements.iter().map(|statement| statement.range).collect();
+    let statements = statement::parse_again(&source.text, previous.statements, unchanged);
+    let present = statements.iter().map(|statement| statement.range);
+    let changed = known.into_iter().chain(present).filter(|range| !unchanged.holds(*range)).map(|range| range.start);
+    let first_change = changed.min();
+    (ParsedFile { source, lines, statements }, first_change)
+}
+
 /// What a run found.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Outcome {
     /// In the order of files, and of places in them.
     pub found: Vec<Diagnostic>,
@@ -147,7 +173,8 @@ pub fn run_from(
     settings: &Settings,
     progress: &dyn Fn(),
 ) -> Outcome {
-    judge(checkpoint, migrations, settings, &|_, _, _, _| None, progress)
+    let mut replay = Replay::from_checkpoint(settings.versions, checkpoint);
+    report(&mut replay, migrations, settings, &|_, _, _, _| None, progress)
 }
 
 /// What a statement was seen to do on a server, where that is known: given the index of its migration, its range, what
@@ -161,11 +188,12 @@ pub fn run_observed(
     observe: &Observe<'_>,
     progress: &dyn Fn(),
 ) -> Outcome {
-    judge(Checkpoint::default(), migrations, settings, observe, progress)
+    report(&mut Replay::new(settings.versions), migrations, settings, observe, progress)
 }
 
-fn judge(
-    checkpoint: Checkpoint,
+/// Runs what is left of the migrations, and reports what is wrong with them.
+pub(crate) fn report(
+    replay: &mut Replay,
     migrations: &[Migration<'_>],
     settings: &Settings,
     observe: &Observe<'_>,
@@ -181,7 +209,6 @@ fn judge(
         found: Vec::new(),
         statement_found: Vec::new(),
     };
-    let mut replay = Replay::from_checkpoint(settings.versions, checkpoint);
     replay.run_down = settings.lint_down;
     replay.run(migrations, &mut checker);
     let run = RunContext { settings, sets_lock_timeout: replay.state.sets_lock_timeout };
@@ -205,23 +232,6 @@ fn judge(
     Outcome { found, suppressed }
 }
 
-/// Runs migrations that nobody reports on, from a checkpoint on, and returns what they leave.
-pub fn replay_history(checkpoint: Checkpoint, migrations: &[Migration<'_>], settings: &Settings) -> Checkpoint {
-    let mut replay = Replay::from_checkpoint(settings.versions, checkpoint);
-    replay.advance(migrations, &mut Nobody);
-    replay.state
-}
-
-/// Looks at nothing.
-struct Nobody;
-
-impl Visitor for Nobody {
-    fn statement(&mut self, _: &StatementVisit<'_>) {}
-    fn syntax_error(&mut self, _: u32, _: &Migration<'_>, _: &Statement, _: &SyntaxError) {}
-    fn migration_end(&mut self, _: u32, _: &Migration<'_>, _: &Session, _: &Catalog, _: &Catalog) {}
-    fn database_end(&mut self, _: u32, _: &Catalog, _: &FxHashSet<Oid>) {}
-}
-
 /// Drops findings where a rule that says it better has one at the same place.
 fn yield_to_others(found: &mut Vec<Diagnostic>) {
     let yields_to = |diagnostic: &Diagnostic| rules::find(diagnostic.rule).map_or(&[][..], |rule| rule.meta.yields_to);
@@ -233,6 +243,36 @@ fn yield_to_others(found: &mut Vec<Diagnostic>) {
     let silent: Vec<bool> = found.iter().map(is_said).collect();
     let mut silent = silent.into_iter();
     found.retain(|_| !silent.next().unwrap_or_default());
+}
+
+/// Takes away what would change a placeholder, or write what stands in for it into the file.
+fn spare_placeholders(found: &mut [Diagnostic], statement: &Statement) {
+    let placeholders = &statement.placeholders;
+    if placeholders.is_empty() {
+        return;
+    }
+    let is_value = |placeholder: &Placeholder| {
+        !matches!(placeholder.kind, PlaceholderKind::Control | PlaceholderKind::MetaCommand)
+    };
+    let only_values = placeholders.iter().all(is_value);
+    let stand_ins: Vec<String> = placeholders.iter().map(Placeholder::identifier).collect();
+    let names_one = |text: &str| {
+        let text = text.to_ascii_lowercase();
+        stand_ins.iter().any(|stand_in| text.contains(stand_in.as_str()))
+    };
+    let holds_one = |range: TextRange| {
+        placeholders
+            .iter()
+            .any(|placeholder| placeholder.range.start < range.end && range.start < placeholder.range.end)
+    };
+    for diagnostic in found {
+        diagnostic
+            .fixes
+            .retain(|fix| only_values && !fix.edits.iter().any(|edit| holds_one(edit.range) || names_one(&edit.text)));
+        if !only_values || diagnostic.steps.iter().any(|step| names_one(&step.sql)) {
+            diagnostic.steps.clear();
+        }
+    }
 }
 
 fn is_engine(diagnostic: &Diagnostic) -> bool {
@@ -363,6 +403,7 @@ impl Visitor for Checker<'_> {
         }
         self.statement_found.iter_mut().for_each(|found| found.evidence = visit.evidence);
         self.label_calls(visit);
+        spare_placeholders(&mut self.statement_found, visit.statement);
         self.finish_version(visit);
         if let Ast::Do(block) = visit.ast {
             self.block(visit, block);

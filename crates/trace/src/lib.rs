@@ -23,6 +23,7 @@ mod runner;
 mod script;
 mod send;
 pub mod server;
+mod snapshot;
 mod trace;
 mod workload;
 
@@ -36,5 +37,6 @@ pub use observed::Observations;
 pub use progress::Progress;
 pub use rows::RowTarget;
 pub use script::Variables;
+pub use snapshot::snapshot;
 pub use trace::{Event, Settings, run};
 pub use workload::Workload;

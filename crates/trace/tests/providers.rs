@@ -1,6 +1,6 @@
 //! Providers that work on a server of the user's, tried on a private one.
 
-use pgvet_linter::check::{Direction, Migration, ParsedFile, TransactionMode, parse_file};
+use pgvet_linter::check::{Migration, ParsedFile, parse_file};
 use pgvet_linter::source::SourceFile;
 use pgvet_trace::provider::{CloneProvider, Config, DataDir, DataDirOptions, Template, Url};
 use pgvet_trace::server::{Server, testing};

@@ -1,6 +1,6 @@
 //! Published measurements that a trace must reproduce, on real servers.
 
-use pgvet_linter::check::{Direction, Migration, ParsedFile, TransactionMode, parse_file};
+use pgvet_linter::check::{Migration, ParsedFile, parse_file};
 use pgvet_linter::source::SourceFile;
 use pgvet_trace::provider::{Scratch, ScratchOptions};
 use pgvet_trace::server::testing::{MAJORS, binaries};

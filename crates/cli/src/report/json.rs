@@ -3,7 +3,7 @@
 use super::{Finding, JsonRange, Known, Report, Summary, rule_url};
 use pgvet_linter::diagnostic::Severity;
 use pgvet_linter::effect::Evidence;
-use pgvet_linter::fix::{Applicability, Fix};
+use pgvet_linter::fix::{Applicability, Fix, Step};
 use pgvet_linter::version::PgVersion;
 use serde::Serialize;
 use std::io::{self, Write};
@@ -32,6 +32,9 @@ pub(super) struct JsonDiagnostic<'a> {
     relations: &'a [String],
     pg_versions: &'a [PgVersion],
     fixes: Vec<JsonFix<'a>>,
+    /// The statements that can take the place of this one: see `pgvet rewrite`.
+    #[serde(skip_serializing_if = "<[Step]>::is_empty")]
+    rewrite: &'a [Step],
     fingerprint: &'a str,
     url: String,
     /// After a trace: was the statement judged by what it was seen to do?
@@ -115,6 +118,7 @@ fn diagnostic<'a>(report: &Report<'a>, finding: &'a Finding<'a>) -> JsonDiagnost
         relations: &found.relations,
         pg_versions: &found.pg_versions,
         fixes: fixes.collect(),
+        rewrite: &found.steps,
         fingerprint: &finding.fingerprint,
         url: rule_url(found.rule),
         evidence: None,

@@ -35,6 +35,9 @@ pub(crate) struct ConfigFile {
     pub(crate) require_reasons: Option<bool>,
     /// The file with known findings, relative to this file. The default is `pgvet-baseline.json`, if it is there.
     pub(crate) baseline: Option<String>,
+    /// The file with statistics of production that `pgvet snapshot` writes, relative to this file. The default is
+    /// `pgvet.stats.json`, if it is there.
+    pub(crate) statistics: Option<String>,
     /// Levels of single rules, by name.
     #[schemars(with = "BTreeMap<String, RuleSetting>")]
     pub(crate) rules: BTreeMap<Spanned<String>, Spanned<RuleSetting>>,

@@ -92,7 +92,8 @@ impl Layer<'_> {
             for limit in self.limits(&table.max_held)? {
                 config.max_held.set_for(&name, limit);
             }
-            let table = TableSettings { rows: table.rows, hot: table.hot, ignore: table.ignore };
+            let table =
+                TableSettings { rows: table.rows, hot: table.hot, ignore: table.ignore, ..TableSettings::default() };
             settings.tables.insert(name, table);
         }
         for (name, function) in file.functions {
@@ -100,6 +101,7 @@ impl Layer<'_> {
         }
         config.fail_on = file.fail_on.or(config.fail_on);
         config.baseline = file.baseline.map(|path| self.root.join(path)).or(config.baseline.take());
+        config.statistics = file.statistics.map(|path| self.root.join(path)).or(config.statistics.take());
         config.placeholders.extend(file.placeholders);
         for entry in &file.overrides {
             config.overrides.push(self.override_entry(entry)?);
