@@ -2,6 +2,7 @@
 
 use crate::ast::{Ast, Do, Transaction};
 use crate::catalog::{Catalog, Oid};
+use crate::declared::Subjects;
 use crate::diagnostic::{Diagnostic, Label, Severity};
 use crate::effect::Effects;
 use crate::replay::{Replay, StatementVisit, Visitor, stands_for};
@@ -127,6 +128,7 @@ pub fn run(migrations: &[Migration<'_>], settings: &Settings, progress: &dyn Fn(
         settings,
         progress,
         called: FxHashSet::default(),
+        subjects: Subjects::default(),
         found: Vec::new(),
         statement_found: Vec::new(),
     };
@@ -179,6 +181,8 @@ struct Checker<'s> {
     progress: &'s dyn Fn(),
     /// Functions that statements of reported migrations run in place.
     called: FxHashSet<Oid>,
+    /// What statements of reported migrations declare.
+    subjects: Subjects,
     found: Vec<Diagnostic>,
     /// Findings about the present statement, for the versions seen so far.
     statement_found: Vec<Diagnostic>,
@@ -258,6 +262,35 @@ impl Checker<'_> {
     }
 }
 
+impl Checker<'_> {
+    /// What is declared is judged by what has become of it.
+    fn declarations(&mut self, database: u32, catalog: &Catalog) {
+        let active = rules::all().iter().filter(|rule| self.settings.severity_of(&rule.meta).is_some());
+        let rules: Vec<_> = active.filter_map(|rule| Some((*rule, rule.declaration?))).collect();
+        let settings = self.settings;
+        for (file, migration) in self.migrations.iter().enumerate() {
+            let is_shown = migration.report && migration.direction == Direction::Up;
+            if rules.is_empty() || !is_shown || migration.database != database {
+                continue;
+            }
+            let (file, found) = (file as u32, &mut self.found);
+            self.subjects.visit(file, migration, catalog, settings, &mut |context, statement| {
+                let mut own = Vec::new();
+                for (rule, function) in &rules {
+                    let version = settings.versions.from;
+                    if let Some(mut reporter) = Reporter::new(settings, rule, file, statement, version, &mut own) {
+                        function(context, &mut reporter);
+                    }
+                }
+                for diagnostic in &mut own {
+                    diagnostic.pg_versions = settings.versions.iter().collect();
+                }
+                found.append(&mut own);
+            });
+        }
+    }
+}
+
 impl Visitor for Checker<'_> {
     fn statement(&mut self, visit: &StatementVisit<'_>) {
         if !visit.migration.report {
@@ -285,12 +318,16 @@ impl Visitor for Checker<'_> {
         }
         self.label_calls(visit);
         self.finish_version(visit);
+        if visit.migration.direction == Direction::Up {
+            self.subjects.note(visit.file, visit.statement.range, visit.ast, visit.after, visit.session);
+        }
         if let Ast::Do(block) = visit.ast {
             self.block(visit, block);
         }
     }
 
     fn database_end(&mut self, database: u32, catalog: &Catalog) {
+        self.declarations(database, catalog);
         if !self.reads_routines() {
             return;
         }

@@ -58,7 +58,7 @@ pub enum Ast {
     ChangeOwner(ChangeOwner),
     Comment(Comment),
     Grant(Grant),
-    AlterDefaultPrivileges,
+    AlterDefaultPrivileges(AlterDefaultPrivileges),
     DropOwned(RoleList),
     ReassignOwned(RoleList),
     // Whole-table commands

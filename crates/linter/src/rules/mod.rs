@@ -2,7 +2,9 @@
 
 mod advice;
 mod altered;
+mod around;
 pub mod bloat;
+pub mod compatibility;
 pub mod data;
 mod doomed;
 pub mod engine;
@@ -12,6 +14,7 @@ pub mod plpgsql;
 mod text;
 mod timeouts;
 pub mod transaction;
+mod users;
 
 use crate::rule::Rule;
 
@@ -61,6 +64,21 @@ static RULES: &[&Rule] = &[
     &transaction::not_rerunnable::RULE,
     &transaction::validate_in_same_transaction::RULE,
     &transaction::work_after_strong_lock::RULE,
+    // compatibility
+    &compatibility::conflict_target_lost::RULE,
+    &compatibility::drop_column::RULE,
+    &compatibility::drop_object_cascade::RULE,
+    &compatibility::drop_table::RULE,
+    &compatibility::enum_value_renamed_or_removed::RULE,
+    &compatibility::if_not_exists_masks_difference::RULE,
+    &compatibility::index_function_replaced::RULE,
+    &compatibility::rename_column::RULE,
+    &compatibility::rename_or_move_object::RULE,
+    &compatibility::rename_table::RULE,
+    &compatibility::replace_loses_attributes::RULE,
+    &compatibility::replication_identity_lost::RULE,
+    &compatibility::required_column_without_default::RULE,
+    &compatibility::type_narrowing::RULE,
     // data
     &data::bulk_change_in_loop::RULE,
     &data::exception_driven_upsert::RULE,
