@@ -2,7 +2,7 @@
 
 use crate::ast::{AlterTableAction, Ast, ObjectKind, Transaction};
 use crate::catalog::{Catalog, Oid, Relation};
-use crate::effect::RelationName;
+use crate::effect::{RelationName, RemovedObject, RenamedObject};
 use crate::routine::Trial;
 use crate::rule::RuleContext;
 use crate::statement::Statement;
@@ -91,7 +91,15 @@ pub(crate) fn is_column_name_freed(context: &RuleContext<'_>, table: &str, colum
 
 /// Does an earlier statement of the migration take the name away from another relation?
 pub(crate) fn is_relation_name_freed(context: &RuleContext<'_>, name: &str) -> bool {
-    earlier(context).any(|ast| match ast {
+    // Code of a DO block does all of it in one statement.
+    let effects = context.effects;
+    let dropped =
+        effects.removals.iter().any(|it| matches!(&it.object, RemovedObject::Relation(gone) if gone.name == name));
+    let renamed = effects
+        .renames
+        .iter()
+        .any(|it| matches!(&it.object, RenamedObject::Relation { before, name: new, .. } if before.name == name && new != name));
+    dropped || renamed || earlier(context).any(|ast| match ast {
         Ast::Drop(drop) => drop.objects.iter().any(|object| object.on.is_none() && object.name.name.text == name),
         Ast::Rename(rename) => rename.sub_name.is_none() && rename.object.name.text == name,
         _ => false,

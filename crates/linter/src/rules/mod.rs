@@ -11,6 +11,8 @@ pub mod engine;
 pub mod locking;
 mod partition_bound;
 pub mod plpgsql;
+pub mod schema;
+pub mod security;
 mod text;
 mod timeouts;
 pub mod transaction;
@@ -58,6 +60,7 @@ static RULES: &[&Rule] = &[
     &transaction::commit_in_subtransaction::RULE,
     &transaction::concurrently_in_transaction::RULE,
     &transaction::enum_value_used_in_same_transaction::RULE,
+    &transaction::inconsistent_lock_order::RULE,
     &transaction::many_tables_locked::RULE,
     &transaction::mixed_ddl_and_bulk_dml::RULE,
     &transaction::nested_transaction::RULE,
@@ -107,6 +110,30 @@ static RULES: &[&Rule] = &[
     &plpgsql::dynamic_sql_not_checked::RULE,
     &plpgsql::swallowed_exception::RULE,
     &plpgsql::unknown_column_or_table::RULE,
+    // schema
+    &schema::char_type::RULE,
+    &schema::float_money::RULE,
+    &schema::identifier_too_long::RULE,
+    &schema::int4_primary_key::RULE,
+    &schema::json_column::RULE,
+    &schema::missing_primary_key::RULE,
+    &schema::mixed_type_comparison::RULE,
+    &schema::money_type::RULE,
+    &schema::redundant_index::RULE,
+    &schema::serial_column::RULE,
+    &schema::timestamp_without_time_zone::RULE,
+    &schema::timestamptz_to_date_cast::RULE,
+    &schema::unindexed_foreign_key::RULE,
+    &schema::unlogged_table::RULE,
+    &schema::varchar_limit::RULE,
+    &schema::volatile_check_constraint::RULE,
+    // security
+    &security::grant_to_public::RULE,
+    &security::policy_always_true::RULE,
+    &security::row_level_security_disabled::RULE,
+    &security::security_definer_search_path::RULE,
+    &security::untrusted_extension::RULE,
+    &security::view_without_security_invoker::RULE,
 ];
 
 /// Every rule, in the order of categories and names.

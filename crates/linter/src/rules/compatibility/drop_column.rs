@@ -5,7 +5,7 @@ use crate::ast::{AlterTableAction, Ast};
 use crate::effect::{RelationKind, RelationName, Removal, RemovalReason, RemovedObject, Visibility};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use crate::rules::around::{Until, ahead, is_column_made_here};
+use crate::rules::around::{Until, ahead, is_column_made_here, rest};
 use crate::rules::text::enumerate;
 use crate::rules::users;
 use crate::source::TextRange;
@@ -45,7 +45,8 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// For tables and columns that the same migration made, for temporary tables, and where the column is there again when the
-    /// transaction commits, as in the swap of a column with its replacement. A column of partitions or children is reported
+    /// transaction commits, as in the swap of a column with its replacement. A plain column that is added again has lost its
+    /// values, and is reported. A column of partitions or children is reported
     /// with that of the parent.
     ///
     /// ## Other linters
@@ -89,11 +90,24 @@ pub(super) fn lost<'c>(context: &RuleContext<'c>, removal: &'c Removal) -> Optio
         return None;
     }
     let end = ahead(context, column, Until::Commit);
-    let is_there = end.get_relation(table.oid).is_some_and(|table| table.column(column).is_some());
+    let is_there = end.get_relation(table.oid).and_then(|table| table.column(column)).is_some_and(|new| {
+        new.generated.is_some() || !is_added_again(context, &table.name, column)
+    });
     let is_swapped = end.relation_named(&table.schema, &table.name).is_some_and(|new| {
         new != table.oid && end.relation(new).column(column).is_some()
     });
     (!is_there && !is_swapped).then_some((table, column.as_str()))
+}
+
+/// Does the statement, or a later one, add a column of this name? It has none of the values.
+fn is_added_again(context: &RuleContext<'_>, table: &str, column: &str) -> bool {
+    let adds = |ast: &Ast| match ast {
+        Ast::AlterTable(alter) if alter.name.name.text == table => alter.commands.iter().any(|command| {
+            matches!(&command.action, AlterTableAction::AddColumn { column: added, .. } if added.name.text == column)
+        }),
+        _ => false,
+    };
+    adds(context.ast) || rest(context).any(adds)
 }
 
 fn report(
@@ -105,13 +119,22 @@ fn report(
 ) {
     let mut along = parts(context.effects, context.before, table, range);
     along.extend(cascaded(context.effects, range).into_iter().map(described));
-    let mut message = format!("dropping `{column}` of `{}` breaks running code that still names it", table.name);
+    let is_emptied = is_added_again(context, &table.name, column);
+    let mut message = if is_emptied {
+        format!("dropping `{column}` of `{}` and adding it again loses its values", table.name)
+    } else {
+        format!("dropping `{column}` of `{}` breaks running code that still names it", table.name)
+    };
     if let Some(along) = listed(along) {
         message = format!("{message}, and takes {along} along");
     }
     let relation = context.before.get_relation(table.oid);
     let triggers: Vec<_> =
         relation.iter().flat_map(|relation| &relation.triggers).map(|trigger| trigger.function).collect();
+    if is_emptied {
+        let help = "change its type with ALTER COLUMN ... TYPE ... USING, or fill a column of another name before this one goes";
+        return drop(reporter.report(place(context, range), message).relation(table).help(help));
+    }
     let finding = reporter.report(place(context, range), message).relation(table);
     let (finding, users) = users::label(finding, context, &[column, &table.name], &triggers);
     let mut help = "first release code that does not name it (with an ORM, one that ignores the column), then drop it with \

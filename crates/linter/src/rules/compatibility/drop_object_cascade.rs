@@ -3,7 +3,7 @@
 use super::along::{cascaded, described, listed};
 use super::{drop_column, drop_table};
 use crate::catalog::Catalog;
-use crate::effect::{RelationName, Removal, RemovedObject, Visibility};
+use crate::effect::{RelationKind, RelationName, Removal, RemovalReason, RemovedObject, Visibility};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::around::{Until, ahead};
@@ -43,7 +43,7 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// Where, as far as the migrations show, `CASCADE` takes nothing along; where the migration makes it all again; for what the
-    /// same migration made; and where `drop-table` or `drop-column` reports the statement, which list the same.
+    /// same migration made; for the defaults that go with a sequence; and where `drop-table` or `drop-column` reports the statement, which list the same.
     ///
     /// ## Other linters
     ///
@@ -67,7 +67,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         };
         let lost: Vec<&Removal> =
             cascaded(context.effects, range).into_iter().filter(|removal| is_lost(context, removal)).collect();
-        if lost.is_empty() || removals.iter().any(|removal| said(&removal)) {
+        let of_sequence = is_sequence(context, range) && lost.iter().all(|removal| removal.description.starts_with("default "));
+        if lost.is_empty() || of_sequence || removals.iter().any(|removal| said(&removal)) {
             continue;
         }
         let Some(list) = listed(lost.iter().map(|removal| described(removal)).collect()) else { continue };
@@ -77,6 +78,15 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         }
         drop(finding.help("name what is to go, and leave CASCADE out: PostgreSQL then refuses to drop anything else"));
     }
+}
+
+/// Does the statement drop a sequence? The defaults that call it cannot stay, whatever one writes.
+fn is_sequence(context: &RuleContext<'_>, range: TextRange) -> bool {
+    context.effects.removals.iter().any(|removal| {
+        let is_sequence =
+            matches!(&removal.object, RemovedObject::Relation(relation) if relation.kind == RelationKind::Sequence);
+        is_sequence && removal.range == range && removal.reason == RemovalReason::Named
+    })
 }
 
 fn table_of(removal: &Removal) -> Option<&RelationName> {

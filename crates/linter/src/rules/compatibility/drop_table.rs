@@ -4,11 +4,13 @@ use super::along::{cascaded, described, is_queried, listed, publications, word};
 use crate::ast::Ast;
 use crate::effect::{RelationKind, RelationName, Removal, RemovalReason, RemovedObject, Visibility};
 use crate::report::Reporter;
-use crate::rule::{RuleContext, declare_rule};
+use crate::rule::{RuleContext, RunContext, declare_rule};
 use crate::rules::around::{Successor, Until, ahead, successor};
 use crate::rules::text::enumerate;
 use crate::rules::users;
 use crate::source::TextRange;
+use crate::diagnostic::Diagnostic;
+use std::collections::BTreeMap;
 
 declare_rule! {
     /// An existing table or view is dropped.
@@ -48,7 +50,7 @@ declare_rule! {
     /// For tables that the same migration made, for temporary tables, and for partitions (`drop-partition-locks-parent`). For a
     /// table whose name something has again when the transaction commits, with all of its columns and, where it is a new
     /// table, with rows that were put into it. For a view that the same migration creates again with all of its columns. For
-    /// `IF EXISTS` of what the migrations do not show.
+    /// `IF EXISTS` of what the migrations do not show. A file that drops more than 20 of them is reported once.
     ///
     /// ## Other linters
     ///
@@ -61,6 +63,28 @@ declare_rule! {
             "strong_migrations/drop_table"],
     }
     statement = check,
+    run = merge,
+}
+
+/// A file that drops more tables than this takes everything down: it is reported once.
+const MANY: usize = 20;
+
+fn merge(_: &RunContext<'_>, found: &mut Vec<Diagnostic>) {
+    let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
+    for diagnostic in found.iter() {
+        *counts.entry(diagnostic.file).or_default() += 1;
+    }
+    counts.retain(|_, count| *count > MANY);
+    let mut said: Vec<u32> = Vec::new();
+    found.retain_mut(|diagnostic| {
+        let Some(count) = counts.get(&diagnostic.file) else { return true };
+        if said.contains(&diagnostic.file) {
+            return false;
+        }
+        said.push(diagnostic.file);
+        diagnostic.message = format!("{}; so does dropping {} more tables and views below", diagnostic.message, count - 1);
+        true
+    });
 }
 
 /// What becomes of a table that is dropped.

@@ -1,13 +1,14 @@
 //! Labels of an enum that running code may still write.
 
 use super::retyped::retyped;
-use crate::ast::{Ast, CreateTypeKind};
+use crate::ast::{AlterTableAction, Ast, CreateTypeKind};
 use crate::catalog::{Catalog, SqlType, TypeKind};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::around::earlier;
 use crate::rules::text::enumerate;
 use crate::rules::users;
+use crate::source::TextRange;
 use smol_str::SmolStr;
 
 declare_rule! {
@@ -39,7 +40,8 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// For types and tables that the same migration made, and where the new enum has all labels of the old one.
+    /// For types and tables that the same migration made, and where the new enum has all labels of the old one. Of several columns
+    /// of one enum the first is reported.
     ///
     /// ## Other linters
     ///
@@ -53,7 +55,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     renamed(context, reporter);
     for change in retyped(context) {
         let removed = removed_labels(context.after, change.from, change.to);
-        if removed.is_empty() {
+        if removed.is_empty() || is_said(context, change.range) {
             continue;
         }
         let names = enumerate(removed.iter().map(SmolStr::as_str));
@@ -65,6 +67,18 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         let help = "release code that does not use it and change the rows first; a CHECK ... NOT VALID keeps new ones out";
         drop(reporter.report(change.range, message).relation(change.table).help(help));
     }
+}
+
+/// Has an earlier statement of the migration given another column the same new type?
+fn is_said(context: &RuleContext<'_>, type_range: TextRange) -> bool {
+    let new = context.text(type_range);
+    earlier(context).any(|ast| {
+        let Ast::AlterTable(alter) = ast else { return false };
+        alter.commands.iter().any(|command| {
+            matches!(&command.action, AlterTableAction::AlterColumnType { type_name, .. }
+                if context.text(type_name.range) == new)
+        })
+    })
 }
 
 fn renamed(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {

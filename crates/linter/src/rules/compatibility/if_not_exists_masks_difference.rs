@@ -1,6 +1,7 @@
 //! IF NOT EXISTS of something that exists and is different.
 
 use crate::ast::{AlterTable, AlterTableAction, AlterTableCommand, Ast, CreateIndex, CreateTable, Name};
+use crate::builtin::type_by_oid;
 use crate::catalog::{Catalog, Relation, SqlType};
 use crate::effect::RelationKind;
 use crate::execute::ask_about_types;
@@ -123,6 +124,13 @@ fn differ(catalog: &Catalog, ours: SqlType, theirs: SqlType) -> bool {
         let definition = catalog.get_type(sql_type.oid);
         definition.is_some_and(|definition| matches!(definition.kind, crate::catalog::TypeKind::Assumed))
     };
+    let is_text = |sql_type: SqlType| {
+        let name = type_by_oid(sql_type.oid.0).map(|row| row.name);
+        matches!(name, Some("text" | "varchar")) && sql_type.typmod < 0
+    };
+    if is_text(ours) && is_text(theirs) {
+        return false;
+    }
     ours != theirs && ours.is_known() && theirs.is_known() && !is_assumed(ours) && !is_assumed(theirs)
 }
 

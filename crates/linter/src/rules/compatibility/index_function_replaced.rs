@@ -1,5 +1,6 @@
 //! Functions behind stored results.
 
+use super::along::listed;
 use crate::ast::{Ast, Expr, ExprKind, FunctionBody, ObjectKind, ReindexTarget};
 use crate::catalog::{Catalog, ConstraintKind, Function, Relation};
 use crate::effect::{RelationName, Visibility};
@@ -7,7 +8,7 @@ use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::around::rest;
 use crate::rules::advice::everywhere_at_least;
-use crate::rules::text::{join, sql_name};
+use crate::rules::text::sql_name;
 use std::sync::Arc;
 
 declare_rule! {
@@ -81,7 +82,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         return;
     }
     let keep = if uses.len() == 1 { "keeps" } else { "keep" };
-    let message = format!("{} changes, and {} {keep} the results of the old code", function.display_name(), join(&uses));
+    let list = listed(uses.clone()).unwrap_or_default();
+    let message = format!("{} changes, and {list} {keep} the results of the old code", function.display_name());
     let mut finding = reporter.report(create.name.range(), message);
     for table in &tables {
         finding = finding.relation(table);

@@ -44,7 +44,7 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// For objects that the same migration made; for indexes, constraints and sequences of columns, whose names queries do not
-    /// need; for renames of a table, which are `rename-table`; for a type or function whose old name is in use again when the
+    /// need; for trigger functions; for renames of a table, which are `rename-table`; for a type or function whose old name is in use again when the
     /// migration ends, as in the recipe that replaces an enum; and where a view or table with all columns is left under the
     /// old name in the same transaction.
     ///
@@ -110,6 +110,16 @@ fn is_used_by_name(context: &RuleContext<'_>, relation: &RelationName) -> bool {
     is_named && relation.visibility == Visibility::Existing
 }
 
+/// Triggers find their function without its name, and nothing else can call it.
+fn is_trigger_function(context: &RuleContext<'_>, path: &str) -> bool {
+    let Some((schema, name)) = path.split_once('.') else { return false };
+    let mut functions = context.before.functions_named(schema, name);
+    functions.any(|function| {
+        let returns = crate::builtin::type_by_oid(function.returns.oid.0).map(|row| row.name);
+        matches!(returns, Some("trigger" | "event_trigger"))
+    })
+}
+
 fn other(
     context: &RuleContext<'_>,
     reporter: &mut Reporter<'_>,
@@ -134,6 +144,9 @@ fn other(
         Ast::Rename(rename) => rename.new_name.text == name,
         _ => false,
     };
+    if kind == "function" && is_trigger_function(context, old) {
+        return;
+    }
     if earlier(context).any(made_here) || crate::rules::around::rest(context).any(made_again) {
         return;
     }

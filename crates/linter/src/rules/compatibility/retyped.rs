@@ -2,7 +2,7 @@
 
 use crate::ast::{AlterTableAction, Ast};
 use crate::catalog::SqlType;
-use crate::effect::{LockMode, RelationName, Visibility};
+use crate::effect::{LockMode, RelationName, RemovedObject, Visibility};
 use crate::rule::RuleContext;
 use crate::source::TextRange;
 use smol_str::SmolStr;
@@ -35,12 +35,22 @@ pub(super) fn retyped<'c>(context: &'c RuleContext<'_>) -> Vec<Retyped<'c>> {
             continue;
         };
         for column in after.columns.iter().filter(|column| column.inherited_from == 0) {
+            if is_made_anew(context, table, &column.name) {
+                continue;
+            }
             let Some(old) = before.column(&column.name).filter(|old| old.sql_type != column.sql_type) else { continue };
             let range = place(context, &column.name).unwrap_or(lock.range);
             found.push(Retyped { table, column: &column.name, from: old.sql_type, to: column.sql_type, range });
         }
     }
     found
+}
+
+/// Dropped and added again: another column of the same name.
+fn is_made_anew(context: &RuleContext<'_>, table: &RelationName, name: &str) -> bool {
+    context.effects.removals.iter().any(|removal| {
+        matches!(&removal.object, RemovedObject::Column { table: other, column } if other.oid == table.oid && column == name)
+    })
 }
 
 fn place(context: &RuleContext<'_>, name: &str) -> Option<TextRange> {
