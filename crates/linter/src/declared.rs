@@ -2,7 +2,8 @@
 //! later migration adds one.
 
 use crate::ast::{
-    AlterTable, AlterTableAction, Ast, ColumnDef, Constraint, CreateIndex, CreateTable, ObjectName, TableElement, TypeName,
+    AlterTable, AlterTableAction, Ast, ColumnDef, Constraint, CreateIndex, CreateTable, ObjectName, TableElement,
+    TypeName,
 };
 use crate::catalog::{Catalog, Oid, Relation};
 use crate::check::Migration;
@@ -77,7 +78,11 @@ impl Subjects {
             Ast::CreateIndex(create) => match create.name.clone() {
                 Some(name) => {
                     let schema = schema_of(&create.table, after, session);
-                    return self.insert(file, statement, schema.and_then(|schema| after.relation_named(&schema, &name.text)));
+                    return self.insert(
+                        file,
+                        statement,
+                        schema.and_then(|schema| after.relation_named(&schema, &name.text)),
+                    );
                 }
                 None => return,
             },
@@ -143,7 +148,9 @@ fn declarations(ast: &Ast) -> Vec<Declared<'_>> {
             for element in &create.elements {
                 match element {
                     TableElement::Column(column) => of_column(column, &mut found),
-                    TableElement::Constraint(constraint) => found.push(Declared::Constraint { constraint, column: None }),
+                    TableElement::Constraint(constraint) => {
+                        found.push(Declared::Constraint { constraint, column: None })
+                    }
                     TableElement::Like { .. } => {}
                 }
             }

@@ -7,7 +7,7 @@ use crate::declared::DeclarationContext;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::effect::Effects;
 use crate::report::Reporter;
-use crate::routine::RoutineContext;
+use crate::routine::{RoutineContext, RoutineReader, Routines};
 use crate::session::Session;
 use crate::settings::Settings;
 use crate::statement::Statement;
@@ -142,6 +142,14 @@ pub struct MigrationContext<'a> {
     pub before: &'a Catalog,
     pub after: &'a Catalog,
     pub settings: &'a Settings,
+    pub reader: &'a RoutineReader,
+}
+
+impl<'a> MigrationContext<'a> {
+    /// The code of the database after the migration.
+    pub fn routines(&self) -> Routines<'a> {
+        Routines::new(self.migrations, self.after, self.settings, self.reader)
+    }
 }
 
 /// A run that has ended.

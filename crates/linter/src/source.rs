@@ -1,10 +1,10 @@
 //! Text and positions. Everything inside the engine counts bytes; lines exist only where a person reads them.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 /// A half-open range of bytes in one file.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
 pub struct TextRange {
     pub start: u32,
     pub end: u32,

@@ -12,15 +12,7 @@ fn parsed(text: &str) -> ParsedFile {
 
 fn trace(provider: &mut dyn CloneProvider, sql: &str) -> Result<Trace, Error> {
     let file = parsed(sql);
-    let migration = Migration {
-        file: &file,
-        section: None,
-        direction: Direction::Up,
-        transaction: TransactionMode::Autocommit,
-        report: true,
-        baseline: false,
-        database: 1,
-    };
+    let migration = Migration { database: 1, ..Migration::new(&file) };
     run(&[migration], provider, &Settings::default(), &mut |_| {})
 }
 

@@ -15,15 +15,7 @@ fn parsed(text: &str) -> ParsedFile {
 }
 
 fn migration(file: &ParsedFile, report: bool, database: u32) -> Migration<'_> {
-    Migration {
-        file,
-        section: None,
-        direction: Direction::Up,
-        transaction: TransactionMode::Autocommit,
-        report,
-        baseline: false,
-        database,
-    }
+    Migration { report, database, ..Migration::new(file) }
 }
 
 /// Traces each text after the same setup, in databases of their own. `None` where that major is not installed.

@@ -42,15 +42,7 @@ fn cases() -> Vec<Case> {
 fn predicted(case: &Case, major: u8) -> Result<CatalogRows, String> {
     let parse = |text: &String| parse_file(SourceFile { path: String::new(), text: text.clone() });
     let files = [parse(&case.setup), parse(&case.statement)];
-    let migration = |file, report| Migration {
-        file,
-        section: None,
-        direction: Direction::Up,
-        transaction: TransactionMode::Autocommit,
-        report,
-        baseline: false,
-        database: 0,
-    };
+    let migration = |file, report| Migration { report, ..Migration::new(file) };
     let version = PgVersion(major);
     let settings = Settings { versions: VersionRange { from: version, to: version }, ..Settings::default() };
     let found = effects(&[migration(&files[0], false), migration(&files[1], true)], &settings);

@@ -79,15 +79,7 @@ fn predicted(
         return check::effects(migrations, settings);
     }
     let empty = check::parse_file(SourceFile { path: String::new(), text: setup.join(";\n") });
-    let baseline = Migration {
-        file: &empty,
-        section: None,
-        direction: Direction::Up,
-        transaction: TransactionMode::Autocommit,
-        report: false,
-        baseline: true,
-        database: 0,
-    };
+    let baseline = Migration { report: false, baseline: true, ..Migration::new(&empty) };
     let all: Vec<Migration<'_>> = std::iter::once(baseline).chain(migrations.iter().copied()).collect();
     let mut predicted = check::effects(&all, settings);
     predicted.remove(0);

@@ -1,11 +1,12 @@
 //! Privileges that GRANT gave on relations and functions, and those that later objects will have.
 
 use super::{Catalog, Oid};
+use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 use std::sync::Arc;
 
 /// The kinds of object that have privileges of their own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PrivilegeKind {
     Table,
     Sequence,
@@ -34,14 +35,14 @@ impl PrivilegeKind {
 }
 
 /// A privilege of a role on one object; `public` stands for PUBLIC.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Privilege {
     pub grantee: SmolStr,
     pub privilege: SmolStr,
 }
 
 /// A privilege that objects made from now on will have: a row's part of `pg_default_acl`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DefaultPrivilege {
     pub kind: PrivilegeKind,
     /// `None`: in every schema.

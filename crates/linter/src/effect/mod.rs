@@ -11,7 +11,7 @@ use crate::source::TextRange;
 pub use catalog_rows::CatalogRows;
 pub use lock_mode::LockMode;
 pub use removal::{Removal, RemovalReason, RemovedObject, RenamedObject, Renaming};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 /// Where knowledge of an effect comes from.
@@ -80,7 +80,7 @@ impl std::fmt::Display for RelationName {
 }
 
 /// PostgreSQL's relkind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum RelationKind {
     Table,
     PartitionedTable,

@@ -18,8 +18,14 @@ pub struct Removal {
 #[derive(Debug, Clone, PartialEq)]
 pub enum RemovedObject {
     Relation(RelationName),
-    Column { table: RelationName, column: SmolStr },
-    Constraint { table: RelationName, constraint: SmolStr },
+    Column {
+        table: RelationName,
+        column: SmolStr,
+    },
+    Constraint {
+        table: RelationName,
+        constraint: SmolStr,
+    },
     /// A default, trigger, policy, rule, type, function, schema or extension.
     Other,
 }
@@ -46,8 +52,20 @@ pub struct Renaming {
 #[derive(Debug, Clone, PartialEq)]
 pub enum RenamedObject {
     /// The relation under its old name, and its new schema and name.
-    Relation { before: RelationName, schema: SmolStr, name: SmolStr },
-    Column { table: RelationName, old: SmolStr, new: SmolStr },
+    Relation {
+        before: RelationName,
+        schema: SmolStr,
+        name: SmolStr,
+    },
+    Column {
+        table: RelationName,
+        old: SmolStr,
+        new: SmolStr,
+    },
     /// A schema, type or function: its kind, and its qualified names.
-    Other { kind: &'static str, old: String, new: String },
+    Other {
+        kind: &'static str,
+        old: String,
+        new: String,
+    },
 }

@@ -226,7 +226,8 @@ impl Executor<'_> {
             self.lock(relation, LockMode::AccessExclusive, LockCause::Target, rename.object.range());
             self.catalog.rename_relation(relation, definition.schema.clone(), new.clone());
         }
-        let (old, renamed) = (format!("{}.{}", definition.schema, definition.name), format!("{}.{new}", definition.schema));
+        let (old, renamed) =
+            (format!("{}.{}", definition.schema, definition.name), format!("{}.{new}", definition.schema));
         self.note_renamed("type", old, renamed, rename.object.range());
         self.catalog.rename_type(oid, definition.schema.clone(), new);
         Ok(())

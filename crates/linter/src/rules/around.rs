@@ -64,7 +64,8 @@ pub(crate) fn ahead(context: &RuleContext<'_>, name: &str, until: Until) -> Cata
 
 /// Does an earlier statement of the migration make the column, or give it this name?
 pub(crate) fn is_column_made_here(context: &RuleContext<'_>, table: &str, column: &str) -> bool {
-    earlier(context).any(|ast| match ast {
+    earlier(context).any(|ast| {
+        match ast {
         Ast::AlterTable(alter) if alter.name.name.text == table => alter.commands.iter().any(|command| {
             matches!(&command.action, AlterTableAction::AddColumn { column: added, .. } if added.name.text == column)
         }),
@@ -72,12 +73,14 @@ pub(crate) fn is_column_made_here(context: &RuleContext<'_>, table: &str, column
             rename.object.name.text == table && rename.new_name.text == column
         }
         _ => false,
+    }
     })
 }
 
 /// Does an earlier statement of the migration take the name away from another column of the table?
 pub(crate) fn is_column_name_freed(context: &RuleContext<'_>, table: &str, column: &str) -> bool {
-    earlier(context).any(|ast| match ast {
+    earlier(context).any(|ast| {
+        match ast {
         Ast::AlterTable(alter) if alter.name.name.text == table => alter.commands.iter().any(|command| {
             matches!(&command.action, AlterTableAction::DropColumn { column: dropped, .. } if dropped.text == column)
         }),
@@ -86,6 +89,7 @@ pub(crate) fn is_column_name_freed(context: &RuleContext<'_>, table: &str, colum
             rename.object.name.text == table && old.is_some_and(|old| old.text == column)
         }
         _ => false,
+    }
     })
 }
 
@@ -99,11 +103,13 @@ pub(crate) fn is_relation_name_freed(context: &RuleContext<'_>, name: &str) -> b
         .renames
         .iter()
         .any(|it| matches!(&it.object, RenamedObject::Relation { before, name: new, .. } if before.name == name && new != name));
-    dropped || renamed || earlier(context).any(|ast| match ast {
-        Ast::Drop(drop) => drop.objects.iter().any(|object| object.on.is_none() && object.name.name.text == name),
-        Ast::Rename(rename) => rename.sub_name.is_none() && rename.object.name.text == name,
-        _ => false,
-    })
+    dropped
+        || renamed
+        || earlier(context).any(|ast| match ast {
+            Ast::Drop(drop) => drop.objects.iter().any(|object| object.on.is_none() && object.name.name.text == name),
+            Ast::Rename(rename) => rename.sub_name.is_none() && rename.object.name.text == name,
+            _ => false,
+        })
 }
 
 /// What has the name of a relation that is gone.

@@ -147,12 +147,9 @@ impl Run {
     pub fn migrations(&self) -> [Migration<'_>; 2] {
         let migration = |file, baseline: bool| Migration {
             direction: pgvet_linter::check::Direction::Up,
-            file,
-            section: None,
-            transaction: TransactionMode::Autocommit,
             report: !baseline,
             baseline,
-            database: 0,
+            ..Migration::new(file)
         };
         [migration(&self.setup, true), migration(&self.file, false)]
     }

@@ -3,7 +3,8 @@
 use super::context::{Context, Span, string, strings, written};
 use super::name::{behavior, roles};
 use crate::ast::{
-    AlterDefaultPrivileges, ChangeOwner, Comment, Drop, DropObject, Grant, Name, ObjectKind, ObjectName, Rename, SetSchema, TypeName,
+    AlterDefaultPrivileges, ChangeOwner, Comment, Drop, DropObject, Grant, Name, ObjectKind, ObjectName, Rename,
+    SetSchema, TypeName,
 };
 use pg::Node;
 use pgvet_parser::tree as pg;

@@ -97,7 +97,9 @@ fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
         "make sure that no running code names these columns in ON CONFLICT, or keep a unique index on them".to_owned()
     } else {
         let names = enumerate(partial.iter().map(String::as_str));
-        format!("{names} holds only some of the rows: ON CONFLICT must repeat its WHERE, in all running code, before this")
+        format!(
+            "{names} holds only some of the rows: ON CONFLICT must repeat its WHERE, in all running code, before this"
+        )
     };
     let finding = reporter.report(range, message).relation(&name);
     let (finding, _) = users::label(finding, context, &["conflict", &table.name], &[]);

@@ -90,22 +90,25 @@ pub(super) fn lost<'c>(context: &RuleContext<'c>, removal: &'c Removal) -> Optio
         return None;
     }
     let end = ahead(context, column, Until::Commit);
-    let is_there = end.get_relation(table.oid).and_then(|table| table.column(column)).is_some_and(|new| {
-        new.generated.is_some() || !is_added_again(context, &table.name, column)
-    });
-    let is_swapped = end.relation_named(&table.schema, &table.name).is_some_and(|new| {
-        new != table.oid && end.relation(new).column(column).is_some()
-    });
+    let is_there = end
+        .get_relation(table.oid)
+        .and_then(|table| table.column(column))
+        .is_some_and(|new| new.generated.is_some() || !is_added_again(context, &table.name, column));
+    let is_swapped = end
+        .relation_named(&table.schema, &table.name)
+        .is_some_and(|new| new != table.oid && end.relation(new).column(column).is_some());
     (!is_there && !is_swapped).then_some((table, column.as_str()))
 }
 
 /// Does the statement, or a later one, add a column of this name? It has none of the values.
 fn is_added_again(context: &RuleContext<'_>, table: &str, column: &str) -> bool {
-    let adds = |ast: &Ast| match ast {
+    let adds = |ast: &Ast| {
+        match ast {
         Ast::AlterTable(alter) if alter.name.name.text == table => alter.commands.iter().any(|command| {
             matches!(&command.action, AlterTableAction::AddColumn { column: added, .. } if added.name.text == column)
         }),
         _ => false,
+    }
     };
     adds(context.ast) || rest(context).any(adds)
 }
@@ -137,16 +140,19 @@ fn report(
     }
     let finding = reporter.report(place(context, range), message).relation(table);
     let (finding, users) = users::label(finding, context, &[column, &table.name], &triggers);
-    let mut help = "first release code that does not name it (with an ORM, one that ignores the column), then drop it with \
+    let mut help =
+        "first release code that does not name it (with an ORM, one that ignores the column), then drop it with \
         the next release"
-        .to_owned();
+            .to_owned();
     if users > 0 {
         help.push_str("; change the functions of the database before that");
     }
     let published = publications(context.before, table);
     if !published.is_empty() {
         let names = enumerate(published.iter().map(String::as_str));
-        help.push_str(&format!("\nthe table is published by {names}: subscribers keep the column, drop it there afterwards"));
+        help.push_str(&format!(
+            "\nthe table is published by {names}: subscribers keep the column, drop it there afterwards"
+        ));
     }
     drop(finding.help(help));
 }

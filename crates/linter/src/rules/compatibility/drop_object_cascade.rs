@@ -67,7 +67,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         };
         let lost: Vec<&Removal> =
             cascaded(context.effects, range).into_iter().filter(|removal| is_lost(context, removal)).collect();
-        let of_sequence = is_sequence(context, range) && lost.iter().all(|removal| removal.description.starts_with("default "));
+        let of_sequence =
+            is_sequence(context, range) && lost.iter().all(|removal| removal.description.starts_with("default "));
         if lost.is_empty() || of_sequence || removals.iter().any(|removal| said(&removal)) {
             continue;
         }
@@ -107,9 +108,10 @@ fn is_lost(context: &RuleContext<'_>, removal: &Removal) -> bool {
         RemovedObject::Column { column, .. } => {
             (column, Box::new(|end| named(end, relation).is_some_and(|table| table.column(column).is_some())))
         }
-        RemovedObject::Constraint { constraint, .. } => {
-            (constraint, Box::new(|end| named(end, relation).is_some_and(|table| table.constraint(constraint).is_some())))
-        }
+        RemovedObject::Constraint { constraint, .. } => (
+            constraint,
+            Box::new(|end| named(end, relation).is_some_and(|table| table.constraint(constraint).is_some())),
+        ),
         _ => (&relation.name, Box::new(|end| named(end, relation).is_some())),
     };
     !is_there(&ahead(context, name, Until::EndOfMigration))

@@ -2,6 +2,7 @@
 
 use super::along::{cascaded, described, is_queried, listed, publications, word};
 use crate::ast::Ast;
+use crate::diagnostic::Diagnostic;
 use crate::effect::{RelationKind, RelationName, Removal, RemovalReason, RemovedObject, Visibility};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, RunContext, declare_rule};
@@ -9,7 +10,6 @@ use crate::rules::around::{Successor, Until, ahead, successor};
 use crate::rules::text::enumerate;
 use crate::rules::users;
 use crate::source::TextRange;
-use crate::diagnostic::Diagnostic;
 use std::collections::BTreeMap;
 
 declare_rule! {
@@ -82,7 +82,8 @@ fn merge(_: &RunContext<'_>, found: &mut Vec<Diagnostic>) {
             return false;
         }
         said.push(diagnostic.file);
-        diagnostic.message = format!("{}; so does dropping {} more tables and views below", diagnostic.message, count - 1);
+        diagnostic.message =
+            format!("{}; so does dropping {} more tables and views below", diagnostic.message, count - 1);
         true
     });
 }
@@ -156,7 +157,8 @@ fn report(
     loss: &Loss,
 ) {
     let (name, kind) = (&relation.name, word(relation.kind));
-    let rows = if relation.kind.is_table() && relation.kind != RelationKind::ForeignTable { " with its rows" } else { "" };
+    let rows =
+        if relation.kind.is_table() && relation.kind != RelationKind::ForeignTable { " with its rows" } else { "" };
     let mut message = match loss {
         Loss::Gone => format!("dropping the {kind} `{name}`{rows} breaks running code that still uses it"),
         Loss::Lacks(column) => {

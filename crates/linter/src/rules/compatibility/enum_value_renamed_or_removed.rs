@@ -64,7 +64,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
              fails afterwards",
             change.column, change.table.name
         );
-        let help = "release code that does not use it and change the rows first; a CHECK ... NOT VALID keeps new ones out";
+        let help =
+            "release code that does not use it and change the rows first; a CHECK ... NOT VALID keeps new ones out";
         drop(reporter.report(change.range, message).relation(change.table).help(help));
     }
 }
@@ -92,7 +93,8 @@ fn renamed(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     if made_here {
         return;
     }
-    let message = format!("renaming the label `{old}` of `{name}` breaks running code that still writes or compares it");
+    let message =
+        format!("renaming the label `{old}` of `{name}` breaks running code that still writes or compares it");
     let finding = reporter.report(alter.name.range(), message);
     let (finding, _) = users::label(finding, context, &[name], &[]);
     drop(finding.help(format!(

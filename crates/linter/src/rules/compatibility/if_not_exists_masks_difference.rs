@@ -58,7 +58,9 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         return;
     }
     match context.ast {
-        Ast::CreateTable(create) if create.if_not_exists && create.partition_of.is_none() => table(context, reporter, create),
+        Ast::CreateTable(create) if create.if_not_exists && create.partition_of.is_none() => {
+            table(context, reporter, create)
+        }
         Ast::AlterTable(alter) => columns(context, reporter, alter),
         Ast::CreateIndex(create) if create.if_not_exists => index(context, reporter, create),
         _ => {}
@@ -98,9 +100,12 @@ fn table(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, create: &Create
         .map(|column| column.name.as_str())
         .collect();
     if !missing.is_empty() {
-        let message =
-            format!("`{name}` exists without {}: this does nothing, and code that uses it fails", enumerate(missing.iter().copied()));
-        let help = format!("add what is missing:\n    ALTER TABLE {} ADD COLUMN {} ...;", create.name, identifier(missing[0]));
+        let message = format!(
+            "`{name}` exists without {}: this does nothing, and code that uses it fails",
+            enumerate(missing.iter().copied())
+        );
+        let help =
+            format!("add what is missing:\n    ALTER TABLE {} ADD COLUMN {} ...;", create.name, identifier(missing[0]));
         drop(reporter.report(create.name.range(), message).help(help));
         return;
     }
@@ -114,7 +119,11 @@ fn table(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, create: &Create
             "`{name}` exists, and its column `{}` is of type {has}, not {wants}: this does nothing",
             column.name
         );
-        drop(reporter.report(create.name.range(), message).help("change the type with ALTER TABLE, or use what is there"));
+        drop(
+            reporter
+                .report(create.name.range(), message)
+                .help("change the type with ALTER TABLE, or use what is there"),
+        );
     }
 }
 
@@ -179,7 +188,12 @@ fn index(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, create: &Create
     drop(reporter.report(name.range, message).help(help));
 }
 
-fn difference(context: &RuleContext<'_>, create: &CreateIndex, table: &Relation, existing: &Relation) -> Option<String> {
+fn difference(
+    context: &RuleContext<'_>,
+    create: &CreateIndex,
+    table: &Relation,
+    existing: &Relation,
+) -> Option<String> {
     let Some(index) = existing.index() else {
         let is_shown = existing.known || existing.kind != RelationKind::Index;
         return is_shown.then(|| "is no index".to_owned());

@@ -6,8 +6,8 @@ use crate::catalog::{Catalog, ConstraintKind, Function, Relation};
 use crate::effect::{RelationName, Visibility};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use crate::rules::around::rest;
 use crate::rules::advice::everywhere_at_least;
+use crate::rules::around::rest;
 use crate::rules::text::sql_name;
 use std::sync::Arc;
 
@@ -93,7 +93,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
 
 fn help(context: &RuleContext<'_>, uses: &[String], table: Option<&RelationName>) -> String {
     let has = |word: &str| uses.iter().any(|one| one.starts_with(word));
-    let mut help = "make a new function with a new index, column or constraint; or build again what keeps results".to_owned();
+    let mut help =
+        "make a new function with a new index, column or constraint; or build again what keeps results".to_owned();
     let Some(table) = table else { return help };
     let table = sql_name(context, table);
     if has("the index") {

@@ -2,12 +2,12 @@
 
 use super::along::word;
 use super::rename_table::left_behind;
+use crate::ast::Ast;
 use crate::effect::{RelationKind, RelationName, RenamedObject, Visibility};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::around::{Successor, earlier, is_relation_name_freed};
 use crate::rules::users;
-use crate::ast::Ast;
 
 declare_rule! {
     /// An existing schema, view, type or function is renamed, or something is moved to another schema.
@@ -155,7 +155,9 @@ fn other(
     let (message, help) = match kind {
         "schema" => (
             format!("renaming the schema `{old}` breaks running code that names it, or has it in its search_path"),
-            format!("set the search_path of the application's role to both `{new}` and `{old}` first, and release code that names no schema"),
+            format!(
+                "set the search_path of the application's role to both `{new}` and `{old}` first, and release code that names no schema"
+            ),
         ),
         "function" => (
             format!("renaming the function `{old}` to `{new}` breaks running code that still calls it"),

@@ -159,7 +159,11 @@ fn view(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, create: &CreateV
     if lost.is_empty() {
         return;
     }
-    let message = format!("the view `{}` loses {}, which CREATE OR REPLACE resets", old.name, enumerate(lost.iter().map(String::as_str)));
+    let message = format!(
+        "the view `{}` loses {}, which CREATE OR REPLACE resets",
+        old.name,
+        enumerate(lost.iter().map(String::as_str))
+    );
     let name = RelationName {
         oid,
         schema: old.schema.clone(),
@@ -167,7 +171,8 @@ fn view(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, create: &CreateV
         kind: old.kind,
         visibility: Visibility::Existing,
     };
-    let help = format!("repeat the options:\n    CREATE OR REPLACE VIEW {} WITH ({}) AS ...;", create.name, lost.join(", "));
+    let help =
+        format!("repeat the options:\n    CREATE OR REPLACE VIEW {} WITH ({}) AS ...;", create.name, lost.join(", "));
     drop(reporter.report(create.name.range(), message).relation(&name).help(help));
 }
 
@@ -227,9 +232,7 @@ fn is_removed(context: &RuleContext<'_>, oid: Oid) -> bool {
     let is_old = context.effects.removals.iter().any(|removal| {
         removal.reason == RemovalReason::Named
             && match &removal.object {
-                RemovedObject::Relation(relation) => {
-                    relation.oid == oid && relation.visibility == Visibility::Existing
-                }
+                RemovedObject::Relation(relation) => relation.oid == oid && relation.visibility == Visibility::Existing,
                 RemovedObject::Other => true,
                 _ => false,
             }

@@ -81,7 +81,8 @@ fn published(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, name: &str,
         return;
     }
     let names = enumerate(tables.iter().map(|table| table.name.as_str()));
-    let message = format!("UPDATE and DELETE fail on {names} as soon as `{name}` publishes it: there is no replica identity");
+    let message =
+        format!("UPDATE and DELETE fail on {names} as soon as `{name}` publishes it: there is no replica identity");
     let help = help(&tables[0].name);
     drop(reporter.report(range, message).help(help));
 }
@@ -99,7 +100,8 @@ fn changed(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         seen.push(relation.oid);
         let publications: Vec<&Arc<Publication>> =
             context.after.publications().filter(|publication| holds(publication, after)).collect();
-        let had = context.before.get_relation(relation.oid).is_none_or(|before| !lacks_identity(context.before, before));
+        let had =
+            context.before.get_relation(relation.oid).is_none_or(|before| !lacks_identity(context.before, before));
         if publications.is_empty() || !had || !lacks_identity(context.after, after) {
             continue;
         }

@@ -2,7 +2,7 @@
 
 use crate::ast::{AlterTableAction, Ast, Firing, FunctionBody, TriggerTiming};
 use crate::catalog::{Catalog, Column, Oid, Relation};
-use crate::effect::{LockMode, RelationName, Visibility};
+use crate::effect::{LockMode, RelationName, Scan, ScanCause, Visibility};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::around::{Until, ahead, is_column_made_here};
@@ -74,7 +74,9 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         for column in after.columns.iter().filter(|column| column.inherited_from == 0 && is_required(column)) {
             let old = before.and_then(|before| before.column(&column.name));
             let is_new = match old {
-                None => before.is_none_or(|before| before.columns.len() < after.columns.len()) && is_added(context, column),
+                None => {
+                    before.is_none_or(|before| before.columns.len() < after.columns.len()) && is_added(context, column)
+                }
                 Some(old) => !old.not_null && is_column_made_here(context, &table.name, &column.name),
             };
             if is_new && !is_filled(context, after, table.oid, &column.name) {
@@ -116,9 +118,9 @@ fn is_filled(context: &RuleContext<'_>, table: &Relation, oid: Oid, column: &str
 
 fn has_domain_default(catalog: &Catalog, column: &Column) -> bool {
     let definition = catalog.get_type(column.sql_type.oid);
-    definition.is_some_and(|definition| {
-        matches!(&definition.kind, crate::catalog::TypeKind::Domain(domain) if domain.default.is_some())
-    })
+    definition.is_some_and(
+        |definition| matches!(&definition.kind, crate::catalog::TypeKind::Domain(domain) if domain.default.is_some()),
+    )
 }
 
 /// serial.
@@ -147,25 +149,36 @@ fn report(
 ) {
     let (name, place) = (&table.name, place(context, column).unwrap_or(range));
     let message = if is_added {
-        format!("running code does not fill `{column}`: its INSERTs into `{name}` fail, and this fails at once if there are rows")
+        format!(
+            "running code does not fill `{column}`: its INSERTs into `{name}` fail, and this fails at once if there are rows"
+        )
     } else {
-        format!("running code does not fill `{column}`, which this migration adds: its INSERTs into `{name}` fail from here on")
+        format!(
+            "running code does not fill `{column}`, which this migration adds: its INSERTs into `{name}` fail from here on"
+        )
     };
     let (sql_table, sql_column) = (sql_name(context, table), identifier(column));
     let help = if is_added {
-        "give it a constant DEFAULT, or leave NOT NULL to the release after the one whose code fills the column".to_owned()
+        "give it a constant DEFAULT, or leave NOT NULL to the release after the one whose code fills the column"
+            .to_owned()
     } else {
         format!(
-            "set a default before, or leave NOT NULL to the release after the one whose code fills the column:\n    \
+            "set a default before, or leave NOT NULL, which reads the whole table under ACCESS EXCLUSIVE, to the release after \
+             the one whose code fills the column:\n    \
              ALTER TABLE {sql_table} ALTER COLUMN {sql_column} SET DEFAULT ...;"
         )
     };
     drop(reporter.report(place, message).relation(table).help(help));
 }
 
-/// The column's name in ALTER TABLE.
+/// The column's name in ALTER TABLE; of SET NOT NULL the place of the scan, for it is one problem.
 fn place(context: &RuleContext<'_>, column: &str) -> Option<TextRange> {
     let Ast::AlterTable(alter) = context.ast else { return None };
+    let of_column = |scan: &&Scan| matches!(&scan.cause, ScanCause::NotNull { column: scanned } if scanned == column);
+    let is_added = add_column(context, column).is_some();
+    if let Some(scan) = context.effects.scans.iter().find(of_column).filter(|_| !is_added) {
+        return Some(scan.range);
+    }
     alter.commands.iter().find_map(|command| match &command.action {
         AlterTableAction::AddColumn { column: added, .. } if added.name.text == column => Some(added.name.range),
         AlterTableAction::SetNotNull { column: set } if set.text == column => Some(set.range),

@@ -98,8 +98,12 @@ impl Loss {
             Self::Range | Self::Length | Self::OtherText => {
                 "the migration fails on old values that do not fit, and running code on new ones"
             }
-            Self::Fraction | Self::TimeOfDay => "it is cut off without an error, in old values and in those of running code",
-            Self::TimeZone => "old values are taken in the session's time zone, and running code goes on to write moments in others",
+            Self::Fraction | Self::TimeOfDay => {
+                "it is cut off without an error, in old values and in those of running code"
+            }
+            Self::TimeZone => {
+                "old values are taken in the session's time zone, and running code goes on to write moments in others"
+            }
         }
     }
 }
@@ -117,7 +121,10 @@ fn loss(from: SqlType, to: SqlType) -> Option<Loss> {
         ("timestamptz", "timestamp") => Some(Loss::TimeZone),
         ("timestamptz" | "timestamp", "date") => Some(Loss::TimeOfDay),
         _ if is_text(old) && is_text(new) => length_loss(from.typmod, to.typmod),
-        _ if is_text(old) && (integer(new).is_some() || matches!(new, "uuid" | "date" | "timestamptz" | "timestamp" | "bool" | "numeric" | "inet")) => {
+        _ if is_text(old)
+            && (integer(new).is_some()
+                || matches!(new, "uuid" | "date" | "timestamptz" | "timestamp" | "bool" | "numeric" | "inet")) =>
+        {
             Some(Loss::OtherText)
         }
         _ => None,

@@ -44,7 +44,16 @@ declare_rule! {
 const SHORT: i32 = 3;
 
 fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
-    let Some((column, range)) = declared_type(context, "bpchar").filter(|(column, _)| column.sql_type.typmod - 4 > SHORT) else { return };
+    let Some((column, range)) =
+        declared_type(context, "bpchar").filter(|(column, _)| column.sql_type.typmod - 4 > SHORT)
+    else {
+        return;
+    };
     let message = format!("`{}` is filled up with blanks to its full length", column.name);
-    drop(reporter.report(range, message).relation(&context.relation_name(context.relation)).help("use text, with a CHECK where the length matters"));
+    drop(
+        reporter
+            .report(range, message)
+            .relation(&context.relation_name(context.relation))
+            .help("use text, with a CHECK where the length matters"),
+    );
 }

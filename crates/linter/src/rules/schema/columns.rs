@@ -2,7 +2,7 @@
 
 use crate::builtin::type_by_oid;
 use crate::catalog::{Catalog, Column, Relation};
-use crate::declared::{Declared, DeclarationContext};
+use crate::declared::{DeclarationContext, Declared};
 use crate::source::TextRange;
 
 /// The column of a declaration, if it has this built-in type in the end, and where its type is written.

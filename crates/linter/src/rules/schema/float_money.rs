@@ -39,8 +39,8 @@ declare_rule! {
 
 /// Words of column names for sums of money.
 const WORDS: [&str; 14] = [
-    "amount", "balance", "charge", "cost", "discount", "fee", "invoice", "money", "payment", "payout", "price", "refund",
-    "salary", "wage",
+    "amount", "balance", "charge", "cost", "discount", "fee", "invoice", "money", "payment", "payout", "price",
+    "refund", "salary", "wage",
 ];
 
 fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {

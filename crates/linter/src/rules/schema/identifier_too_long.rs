@@ -1,9 +1,11 @@
 //! Names that PostgreSQL cuts.
 
-use crate::ast::Ast;
+use crate::ast::{AlterTableAction, Ast, ColumnDef, Name, TableElement};
+use crate::diagnostic::Severity;
 use crate::lexer::TokenKind;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
+use crate::source::TextRange;
 
 declare_rule! {
     /// A name in a definition is longer than 63 bytes, and PostgreSQL cuts it.
@@ -17,20 +19,19 @@ declare_rule! {
     /// ## Example
     ///
     /// ```sql,reported
-    /// CREATE TABLE orders (id bigint PRIMARY KEY);
-    /// CREATE INDEX orders_that_were_placed_by_customers_in_the_first_quarter_of_the_year_idx ON orders (id);
+    /// CREATE TABLE orders_that_were_placed_by_customers_in_the_first_quarter_of_the_year (id bigint PRIMARY KEY);
     /// ```
     ///
     /// Use instead:
     ///
     /// ```sql,clean
-    /// CREATE TABLE orders (id bigint PRIMARY KEY);
-    /// CREATE INDEX orders_first_quarter_idx ON orders (id);
+    /// CREATE TABLE orders_first_quarter (id bigint PRIMARY KEY);
     /// ```
     ///
     /// ## When it is not reported
     ///
-    /// In statements that define nothing, for PostgreSQL cuts the name there in the same way.
+    /// In statements that define nothing, for PostgreSQL cuts the name there in the same way. Names of indexes and constraints,
+    /// which no query uses, are a note only.
     ///
     /// ## Other linters
     ///
@@ -79,13 +80,37 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             end -= 1;
         }
         let message = format!("this name has {} bytes, and PostgreSQL cuts it to `{}`", name.len(), &name[..end]);
-        drop(reporter.report(token.range, message).help("choose a name of at most 63 bytes"));
+        let mut finding = reporter.report(token.range, message);
+        if is_index_or_constraint(context, token.range) {
+            finding = finding.severity(Severity::Info);
+        }
+        drop(finding.help("choose a name of at most 63 bytes"));
+    }
+}
+
+/// Names that no query uses.
+fn is_index_or_constraint(context: &RuleContext<'_>, range: TextRange) -> bool {
+    let is_name = |name: &Option<Name>| name.as_ref().is_some_and(|name| name.range.contains(range));
+    let of_column = |column: &ColumnDef| column.constraints.iter().any(|constraint| is_name(&constraint.name));
+    match context.ast {
+        Ast::CreateIndex(create) => is_name(&create.name),
+        Ast::AlterTable(alter) => alter.commands.iter().any(|command| match &command.action {
+            AlterTableAction::AddConstraint(constraint) => is_name(&constraint.name),
+            AlterTableAction::AddColumn { column, .. } => of_column(column),
+            _ => false,
+        }),
+        Ast::CreateTable(create) => create.elements.iter().any(|element| match element {
+            TableElement::Constraint(constraint) => is_name(&constraint.name),
+            TableElement::Column(column) => of_column(column),
+            TableElement::Like { .. } => false,
+        }),
+        _ => false,
     }
 }
 
 /// A name that ALTER TABLE only mentions.
-fn is_dropped(context: &RuleContext<'_>, range: crate::source::TextRange) -> bool {
-    use crate::ast::AlterTableAction::{DropColumn, DropConstraint, ValidateConstraint};
+fn is_dropped(context: &RuleContext<'_>, range: TextRange) -> bool {
+    use AlterTableAction::{DropColumn, DropConstraint, ValidateConstraint};
     match context.ast {
         Ast::AlterTable(alter) => alter.commands.iter().any(|command| {
             matches!(command.action, DropColumn { .. } | DropConstraint { .. } | ValidateConstraint { .. })

@@ -48,7 +48,8 @@ declare_rule! {
 fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     let table = context.relation;
     let Some((column, range)) = written_type(context) else { return };
-    let Some(sequence) = sequence_of(context.catalog, table, &column.name).filter(|_| column.inherited_from == 0) else {
+    let Some(sequence) = sequence_of(context.catalog, table, &column.name).filter(|_| column.inherited_from == 0)
+    else {
         return;
     };
     let is_key = table.primary_key().is_some_and(|key| key.columns().contains(&column.name));

@@ -2,7 +2,7 @@
 
 use crate::ast::Persistence;
 use crate::catalog::{Catalog, Relation};
-use crate::declared::{Declared, DeclarationContext};
+use crate::declared::{DeclarationContext, Declared};
 use crate::effect::RelationKind;
 use crate::report::Reporter;
 use crate::rule::declare_rule;

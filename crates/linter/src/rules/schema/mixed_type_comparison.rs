@@ -1,9 +1,9 @@
 //! Foreign keys between columns of different types.
 
 use crate::ast::ConstraintKind as Written;
-use crate::catalog::{ForeignKeyConstraint, SqlType};
-use crate::declared::{Declared, DeclarationContext};
 use crate::builtin::type_by_oid;
+use crate::catalog::{ForeignKeyConstraint, SqlType};
+use crate::declared::{DeclarationContext, Declared};
 use crate::report::Reporter;
 use crate::rule::declare_rule;
 use smol_str::SmolStr;

@@ -2,7 +2,7 @@
 
 use crate::ast::IndexElement;
 use crate::catalog::{Index, Relation};
-use crate::declared::{Declared, DeclarationContext};
+use crate::declared::{DeclarationContext, Declared};
 use crate::report::Reporter;
 use crate::rule::declare_rule;
 use crate::rules::text::identifier;
@@ -88,7 +88,8 @@ fn is_prefix(short: &Index, long: &Index) -> bool {
     let equal_length = short.elements.len() == long.elements.len();
     // Only a B-tree can be used by its first columns alone.
     let usable = short.method == long.method && (long.method == "btree" || equal_length);
-    let enforced = !short.unique || (long.unique && equal_length && short.nulls_not_distinct == long.nulls_not_distinct);
+    let enforced =
+        !short.unique || (long.unique && equal_length && short.nulls_not_distinct == long.nulls_not_distinct);
     let included = short.including.iter().all(|column| {
         long.including.contains(column) || long.elements.iter().any(|element| element.key.as_column() == Some(column))
     });

@@ -1,7 +1,7 @@
 //! serial in place of an identity column.
 
 use super::columns::sequence_of;
-use crate::declared::{Declared, DeclarationContext};
+use crate::declared::{DeclarationContext, Declared};
 use crate::report::Reporter;
 use crate::rule::declare_rule;
 use crate::rules::advice::column::serial_integer;
@@ -49,7 +49,10 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     if !is_serial || context.relation.is_temporary() {
         return;
     }
-    let message = format!("`{}` gets its numbers from a sequence that roles need a privilege on, and that INSERT can bypass", column.name);
+    let message = format!(
+        "`{}` gets its numbers from a sequence that roles need a privilege on, and that INSERT can bypass",
+        column.name
+    );
     let help = format!("use {integer} GENERATED ALWAYS AS IDENTITY");
     drop(reporter.report(type_name.range, message).relation(&context.relation_name(context.relation)).help(help));
 }

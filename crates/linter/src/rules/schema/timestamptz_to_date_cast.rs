@@ -1,9 +1,9 @@
 //! Days that depend on the session's time zone, in indexes and partition keys.
 
 use crate::ast::{Expr, ExprKind, FunctionBody};
-use crate::catalog::{Catalog, Function, Relation, Volatility};
-use crate::declared::{Declared, DeclarationContext};
 use crate::builtin::type_by_oid;
+use crate::catalog::{Catalog, Function, Relation, Volatility};
+use crate::declared::{DeclarationContext, Declared};
 use crate::report::Reporter;
 use crate::rule::declare_rule;
 use crate::source::TextRange;
@@ -85,12 +85,11 @@ fn hiding<'c>(catalog: &'c Catalog, key: &Expr) -> Option<&'c Function> {
 }
 
 fn hides(function: &Function) -> bool {
-    let takes_moment = function
-        .input_types()
-        .any(|sql_type| type_by_oid(sql_type.oid.0).is_some_and(|row| row.name == "timestamptz"));
+    let takes_moment =
+        function.input_types().any(|sql_type| type_by_oid(sql_type.oid.0).is_some_and(|row| row.name == "timestamptz"));
     let FunctionBody::Source { text, .. } = &*function.body else { return false };
     let text = text.to_ascii_lowercase();
-    let makes_day = ["::date", "as date", "date_trunc", "to_char", "date(", "extract"].iter().any(|word| text.contains(word));
+    let makes_day = ["::date", "as date", "date_trunc", "to_char", "date("].iter().any(|word| text.contains(word));
     let names_zone = text.contains("time zone") || text.contains("timezone");
     let sets_zone = function.settings.iter().any(|(name, _)| name == "timezone");
     function.volatility == Volatility::Immutable && takes_moment && makes_day && !names_zone && !sets_zone

@@ -2,7 +2,7 @@
 
 use crate::ast::{ConstraintKind as Written, Expr, ExprKind, Persistence, ReferentialAction};
 use crate::catalog::{Catalog, ForeignKeyConstraint, Relation};
-use crate::declared::{Declared, DeclarationContext};
+use crate::declared::{DeclarationContext, Declared};
 use crate::report::Reporter;
 use crate::rule::declare_rule;
 use crate::rules::text::identifier;
@@ -73,7 +73,8 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
         columns.join(", ")
     );
     let list = columns.iter().map(|column| identifier(column)).collect::<Vec<_>>().join(", ");
-    let help = format!("add one, outside of a transaction:\n    CREATE INDEX CONCURRENTLY ON {} ({list});", table_name(table));
+    let help =
+        format!("add one, outside of a transaction:\n    CREATE INDEX CONCURRENTLY ON {} ({list});", table_name(table));
     drop(reporter.report(constraint.keyword, message).relation(&context.relation_name(table)).help(help));
 }
 
@@ -101,7 +102,9 @@ pub(super) fn is_indexed(catalog: &Catalog, table: &Relation, columns: &[SmolStr
 /// `column IS NOT NULL`: rows without a reference need no index.
 fn is_not_null(predicate: &Expr, columns: &[SmolStr]) -> bool {
     match &predicate.kind {
-        ExprKind::IsNull { operand, negated: true } => operand.as_column().is_some_and(|column| columns.contains(column)),
+        ExprKind::IsNull { operand, negated: true } => {
+            operand.as_column().is_some_and(|column| columns.contains(column))
+        }
         ExprKind::And(parts) => parts.iter().all(|part| is_not_null(part, columns)),
         _ => false,
     }

@@ -1,7 +1,7 @@
 //! Tables that a crash empties.
 
 use crate::ast::Persistence;
-use crate::declared::{Declared, DeclarationContext};
+use crate::declared::{DeclarationContext, Declared};
 use crate::report::Reporter;
 use crate::rule::declare_rule;
 use crate::rules::text::identifier;
@@ -49,6 +49,9 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
         return;
     }
     let message = format!("`{}` is empty after a crash, and on every standby", table.name);
-    let help = format!("keep it only for rows that may be lost; otherwise:\n    ALTER TABLE {} SET LOGGED;", identifier(&table.name));
+    let help = format!(
+        "keep it only for rows that may be lost; otherwise:\n    ALTER TABLE {} SET LOGGED;",
+        identifier(&table.name)
+    );
     drop(reporter.report(range, message).relation(&context.relation_name(table)).help(help));
 }

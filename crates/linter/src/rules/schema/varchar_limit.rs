@@ -42,7 +42,15 @@ declare_rule! {
 }
 
 fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
-    let Some((column, range)) = declared_type(context, "varchar").filter(|(column, _)| column.sql_type.typmod >= 0) else { return };
+    let Some((column, range)) = declared_type(context, "varchar").filter(|(column, _)| column.sql_type.typmod >= 0)
+    else {
+        return;
+    };
     let message = format!("the limit of `{}` is part of its type, and hard to change", column.name);
-    drop(reporter.report(range, message).relation(&context.relation_name(context.relation)).help("use text, with a CHECK (char_length(...) <= ...) where the length matters"));
+    drop(
+        reporter
+            .report(range, message)
+            .relation(&context.relation_name(context.relation))
+            .help("use text, with a CHECK (char_length(...) <= ...) where the length matters"),
+    );
 }

@@ -3,7 +3,7 @@
 use crate::ast::{ConstraintKind, Expr, ExprKind, FunctionBody, FunctionCall};
 use crate::builtin;
 use crate::catalog::{Catalog, Volatility};
-use crate::declared::{Declared, DeclarationContext};
+use crate::declared::{DeclarationContext, Declared};
 use crate::report::Reporter;
 use crate::rule::declare_rule;
 
@@ -54,7 +54,10 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
         }
     });
     let Some((name, why)) = found else { return };
-    let message = format!("this CHECK of `{}` calls {name}, {why}: rows that were fine become wrong unnoticed", context.relation.name);
+    let message = format!(
+        "this CHECK of `{}` calls {name}, {why}: rows that were fine become wrong unnoticed",
+        context.relation.name
+    );
     let help = "compare with columns of the row, or check it with a trigger when the row is written";
     drop(reporter.report(constraint.keyword, message).relation(&context.relation_name(context.relation)).help(help));
 }
@@ -95,7 +98,8 @@ fn called(catalog: &Catalog, call: &FunctionCall) -> Option<(String, &'static st
 
 /// FROM and a name behind it, outside of functions such as `extract(... FROM ...)`.
 fn reads_table(text: &str) -> bool {
-    let words: Vec<&str> = text.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty()).collect();
+    let words: Vec<&str> =
+        text.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty()).collect();
     let has = |word: &str| words.iter().any(|other| other.eq_ignore_ascii_case(word));
     has("select") && has("from") && !has("extract") && !has("trim") && !has("substring") && !has("unnest")
 }

@@ -51,7 +51,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         _ => return,
     };
     let is_public = grant.grantees.iter().any(|role| role == "public");
-    if !grant.grant || !is_public || context.effects.fails.is_some() || rest(context).any(|ast| takes_back(ast, grant)) {
+    if !grant.grant || !is_public || context.effects.fails.is_some() || rest(context).any(|ast| takes_back(ast, grant))
+    {
         return;
     }
     let privileges: Vec<String> = excessive(context, grant);
@@ -66,7 +67,11 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         (false, None) => "it".to_owned(),
     };
     let message = format!("every role, those of later too, gets {} on {on}", join(&privileges));
-    drop(reporter.report(grant.keyword, message).help("grant it to the roles that need it, or to a role that they are members of"));
+    drop(
+        reporter
+            .report(grant.keyword, message)
+            .help("grant it to the roles that need it, or to a role that they are members of"),
+    );
 }
 
 /// The privileges that PUBLIC neither has anyway nor is harmless with.

@@ -2,7 +2,7 @@
 
 use super::api_roles::{is_exposed_schema, reaching};
 use crate::ast::Persistence;
-use crate::declared::{Declared, DeclarationContext};
+use crate::declared::{DeclarationContext, Declared};
 use crate::effect::RelationKind;
 use crate::report::Reporter;
 use crate::rule::declare_rule;
@@ -51,7 +51,8 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     let Declared::Table(create) = context.declared else { return };
     let table = context.relation;
     let is_table = matches!(table.kind, RelationKind::Table | RelationKind::PartitionedTable);
-    let is_meant = is_table && !table.row_security && !table.is_partition() && table.persistence != Persistence::Temporary;
+    let is_meant =
+        is_table && !table.row_security && !table.is_partition() && table.persistence != Persistence::Temporary;
     if !is_meant {
         return;
     }

@@ -79,7 +79,10 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     };
     let message = format!("{who} who may use `{}` sees every row of {names}, whatever its policies say", view.name);
     let help = if everywhere_at_least(context, 15) {
-        format!("let it ask with the rights of its user:\n    ALTER VIEW {} SET (security_invoker = true);", create.name)
+        format!(
+            "let it ask with the rights of its user:\n    ALTER VIEW {} SET (security_invoker = true);",
+            create.name
+        )
     } else {
         format!("from PostgreSQL 15 on:\n    ALTER VIEW {} SET (security_invoker = true);", create.name)
     };
