@@ -3,6 +3,7 @@
 use crate::ast::{Ast, Do, Transaction};
 use crate::catalog::{Catalog, Oid};
 use crate::checkpoint::Checkpoint;
+use crate::declared::Subjects;
 use crate::diagnostic::{Diagnostic, Label, Severity};
 use crate::effect::Effects;
 use crate::replay::{Replay, StatementVisit, Visitor, stands_for};
@@ -206,6 +207,7 @@ pub(crate) fn report(
         observe,
         progress,
         reader: &reader,
+        subjects: Subjects::default(),
         found: Vec::new(),
         statement_found: Vec::new(),
     };
@@ -287,6 +289,8 @@ struct Checker<'s> {
     observe: &'s Observe<'s>,
     progress: &'s dyn Fn(),
     reader: &'s RoutineReader,
+    /// What statements of reported migrations declare.
+    subjects: Subjects,
     found: Vec<Diagnostic>,
     /// Findings about the present statement, for the versions seen so far.
     statement_found: Vec<Diagnostic>,
@@ -372,6 +376,35 @@ impl Checker<'_> {
     }
 }
 
+impl Checker<'_> {
+    /// What is declared is judged by what has become of it.
+    fn declarations(&mut self, database: u32, catalog: &Catalog) {
+        let active = rules::all().iter().filter(|rule| self.settings.severity_of(&rule.meta).is_some());
+        let rules: Vec<_> = active.filter_map(|rule| Some((*rule, rule.declaration?))).collect();
+        let settings = self.settings;
+        for (file, migration) in self.migrations.iter().enumerate() {
+            let is_shown = migration.report && migration.direction == Direction::Up;
+            if rules.is_empty() || !is_shown || migration.database != database {
+                continue;
+            }
+            let (file, found) = (file as u32, &mut self.found);
+            self.subjects.visit(file, migration, catalog, settings, &mut |context, statement| {
+                let mut own = Vec::new();
+                for (rule, function) in &rules {
+                    let version = settings.versions.from;
+                    if let Some(mut reporter) = Reporter::new(settings, rule, file, statement, version, &mut own) {
+                        function(context, &mut reporter);
+                    }
+                }
+                for diagnostic in &mut own {
+                    diagnostic.pg_versions = settings.versions.iter().collect();
+                }
+                found.append(&mut own);
+            });
+        }
+    }
+}
+
 impl Visitor for Checker<'_> {
     fn observed(&self, file: u32, statement: TextRange, predicted: &Effects, after: &Catalog) -> Option<Effects> {
         (self.observe)(file, statement, predicted, after)
@@ -405,12 +438,16 @@ impl Visitor for Checker<'_> {
         self.label_calls(visit);
         spare_placeholders(&mut self.statement_found, visit.statement);
         self.finish_version(visit);
+        if visit.migration.direction == Direction::Up {
+            self.subjects.note(visit.file, visit.statement.range, visit.ast, visit.after, visit.session);
+        }
         if let Ast::Do(block) = visit.ast {
             self.block(visit, block);
         }
     }
 
     fn database_end(&mut self, database: u32, catalog: &Catalog, called: &FxHashSet<Oid>) {
+        self.declarations(database, catalog);
         if !self.reads_routines() {
             return;
         }
