@@ -7,7 +7,7 @@ use lsp_types::{
     CodeAction, CodeActionKind, CodeActionParams, Diagnostic, NumberOrString, TextEdit, Uri, WorkspaceEdit,
 };
 use pgvet_linter::diagnostic::Diagnostic as Finding;
-use pgvet_linter::fix::{Applicability, Fix};
+use pgvet_linter::fix::{Applicability, Edit, Fix};
 use pgvet_linter::rule::Category;
 use pgvet_linter::rules;
 use pgvet_linter::source::TextRange;
@@ -135,7 +135,9 @@ impl Actions<'_> {
     }
 
     fn edits(&self, fix: &Fix) -> Vec<TextEdit> {
-        fix.edits.iter().map(|edit| TextEdit::new(self.document.range(edit.range), edit.text.clone())).collect()
+        let new_text = |text: &str| text.replace('\n', self.document.line_end());
+        let edit = |edit: &Edit| TextEdit::new(self.document.range(edit.range), new_text(&edit.text));
+        fix.edits.iter().map(edit).collect()
     }
 
     #[expect(clippy::mutable_key_type, reason = "the protocol's types want it so; an address never changes")]

@@ -2,8 +2,10 @@
 //!
 //! Nothing is printed here, and nothing is judged: see [`Project`].
 
+mod baseline;
 pub mod config;
 mod discovery;
+mod fingerprint;
 mod git;
 mod layout;
 mod open;
@@ -15,7 +17,9 @@ mod read;
 mod roots;
 mod texts;
 
+pub use baseline::KnownFinding;
 pub use discovery::Problem;
+pub use fingerprint::Fingerprints;
 pub use git::ChangeSelection;
 pub use layout::{Layout, Section, Sign, Tool};
 pub use open::{Histories, OpenFile, OpenStatement};
