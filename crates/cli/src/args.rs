@@ -10,7 +10,7 @@ use pgvet_linter::diagnostic::Severity;
 use pgvet_linter::settings::Settings;
 use pgvet_linter::version::VersionRange;
 use pgvet_workspace::config::{self, Config, ConfigSource};
-use pgvet_workspace::{ChangeSelection, Request, Texts};
+use pgvet_workspace::{Cache, ChangeSelection, Request, Texts};
 use std::path::PathBuf;
 
 /// Finds the PostgreSQL migrations that would hurt in production.
@@ -218,6 +218,22 @@ pub(crate) struct CheckArgs {
     pub(crate) report_suppressed: bool,
     #[command(flatten)]
     pub(crate) baseline: BaselineFileArgs,
+    #[command(flatten)]
+    pub(crate) cache: CacheArgs,
+}
+
+/// What earlier runs found out.
+#[derive(Debug, Args)]
+pub(crate) struct CacheArgs {
+    /// Neither use nor write the cache of earlier runs [its folder: PGVET_CACHE_DIR].
+    #[arg(long)]
+    no_cache: bool,
+}
+
+impl CacheArgs {
+    pub(crate) fn cache(&self) -> Option<Cache> {
+        if self.no_cache { None } else { Cache::of_user() }
+    }
 }
 
 /// Which findings are known.

@@ -2,12 +2,13 @@
 
 use crate::ast::{Ast, Do, Transaction};
 use crate::catalog::{Catalog, Oid};
+use crate::checkpoint::Checkpoint;
 use crate::diagnostic::{Diagnostic, Label, Severity};
 use crate::effect::Effects;
 use crate::replay::{Replay, StatementVisit, Visitor, stands_for};
 use crate::report::Reporter;
 use crate::routine::subtransactions::Bound;
-use crate::routine::{Routine, RoutineContext, Routines};
+use crate::routine::{Routine, RoutineContext, RoutineReader, Routines};
 use crate::rule::{Category, MigrationContext, Rule, RuleContext, RunContext};
 use crate::rules;
 use crate::session::Session;
@@ -17,11 +18,12 @@ use crate::statement::{self, Statement, SyntaxError, Unchanged};
 use crate::suppression::{self, Suppressed};
 use crate::version::{PgVersion, VersionRange};
 use rustc_hash::FxHashSet;
+use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::rc::Rc;
 
 /// A file that has been read and split into statements. Made in parallel; needs no other file.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct ParsedFile {
     pub source: SourceFile,
     pub lines: LineIndex,
@@ -30,7 +32,13 @@ pub struct ParsedFile {
 
 impl ParsedFile {
     pub fn empty(path: String) -> Self {
-        parse_file(SourceFile { path, text: String::new() })
+        Self::unread(SourceFile { path, text: String::new() })
+    }
+
+    /// Without the statements.
+    pub fn unread(source: SourceFile) -> Self {
+        let lines = LineIndex::new(&source.text);
+        Self { source, lines, statements: Vec::new() }
     }
 }
 
@@ -73,6 +81,19 @@ pub struct Migration<'a> {
 }
 
 impl<'a> Migration<'a> {
+    /// A whole file, run statement by statement and reported.
+    pub fn new(file: &'a ParsedFile) -> Self {
+        Self {
+            file,
+            section: None,
+            direction: Direction::Up,
+            transaction: TransactionMode::Autocommit,
+            report: true,
+            baseline: false,
+            database: 0,
+        }
+    }
+
     /// The statements of the part of the file that is run.
     pub fn statements(&self) -> impl Iterator<Item = &'a Statement> + use<'a> {
         let section = self.section;
@@ -124,7 +145,7 @@ pub fn parse_file_again(source: SourceFile, previous: ParsedFile) -> (ParsedFile
 }
 
 /// What a run found.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Outcome {
     /// In the order of files, and of places in them.
     pub found: Vec<Diagnostic>,
@@ -141,30 +162,33 @@ pub fn check(migrations: &[Migration<'_>], settings: &Settings) -> Vec<Diagnosti
 
 /// [`check`] that also tells what comments suppressed. Calls `progress` after each migration.
 pub fn run(migrations: &[Migration<'_>], settings: &Settings, progress: &dyn Fn()) -> Outcome {
-    let mut replay = Replay::new(settings.versions);
-    replay.run_down = settings.lint_down;
-    report(&mut replay, 0, migrations, settings, progress)
+    run_from(Checkpoint::default(), migrations, settings, progress)
 }
 
-/// Runs the migrations from the index `next` on, and reports what is wrong with them.
-pub(crate) fn report(
-    replay: &mut Replay,
-    next: usize,
+/// [`run`] that leaves out the migrations which led to a checkpoint. They stand in `migrations` nevertheless; of their
+/// files only the text is needed.
+pub fn run_from(
+    checkpoint: Checkpoint,
     migrations: &[Migration<'_>],
     settings: &Settings,
     progress: &dyn Fn(),
 ) -> Outcome {
-    let mut checker = Checker {
-        migrations,
-        settings,
-        progress,
-        called: FxHashSet::default(),
-        found: Vec::new(),
-        statement_found: Vec::new(),
-    };
-    replay.advance(migrations, next..migrations.len(), &mut checker);
-    replay.finish(&mut checker);
-    let run = RunContext { settings, sets_lock_timeout: replay.sets_lock_timeout };
+    report(&mut Replay::from_checkpoint(settings.versions, checkpoint), migrations, settings, progress)
+}
+
+/// Runs what is left of the migrations, and reports what is wrong with them.
+pub(crate) fn report(
+    replay: &mut Replay,
+    migrations: &[Migration<'_>],
+    settings: &Settings,
+    progress: &dyn Fn(),
+) -> Outcome {
+    let reader = RoutineReader::default();
+    let mut checker =
+        Checker { migrations, settings, progress, reader: &reader, found: Vec::new(), statement_found: Vec::new() };
+    replay.run_down = settings.lint_down;
+    replay.run(migrations, &mut checker);
+    let run = RunContext { settings, sets_lock_timeout: replay.state.sets_lock_timeout };
     let mut found = checker.found;
     let mut suppressed = Vec::new();
     suppression::apply(migrations, settings, &mut found, &mut suppressed);
@@ -208,8 +232,7 @@ struct Checker<'s> {
     migrations: &'s [Migration<'s>],
     settings: &'s Settings,
     progress: &'s dyn Fn(),
-    /// Functions that statements of reported migrations run in place.
-    called: FxHashSet<Oid>,
+    reader: &'s RoutineReader,
     found: Vec<Diagnostic>,
     /// Findings about the present statement, for the versions seen so far.
     statement_found: Vec<Diagnostic>,
@@ -218,7 +241,6 @@ struct Checker<'s> {
 impl Checker<'_> {
     /// What a called function does is found at the call: shows where the function is, too.
     fn label_calls(&mut self, visit: &StatementVisit<'_>) {
-        self.called.extend(visit.effects.calls.iter().map(|call| call.oid));
         for call in &visit.effects.calls {
             let Some((file, range)) = call.defined_at else { continue };
             let label = Label { file, range, message: format!("in {}, which this runs", call.name) };
@@ -255,14 +277,21 @@ impl Checker<'_> {
         rules::all().iter().any(|rule| rule.routine.is_some() && self.settings.severity_of(&rule.meta).is_some())
     }
 
-    fn routine(&mut self, routines: &Routines<'_>, routine: &Rc<Routine>, catalog: &Catalog, after: &Catalog) {
+    fn routine(
+        &mut self,
+        routines: &Routines<'_>,
+        routine: &Rc<Routine>,
+        catalog: &Catalog,
+        after: &Catalog,
+        called_by_migration: bool,
+    ) {
         let file = routine.file;
         let migration = &self.migrations[file as usize];
         let routine = Rc::clone(routine);
         let statement = routine.statement;
-        let called_in_place = routine.oid().is_some_and(|oid| self.called.contains(&oid));
         let settings = self.settings;
-        let context = RoutineContext { file, migration, routine, catalog, after, settings, routines, called_in_place };
+        let context =
+            RoutineContext { file, migration, routine, catalog, after, settings, routines, called_by_migration };
         for rule in rules::all() {
             let Some(function) = rule.routine else { continue };
             let at = self.found.len();
@@ -281,10 +310,10 @@ impl Checker<'_> {
         if visit.target.version() != self.settings.versions.from || !self.reads_routines() {
             return;
         }
-        let routines = Routines::new(self.migrations, visit.before, self.settings);
+        let routines = Routines::new(self.migrations, visit.before, self.settings, self.reader);
         let search_path = visit.session.settings.search_path();
         if let Some(routine) = routines.block(visit.file, visit.statement.range, block, search_path) {
-            self.routine(&routines, &routine, visit.before, visit.after);
+            self.routine(&routines, &routine, visit.before, visit.after, true);
         }
     }
 }
@@ -321,18 +350,18 @@ impl Visitor for Checker<'_> {
         }
     }
 
-    fn database_end(&mut self, database: u32, catalog: &Catalog) {
+    fn database_end(&mut self, database: u32, catalog: &Catalog, called: &FxHashSet<Oid>) {
         if !self.reads_routines() {
             return;
         }
         let migrations = self.migrations;
-        let routines = Routines::new(migrations, catalog, self.settings);
+        let routines = Routines::new(migrations, catalog, self.settings, self.reader);
         let is_reported = |file: u32| {
             migrations.get(file as usize).is_some_and(|migration| migration.report && migration.database == database)
         };
         for oid in routines.defined_in(is_reported) {
             if let Some(routine) = routines.function(oid) {
-                self.routine(&routines, &routine, catalog, catalog);
+                self.routine(&routines, &routine, catalog, catalog, called.contains(&oid));
             }
         }
     }
@@ -366,7 +395,8 @@ impl Visitor for Checker<'_> {
             return;
         }
         let (migrations, settings) = (self.migrations, self.settings);
-        let context = MigrationContext { file, migration, migrations, session, before, after, settings };
+        let reader = self.reader;
+        let context = MigrationContext { file, migration, migrations, session, before, after, settings, reader };
         for rule in rules::all() {
             let Some(function) = rule.migration else { continue };
             let at = self.found.len();
@@ -386,7 +416,8 @@ impl Visitor for Checker<'_> {
 pub fn effects(migrations: &[Migration<'_>], settings: &Settings) -> Vec<Vec<StatementEffects>> {
     let newest = settings.versions.to;
     let effects = migrations.iter().map(|_| Vec::new()).collect();
-    let mut collector = Collector { migrations, settings, effects };
+    let reader = RoutineReader::default();
+    let mut collector = Collector { migrations, settings, reader: &reader, effects };
     Replay::new(VersionRange { from: newest, to: newest }).run(migrations, &mut collector);
     collector.effects
 }
@@ -394,13 +425,14 @@ pub fn effects(migrations: &[Migration<'_>], settings: &Settings) -> Vec<Vec<Sta
 struct Collector<'s> {
     migrations: &'s [Migration<'s>],
     settings: &'s Settings,
+    reader: &'s RoutineReader,
     effects: Vec<Vec<StatementEffects>>,
 }
 
 impl Collector<'_> {
     /// The subtransactions that a statement begins, itself or in code that it runs.
     fn subtransactions(&self, visit: &StatementVisit<'_>) -> Bound {
-        let routines = Routines::new(self.migrations, visit.before, self.settings);
+        let routines = Routines::new(self.migrations, visit.before, self.settings, self.reader);
         let search_path = visit.session.settings.search_path();
         match visit.ast {
             Ast::Transaction(Transaction::Savepoint(_) | Transaction::RollbackTo(_)) => Bound::AtMost(1),
@@ -442,7 +474,7 @@ impl Visitor for Collector<'_> {
 
     fn migration_end(&mut self, _: u32, _: &Migration<'_>, _: &Session, _: &Catalog, _: &Catalog) {}
 
-    fn database_end(&mut self, _: u32, _: &Catalog) {}
+    fn database_end(&mut self, _: u32, _: &Catalog, _: &FxHashSet<Oid>) {}
 }
 
 /// All rules; re-exported for front ends.

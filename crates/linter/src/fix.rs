@@ -1,10 +1,10 @@
 //! Changes of text that a finding offers.
 
 use crate::source::TextRange;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// How far a fix can be trusted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Applicability {
     /// Only to be shown.
@@ -16,15 +16,14 @@ pub enum Applicability {
 }
 
 /// A replacement of one range.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Edit {
-    #[serde(skip)]
     pub range: TextRange,
     pub text: String,
 }
 
 /// A set of edits of one file that belong together.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fix {
     pub title: String,
     pub applicability: Applicability,

@@ -8,6 +8,7 @@ pub mod ast;
 pub mod builtin;
 pub mod catalog;
 pub mod check;
+pub mod checkpoint;
 pub mod diagnostic;
 pub mod effect;
 mod execute;

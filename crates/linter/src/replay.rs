@@ -2,18 +2,18 @@
 //! against the state before it.
 
 use crate::ast::{Ast, Transaction};
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, Oid};
 use crate::check::{Direction, Migration, TransactionMode, TransactionState};
+use crate::checkpoint::Checkpoint;
 use crate::effect::Effects;
-use crate::execute::{Executor, Knowledge};
+use crate::execute::Executor;
 use crate::resume::{Memory, Ran, Step};
 use crate::session::{Change, HeldLock, Place, Session};
 use crate::source::TextRange;
 use crate::statement::{Statement, SyntaxError};
 use crate::version::{PgVersion, Target, VersionRange};
-use rustc_hash::FxHashMap;
+use rustc_hash::FxHashSet;
 use smol_str::ToSmolStr;
-use std::ops::Range;
 use std::sync::Arc;
 
 /// Who looks at what the replay finds.
@@ -31,8 +31,8 @@ pub(crate) trait Visitor {
         before: &Catalog,
         after: &Catalog,
     );
-    /// All migrations of a database were run.
-    fn database_end(&mut self, database: u32, catalog: &Catalog);
+    /// All migrations of a database were run; statements of any migration called the functions `called`.
+    fn database_end(&mut self, database: u32, catalog: &Catalog, called: &FxHashSet<Oid>);
 }
 
 /// A statement with its effects and the state around it.
@@ -49,81 +49,43 @@ pub(crate) struct StatementVisit<'a> {
     pub(crate) target: &'a Target,
 }
 
-/// The state of a run between statements.
-#[derive(Debug, Clone)]
+/// A run of migrations.
 pub(crate) struct Replay {
     versions: VersionRange,
     /// Are migrations that lead back run as well?
     pub(crate) run_down: bool,
-    knowledge: Knowledge,
-    catalog: Catalog,
+    /// What the migrations so far have left.
+    pub(crate) state: Checkpoint,
     session: Session,
-    /// Number of the last transaction.
-    transaction: u32,
-    /// In how many migrations `lock_timeout` was set to a value above zero.
-    pub(crate) sets_lock_timeout: usize,
-    /// The last of them.
-    last_lock_timeout: Option<u32>,
-    /// The database whose catalog is the present one, and the catalogs of the others.
-    database: u32,
-    others: FxHashMap<u32, (Catalog, Knowledge)>,
     /// What statements did in an earlier run, where that is kept.
     pub(crate) memory: Option<Memory>,
 }
 
 impl Replay {
     pub(crate) fn new(versions: VersionRange) -> Self {
-        Self {
-            versions,
-            knowledge: Knowledge::Nothing,
-            catalog: Catalog::new(),
-            session: Session::default(),
-            transaction: 0,
-            run_down: false,
-            sets_lock_timeout: 0,
-            last_lock_timeout: None,
-            database: 0,
-            others: FxHashMap::default(),
-            memory: None,
-        }
+        Self::from_checkpoint(versions, Checkpoint::default())
     }
 
-    /// Runs all migrations; only those that are to be reported are shown to the visitor.
+    /// Goes on where an earlier run stopped.
+    pub(crate) fn from_checkpoint(versions: VersionRange, state: Checkpoint) -> Self {
+        Self { versions, run_down: false, state, session: Session::default(), memory: None }
+    }
+
+    /// Runs all migrations from the checkpoint on; only those that are to be reported are shown to the visitor.
     pub(crate) fn run(&mut self, migrations: &[Migration<'_>], visitor: &mut dyn Visitor) {
-        self.advance(migrations, 0..migrations.len(), visitor);
-        self.finish(visitor);
-    }
-
-    /// Runs some of the migrations: those that come next.
-    pub(crate) fn advance(&mut self, migrations: &[Migration<'_>], range: Range<usize>, visitor: &mut dyn Visitor) {
-        let first = range.start;
-        for (file, migration) in migrations[range].iter().enumerate() {
-            self.switch_database(migration.database);
-            self.migration((first + file) as u32, migration, visitor);
-            let learned = if migration.baseline { Knowledge::Everything } else { Knowledge::History };
-            self.knowledge = self.knowledge.max(learned);
+        self.advance(migrations, visitor);
+        for (database, catalog) in self.state.databases() {
+            visitor.database_end(database, catalog, &self.state.called);
         }
     }
 
-    /// No migration is left.
-    pub(crate) fn finish(&mut self, visitor: &mut dyn Visitor) {
-        self.others.insert(self.database, (self.catalog.clone(), self.knowledge));
-        let mut ended: Vec<_> = self.others.iter().collect();
-        ended.sort_unstable_by_key(|(database, _)| **database);
-        for (database, (catalog, _)) in ended {
-            visitor.database_end(*database, catalog);
+    /// The same without the end of the databases.
+    pub(crate) fn advance(&mut self, migrations: &[Migration<'_>], visitor: &mut dyn Visitor) {
+        for (file, migration) in migrations.iter().enumerate().skip(self.state.next()) {
+            self.state.enter(migration.database);
+            self.migration(file as u32, migration, visitor);
+            self.state.leave(migration);
         }
-    }
-
-    /// Puts the state of one database away and takes that of another, which begins as the shared history left it.
-    fn switch_database(&mut self, to: u32) {
-        if to == self.database {
-            return;
-        }
-        self.others.insert(self.database, (self.catalog.clone(), self.knowledge));
-        let fresh = || self.others.get(&0).cloned().unwrap_or_else(|| (Catalog::new(), Knowledge::Nothing));
-        (self.catalog, self.knowledge) = self.others.get(&to).cloned().unwrap_or_else(fresh);
-        self.database = to;
     }
 
     fn migration(&mut self, file: u32, migration: &Migration<'_>, visitor: &mut dyn Visitor) {
@@ -136,15 +98,15 @@ impl Replay {
 
     /// Runs the way back on what the migrations so far have made, and then forgets it.
     fn try_back(&mut self, file: u32, migration: &Migration<'_>, visitor: &mut dyn Visitor) {
-        let before = (self.catalog.clone(), self.sets_lock_timeout, self.last_lock_timeout);
+        let before = self.state.clone();
         self.run_migration(file, migration, visitor);
-        (self.catalog, self.sets_lock_timeout, self.last_lock_timeout) = before;
+        self.state = before;
     }
 
     fn run_migration(&mut self, file: u32, migration: &Migration<'_>, visitor: &mut dyn Visitor) {
         self.session = Session::default();
         let statements: Vec<&Statement> = migration.statements().collect();
-        let before = self.catalog.clone();
+        let before = self.state.catalog.clone();
         let implicit = match migration.transaction {
             TransactionMode::Autocommit => false,
             TransactionMode::Transaction => true,
@@ -172,14 +134,14 @@ impl Replay {
                 self.begin(false, Place { file, range: TextRange::at(statements[at + 1].range.start) });
             }
         }
-        visitor.migration_end(file, migration, &self.session, &before, &self.catalog);
+        visitor.migration_end(file, migration, &self.session, &before, &self.state.catalog);
         self.session.commit();
-        self.catalog.remove_temporary_relations();
+        self.state.catalog.remove_temporary_relations();
     }
 
     fn begin(&mut self, explicit: bool, place: Place) {
-        self.transaction += 1;
-        self.session.begin(explicit, self.transaction, place, &self.catalog);
+        self.state.transaction += 1;
+        self.session.begin(explicit, self.state.transaction, place, &self.state.catalog);
     }
 
     /// Relations that a statement names which could not be read may be anything now.
@@ -192,8 +154,8 @@ impl Replay {
             }
             let name = crate::lexer::identifier(token.text(text));
             for schema in &path {
-                if let Some(oid) = self.catalog.relation_named(schema, &name) {
-                    self.catalog.relation_mut(oid).known = false;
+                if let Some(oid) = self.state.catalog.relation_named(schema, &name) {
+                    self.state.catalog.relation_mut(oid).known = false;
                 }
             }
         }
@@ -208,7 +170,7 @@ impl Replay {
         visitor: &mut dyn Visitor,
     ) {
         if !self.session.in_transaction() {
-            self.transaction += 1;
+            self.state.transaction += 1;
         }
         let transaction = self.transaction_state();
         let place = Place { file, range: statement.range };
@@ -225,7 +187,7 @@ impl Replay {
                 statement,
                 ast,
                 effects: &ran.effects,
-                before: &self.catalog,
+                before: &self.state.catalog,
                 after: &ran.catalog,
                 session: &self.session,
                 transaction,
@@ -258,16 +220,16 @@ impl Replay {
     /// Runs one statement for one version on copies of the state.
     fn execute(&self, migration: &Migration<'_>, place: Place, ast: &Ast, target: &Target) -> Ran {
         let mut executor = Executor {
-            catalog: self.catalog.clone(),
+            catalog: self.state.catalog.clone(),
             session: self.session.clone(),
             effects: Effects::default(),
             target,
             place,
             text_at: Some(0),
             migration: if migration.baseline { 0 } else { place.file + 1 },
-            transaction: self.session.block.as_ref().map_or(self.transaction, |block| block.number),
+            transaction: self.session.block.as_ref().map_or(self.state.transaction, |block| block.number),
             in_block: self.session.in_transaction(),
-            knowledge: self.knowledge,
+            knowledge: self.state.knowledge,
             created: Vec::new(),
             depth: 0,
             calls: 0,
@@ -281,11 +243,11 @@ impl Replay {
     /// Takes over the state after a statement.
     fn accept(&mut self, ran: Arc<Ran>, place: Place) {
         let effects;
-        (self.catalog, self.session, effects) = Ran::into_parts(ran);
-        if self.session.settings.timeout("lock_timeout").is_some() && self.last_lock_timeout != Some(place.file) {
-            self.last_lock_timeout = Some(place.file);
-            self.sets_lock_timeout += 1;
+        (self.state.catalog, self.session, effects) = Ran::into_parts(ran);
+        if self.session.settings.timeout("lock_timeout").is_some() {
+            self.state.note_lock_timeout(place.file);
         }
+        self.state.called.extend(effects.calls.iter().map(|call| call.oid));
         let Some(block) = &mut self.session.block else { return };
         for lock in &effects.locks {
             let held = block.locks.iter().any(|held| held.relation == lock.relation.oid && held.mode >= lock.mode);
@@ -327,16 +289,16 @@ impl Replay {
             },
             Transaction::Commit { chain } => self.end(*chain, place, |replay| replay.session.commit()),
             Transaction::Rollback { chain } => {
-                self.end(*chain, place, |replay| replay.session.rollback(&mut replay.catalog));
+                self.end(*chain, place, |replay| replay.session.rollback(&mut replay.state.catalog));
             }
             Transaction::Savepoint(name) => {
-                self.session.savepoint(name.text.clone(), &self.catalog);
+                self.session.savepoint(name.text.clone(), &self.state.catalog);
             }
             Transaction::Release(name) => {
                 self.session.release(&name.text);
             }
             Transaction::RollbackTo(name) => {
-                self.session.rollback_to(&name.text, &mut self.catalog);
+                self.session.rollback_to(&name.text, &mut self.state.catalog);
             }
             Transaction::Prepare => self.session.commit(),
             Transaction::CommitPrepared | Transaction::RollbackPrepared => {}

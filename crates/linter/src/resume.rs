@@ -1,11 +1,12 @@
 //! Runs that begin where an earlier one ended: the state before a migration, and the check of what follows from there.
 //!
-//! A [`State`] is what replaying the migrations before some migration has left; it is cheap to clone and to keep. A
+//! A [`Checkpoint`] is what replaying the migrations before some migration has left; it is cheap to clone and to keep. A
 //! [`Memory`] holds what the statements of the checked migrations did, so that a check after an edit runs only those
 //! that the edit can have changed.
 
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, Oid};
 use crate::check::{Direction, Migration, Outcome, TransactionMode, TransactionState, report};
+use crate::checkpoint::Checkpoint;
 use crate::effect::Effects;
 use crate::replay::{Replay, StatementVisit, Visitor};
 use crate::session::{Place, Session};
@@ -13,34 +14,15 @@ use crate::settings::Settings;
 use crate::source::TextRange;
 use crate::statement::{Statement, SyntaxError};
 use crate::version::{PgVersion, Target};
+use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
-/// The state of a run before one of its migrations.
-///
-/// It holds for the settings that it was made with, and as long as the migrations before that one stay the same.
-#[derive(Debug, Clone)]
-pub struct State {
-    replay: Replay,
-    next: usize,
-}
-
-impl State {
-    /// Before the first migration.
-    pub fn new(settings: &Settings) -> Self {
-        let mut replay = Replay::new(settings.versions);
-        replay.run_down = settings.lint_down;
-        Self { replay, next: 0 }
-    }
-
-    /// The index of the migration that it is the state before.
-    pub fn next(&self) -> usize {
-        self.next
-    }
-
+impl Checkpoint {
     /// Replays the migrations up to `next`, which is not one of them, as history.
-    pub fn advance(&mut self, migrations: &[Migration<'_>], next: usize) {
-        self.replay.advance(migrations, self.next..next, &mut Nobody);
-        self.next = next;
+    pub fn advance(&mut self, migrations: &[Migration<'_>], next: usize, settings: &Settings) {
+        let mut replay = Replay::from_checkpoint(settings.versions, std::mem::take(self));
+        replay.advance(&migrations[..next], &mut Nobody);
+        *self = replay.state;
     }
 
     /// Reports what is wrong with the migrations from here on, as [`crate::check::run`] would.
@@ -48,10 +30,10 @@ impl State {
     /// `memory` must be empty, or come from such a check from the same state and with the same settings, and know
     /// which statements have changed since.
     pub fn check(&self, migrations: &[Migration<'_>], settings: &Settings, memory: &mut Memory) -> Outcome {
-        let mut replay = self.replay.clone();
+        let mut replay = Replay::from_checkpoint(settings.versions, self.clone());
         memory.rewind();
         replay.memory = Some(std::mem::take(memory));
-        let outcome = report(&mut replay, self.next, migrations, settings, &|| ());
+        let outcome = report(&mut replay, migrations, settings, &|| ());
         *memory = replay.memory.take().unwrap_or_default();
         memory.end();
         outcome
@@ -186,7 +168,7 @@ impl Visitor for Nobody {
     fn statement(&mut self, _: &StatementVisit<'_>) {}
     fn syntax_error(&mut self, _: u32, _: &Migration<'_>, _: &Statement, _: &SyntaxError) {}
     fn migration_end(&mut self, _: u32, _: &Migration<'_>, _: &Session, _: &Catalog, _: &Catalog) {}
-    fn database_end(&mut self, _: u32, _: &Catalog) {}
+    fn database_end(&mut self, _: u32, _: &Catalog, _: &FxHashSet<Oid>) {}
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use crate::check::Migration;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::effect::Effects;
 use crate::report::Reporter;
-use crate::routine::RoutineContext;
+use crate::routine::{RoutineContext, RoutineReader, Routines};
 use crate::session::Session;
 use crate::settings::Settings;
 use crate::statement::Statement;
@@ -151,6 +151,14 @@ pub struct MigrationContext<'a> {
     pub before: &'a Catalog,
     pub after: &'a Catalog,
     pub settings: &'a Settings,
+    pub reader: &'a RoutineReader,
+}
+
+impl<'a> MigrationContext<'a> {
+    /// The code of the database after the migration.
+    pub fn routines(&self) -> Routines<'a> {
+        Routines::new(self.migrations, self.after, self.settings, self.reader)
+    }
 }
 
 /// A run that has ended.

@@ -1,10 +1,10 @@
 //! Text and positions. Everything inside the engine counts bytes; lines exist only where a person reads them.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 /// A half-open range of bytes in one file.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
 pub struct TextRange {
     pub start: u32,
     pub end: u32,
@@ -91,7 +91,7 @@ impl LineIndex {
 }
 
 /// One migration file: its path as the user named it, and its text.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct SourceFile {
     pub path: String,
     pub text: String,

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_ends_before_what_is_no_utf8() {
+    fn an_escape_that_makes_no_utf8_is_refused() {
         let text = |node: Node<'_>| match node {
             Node::AConst(constant) => match constant.value() {
                 Some(Node::String(text)) => text.sval.to_string(),

@@ -113,7 +113,7 @@ impl<'t> Text<'t> {
         }
         // SAFETY: the parser ends its texts with NUL and keeps them for `'t`.
         let bytes = unsafe { CStr::from_ptr(self.0) }.to_bytes();
-        // An escape such as E'\xff' can make a text that is no UTF-8: what stands before it is kept.
+        // The grammar refuses escapes that make no UTF-8, so all of the text is one chunk.
         bytes.utf8_chunks().next().map_or("", |chunk| chunk.valid())
     }
 }

@@ -200,15 +200,7 @@ mod tests {
     }
 
     fn migration(file: &ParsedFile, transaction: TransactionMode) -> Migration<'_> {
-        Migration {
-            file,
-            section: None,
-            direction: Direction::Up,
-            transaction,
-            report: true,
-            baseline: false,
-            database: 1,
-        }
+        Migration { transaction, database: 1, ..Migration::new(file) }
     }
 
     fn steps(text: &str, transaction: TransactionMode) -> Vec<(StepKind, String)> {

@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
 
-use pgvet_linter::check::{Direction, Migration, TransactionMode, parse_file};
+use pgvet_linter::check::{Migration, parse_file};
 use pgvet_linter::source::SourceFile;
 use pgvet_trace::provider::{CloneProvider, Dblab, DblabOptions};
 use pgvet_trace::server::{Server, testing};
@@ -131,15 +131,7 @@ fn provider(url: &str, token: &str) -> Dblab {
 fn trace(provider: &mut dyn CloneProvider, repeat: usize) -> Result<Trace, Error> {
     let text = "ALTER TABLE orders ADD COLUMN b int".to_owned();
     let file = parse_file(SourceFile { path: "m.sql".to_owned(), text });
-    let migration = Migration {
-        file: &file,
-        section: None,
-        direction: Direction::Up,
-        transaction: TransactionMode::Autocommit,
-        report: true,
-        baseline: false,
-        database: 1,
-    };
+    let migration = Migration { database: 1, ..Migration::new(&file) };
     run(&[migration], provider, &Settings { repeat, ..Settings::default() }, &mut |_| {})
 }
 

@@ -1,6 +1,6 @@
 //! Providers that work on a server of the user's, tried on a private one.
 
-use pgvet_linter::check::{Direction, Migration, ParsedFile, TransactionMode, parse_file};
+use pgvet_linter::check::{Migration, ParsedFile, parse_file};
 use pgvet_linter::source::SourceFile;
 use pgvet_trace::provider::{CloneProvider, Config, DataDir, DataDirOptions, Template, Url};
 use pgvet_trace::server::{Server, testing};
@@ -12,15 +12,7 @@ fn parsed(text: &str) -> ParsedFile {
 
 fn trace(provider: &mut dyn CloneProvider, sql: &str) -> Result<Trace, Error> {
     let file = parsed(sql);
-    let migration = Migration {
-        file: &file,
-        section: None,
-        direction: Direction::Up,
-        transaction: TransactionMode::Autocommit,
-        report: true,
-        baseline: false,
-        database: 1,
-    };
+    let migration = Migration { database: 1, ..Migration::new(&file) };
     run(&[migration], provider, &Settings::default(), &mut |_| {})
 }
 

@@ -1,6 +1,6 @@
 //! Published measurements that a trace must reproduce, on real servers.
 
-use pgvet_linter::check::{Direction, Migration, ParsedFile, TransactionMode, parse_file};
+use pgvet_linter::check::{Migration, ParsedFile, parse_file};
 use pgvet_linter::source::SourceFile;
 use pgvet_trace::provider::{Scratch, ScratchOptions};
 use pgvet_trace::server::testing::{MAJORS, binaries};
@@ -15,15 +15,7 @@ fn parsed(text: &str) -> ParsedFile {
 }
 
 fn migration(file: &ParsedFile, report: bool, database: u32) -> Migration<'_> {
-    Migration {
-        file,
-        section: None,
-        direction: Direction::Up,
-        transaction: TransactionMode::Autocommit,
-        report,
-        baseline: false,
-        database,
-    }
+    Migration { report, database, ..Migration::new(file) }
 }
 
 /// Traces each text after the same setup, in databases of their own. `None` where that major is not installed.

@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
 
-use pgvet_linter::check::{Direction, Migration, TransactionMode, parse_file};
+use pgvet_linter::check::{Migration, parse_file};
 use pgvet_linter::source::SourceFile;
 use pgvet_trace::provider::{Config, Url};
 use pgvet_trace::server::{Options, Server, testing};
@@ -43,15 +43,7 @@ fn traced(host: &str, port: u16, mode: SslMode, verification: Verification, root
     let mut config = Config::new();
     config.host(host).hostaddr([127, 0, 0, 1].into()).port(port).user("postgres").dbname("postgres").ssl_mode(mode);
     let file = parse_file(SourceFile { path: "m.sql".to_owned(), text: "SELECT 1".to_owned() });
-    let migration = Migration {
-        file: &file,
-        section: None,
-        direction: Direction::Up,
-        transaction: TransactionMode::Autocommit,
-        report: true,
-        baseline: false,
-        database: 1,
-    };
+    let migration = Migration { database: 1, ..Migration::new(&file) };
     let mut provider = Url::new(Address::new(config, verification, roots)?);
     run(&[migration], &mut provider, &Settings::default(), &mut |_| {}).map(drop)
 }

@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
 
-use pgvet_linter::check::{Direction, Migration, TransactionMode, check, parse_file};
+use pgvet_linter::check::{Migration, check, parse_file};
 use pgvet_linter::diagnostic::Diagnostic;
 use pgvet_linter::settings::Settings;
 use pgvet_linter::source::SourceFile;
@@ -68,15 +68,7 @@ fn grown(server: &Server, sql: &str) -> Vec<String> {
 fn finding(block: &str) -> Diagnostic {
     let file = |path: &str, text: &str| parse_file(SourceFile { path: path.to_owned(), text: text.to_owned() });
     let (schema, loaded) = (file("1.sql", SCHEMA), file("2.sql", block));
-    let migration = |file, report| Migration {
-        file,
-        section: None,
-        direction: Direction::Up,
-        transaction: TransactionMode::Autocommit,
-        report,
-        baseline: false,
-        database: 1,
-    };
+    let migration = |file, report| Migration { report, database: 1, ..Migration::new(file) };
     let found = check(&[migration(&schema, false), migration(&loaded, true)], &Settings::default());
     found.into_iter().find(|found| found.rule == "exception-driven-upsert").expect("the handler is reported")
 }

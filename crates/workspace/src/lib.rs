@@ -3,6 +3,7 @@
 //! Nothing is printed here, and nothing is judged: see [`Project`].
 
 mod baseline;
+mod cache;
 pub mod config;
 mod discovery;
 mod fingerprint;
@@ -18,6 +19,7 @@ mod roots;
 mod texts;
 
 pub use baseline::KnownFinding;
+pub use cache::Cache;
 pub use discovery::Problem;
 pub use fingerprint::Fingerprints;
 pub use git::ChangeSelection;

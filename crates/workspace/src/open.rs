@@ -9,7 +9,8 @@ use crate::layout::{self, Folders};
 use crate::project::{Project, ProjectFile, Request, Role, substituted};
 use crate::texts::{ParsedFiles, Texts};
 use pgvet_linter::check::{Direction, Migration, Outcome, ParsedFile, TransactionMode, parse_file_again};
-use pgvet_linter::resume::{Memory, Remembered, State};
+use pgvet_linter::checkpoint::Checkpoint;
+use pgvet_linter::resume::{Memory, Remembered};
 use pgvet_linter::settings::Settings;
 use pgvet_linter::source::{SourceFile, TextRange};
 use pgvet_linter::version::VersionRange;
@@ -36,7 +37,7 @@ struct Replayed {
     lint_down: bool,
     migrations: Vec<Past>,
     /// In order, the last one after all of them.
-    states: Vec<State>,
+    states: Vec<Checkpoint>,
 }
 
 /// A migration of a history. Equal ones do the same in the same place.
@@ -56,7 +57,7 @@ pub struct OpenFile {
     /// The file is the last one.
     project: Project,
     folders: Folders,
-    state: State,
+    state: Checkpoint,
     memory: Memory,
     settings: Settings,
     /// The fingerprints of the baseline.
@@ -78,12 +79,12 @@ impl Histories {
     }
 
     /// The state after the migrations up to `next`.
-    fn state(&self, migrations: &[Migration<'_>], past: Vec<Past>, settings: &Settings) -> State {
+    fn state(&self, migrations: &[Migration<'_>], past: Vec<Past>, settings: &Settings) -> Checkpoint {
         let known = self.nearest(&past, settings);
         let mut states = known.states;
-        let mut state = states.last().cloned().unwrap_or_else(|| State::new(settings));
+        let mut state = states.last().cloned().unwrap_or_default();
         while state.next() < past.len() {
-            state.advance(migrations, (state.next() + CHECKPOINT).min(past.len()));
+            state.advance(migrations, (state.next() + CHECKPOINT).min(past.len()), settings);
             states.push(state.clone());
         }
         let mut replayed = self.replayed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -148,7 +149,7 @@ impl OpenFile {
             ..Request::default()
         };
         let folders = Folders::default();
-        let mut project = Project::load_with(&request, &folders, &|_, _| ())?;
+        let mut project = Project::load_with(&request, &folders, &Texts::parse, &|_, _| ())?;
         let known = known(&mut project);
         let settings = settings(&project.config_of(1));
         let before = project.files.iter().filter(|file| file.role != Role::Reported);

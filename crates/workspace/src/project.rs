@@ -1,6 +1,7 @@
 //! The files of a run, read, split into statements and in the order in which they are replayed.
 
 use crate::STACK_SIZE;
+use crate::cache::{Cache, Warm};
 use crate::config::{Config, ConfigError, ConfigSource, absolute};
 use crate::discovery::{Problem, display};
 use crate::git::ChangeSelection;
@@ -17,7 +18,7 @@ use pgvet_linter::settings::{Levels, Settings};
 use pgvet_linter::source::{LineIndex, SourceFile, TextRange};
 use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -91,6 +92,8 @@ pub struct Project {
     pub databases: Vec<Database>,
     /// What could not be loaded.
     pub problems: Vec<Problem>,
+    /// What the cache knows of each group; empty without a cache.
+    warm: Vec<Warm>,
 }
 
 /// What is replayed on one catalog.
@@ -100,25 +103,83 @@ struct Group {
     migrations: Vec<u32>,
 }
 
+impl Group {
+    fn own<'m>(&self, migrations: &[Migration<'m>]) -> Vec<Migration<'m>> {
+        self.migrations.iter().map(|index| migrations[*index as usize]).collect()
+    }
+
+    fn settings(&self, levels: &BTreeMap<u32, Levels>, settings: &dyn Fn(&Config) -> Settings) -> Settings {
+        let places = self.migrations.iter().enumerate();
+        let of_files = places.filter_map(|(place, index)| Some((place as u32, levels.get(index)?.clone())));
+        Settings { file_levels: of_files.collect(), ..settings(&self.config) }
+    }
+}
+
+/// How the text of a file becomes statements.
+type Parse = dyn Fn(&Texts, &Path, SourceFile) -> Arc<ParsedFile> + Sync;
+
 /// Below so many files, threads cost more than they save.
 const PARALLEL_FROM: usize = 8;
 
 impl Project {
     /// Reads and parses everything that the request names. Calls `progress` with the number of files done and of all.
     pub fn load(request: &Request, progress: &(dyn Fn(usize, usize) + Sync)) -> Result<Self, ConfigError> {
-        Self::load_with(request, &Folders::default(), progress)
+        Self::load_with(request, &Folders::default(), &Texts::parse, progress)
+    }
+
+    /// [`Project::load`] for [`Project::check`] only: files that lead to what the cache knows are not parsed. `settings`
+    /// makes the settings of a run of a configuration.
+    pub fn load_warm(
+        request: &Request,
+        cache: &Cache,
+        settings: &(dyn Fn(&Config) -> Settings + Sync),
+        progress: &(dyn Fn(usize, usize) + Sync),
+    ) -> Result<Self, ConfigError> {
+        let unread = |_: &Texts, _: &Path, text| Arc::new(ParsedFile::unread(text));
+        let mut project = Self::load_with(request, &Folders::default(), &unread, progress)?;
+        let migrations = project.migrations();
+        let levels = project.file_levels();
+        let groups = project.groups(&migrations);
+        let warm = |group: &Group| Warm::new(cache, &group.own(&migrations), &group.settings(&levels, settings));
+        let warm: Vec<Warm> = groups.iter().map(warm).collect();
+        let needed = groups.iter().zip(&warm).flat_map(|(group, warm)| &group.migrations[warm.first_needed()..]);
+        let needed: BTreeSet<u32> = needed.copied().collect();
+        project.parse(&needed);
+        project.warm = warm;
+        Ok(project)
+    }
+
+    /// Parses the files of some migrations.
+    fn parse(&mut self, migrations: &BTreeSet<u32>) {
+        let mut next = 0;
+        let is_needed = |file: &&mut ProjectFile| {
+            let first = next;
+            next += file.layout.sections.len() as u32;
+            migrations.range(first..next).next().is_some()
+        };
+        let needed: Vec<&mut ProjectFile> = self.files.iter_mut().filter(is_needed).collect();
+        let parse = |file: &mut ProjectFile| {
+            let source = std::mem::take(&mut Arc::make_mut(&mut file.parsed).source);
+            file.parsed = Arc::new(check::parse_file(source));
+        };
+        if needed.len() >= PARALLEL_FROM {
+            in_parallel(|| needed.into_par_iter().for_each(parse));
+        } else {
+            needed.into_iter().for_each(parse);
+        }
     }
 
     pub(crate) fn load_with(
         request: &Request,
         folders: &Folders,
+        parse: &Parse,
         progress: &(dyn Fn(usize, usize) + Sync),
     ) -> Result<Self, ConfigError> {
         let Plan { sources, databases, mut problems } = Plan::new(request, folders)?;
         let all = sources.len();
         let done = AtomicUsize::new(0);
         let load = |source: Source| {
-            let file = load_file(source, folders, &request.texts);
+            let file = load_file(source, folders, &request.texts, parse);
             progress(done.fetch_add(1, Ordering::Relaxed) + 1, all);
             file
         };
@@ -134,7 +195,7 @@ impl Project {
                 Err(problem) => problems.push(problem),
             }
         }
-        Ok(Self { files, databases, problems })
+        Ok(Self { files, databases, problems, warm: Vec::new() })
     }
 
     /// What the engine is given: each section of each file.
@@ -156,13 +217,12 @@ impl Project {
         let done = AtomicUsize::new(0);
         let one_done = || progress(done.fetch_add(1, Ordering::Relaxed) + 1, migrations.len());
         let levels = self.file_levels();
-        let check_group = |group: &Group| {
-            let own: Vec<Migration<'_>> = group.migrations.iter().map(|index| migrations[*index as usize]).collect();
-            let mut settings = settings(&group.config);
-            let places = group.migrations.iter().enumerate();
-            let of_files = places.filter_map(|(place, index)| Some((place as u32, levels.get(index)?.clone())));
-            settings.file_levels = of_files.collect();
-            let mut outcome = check::run(&own, &settings, &one_done);
+        let check_group = |(at, group): (usize, &Group)| {
+            let (own, settings) = (group.own(&migrations), group.settings(&levels, settings));
+            let mut outcome = match self.warm.get(at) {
+                Some(warm) => warm.check(&own, &settings, &one_done),
+                None => check::run(&own, &settings, &one_done),
+            };
             let suppressed = outcome.suppressed.iter_mut().map(|suppressed| &mut suppressed.diagnostic);
             for diagnostic in outcome.found.iter_mut().chain(suppressed) {
                 diagnostic.file = group.migrations[diagnostic.file as usize];
@@ -171,8 +231,8 @@ impl Project {
             outcome
         };
         let outcomes: Vec<Outcome> = match self.groups(&migrations).as_slice() {
-            [only] => vec![check_group(only)],
-            many => in_parallel(|| many.par_iter().map(check_group).collect()),
+            [only] => vec![check_group((0, only))],
+            many => in_parallel(|| many.par_iter().enumerate().map(check_group).collect()),
         };
         let mut all = Outcome::default();
         for outcome in outcomes {
@@ -314,12 +374,12 @@ fn in_parallel<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     }
 }
 
-fn load_file(source: Source, folders: &Folders, texts: &Texts) -> Result<ProjectFile, Problem> {
+fn load_file(source: Source, folders: &Folders, texts: &Texts, parse: &Parse) -> Result<ProjectFile, Problem> {
     let Source { path, is_stdin, role, database, config } = source;
     let (text, encoding) = if is_stdin { texts.read_stdin(&path.to_string_lossy())? } else { texts.read(&path)? };
     let (text, original) = substituted(text, &config);
     let layout = layout::detect(&path, &text.text, folders, &config);
-    let parsed = if is_stdin { Arc::new(check::parse_file(text)) } else { texts.parse(&path, text) };
+    let parsed = if is_stdin { Arc::new(check::parse_file(text)) } else { parse(texts, &path, text) };
     Ok(ProjectFile { parsed, layout, role, encoding, database, path, config, original })
 }
 

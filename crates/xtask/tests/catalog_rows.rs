@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
 
-use pgvet_linter::check::{Direction, Migration, TransactionMode, effects, parse_file};
+use pgvet_linter::check::{Migration, effects, parse_file};
 use pgvet_linter::effect::CatalogRows;
 use pgvet_linter::settings::Settings;
 use pgvet_linter::source::SourceFile;
@@ -42,15 +42,7 @@ fn cases() -> Vec<Case> {
 fn predicted(case: &Case, major: u8) -> Result<CatalogRows, String> {
     let parse = |text: &String| parse_file(SourceFile { path: String::new(), text: text.clone() });
     let files = [parse(&case.setup), parse(&case.statement)];
-    let migration = |file, report| Migration {
-        file,
-        section: None,
-        direction: Direction::Up,
-        transaction: TransactionMode::Autocommit,
-        report,
-        baseline: false,
-        database: 0,
-    };
+    let migration = |file, report| Migration { report, ..Migration::new(file) };
     let version = PgVersion(major);
     let settings = Settings { versions: VersionRange { from: version, to: version }, ..Settings::default() };
     let found = effects(&[migration(&files[0], false), migration(&files[1], true)], &settings);

@@ -3,7 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
 
-use pgvet_linter::check::{Direction, Migration, TransactionMode, effects, parse_file};
+use pgvet_linter::check::{Migration, effects, parse_file};
 use pgvet_linter::routine::subtransactions::{Bound, CACHED};
 use pgvet_linter::settings::Settings;
 use pgvet_linter::source::SourceFile;
@@ -27,15 +27,7 @@ fn caught(rounds: u64, statement: &str) -> String {
 fn predicted(sql: &str) -> Bound {
     let parse = |text: &str| parse_file(SourceFile { path: String::new(), text: text.to_owned() });
     let files = [parse(TABLES), parse(sql)];
-    let migration = |file, report| Migration {
-        file,
-        section: None,
-        direction: Direction::Up,
-        transaction: TransactionMode::Autocommit,
-        report,
-        baseline: false,
-        database: 0,
-    };
+    let migration = |file, report| Migration { report, ..Migration::new(file) };
     let found = effects(&[migration(&files[0], false), migration(&files[1], true)], &Settings::default());
     found[1][0].subtransactions
 }

@@ -8,7 +8,7 @@ use crate::report::trace::TraceReport;
 use crate::report::{trace_html, trace_json, trace_markdown, trace_table};
 use crate::style::Style;
 use crate::trace_args::{On, TraceArgs, TraceFormat};
-use pgvet_linter::check::{self, Direction, Migration, StatementEffects, TransactionMode};
+use pgvet_linter::check::{self, Migration, StatementEffects};
 use pgvet_linter::effect::RelationKind;
 use pgvet_linter::settings::Settings;
 use pgvet_linter::source::SourceFile;
@@ -79,15 +79,7 @@ fn predicted(
         return check::effects(migrations, settings);
     }
     let empty = check::parse_file(SourceFile { path: String::new(), text: setup.join(";\n") });
-    let baseline = Migration {
-        file: &empty,
-        section: None,
-        direction: Direction::Up,
-        transaction: TransactionMode::Autocommit,
-        report: false,
-        baseline: true,
-        database: 0,
-    };
+    let baseline = Migration { report: false, baseline: true, ..Migration::new(&empty) };
     let all: Vec<Migration<'_>> = std::iter::once(baseline).chain(migrations.iter().copied()).collect();
     let mut predicted = check::effects(&all, settings);
     predicted.remove(0);

@@ -2,17 +2,18 @@
 
 use super::{Literal, Query, TypeName};
 use crate::source::TextRange;
+use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 /// A scalar expression.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Expr {
     pub kind: ExprKind,
     pub range: TextRange,
 }
 
 /// What an expression is.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum ExprKind {
     /// `a`, `t.a`, `s.t.a`.
     Column(Vec<SmolStr>),
@@ -75,11 +76,11 @@ pub enum ExprKind {
     /// DEFAULT in VALUES or SET.
     Default,
     /// XML and JSON constructors, GROUPING, CURRENT OF and the like: name of the node and its operands.
-    Other(&'static str, Vec<Expr>),
+    Other(SmolStr, Vec<Expr>),
 }
 
 /// A function call, aggregate or window function.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FunctionCall {
     pub schema: Option<SmolStr>,
     pub name: SmolStr,
@@ -96,14 +97,14 @@ pub struct FunctionCall {
 }
 
 /// An argument, possibly by name (`f(a => 1)`).
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Argument {
     pub name: Option<SmolStr>,
     pub value: Expr,
 }
 
 /// The syntax around an operator.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum OperatorForm {
     Plain,
     /// `x = ANY (array)`.
@@ -125,7 +126,7 @@ pub enum OperatorForm {
 }
 
 /// The test of `IS [NOT] TRUE | FALSE | UNKNOWN`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BooleanTest {
     True,
     NotTrue,
@@ -136,7 +137,7 @@ pub enum BooleanTest {
 }
 
 /// How a subquery is used in an expression.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SubqueryKind {
     Exists,
     /// `IN (SELECT ...)`, `= ANY (SELECT ...)`.
@@ -147,7 +148,7 @@ pub enum SubqueryKind {
 }
 
 /// One step of [`ExprKind::Indirection`].
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum IndirectionStep {
     Field(SmolStr),
     AllFields,

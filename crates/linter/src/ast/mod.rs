@@ -13,6 +13,9 @@ mod query;
 mod table;
 mod visit;
 
+use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
+
 pub use control::*;
 pub use expression::*;
 pub use name::*;
@@ -21,51 +24,90 @@ pub use query::*;
 pub use table::*;
 pub use visit::Part;
 
-/// One SQL statement.
-#[derive(Debug, Clone, PartialEq)]
+/// One SQL statement. Those that bodies of functions consist of can be serialized.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Ast {
     // Tables and indexes
+    #[serde(skip)]
     AlterTable(AlterTable),
+    #[serde(skip)]
     AlterTableMoveAll(AlterTableMoveAll),
+    #[serde(skip)]
     CreateTable(CreateTable),
+    #[serde(skip)]
     CreateTableAs(CreateTableAs),
+    #[serde(skip)]
     CreateIndex(CreateIndex),
+    #[serde(skip)]
     CreateStatistics(CreateStatistics),
     // Other objects
+    #[serde(skip)]
     CreateView(CreateView),
+    #[serde(skip)]
     RefreshMaterializedView(RefreshMaterializedView),
+    #[serde(skip)]
     CreateSequence(CreateSequence),
+    #[serde(skip)]
     AlterSequence(AlterSequence),
+    #[serde(skip)]
     CreateType(CreateType),
+    #[serde(skip)]
     CreateDomain(CreateDomain),
+    #[serde(skip)]
     AlterDomain(AlterDomain),
+    #[serde(skip)]
     AlterEnum(AlterEnum),
+    #[serde(skip)]
     CreateFunction(CreateFunction),
+    #[serde(skip)]
     AlterFunction(AlterFunction),
+    #[serde(skip)]
     CreateTrigger(CreateTrigger),
+    #[serde(skip)]
     CreateRule(CreateRule),
+    #[serde(skip)]
     CreatePolicy(CreatePolicy),
+    #[serde(skip)]
     AlterPolicy(AlterPolicy),
+    #[serde(skip)]
     CreatePublication(CreatePublication),
+    #[serde(skip)]
     AlterPublication(AlterPublication),
+    #[serde(skip)]
     CreateSchema(CreateSchema),
+    #[serde(skip)]
     CreateExtension(CreateExtension),
     /// CREATE SUBSCRIPTION, CREATE DATABASE and the like: known by keyword only.
+    #[serde(skip)]
     CreateOther(CreateOther),
+    #[serde(skip)]
     Drop(Drop),
+    #[serde(skip)]
     Rename(Rename),
+    #[serde(skip)]
     SetSchema(SetSchema),
+    #[serde(skip)]
     ChangeOwner(ChangeOwner),
+    #[serde(skip)]
     Comment(Comment),
+    #[serde(skip)]
     Grant(Grant),
+    #[serde(skip)]
     AlterDefaultPrivileges,
+    #[serde(skip)]
     DropOwned(RoleList),
+    #[serde(skip)]
     ReassignOwned(RoleList),
     // Whole-table commands
+    #[serde(skip)]
     Truncate(Truncate),
+    #[serde(skip)]
     LockTable(LockTable),
+    #[serde(skip)]
     Vacuum(Vacuum),
+    #[serde(skip)]
     Cluster(Cluster),
+    #[serde(skip)]
     Reindex(Reindex),
     // Queries
     Select(Query),
@@ -73,18 +115,29 @@ pub enum Ast {
     Update(Update),
     Delete(Delete),
     Merge(Merge),
+    #[serde(skip)]
     Copy(Copy),
+    #[serde(skip)]
     Explain(Explain),
+    #[serde(skip)]
     Prepare(Prepare),
+    #[serde(skip)]
     Execute(Name),
+    #[serde(skip)]
     DeclareCursor(Query),
     // Control
+    #[serde(skip)]
     Transaction(Transaction),
+    #[serde(skip)]
     Set(Set),
+    #[serde(skip)]
     Discard(Discard),
+    #[serde(skip)]
     Do(Do),
+    #[serde(skip)]
     Call(Call),
     /// Takes no lock on a user's relation and changes nothing that the model knows, for example CREATE ROLE or LISTEN.
     /// Holds PostgreSQL's name of the node.
-    Other(&'static str),
+    #[serde(skip)]
+    Other(SmolStr),
 }

@@ -1,10 +1,11 @@
 //! Names and types as written.
 
 use crate::source::TextRange;
+use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 /// An identifier after folding, and where it stands.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Name {
     pub text: SmolStr,
     pub range: TextRange,
@@ -21,7 +22,7 @@ impl Name {
 }
 
 /// A possibly qualified name. A database qualifier is dropped: PostgreSQL accepts only the current one.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ObjectName {
     pub schema: Option<Name>,
     pub name: Name,
@@ -43,7 +44,7 @@ impl std::fmt::Display for ObjectName {
 }
 
 /// A data type as written: `pg_catalog.varchar(20)[]`, `users.id%TYPE`.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TypeName {
     pub schema: Option<SmolStr>,
     /// PostgreSQL's internal name for the built-in spellings: `int4` for `integer`, `varchar` for `character varying`.
@@ -58,7 +59,7 @@ pub struct TypeName {
 }
 
 /// A constant.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Literal {
     Integer(i64),
     /// A number that is no i64, with its digits.
@@ -70,7 +71,7 @@ pub enum Literal {
 }
 
 /// RESTRICT or CASCADE.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum DropBehavior {
     #[default]
     Restrict,
@@ -78,7 +79,7 @@ pub enum DropBehavior {
 }
 
 /// `name = value` in WITH (...), SET (...), function and sequence options.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DefElem {
     pub namespace: Option<SmolStr>,
     pub name: SmolStr,
@@ -87,7 +88,7 @@ pub struct DefElem {
 }
 
 /// The value of a [`DefElem`].
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum DefValue {
     /// No value given, which for a boolean option means true.
     None,

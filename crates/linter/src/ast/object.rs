@@ -4,6 +4,7 @@ use super::{
     Constraint, DefElem, DropBehavior, Expr, Literal, Name, ObjectKind, ObjectName, Persistence, Query, TypeName,
 };
 use crate::source::TextRange;
+use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 /// CREATE [OR REPLACE] VIEW.
@@ -123,7 +124,7 @@ pub struct FunctionParameter {
 }
 
 /// IN, OUT, INOUT, VARIADIC, TABLE.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ParameterMode {
     In,
     Out,
@@ -140,7 +141,7 @@ impl ParameterMode {
 }
 
 /// The body of a function.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum FunctionBody {
     /// `AS 'text'`: the text after unescaping, and the range of what stands between the quotes in the file.
     Source {
@@ -186,7 +187,7 @@ pub struct CreateTrigger {
 }
 
 /// BEFORE, AFTER, INSTEAD OF.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TriggerTiming {
     Before,
     After,
@@ -194,7 +195,7 @@ pub enum TriggerTiming {
 }
 
 /// The events of a trigger.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TriggerEvents {
     pub insert: bool,
     pub update: bool,

@@ -2,10 +2,11 @@
 
 use super::{Expr, Name, ObjectName};
 use crate::source::TextRange;
+use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 /// SELECT, VALUES, TABLE, or a combination of them.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Query {
     pub with: Option<With>,
     pub body: QueryBody,
@@ -17,7 +18,7 @@ pub struct Query {
 }
 
 /// The part of a query between WITH and ORDER BY.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum QueryBody {
     Select(Box<Select>),
     Values(Vec<Vec<Expr>>),
@@ -25,7 +26,7 @@ pub enum QueryBody {
 }
 
 /// UNION, INTERSECT or EXCEPT.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SetOperator {
     Union,
     Intersect,
@@ -33,7 +34,7 @@ pub enum SetOperator {
 }
 
 /// One SELECT.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Select {
     /// DISTINCT, and the expressions of DISTINCT ON.
     pub distinct: Option<Vec<Expr>>,
@@ -48,14 +49,14 @@ pub struct Select {
 }
 
 /// An output column.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Target {
     pub value: Expr,
     pub alias: Option<SmolStr>,
 }
 
 /// The new table of SELECT INTO and CREATE TABLE AS.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct IntoClause {
     pub name: ObjectName,
     pub persistence: Persistence,
@@ -65,7 +66,7 @@ pub struct IntoClause {
 }
 
 /// Permanent, unlogged or temporary.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Persistence {
     #[default]
     Permanent,
@@ -74,7 +75,7 @@ pub enum Persistence {
 }
 
 /// An item of FROM or USING.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum FromItem {
     Relation(RelationRef),
     Subquery {
@@ -99,7 +100,7 @@ pub enum FromItem {
 }
 
 /// A relation by name in a query, with its alias.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RelationRef {
     pub name: ObjectName,
     /// ONLY: without its children.
@@ -108,7 +109,7 @@ pub struct RelationRef {
 }
 
 /// The kinds of join; NATURAL is told apart because it names no columns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum JoinKind {
     Inner,
     Left,
@@ -118,14 +119,14 @@ pub enum JoinKind {
 }
 
 /// `AS name (columns)`.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Alias {
     pub name: SmolStr,
     pub columns: Vec<SmolStr>,
 }
 
 /// FOR UPDATE and its weaker forms.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RowLocking {
     pub strength: RowLockStrength,
     /// OF: aliases or table names; empty means all.
@@ -135,7 +136,7 @@ pub struct RowLocking {
 }
 
 /// Row lock strengths, weakest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum RowLockStrength {
     KeyShare,
     Share,
@@ -144,14 +145,14 @@ pub enum RowLockStrength {
 }
 
 /// WITH [RECURSIVE].
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct With {
     pub recursive: bool,
     pub ctes: Vec<Cte>,
 }
 
 /// One common table expression.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Cte {
     pub name: Name,
     pub columns: Vec<SmolStr>,
@@ -159,7 +160,7 @@ pub struct Cte {
 }
 
 /// A statement that yields rows or changes data, wherever it stands.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum QueryStatement {
     Select(Box<Query>),
     Insert(Box<Insert>),
@@ -169,7 +170,7 @@ pub enum QueryStatement {
 }
 
 /// INSERT.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Insert {
     pub with: Option<With>,
     pub table: RelationRef,
@@ -181,7 +182,7 @@ pub struct Insert {
 }
 
 /// Where the inserted rows come from.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum InsertSource {
     DefaultValues,
     /// VALUES or any other query.
@@ -189,7 +190,7 @@ pub enum InsertSource {
 }
 
 /// ON CONFLICT.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OnConflict {
     /// The arbiter; `None` for a bare ON CONFLICT DO NOTHING.
     pub target: Option<ConflictTarget>,
@@ -200,21 +201,21 @@ pub struct OnConflict {
 }
 
 /// How ON CONFLICT names its arbiter index.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum ConflictTarget {
     Constraint(Name),
     Inference { elements: Vec<Expr>, predicate: Option<Expr> },
 }
 
 /// `column = value` of SET; a multi-column assignment is one entry per column with the whole source as value.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Assignment {
     pub column: Name,
     pub value: Expr,
 }
 
 /// UPDATE.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Update {
     pub with: Option<With>,
     pub table: RelationRef,
@@ -227,7 +228,7 @@ pub struct Update {
 }
 
 /// DELETE.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Delete {
     pub with: Option<With>,
     pub table: RelationRef,
@@ -239,7 +240,7 @@ pub struct Delete {
 }
 
 /// MERGE.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Merge {
     pub with: Option<With>,
     pub table: RelationRef,
@@ -252,7 +253,7 @@ pub struct Merge {
 }
 
 /// One WHEN of MERGE.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MergeBranch {
     pub matched: MergeMatch,
     pub condition: Option<Expr>,
@@ -260,7 +261,7 @@ pub struct MergeBranch {
 }
 
 /// Which rows a MERGE branch is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum MergeMatch {
     Matched,
     NotMatchedBySource,
@@ -268,7 +269,7 @@ pub enum MergeMatch {
 }
 
 /// What a MERGE branch does.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum MergeAction {
     Insert { columns: Vec<Name>, values: Vec<Expr> },
     Update(Vec<Assignment>),

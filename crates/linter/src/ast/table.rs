@@ -2,6 +2,7 @@
 
 use super::{DefElem, DropBehavior, Expr, Name, ObjectName, Persistence, Query, TypeName};
 use crate::source::TextRange;
+use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 /// The kind of object that a statement names by keyword.
@@ -195,7 +196,7 @@ pub enum AlterTableAction {
 }
 
 /// ENABLE, DISABLE and their variants for triggers and rules.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Firing {
     Enable,
     EnableAlways,
@@ -221,7 +222,7 @@ pub enum RowSecurity {
 }
 
 /// REPLICA IDENTITY.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ReplicaIdentity {
     Default,
     Full,
@@ -335,7 +336,7 @@ pub struct ForeignKey {
 }
 
 /// ON DELETE and ON UPDATE.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum ReferentialAction {
     #[default]
     NoAction,
@@ -395,7 +396,7 @@ pub struct PartitionBy {
 }
 
 /// RANGE, LIST or HASH.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PartitionStrategy {
     Range,
     List,
@@ -403,7 +404,7 @@ pub enum PartitionStrategy {
 }
 
 /// FOR VALUES ... or DEFAULT.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum PartitionBound {
     Default,
     List(Vec<Expr>),
@@ -452,7 +453,7 @@ pub struct CreateIndex {
 }
 
 /// A key of an index: a column or an expression.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct IndexElement {
     /// A plain column is `ExprKind::Column` of one part.
     pub key: Expr,

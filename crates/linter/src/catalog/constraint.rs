@@ -2,11 +2,12 @@
 
 use super::Oid;
 use crate::ast::{Expr, ReferentialAction};
+use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 use std::sync::Arc;
 
 /// A constraint: a row of `pg_constraint`.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Constraint {
     pub name: SmolStr,
     pub kind: ConstraintKind,
@@ -23,7 +24,7 @@ pub struct Constraint {
 }
 
 /// What a constraint says.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum ConstraintKind {
     /// Stored as a constraint from 18 on; in the model always, so that its name is known.
     NotNull {
@@ -48,7 +49,7 @@ pub enum ConstraintKind {
 }
 
 /// A foreign key.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ForeignKeyConstraint {
     pub columns: Vec<SmolStr>,
     pub referenced: Oid,

@@ -3,11 +3,12 @@
 use super::{Catalog, Oid, SqlType};
 use crate::ast::{Expr, FunctionBody, FunctionCall, ParameterMode};
 use crate::source::TextRange;
+use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 use std::sync::Arc;
 
 /// A function: a row of `pg_proc`.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Function {
     pub oid: Oid,
     pub schema: SmolStr,
@@ -30,7 +31,7 @@ pub struct Function {
 }
 
 /// Where a function is defined.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Definition {
     /// Index of the file in the run.
     pub file: u32,
@@ -45,7 +46,7 @@ pub struct Definition {
 }
 
 /// A parameter of a function.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Parameter {
     pub name: Option<SmolStr>,
     pub mode: ParameterMode,
@@ -55,7 +56,7 @@ pub struct Parameter {
 }
 
 /// provolatile, safest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Volatility {
     Immutable,
     Stable,

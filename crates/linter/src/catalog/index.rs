@@ -2,11 +2,12 @@
 
 use super::Oid;
 use crate::ast::{Expr, IndexElement};
+use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 use std::sync::Arc;
 
 /// An index: a row of `pg_index`.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Index {
     pub table: Oid,
     pub unique: bool,

@@ -22,6 +22,7 @@ use crate::ast::ObjectName;
 use crate::builtin::{self, Extension};
 use imbl::OrdMap;
 use rustc_hash::FxBuildHasher;
+use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 use std::sync::Arc;
 
@@ -29,7 +30,7 @@ use std::sync::Arc;
 type HashMap<K, V> = imbl::GenericHashMap<K, V, FxBuildHasher, imbl::shared_ptr::DefaultSharedPtr>;
 
 /// The identity of a relation, type or function. Built-in types have PostgreSQL's own; ours start at [`Oid::FIRST_USER`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
 pub struct Oid(pub u32);
 
 impl Oid {
@@ -54,7 +55,7 @@ pub type QualifiedName = (SmolStr, SmolStr);
 pub const TEMPORARY_SCHEMA: &str = "pg_temp";
 
 /// The schema of one database.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Catalog {
     next_oid: u32,
     schemas: OrdMap<SmolStr, ()>,
@@ -72,6 +73,7 @@ pub struct Catalog {
     publications: OrdMap<SmolStr, Arc<Publication>>,
     extensions: OrdMap<SmolStr, SmolStr>,
     /// Those of the extensions whose objects are known.
+    #[serde(with = "known_extensions")]
     known_extensions: Arc<[&'static Extension]>,
     /// Extended statistics: the table of each.
     statistics: OrdMap<QualifiedName, Oid>,
@@ -215,12 +217,12 @@ impl Catalog {
         }
     }
 
-    /// Adds a relation under its own oid (see [`Catalog::new_oid`]).
     /// How many names relations once had that none has now.
     pub fn names_gone(&self) -> usize {
         self.gone.len()
     }
 
+    /// Adds a relation under its own oid (see [`Catalog::new_oid`]).
     pub fn add_relation(&mut self, relation: Relation) {
         let key = (relation.schema.clone(), relation.name.clone());
         if key.0 == TEMPORARY_SCHEMA {
@@ -538,5 +540,23 @@ impl Catalog {
 
     pub fn remove_statistics(&mut self, schema: &str, name: &str) {
         self.statistics.remove(&(SmolStr::new(schema), SmolStr::new(name)));
+    }
+}
+
+/// Extensions are written by their names.
+mod known_extensions {
+    use crate::builtin::{self, Extension};
+    use serde::{Deserialize, Deserializer, Serializer};
+    use std::sync::Arc;
+
+    pub(super) fn serialize<S: Serializer>(known: &[&'static Extension], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(known.iter().map(|extension| extension.name))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Arc<[&'static Extension]>, D::Error> {
+        let names = Vec::<String>::deserialize(deserializer)?;
+        Ok(names.iter().filter_map(|name| builtin::extension(name)).collect())
     }
 }

@@ -1,13 +1,18 @@
 //! Tables that cannot hold more than one row.
 
 use super::{Catalog, ConstraintKind, Relation};
-use crate::ast::{BooleanTest, Expr, ExprKind, OperatorForm};
+use crate::ast::{BooleanTest, Expr, ExprKind, Literal, OperatorForm};
 use smol_str::SmolStr;
 
 impl Catalog {
     /// Can the table hold one row at most, because a column with a unique index is always the same constant? Tables of
     /// settings and of positions are made so: `lock char(1) NOT NULL DEFAULT 'X' UNIQUE CHECK (lock = 'X')`.
+    ///
+    /// Rows of tables that inherit from it are rows of it as well, and indexes do not see them.
     pub fn has_one_row(&self, table: &Relation) -> bool {
+        if !table.children.is_empty() {
+            return false;
+        }
         let constant = table.constraints.iter().filter(|constraint| constraint.valid && constraint.enforced);
         let mut constant = constant.filter_map(|constraint| match &constraint.kind {
             ConstraintKind::Check { expression, .. } => constant_column(expression),
@@ -26,11 +31,6 @@ impl Catalog {
 
 /// The column of `column = constant`, or of a condition that is just a boolean column.
 fn constant_column(condition: &Expr) -> Option<&SmolStr> {
-    let is_constant = |expr: &Expr| match &expr.kind {
-        ExprKind::Literal(_) => true,
-        ExprKind::Cast { operand, .. } => matches!(operand.kind, ExprKind::Literal(_)),
-        _ => false,
-    };
     match &condition.kind {
         ExprKind::Column(path) => path.last(),
         ExprKind::Operator { operator, form: OperatorForm::Plain, operands, .. } if operator == "=" => {
@@ -43,6 +43,15 @@ fn constant_column(condition: &Expr) -> Option<&SmolStr> {
         // A column that is not null, and true or false.
         ExprKind::BooleanTest { operand, test: BooleanTest::True | BooleanTest::False } => column_of(operand),
         _ => None,
+    }
+}
+
+/// NULL is none: a CHECK that compares with it holds for every row.
+fn is_constant(expr: &Expr) -> bool {
+    match &expr.kind {
+        ExprKind::Literal(literal) => !matches!(literal, Literal::Null),
+        ExprKind::Cast { operand, .. } => is_constant(operand),
+        _ => false,
     }
 }
 

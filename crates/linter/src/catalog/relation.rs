@@ -6,11 +6,12 @@ use crate::ast::{
 };
 use crate::effect::RelationKind;
 use crate::source::TextRange;
+use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 use std::sync::Arc;
 
 /// A relation: a row of `pg_class` with what hangs on it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Relation {
     pub oid: Oid,
     pub schema: SmolStr,
@@ -64,7 +65,7 @@ pub struct Relation {
 }
 
 /// What only one kind of relation has.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub enum RelationDetail {
     #[default]
     None,
@@ -74,7 +75,7 @@ pub enum RelationDetail {
 }
 
 /// When a relation came to be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Birth {
     /// Number of the migration that created it; `None`: before everything (a dump, or never seen).
     pub migration: Option<u32>,
@@ -85,7 +86,7 @@ pub struct Birth {
 }
 
 /// A column: a row of `pg_attribute`.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Column {
     pub name: SmolStr,
     pub sql_type: SqlType,
@@ -105,28 +106,28 @@ pub struct Column {
 }
 
 /// GENERATED ALWAYS | BY DEFAULT AS IDENTITY.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum IdentityKind {
     Always,
     ByDefault,
 }
 
 /// GENERATED ALWAYS AS (expression).
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Generated {
     pub expression: Arc<Expr>,
     pub stored: bool,
 }
 
 /// PARTITION BY: key expressions, columns as one-part column expressions.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PartitionKey {
     pub strategy: PartitionStrategy,
     pub keys: Arc<Vec<Expr>>,
 }
 
 /// A trigger, without those that implement foreign keys.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Trigger {
     pub name: SmolStr,
     /// The function as resolved, or invalid when no statement created it.
@@ -146,7 +147,7 @@ pub struct Trigger {
 }
 
 /// A row-level security policy.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Policy {
     pub name: SmolStr,
     pub using: Option<Arc<Expr>>,
@@ -157,7 +158,7 @@ pub struct Policy {
 }
 
 /// A sequence.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Sequence {
     /// The table and column of OWNED BY, serial or identity.
     pub owned_by: Option<(Oid, SmolStr)>,
@@ -167,7 +168,7 @@ pub struct Sequence {
 }
 
 /// The query of a view or materialized view, and what it depends on.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ViewDefinition {
     pub query: Arc<crate::ast::Query>,
     /// Relations that it reads, with the columns that it uses; an empty list of columns means that they are not known.
@@ -179,7 +180,7 @@ pub struct ViewDefinition {
 }
 
 /// A publication.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Publication {
     pub name: SmolStr,
     pub all_tables: bool,

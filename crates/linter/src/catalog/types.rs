@@ -2,11 +2,12 @@
 
 use super::Oid;
 use crate::ast::Expr;
+use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 use std::sync::Arc;
 
 /// A type with its modifier, as a column has it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SqlType {
     /// Built-in types have PostgreSQL's oid, user types one of the catalog's; invalid when not known.
     pub oid: Oid,
@@ -27,7 +28,7 @@ impl SqlType {
 }
 
 /// A user-defined type: a row of `pg_type`.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct TypeDef {
     pub oid: Oid,
     pub schema: SmolStr,
@@ -39,7 +40,7 @@ pub struct TypeDef {
 }
 
 /// The kinds of type.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum TypeKind {
     Enum {
         labels: Vec<EnumLabel>,
@@ -66,7 +67,7 @@ pub enum TypeKind {
 }
 
 /// A label of an enum, and the transaction that added it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct EnumLabel {
     pub label: SmolStr,
     /// Added by ALTER TYPE ... ADD VALUE in this transaction; `None` for labels of CREATE TYPE.
@@ -74,7 +75,7 @@ pub struct EnumLabel {
 }
 
 /// A domain.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Domain {
     pub base: SqlType,
     pub not_null: bool,
@@ -83,7 +84,7 @@ pub struct Domain {
 }
 
 /// A CHECK of a domain.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct DomainCheck {
     pub name: SmolStr,
     pub expression: Arc<Expr>,

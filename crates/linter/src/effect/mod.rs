@@ -10,12 +10,12 @@ use crate::catalog::{Oid, SqlType};
 use crate::source::TextRange;
 pub use catalog_rows::CatalogRows;
 pub use lock_mode::LockMode;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 pub use summary::names;
 
 /// Where knowledge of an effect comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Evidence {
     /// Derived from the statement and the catalog before it.
@@ -77,7 +77,7 @@ impl std::fmt::Display for RelationName {
 }
 
 /// PostgreSQL's relkind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum RelationKind {
     Table,
     PartitionedTable,

@@ -41,6 +41,7 @@ use crate::effect::{Effects, Failure};
 use crate::session::{Place, Session};
 use crate::source::TextRange;
 use crate::version::Target;
+use serde::{Deserialize, Serialize};
 
 /// The outcome of a part of a statement: an `Err` is PostgreSQL's refusal.
 pub(crate) type Run<T = ()> = Result<T, Failure>;
@@ -51,8 +52,9 @@ pub(crate) fn fail<T>(sqlstate: &'static str, reason: impl Into<String>, range: 
 }
 
 /// How much of the database the run has seen, and so what a name that no statement showed means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 pub(crate) enum Knowledge {
+    #[default]
     /// A file alone: what it uses was made elsewhere.
     Nothing,
     /// Migrations before it: what it uses may be older than they are, but what it makes IF NOT EXISTS or drops

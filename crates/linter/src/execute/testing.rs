@@ -1,6 +1,6 @@
 //! What the tests of the executor have in common.
 
-use crate::check::{Migration, TransactionMode, effects, parse_file};
+use crate::check::{Migration, effects, parse_file};
 use crate::effect::Effects;
 use crate::settings::Settings;
 use crate::source::SourceFile;
@@ -10,15 +10,7 @@ use crate::version::{PgVersion, VersionRange};
 pub(crate) fn effects_on(major: u8, history: &str, sql: &str) -> Effects {
     let parse = |path: &str, text: &str| parse_file(SourceFile { path: path.to_owned(), text: text.to_owned() });
     let files = [parse("1.sql", history), parse("2.sql", sql)];
-    let migration = |file, report| Migration {
-        file,
-        section: None,
-        direction: crate::check::Direction::Up,
-        transaction: TransactionMode::Autocommit,
-        report,
-        baseline: false,
-        database: 0,
-    };
+    let migration = |file, report| Migration { report, ..Migration::new(file) };
     let version = PgVersion(major);
     let settings = Settings { versions: VersionRange { from: version, to: version }, ..Settings::default() };
     let mut found = effects(&[migration(&files[0], false), migration(&files[1], true)], &settings);

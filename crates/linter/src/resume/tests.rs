@@ -8,15 +8,7 @@ fn file(text: &str) -> ParsedFile {
 
 fn migrations(files: &[ParsedFile], mode: TransactionMode) -> Vec<Migration<'_>> {
     let last = files.len() - 1;
-    let of_file = |(at, file)| Migration {
-        file,
-        section: None,
-        direction: Direction::Up,
-        transaction: mode,
-        report: at == last,
-        baseline: false,
-        database: 1,
-    };
+    let of_file = |(at, file)| Migration { transaction: mode, report: at == last, database: 1, ..Migration::new(file) };
     files.iter().enumerate().map(of_file).collect()
 }
 
@@ -42,8 +34,8 @@ fn a_check_from_a_state_finds_what_a_whole_run_finds() {
     for mode in [TransactionMode::Autocommit, TransactionMode::Transaction, TransactionMode::SingleString] {
         let files = [file(HISTORY), file(EDITED)];
         let migrations = migrations(&files, mode);
-        let mut state = State::new(&settings);
-        state.advance(&migrations, 1);
+        let mut state = Checkpoint::default();
+        state.advance(&migrations, 1, &settings);
         assert_eq!(state.next(), 1);
         let outcome = state.check(&migrations, &settings, &mut Memory::default());
         assert_eq!(outcome.found, check::check(&migrations, &settings));
@@ -65,8 +57,8 @@ fn a_check_after_an_edit_finds_what_a_whole_run_finds() {
                 memory.forget(|range| range.end >= same);
                 let files = [file(HISTORY), file(&text)];
                 let migrations = migrations(&files, mode);
-                let mut state = State::new(&settings);
-                state.advance(&migrations, 1);
+                let mut state = Checkpoint::default();
+                state.advance(&migrations, 1, &settings);
                 let outcome = state.check(&migrations, &settings, &mut memory);
                 assert_eq!(outcome.found, check::check(&migrations, &settings), "{text}");
                 previous = text;
@@ -80,8 +72,8 @@ fn memory_has_the_effects_of_each_statement() {
     let settings = Settings::default();
     let files = [file(HISTORY), file(EDITED)];
     let migrations = migrations(&files, TransactionMode::Autocommit);
-    let mut state = State::new(&settings);
-    state.advance(&migrations, 1);
+    let mut state = Checkpoint::default();
+    state.advance(&migrations, 1, &settings);
     let mut memory = Memory::default();
     state.check(&migrations, &settings, &mut memory);
     let remembered: Vec<_> = memory.statements().collect();

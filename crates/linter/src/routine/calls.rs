@@ -15,14 +15,13 @@ use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The code of a database. Bodies are read when somebody asks for them, and once.
+/// The code of a database. Bodies are read when somebody asks for them.
 #[derive(Debug)]
 pub struct Routines<'a> {
     pub(super) migrations: &'a [Migration<'a>],
     pub(super) catalog: &'a Catalog,
     pub(super) settings: &'a Settings,
-    reader: RefCell<RoutineReader>,
-    read: RefCell<FxHashMap<Oid, Option<Rc<Routine>>>>,
+    reader: &'a RoutineReader,
     triggers: OnceCell<FxHashMap<Oid, Vec<TriggerUse>>>,
     callers: OnceCell<FxHashMap<Oid, Vec<CallSite>>>,
     pub(super) hot: RefCell<FxHashMap<Oid, Rc<Hotness>>>,
@@ -61,13 +60,17 @@ pub enum CallerKind {
 }
 
 impl<'a> Routines<'a> {
-    pub fn new(migrations: &'a [Migration<'a>], catalog: &'a Catalog, settings: &'a Settings) -> Self {
+    pub fn new(
+        migrations: &'a [Migration<'a>],
+        catalog: &'a Catalog,
+        settings: &'a Settings,
+        reader: &'a RoutineReader,
+    ) -> Self {
         Self {
             migrations,
             catalog,
             settings,
-            reader: RefCell::default(),
-            read: RefCell::default(),
+            reader,
             triggers: OnceCell::new(),
             callers: OnceCell::new(),
             hot: RefCell::default(),
@@ -77,14 +80,8 @@ impl<'a> Routines<'a> {
 
     /// The code of a function in PL/pgSQL or SQL.
     pub fn function(&self, oid: Oid) -> Option<Rc<Routine>> {
-        if let Some(known) = self.read.borrow().get(&oid) {
-            return known.clone();
-        }
-        let text = |file: u32| self.migrations[file as usize].file.source.text.clone();
-        let function = self.catalog.get_function(oid)?;
-        let routine = self.reader.borrow_mut().function(function, text).map(Rc::new);
-        self.read.borrow_mut().insert(oid, routine.clone());
-        routine
+        let text = |file: u32| self.migrations[file as usize].file.source.text.as_str();
+        self.reader.function(self.catalog.get_function(oid)?, text)
     }
 
     /// The code of a DO block.
@@ -96,7 +93,7 @@ impl<'a> Routines<'a> {
         search_path: Vec<SmolStr>,
     ) -> Option<Rc<Routine>> {
         let text = &self.migrations[file as usize].file.source.text;
-        self.reader.borrow_mut().block(file, statement, block, search_path, text).map(Rc::new)
+        self.reader.block(file, statement, block, search_path, text)
     }
 
     /// The functions that are defined in a migration, in the order of their definitions.
@@ -115,24 +112,6 @@ impl<'a> Routines<'a> {
         let definition = self.catalog.get_function(function).and_then(|function| function.defined_at.as_ref());
         let migration = definition.and_then(|definition| self.migrations.get(definition.file as usize));
         migration.is_some_and(|migration| migration.report)
-    }
-
-    /// Does a migration call a function itself, in a query, by CALL or in a DO block?
-    pub fn is_called_by_migration(&self, routine: &Routine) -> bool {
-        let Some(function) = &routine.function else { return false };
-        let calls = |ast: &Ast| {
-            let mut found = matches!(ast, Ast::Call(call) if call.call.name == function.name);
-            ast.visit(&mut |part| {
-                if let Part::Expr(Expr { kind: ExprKind::Call(call), .. }) = part {
-                    found |= call.name == function.name;
-                }
-            });
-            found
-                || matches!(ast, Ast::Do(Do { body: FunctionBody::Source { text, .. }, .. })
-                if text.to_ascii_lowercase().contains(function.name.as_str()))
-        };
-        let statements = self.migrations.iter().flat_map(Migration::statements);
-        statements.filter_map(|statement| statement.parsed.as_ref().ok()).any(calls)
     }
 
     /// The triggers that run a function, those that partitions have from their parent left out.

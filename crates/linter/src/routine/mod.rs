@@ -16,7 +16,7 @@ mod tests;
 pub use calls::{CallSite, CallerKind, Routines, TriggerUse};
 pub(crate) use hotness::grouped;
 pub use hotness::{Hotness, Reason, ReasonKind};
-pub use read::{Code, Dynamic, Routine};
+pub use read::{Code, Dynamic, Routine, RoutineReader};
 pub use steps::{Around, Node, Sql, Step};
 pub use texts::SqlRole;
 pub use trial::{Creation, Trial};
@@ -48,8 +48,9 @@ pub struct RoutineContext<'a> {
     pub settings: &'a Settings,
     /// All code of the database.
     pub routines: &'a Routines<'a>,
-    /// A statement of a reported migration runs it: what it does was reported there.
-    pub called_in_place: bool,
+    /// A statement of a migration calls it, in code that it runs at the latest: it is a helper of migrations, and what it
+    /// does was reported there.
+    pub called_by_migration: bool,
 }
 
 impl RoutineContext<'_> {

@@ -10,7 +10,8 @@ use crate::source::TextRange;
 use crate::statement::fill_text;
 use rustc_hash::FxHashMap;
 use smol_str::SmolStr;
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// The code of a function, a procedure or a DO block.
@@ -77,17 +78,34 @@ impl Routine {
     }
 }
 
-/// Reads routines; keeps a copy of each file to parse in.
+/// Reads routines, each once in a run.
 #[derive(Debug, Default)]
-pub(super) struct RoutineReader {
-    parsers: FxHashMap<u32, SqlParser>,
+pub struct RoutineReader {
+    /// With a copy of the file to parse in.
+    parsers: RefCell<FxHashMap<u32, SqlParser>>,
+    /// With the definition that was read: a later one may replace it.
+    functions: RefCell<FxHashMap<Oid, (Arc<Function>, Option<Rc<Routine>>)>>,
+    /// DO blocks by file and place.
+    blocks: RefCell<FxHashMap<(u32, u32), Rc<Routine>>>,
 }
 
 impl RoutineReader {
     /// `None` for a function in another language, or without a definition in a file.
-    pub(super) fn function(&mut self, function: &Arc<Function>, text: impl Fn(u32) -> String) -> Option<Routine> {
+    pub(super) fn function<'t>(&self, function: &Arc<Function>, text: impl Fn(u32) -> &'t str) -> Option<Rc<Routine>> {
+        if let Some((known, routine)) = self.functions.borrow().get(&function.oid)
+            && Arc::ptr_eq(known, function)
+        {
+            return routine.clone();
+        }
+        let routine = self.read_function(function, text).map(Rc::new);
+        self.functions.borrow_mut().insert(function.oid, (Arc::clone(function), routine.clone()));
+        routine
+    }
+
+    fn read_function<'t>(&self, function: &Arc<Function>, text: impl Fn(u32) -> &'t str) -> Option<Routine> {
+        let mut parsers = self.parsers.borrow_mut();
         let definition = function.defined_at.as_ref()?;
-        let parser = self.parsers.entry(definition.file).or_insert_with(|| SqlParser::new(&text(definition.file)));
+        let parser = parsers.entry(definition.file).or_insert_with(|| SqlParser::new(text(definition.file)));
         let (code, found) = match &*function.body {
             FunctionBody::Source { .. } => read_source(parser, &function.language, definition.body)?,
             FunctionBody::Atomic(statements) => {
@@ -112,17 +130,24 @@ impl RoutineReader {
 
     /// A DO block.
     pub(super) fn block(
-        &mut self,
+        &self,
         file: u32,
         statement: TextRange,
         block: &Do,
         search_path: Vec<SmolStr>,
         text: &str,
-    ) -> Option<Routine> {
+    ) -> Option<Rc<Routine>> {
+        let key = (file, statement.start);
+        if let Some(known) = self.blocks.borrow().get(&key)
+            && known.search_path == search_path
+        {
+            return Some(Rc::clone(known));
+        }
         let FunctionBody::Source { range, .. } = &block.body else { return None };
-        let parser = self.parsers.entry(file).or_insert_with(|| SqlParser::new(text));
+        let mut parsers = self.parsers.borrow_mut();
+        let parser = parsers.entry(file).or_insert_with(|| SqlParser::new(text));
         let (code, found) = read_source(parser, &block.language, *range)?;
-        Some(Routine {
+        let routine = Rc::new(Routine {
             function: None,
             file,
             statement,
@@ -133,7 +158,9 @@ impl RoutineReader {
             parsed: found.parsed,
             dynamic: found.dynamic,
             variable_names: OnceCell::new(),
-        })
+        });
+        self.blocks.borrow_mut().insert(key, Rc::clone(&routine));
+        Some(routine)
     }
 }
 

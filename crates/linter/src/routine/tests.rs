@@ -2,13 +2,14 @@
 
 use super::*;
 use crate::ast::Ast;
-use crate::check::{Direction, ParsedFile, TransactionMode, parse_file};
+use crate::check::{ParsedFile, parse_file};
 use crate::plpgsql::{self, StatementKind};
 use crate::replay::{Replay, StatementVisit, Visitor};
 use crate::session::Session;
 use crate::settings::FunctionSettings;
 use crate::source::SourceFile;
 use crate::statement::{Statement, SyntaxError};
+use rustc_hash::FxHashSet;
 
 /// Keeps the catalog at the end.
 #[derive(Default)]
@@ -22,7 +23,7 @@ impl Visitor for End {
         panic!("{error:?}");
     }
     fn migration_end(&mut self, _: u32, _: &Migration<'_>, _: &Session, _: &Catalog, _: &Catalog) {}
-    fn database_end(&mut self, _: u32, catalog: &Catalog) {
+    fn database_end(&mut self, _: u32, catalog: &Catalog, _: &FxHashSet<Oid>) {
         self.0 = Some(catalog.clone());
     }
 }
@@ -30,19 +31,11 @@ impl Visitor for End {
 pub(super) fn with_routines(texts: &[&str], settings: &Settings, test: impl FnOnce(&Routines<'_>)) {
     let source = |text: &&str| SourceFile { path: String::new(), text: (*text).to_owned() };
     let files: Vec<ParsedFile> = texts.iter().map(|text| parse_file(source(text))).collect();
-    let migration = |file| Migration {
-        file,
-        section: None,
-        direction: Direction::Up,
-        transaction: TransactionMode::Autocommit,
-        report: true,
-        baseline: false,
-        database: 0,
-    };
+    let migration = Migration::new;
     let migrations: Vec<Migration<'_>> = files.iter().map(migration).collect();
     let mut end = End::default();
     Replay::new(settings.versions).run(&migrations, &mut end);
-    test(&Routines::new(&migrations, &end.0.unwrap(), settings));
+    test(&Routines::new(&migrations, &end.0.unwrap(), settings, &RoutineReader::default()));
 }
 
 pub(super) fn named(routines: &Routines<'_>, name: &str) -> Oid {

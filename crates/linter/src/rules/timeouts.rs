@@ -178,21 +178,13 @@ pub(crate) fn stops_queries(kind: RelationKind) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::{Direction, parse_file};
+    use crate::check::parse_file;
     use crate::source::SourceFile;
 
     fn lost_at_end(text: &str, transaction: TransactionMode) -> Option<Lost> {
         let source = SourceFile { path: "m.sql".into(), text: text.into() };
         let file = parse_file(source);
-        let migration = Migration {
-            file: &file,
-            section: None,
-            direction: Direction::Up,
-            transaction,
-            report: true,
-            baseline: false,
-            database: 0,
-        };
+        let migration = Migration { transaction, ..Migration::new(&file) };
         lost(&migration, text.len() as u32).map(|(why, _)| why)
     }
 

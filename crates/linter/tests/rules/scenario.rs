@@ -12,7 +12,7 @@
 //!
 //! Without sections the whole text is one migration.
 
-use pgvet_linter::check::{Direction, Migration, ParsedFile, TransactionMode, check, parse_file};
+use pgvet_linter::check::{Migration, ParsedFile, TransactionMode, check, parse_file};
 use pgvet_linter::diagnostic::{Diagnostic, Severity};
 use pgvet_linter::settings::{LockTimeout, Settings};
 use pgvet_linter::source::SourceFile;
@@ -90,13 +90,10 @@ impl Scenario {
         let files: Vec<ParsedFile> = self.sections.iter().map(|section| parse_file(source(section))).collect();
         let migrations: Vec<Migration<'_>> = std::iter::zip(&self.sections, &files)
             .map(|(section, file)| Migration {
-                file,
-                section: None,
-                direction: Direction::Up,
                 transaction: section.mode,
                 report: section.kind == SectionKind::Migration,
                 baseline: section.kind == SectionKind::Baseline,
-                database: 0,
+                ..Migration::new(file)
             })
             .collect();
         let found = check(&migrations, &self.settings);

@@ -2,7 +2,7 @@
 
 use super::outcome::{Difference, Outcome, bare_name, lock_mode, mentions, referenced_names, with_partitions};
 use super::{fixtures, read, settings_for};
-use pgvet_linter::check::{Migration, ParsedFile, TransactionMode, effects, parse_file};
+use pgvet_linter::check::{Migration, ParsedFile, effects, parse_file};
 use pgvet_linter::source::SourceFile;
 use pgvet_linter::version::PgVersion;
 use serde::Deserialize;
@@ -147,12 +147,9 @@ impl Run {
     pub fn migrations(&self) -> [Migration<'_>; 2] {
         let migration = |file, baseline: bool| Migration {
             direction: pgvet_linter::check::Direction::Up,
-            file,
-            section: None,
-            transaction: TransactionMode::Autocommit,
             report: !baseline,
             baseline,
-            database: 0,
+            ..Migration::new(file)
         };
         [migration(&self.setup, true), migration(&self.file, false)]
     }

@@ -129,7 +129,7 @@ impl Context<'_> {
                 let operands = node.arg.map(|value| self.json_value(value)).into_iter().collect();
                 self.json_aggregate("JsonArrayAgg", operands, node.constructor)
             }
-            _ => expr(ExprKind::Other("Unknown", Vec::new()), TextRange::default()),
+            _ => expr(ExprKind::Other(smol_str::SmolStr::new_static("Unknown"), Vec::new()), TextRange::default()),
         }
     }
 

@@ -27,7 +27,7 @@ impl Context<'_> {
     /// An operand that the grammar always gives.
     pub(super) fn operand(&self, node: Option<pg::NodeRef<'_>>) -> Expr {
         node.map_or_else(
-            || expr(ExprKind::Other("Empty", Vec::new()), TextRange::default()),
+            || expr(ExprKind::Other(SmolStr::new_static("Empty"), Vec::new()), TextRange::default()),
             |node| self.expression(node),
         )
     }
@@ -72,7 +72,7 @@ impl Context<'_> {
     /// A node without a kind of its own, with whatever it operates on.
     pub(super) fn other(&self, name: &'static str, operands: Vec<Expr>, location: i32) -> Expr {
         let range = self.call_range(location).cover(cover(&operands));
-        expr(ExprKind::Other(name, operands), range)
+        expr(ExprKind::Other(SmolStr::new_static(name), operands), range)
     }
 
     /// From the token at `location` through the brackets behind it, where there are any.
@@ -190,7 +190,7 @@ impl Context<'_> {
             pg::BoolExprType::OR_EXPR => ExprKind::Or(operands),
             pg::BoolExprType::NOT_EXPR => match operands.pop() {
                 Some(operand) => ExprKind::Not(Box::new(operand)),
-                None => ExprKind::Other("BoolExpr", Vec::new()),
+                None => ExprKind::Other(SmolStr::new_static("BoolExpr"), Vec::new()),
             },
             _ => ExprKind::And(operands),
         };

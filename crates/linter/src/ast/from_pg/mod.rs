@@ -32,6 +32,7 @@ use context::{Context, Span};
 use pg::Node;
 use pgvet_parser::ParseError;
 use pgvet_parser::tree as pg;
+use smol_str::SmolStr;
 
 /// Parses the statement whose tokens are `tokens` (ranges are offsets in `source`, the whole file) and converts it.
 pub fn parse_statement(source: &str, range: TextRange, tokens: &[Token]) -> Result<Ast, SyntaxError> {
@@ -119,7 +120,7 @@ impl Context<'_> {
     fn raw_statement(&self, statement: &pg::RawStmt, span: Span) -> Ast {
         match statement.stmt {
             Some(node) => self.statement(node, span),
-            None => Ast::Other("RawStmt"),
+            None => Ast::Other(SmolStr::new_static("RawStmt")),
         }
     }
 

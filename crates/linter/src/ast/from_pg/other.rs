@@ -5,13 +5,14 @@ use super::drop::unqualified;
 use crate::ast::{Ast, CreateOther, CreateTypeKind, DefElem};
 use pg::Node;
 use pgvet_parser::tree as pg;
+use smol_str::SmolStr;
 
 impl Context<'_> {
     /// Objects known by keyword, statements that PostgreSQL refuses in a transaction block, and the rest.
     pub(super) fn other_statement(&self, node: Node<'_>, span: Span) -> Ast {
         self.cluster_wide(node, span).or_else(|| self.known_by_tag(node, span)).unwrap_or_else(|| match node {
-            Node::Other(tag) => Ast::Other(tag.statement().unwrap_or("Unknown")),
-            _ => Ast::Other("Unknown"),
+            Node::Other(tag) => Ast::Other(SmolStr::new_static(tag.statement().unwrap_or("Unknown"))),
+            _ => Ast::Other(SmolStr::new_static("Unknown")),
         })
     }
 
@@ -124,7 +125,7 @@ impl Context<'_> {
             Kind::OBJECT_TSDICTIONARY => "CREATE TEXT SEARCH DICTIONARY",
             Kind::OBJECT_TSTEMPLATE => "CREATE TEXT SEARCH TEMPLATE",
             Kind::OBJECT_TSCONFIGURATION => "CREATE TEXT SEARCH CONFIGURATION",
-            _ => return Ast::Other("DefineStmt"),
+            _ => return Ast::Other(SmolStr::new_static("DefineStmt")),
         };
         self.tagged_path(tag, define.defnames, define.definition, span.from(span.start + 1))
     }

@@ -302,7 +302,7 @@ impl Executor<'_> {
             ExprKind::Literal(Literal::Boolean(_)) if !self.target.at_least(15) => {
                 Some((SmolStr::new_static("bool"), false))
             }
-            ExprKind::Other("GroupingFunc", _) => strong("grouping"),
+            ExprKind::Other(node, _) if node == "GroupingFunc" => strong("grouping"),
             _ => None,
         }
     }

@@ -1,7 +1,7 @@
 //! Every recipe is run: PostgreSQL's parser accepts it, the model of the oldest and the newest version does, and no rule
 //! about blocking work reports it.
 
-use crate::check::{Migration, ParsedFile, TransactionMode, check, parse_file};
+use crate::check::{Migration, ParsedFile, check, parse_file};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::settings::Settings;
 use crate::source::SourceFile;
@@ -122,19 +122,8 @@ fn run(first: &[&str], text: &str, versions: &str) -> Vec<Diagnostic> {
     let texts = [HISTORY.to_owned() + &first.concat(), text.to_owned()];
     let files: Vec<ParsedFile> =
         texts.map(|text| parse_file(SourceFile { path: String::new(), text })).into_iter().collect();
-    let migrations: Vec<Migration<'_>> = files
-        .iter()
-        .enumerate()
-        .map(|(at, file)| Migration {
-            file,
-            section: None,
-            direction: crate::check::Direction::Up,
-            transaction: TransactionMode::Autocommit,
-            report: at == 1,
-            baseline: false,
-            database: 0,
-        })
-        .collect();
+    let migrations: Vec<Migration<'_>> =
+        files.iter().enumerate().map(|(at, file)| Migration { report: at == 1, ..Migration::new(file) }).collect();
     let settings = Settings {
         versions: VersionRange::parse(versions).expect("a range"),
         versions_configured: true,

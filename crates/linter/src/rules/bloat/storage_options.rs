@@ -1,7 +1,7 @@
 //! Storage parameters and server settings that a migration leaves behind.
 
 use crate::ast::{AlterTableAction, Ast, DefElem, DefValue, Literal, ObjectName, Persistence};
-use crate::routine::{Routine, Routines, SqlRole};
+use crate::routine::{Routine, SqlRole};
 use crate::rule::MigrationContext;
 use crate::source::TextRange;
 use crate::statement::Statement;
@@ -25,7 +25,7 @@ pub(super) fn left_behind(context: &MigrationContext<'_>) -> Vec<LeftBehind> {
         return Vec::new();
     }
     let mut walk = Walk { found: Vec::new(), text };
-    let routines = Routines::new(context.migrations, context.after, context.settings);
+    let routines = context.routines();
     let section = context.migration.section;
     for statement in &context.migration.file.statements {
         if section.is_some_and(|section| !section.contains(statement.range)) {

@@ -3,8 +3,8 @@
 use super::subtransactions::{fix_help, label_callee};
 use super::transactions::transactions;
 use crate::report::Reporter;
+use crate::routine::RoutineContext;
 use crate::routine::subtransactions::{Bound, Source};
-use crate::routine::{RoutineContext, Routines};
 use crate::rule::{MigrationContext, declare_rule};
 
 declare_rule! {
@@ -123,7 +123,7 @@ fn in_loop(context: &RoutineContext<'_>, source: &Source, others: &[&Source], re
 
 /// Statements of the migration itself that call such a function, or fire such a trigger, for each row.
 fn check_migration(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
-    let routines = Routines::new(context.migrations, context.after, context.settings);
+    let routines = context.routines();
     let begins = transactions(context).into_iter().flat_map(|transaction| transaction.begins);
     for source in begins.filter_map(|begin| begin.source) {
         let Some(callee) = source.callee.filter(|_| source.bound == Bound::Unbounded) else { continue };

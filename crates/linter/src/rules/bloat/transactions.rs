@@ -49,7 +49,7 @@ pub(super) fn transactions(context: &MigrationContext<'_>) -> Vec<TransactionSte
     }
     let mut walk = Walk {
         context,
-        routines: Routines::new(context.migrations, context.after, context.settings),
+        routines: context.routines(),
         in_transaction: context.migration.transaction != TransactionMode::Autocommit,
         stack: Vec::new(),
         present: TransactionSteps::default(),

@@ -103,7 +103,7 @@ fn words(kind: DataChangeKind, ast: &Ast) -> (&'static str, &'static str) {
 /// A function that no reported migration calls: what happens when somebody does.
 fn check_routine(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     let is_of_trigger = !context.triggers().is_empty();
-    if context.function().is_none() || context.called_in_place || is_of_trigger {
+    if context.function().is_none() || context.called_by_migration || is_of_trigger {
         return;
     }
     let steps = context.routine.steps();

@@ -74,7 +74,7 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     // A table may be made after an IF that empties it.
     found.retain(|(_, target)| !own.contains(&target.name.name.text));
     let Some((range, target)) = found.first() else { return };
-    if context.routines.is_called_by_migration(&context.routine) {
+    if context.called_by_migration {
         return;
     }
     let message = format!(

@@ -53,6 +53,9 @@ declare_rule! {
 
 fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     let Some(function) = context.function() else { return };
+    if context.called_by_migration {
+        return;
+    }
     let mut taints = None;
     let mut said: Vec<SmolStr> = Vec::new();
     for step in context.routine.steps() {
@@ -61,9 +64,6 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
         let Some(tainted) = taints.get_or_insert_with(|| Taints::of(context)).text(&query.expression) else { continue };
         if (!tainted.composed && !function.security_definer) || said.contains(&tainted.origin) {
             continue;
-        }
-        if said.is_empty() && context.routines.is_called_by_migration(&context.routine) {
-            return;
         }
         said.push(tainted.origin.clone());
         if is_given_own_text(context, &tainted.origin) {
