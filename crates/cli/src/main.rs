@@ -47,11 +47,13 @@ fn run_command(command: &Command) -> Result<ExitStatus, Failure> {
     let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
     let result = match command {
         Command::Check(args) => commands::check::run(args, &mut out),
+        Command::Rewrite(args) => commands::rewrite::run(args, &mut out),
         Command::Effects(args) => commands::effects::run(args, &mut out),
         Command::Init(args) => commands::init::run(args, &mut out),
         Command::Baseline(args) => commands::baseline::run(args, &mut out),
         Command::Config(args) => commands::config::run(args, &mut out),
         Command::Trace(args) => commands::trace::run(args, &mut out),
+        Command::Snapshot(args) => commands::snapshot::run(args, &mut out),
         Command::Explain(args) => commands::explain::run(args, &mut out),
         Command::Rules(args) => commands::rules::run(args, &mut out),
         Command::Completions(args) => commands::completions::run(args, &mut out),

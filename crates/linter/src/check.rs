@@ -14,7 +14,7 @@ use crate::rules;
 use crate::session::Session;
 use crate::settings::Settings;
 use crate::source::{LineIndex, SourceFile, TextRange};
-use crate::statement::{self, Statement, SyntaxError, Unchanged};
+use crate::statement::{self, Placeholder, PlaceholderKind, Statement, SyntaxError, Unchanged};
 use crate::suppression::{self, Suppressed};
 use crate::version::{PgVersion, VersionRange};
 use rustc_hash::FxHashSet;
@@ -173,7 +173,22 @@ pub fn run_from(
     settings: &Settings,
     progress: &dyn Fn(),
 ) -> Outcome {
-    report(&mut Replay::from_checkpoint(settings.versions, checkpoint), migrations, settings, progress)
+    let mut replay = Replay::from_checkpoint(settings.versions, checkpoint);
+    report(&mut replay, migrations, settings, &|_, _, _, _| None, progress)
+}
+
+/// What a statement was seen to do on a server, where that is known: given the index of its migration, its range, what
+/// the model says, and the catalog after it.
+pub type Observe<'a> = dyn Fn(u32, TextRange, &Effects, &Catalog) -> Option<Effects> + Sync + 'a;
+
+/// [`run`] that judges what was observed where something was.
+pub fn run_observed(
+    migrations: &[Migration<'_>],
+    settings: &Settings,
+    observe: &Observe<'_>,
+    progress: &dyn Fn(),
+) -> Outcome {
+    report(&mut Replay::new(settings.versions), migrations, settings, observe, progress)
 }
 
 /// Runs what is left of the migrations, and reports what is wrong with them.
@@ -181,12 +196,14 @@ pub(crate) fn report(
     replay: &mut Replay,
     migrations: &[Migration<'_>],
     settings: &Settings,
+    observe: &Observe<'_>,
     progress: &dyn Fn(),
 ) -> Outcome {
     let reader = RoutineReader::default();
     let mut checker = Checker {
         migrations,
         settings,
+        observe,
         progress,
         reader: &reader,
         found: Vec::new(),
@@ -229,6 +246,36 @@ fn yield_to_others(found: &mut Vec<Diagnostic>) {
     found.retain(|_| !silent.next().unwrap_or_default());
 }
 
+/// Takes away what would change a placeholder, or write what stands in for it into the file.
+fn spare_placeholders(found: &mut [Diagnostic], statement: &Statement) {
+    let placeholders = &statement.placeholders;
+    if placeholders.is_empty() {
+        return;
+    }
+    let is_value = |placeholder: &Placeholder| {
+        !matches!(placeholder.kind, PlaceholderKind::Control | PlaceholderKind::MetaCommand)
+    };
+    let only_values = placeholders.iter().all(is_value);
+    let stand_ins: Vec<String> = placeholders.iter().map(Placeholder::identifier).collect();
+    let names_one = |text: &str| {
+        let text = text.to_ascii_lowercase();
+        stand_ins.iter().any(|stand_in| text.contains(stand_in.as_str()))
+    };
+    let holds_one = |range: TextRange| {
+        placeholders
+            .iter()
+            .any(|placeholder| placeholder.range.start < range.end && range.start < placeholder.range.end)
+    };
+    for diagnostic in found {
+        diagnostic
+            .fixes
+            .retain(|fix| only_values && !fix.edits.iter().any(|edit| holds_one(edit.range) || names_one(&edit.text)));
+        if !only_values || diagnostic.steps.iter().any(|step| names_one(&step.sql)) {
+            diagnostic.steps.clear();
+        }
+    }
+}
+
 fn is_engine(diagnostic: &Diagnostic) -> bool {
     rules::find(diagnostic.rule).is_some_and(|rule| rule.meta.category == Category::Engine)
         && diagnostic.severity > Severity::Info
@@ -238,6 +285,7 @@ fn is_engine(diagnostic: &Diagnostic) -> bool {
 struct Checker<'s> {
     migrations: &'s [Migration<'s>],
     settings: &'s Settings,
+    observe: &'s Observe<'s>,
     progress: &'s dyn Fn(),
     reader: &'s RoutineReader,
     found: Vec<Diagnostic>,
@@ -338,6 +386,10 @@ impl Checker<'_> {
 }
 
 impl Visitor for Checker<'_> {
+    fn observed(&self, file: u32, statement: TextRange, predicted: &Effects, after: &Catalog) -> Option<Effects> {
+        (self.observe)(file, statement, predicted, after)
+    }
+
     fn statement(&mut self, visit: &StatementVisit<'_>) {
         if !visit.migration.report {
             return;
@@ -361,7 +413,9 @@ impl Visitor for Checker<'_> {
             let mut reporter = Reporter::at(self.settings, rule, *severity, visit.file, range, version, found);
             function(&context, &mut reporter);
         }
+        self.statement_found.iter_mut().for_each(|found| found.evidence = visit.evidence);
         self.label_calls(visit);
+        spare_placeholders(&mut self.statement_found, visit.statement);
         self.finish_version(visit);
         if let Ast::Do(block) = visit.ast {
             self.block(visit, block);

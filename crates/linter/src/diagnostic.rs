@@ -1,7 +1,7 @@
 //! Findings, independent of how they are shown.
 
 use crate::effect::Evidence;
-use crate::fix::Fix;
+use crate::fix::{Fix, Step};
 use crate::source::TextRange;
 use crate::version::PgVersion;
 use serde::de::Error;
@@ -61,6 +61,9 @@ pub struct Diagnostic {
     /// The configured versions for which it holds; all of them unless it says otherwise.
     pub pg_versions: Vec<PgVersion>,
     pub fixes: Vec<Fix>,
+    /// The statements that can take the place of this one, those that must not share a transaction apart; empty where
+    /// there are none.
+    pub steps: Vec<Step>,
     pub evidence: Evidence,
 }
 

@@ -5,7 +5,7 @@ use crate::ast::{Ast, Transaction};
 use crate::catalog::{Catalog, Oid};
 use crate::check::{Direction, Migration, TransactionMode, TransactionState};
 use crate::checkpoint::Checkpoint;
-use crate::effect::Effects;
+use crate::effect::{Effects, Evidence};
 use crate::execute::Executor;
 use crate::resume::{Memory, Ran, Step};
 use crate::session::{Change, HeldLock, Place, Session};
@@ -33,6 +33,11 @@ pub(crate) trait Visitor {
     );
     /// All migrations of a database were run; statements of any migration called the functions `called`.
     fn database_end(&mut self, database: u32, catalog: &Catalog, called: &FxHashSet<Oid>);
+    /// What a statement of a reported migration was seen to do, where that is known: it goes before what the model
+    /// says.
+    fn observed(&self, _file: u32, _statement: TextRange, _predicted: &Effects, _after: &Catalog) -> Option<Effects> {
+        None
+    }
 }
 
 /// A statement with its effects and the state around it.
@@ -42,6 +47,7 @@ pub(crate) struct StatementVisit<'a> {
     pub(crate) statement: &'a Statement,
     pub(crate) ast: &'a Ast,
     pub(crate) effects: &'a Effects,
+    pub(crate) evidence: Evidence,
     pub(crate) before: &'a Catalog,
     pub(crate) after: &'a Catalog,
     pub(crate) session: &'a Session,
@@ -181,12 +187,16 @@ impl Replay {
         loop {
             let ran = self.run_for(version, migration, place, ast);
             let target = ran.target();
+            let observe = || visitor.observed(file, statement.range, &ran.effects, &ran.catalog);
+            let observed = if migration.report { observe() } else { None };
+            let evidence = if observed.is_some() { Evidence::Observed } else { Evidence::Predicted };
             visitor.statement(&StatementVisit {
                 file,
                 migration,
                 statement,
                 ast,
-                effects: &ran.effects,
+                effects: observed.as_ref().unwrap_or(&ran.effects),
+                evidence,
                 before: &self.state.catalog,
                 after: &ran.catalog,
                 session: &self.session,
@@ -196,7 +206,7 @@ impl Replay {
             if let Some(next) = target.next_difference(self.versions.to) {
                 version = next;
             } else {
-                self.accept(ran, place);
+                self.accept(ran, observed, place);
                 break;
             }
         }
@@ -241,9 +251,10 @@ impl Replay {
     }
 
     /// Takes over the state after a statement.
-    fn accept(&mut self, ran: Arc<Ran>, place: Place) {
-        let effects;
-        (self.state.catalog, self.session, effects) = Ran::into_parts(ran);
+    fn accept(&mut self, ran: Arc<Ran>, observed: Option<Effects>, place: Place) {
+        let predicted;
+        (self.state.catalog, self.session, predicted) = Ran::into_parts(ran);
+        let effects = observed.map_or(predicted, Arc::new);
         if self.session.settings.timeout("lock_timeout").is_some() {
             self.state.note_lock_timeout(place.file);
         }

@@ -33,7 +33,7 @@ impl Checkpoint {
         let mut replay = Replay::from_checkpoint(settings.versions, self.clone());
         memory.rewind();
         replay.memory = Some(std::mem::take(memory));
-        let outcome = report(&mut replay, migrations, settings, &|| ());
+        let outcome = report(&mut replay, migrations, settings, &|_, _, _, _| None, &|| ());
         *memory = replay.memory.take().unwrap_or_default();
         memory.end();
         outcome

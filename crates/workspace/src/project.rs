@@ -5,18 +5,21 @@ use crate::cache::{Cache, Warm};
 use crate::config::{Config, ConfigError, ConfigSource, absolute};
 use crate::discovery::{Problem, display};
 use crate::git::ChangeSelection;
-use crate::layout::{self, Folders, Layout};
+use crate::layout::{self, Folders, Layout, Section};
 use crate::placeholders::{Substitution, substitute};
 use crate::plan::{Database, Plan, Source};
 use crate::read::EncodingError;
 use crate::roots;
 use crate::texts::Texts;
-use pgvet_linter::check::{self, Migration, Outcome, ParsedFile, StatementEffects};
+use pgvet_linter::catalog::Catalog;
+use pgvet_linter::check::{self, Migration, Observe, Outcome, ParsedFile, StatementEffects, TransactionMode};
 use pgvet_linter::diagnostic::{Diagnostic, Severity};
-use pgvet_linter::effect::Evidence;
+use pgvet_linter::effect::{Effects, Evidence};
+use pgvet_linter::fix::Edit;
 use pgvet_linter::settings::{Levels, Settings};
 use pgvet_linter::source::{LineIndex, SourceFile, TextRange};
 use rayon::prelude::*;
+use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -107,12 +110,6 @@ impl Group {
     fn own<'m>(&self, migrations: &[Migration<'m>]) -> Vec<Migration<'m>> {
         self.migrations.iter().map(|index| migrations[*index as usize]).collect()
     }
-
-    fn settings(&self, levels: &BTreeMap<u32, Levels>, settings: &dyn Fn(&Config) -> Settings) -> Settings {
-        let places = self.migrations.iter().enumerate();
-        let of_files = places.filter_map(|(place, index)| Some((place as u32, levels.get(index)?.clone())));
-        Settings { file_levels: of_files.collect(), ..settings(&self.config) }
-    }
 }
 
 /// How the text of a file becomes statements.
@@ -138,9 +135,8 @@ impl Project {
         let unread = |_: &Texts, _: &Path, text| Arc::new(ParsedFile::unread(text));
         let mut project = Self::load_with(request, &Folders::default(), &unread, progress)?;
         let migrations = project.migrations();
-        let levels = project.file_levels();
         let groups = project.groups(&migrations);
-        let warm = |group: &Group| Warm::new(cache, &group.own(&migrations), &group.settings(&levels, settings));
+        let warm = |group: &Group| Warm::new(cache, &group.own(&migrations), &project.settings_of(group, settings));
         let warm: Vec<Warm> = groups.iter().map(warm).collect();
         let needed = groups.iter().zip(&warm).flat_map(|(group, warm)| &group.migrations[warm.first_needed()..]);
         let needed: BTreeSet<u32> = needed.copied().collect();
@@ -213,15 +209,27 @@ impl Project {
         settings: &(dyn Fn(&Config) -> Settings + Sync),
         progress: &(dyn Fn(usize, usize) + Sync),
     ) -> Outcome {
+        self.check_observed(settings, &|_, _, _, _| None, progress)
+    }
+
+    /// The same, and where `observe` tells what a statement was seen to do, that is judged; see [`Observe`].
+    pub fn check_observed(
+        &self,
+        settings: &(dyn Fn(&Config) -> Settings + Sync),
+        observe: &Observe<'_>,
+        progress: &(dyn Fn(usize, usize) + Sync),
+    ) -> Outcome {
         let migrations = self.migrations();
         let done = AtomicUsize::new(0);
         let one_done = || progress(done.fetch_add(1, Ordering::Relaxed) + 1, migrations.len());
-        let levels = self.file_levels();
         let check_group = |(at, group): (usize, &Group)| {
-            let (own, settings) = (group.own(&migrations), group.settings(&levels, settings));
+            let (own, settings) = (group.own(&migrations), self.settings_of(group, settings));
+            let observe = |index: u32, statement: TextRange, predicted: &Effects, after: &Catalog| {
+                observe(group.migrations[index as usize], statement, predicted, after)
+            };
             let mut outcome = match self.warm.get(at) {
                 Some(warm) => warm.check(&own, &settings, &one_done),
-                None => check::run(&own, &settings, &one_done),
+                None => check::run_observed(&own, &settings, &observe, &one_done),
             };
             let suppressed = outcome.suppressed.iter_mut().map(|suppressed| &mut suppressed.diagnostic);
             for diagnostic in outcome.found.iter_mut().chain(suppressed) {
@@ -284,6 +292,24 @@ impl Project {
         database.or(self.databases.first()).map(|database| database.config.clone()).unwrap_or_default()
     }
 
+    /// The settings of the run of a group.
+    fn settings_of(&self, group: &Group, settings: &dyn Fn(&Config) -> Settings) -> Settings {
+        let levels = self.file_levels();
+        let places = group.migrations.iter().enumerate();
+        let of_files = places.filter_map(|(place, index)| Some((place as u32, levels.get(index)?.clone())));
+        Settings {
+            file_levels: of_files.collect(),
+            opt_outs: opt_outs(group, &self.sections()),
+            ..settings(&group.config)
+        }
+    }
+
+    /// The file and section of each migration.
+    fn sections(&self) -> Vec<(&ProjectFile, Section)> {
+        let sections = |file| ProjectFile::sections(file).map(move |section| (file, section));
+        self.files.iter().flat_map(sections).collect()
+    }
+
     /// The levels of rules in files for which configuration has overrides, by the index of the migration.
     pub(crate) fn file_levels(&self) -> BTreeMap<u32, Levels> {
         let mut levels = BTreeMap::new();
@@ -298,6 +324,28 @@ impl Project {
             }
         }
         levels
+    }
+
+    /// Puts another text in place of that of the file with this index in [`Project::files`]; nothing is written.
+    pub fn replace_text(&mut self, file: usize, text: String) {
+        let Some(file) = self.files.get_mut(file) else { return };
+        let source = Source {
+            path: file.path.clone(),
+            is_stdin: false,
+            role: file.role,
+            database: file.database,
+            config: Arc::clone(&file.config),
+        };
+        let path = file.shown().source.path.clone();
+        let parse = |_: &Path, text| Arc::new(check::parse_file(text));
+        *file = project_file(SourceFile { path, text }, file.encoding, source, &Folders::default(), parse);
+        self.warm.clear();
+    }
+
+    /// The index in [`Project::files`] of the file of each of [`Project::migrations`].
+    pub fn file_indexes(&self) -> Vec<usize> {
+        let sections = |(index, file): (usize, &ProjectFile)| std::iter::repeat_n(index, file.layout.sections.len());
+        self.files.iter().enumerate().flat_map(sections).collect()
     }
 
     /// How many files are reported on.
@@ -336,8 +384,13 @@ impl ProjectFile {
         self.original.as_ref().map_or(&self.parsed, |original| &original.file)
     }
 
+    /// Were placeholders replaced by the values of the configuration?
+    pub fn has_values(&self) -> bool {
+        self.original.is_some()
+    }
+
     /// The range on disk of a range of what was parsed.
-    pub(crate) fn on_disk(&self, range: TextRange) -> TextRange {
+    pub fn on_disk(&self, range: TextRange) -> TextRange {
         self.original.as_ref().map_or(range, |original| original.substitution.original(range))
     }
 
@@ -350,6 +403,10 @@ impl ProjectFile {
             Some(relative) => display(relative),
             None => roots::shown(&path),
         }
+    }
+
+    fn sections(&self) -> impl Iterator<Item = Section> {
+        self.layout.sections.iter().copied()
     }
 
     pub(crate) fn migrations(&self) -> impl Iterator<Item = Migration<'_>> {
@@ -365,6 +422,20 @@ impl ProjectFile {
     }
 }
 
+/// What takes each migration of a group out of the transaction of its tool.
+fn opt_outs(group: &Group, sections: &[(&ProjectFile, Section)]) -> FxHashMap<u32, Edit> {
+    let mut opt_outs = FxHashMap::default();
+    for (place, index) in group.migrations.iter().enumerate() {
+        let (file, section) = &sections[*index as usize];
+        if file.role == Role::Reported && section.transaction == TransactionMode::Transaction {
+            let text = &file.parsed.source.text;
+            let opt_out = layout::opt_out(file.layout.tool, text, section.range);
+            opt_outs.extend(opt_out.map(|edit| (place as u32, edit)));
+        }
+    }
+    opt_outs
+}
+
 /// Runs work of rayon on threads whose stack is deep enough for the parser.
 fn in_parallel<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     match rayon::ThreadPoolBuilder::new().stack_size(STACK_SIZE).build() {
@@ -375,12 +446,28 @@ fn in_parallel<T: Send>(work: impl FnOnce() -> T + Send) -> T {
 }
 
 fn load_file(source: Source, folders: &Folders, texts: &Texts, parse: &Parse) -> Result<ProjectFile, Problem> {
-    let Source { path, is_stdin, role, database, config } = source;
-    let (text, encoding) = if is_stdin { texts.read_stdin(&path.to_string_lossy())? } else { texts.read(&path)? };
+    let path = &source.path;
+    if source.is_stdin {
+        let (text, encoding) = texts.read_stdin(&path.to_string_lossy())?;
+        return Ok(project_file(text, encoding, source, folders, |_, text| Arc::new(check::parse_file(text))));
+    }
+    let (text, encoding) = texts.read(path)?;
+    Ok(project_file(text, encoding, source, folders, |path, text| parse(texts, path, text)))
+}
+
+/// A text that was read, with its placeholders replaced before it is parsed.
+fn project_file(
+    text: SourceFile,
+    encoding: Option<EncodingError>,
+    source: Source,
+    folders: &Folders,
+    parse: impl FnOnce(&Path, SourceFile) -> Arc<ParsedFile>,
+) -> ProjectFile {
+    let Source { path, role, database, config, .. } = source;
     let (text, original) = substituted(text, &config);
     let layout = layout::detect(&path, &text.text, folders, &config);
-    let parsed = if is_stdin { Arc::new(check::parse_file(text)) } else { parse(texts, &path, text) };
-    Ok(ProjectFile { parsed, layout, role, encoding, database, path, config, original })
+    let parsed = parse(&path, text);
+    ProjectFile { parsed, layout, role, encoding, database, path, config, original }
 }
 
 /// The text with the values of placeholders, and the file as it was where there are any.
@@ -403,7 +490,16 @@ fn put_on_disk(diagnostic: &mut Diagnostic, files: &[&ProjectFile]) {
     diagnostic.statement = file.on_disk(diagnostic.statement);
     // A change of a value would have to be made in the configuration.
     let holds_value = |range| file.original.as_ref().is_some_and(|original| original.substitution.holds_value(range));
-    diagnostic.fixes.retain(|fix| !fix.edits.iter().any(|edit| holds_value(edit.range)));
+    // Nor may a fix write a value where the file has the placeholder.
+    let writes_value = |text: &str| {
+        file.original.is_some()
+            && file.config.placeholders.values().any(|value| value.len() > 1 && text.contains(value))
+    };
+    let keeps = |edit: &Edit| !holds_value(edit.range) && !writes_value(&edit.text);
+    diagnostic.fixes.retain(|fix| fix.edits.iter().all(keeps));
+    if diagnostic.steps.iter().any(|step| writes_value(&step.sql)) {
+        diagnostic.steps.clear();
+    }
     for edit in diagnostic.fixes.iter_mut().flat_map(|fix| &mut fix.edits) {
         edit.range = file.on_disk(edit.range);
     }
@@ -427,99 +523,10 @@ fn encoding_diagnostic(file: u32, error: EncodingError, settings: &Settings) -> 
         relations: Vec::new(),
         pg_versions: settings.versions.iter().collect(),
         fixes: Vec::new(),
+        steps: Vec::new(),
         evidence: Evidence::Predicted,
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use pgvet_linter::check::Direction;
-    use std::fs;
-
-    fn folder(files: &[(&str, &[u8])]) -> tempfile::TempDir {
-        let root = tempfile::tempdir().unwrap();
-        for (name, bytes) in files {
-            fs::write(root.path().join(name), bytes).unwrap();
-        }
-        root
-    }
-
-    fn load(request: &Request) -> Project {
-        Project::load(request, &|_, _| {}).unwrap()
-    }
-
-    fn names(project: &Project) -> Vec<(String, Role)> {
-        let name = |file: &ProjectFile| file.parsed.source.path.rsplit('/').next().unwrap().to_owned();
-        project.files.iter().map(|file| (name(file), file.role)).collect()
-    }
-
-    #[test]
-    fn named_files_keep_their_order_and_count_once() {
-        let root = folder(&[("1.sql", b""), ("2.sql", b"")]);
-        let at = |name: &str| root.path().join(name);
-        let project = load(&Request { paths: vec![at("2.sql"), at("1.sql"), at("2.sql")], ..Request::default() });
-        assert_eq!(names(&project), [("2.sql".to_owned(), Role::Reported), ("1.sql".to_owned(), Role::Reported)]);
-    }
-
-    #[test]
-    fn folders_of_migrations_are_databases_of_their_own() {
-        let root = tempfile::tempdir().unwrap();
-        for name in ["a/migrations/1.sql", "a/migrations/2/up.sql", "b/migrations/1.sql"] {
-            let path = root.path().join(name);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, "SELECT 1;").unwrap();
-        }
-        let project = load(&Request { paths: vec![root.path().to_owned()], ..Request::default() });
-        assert_eq!(project.files.iter().map(|file| file.database).collect::<Vec<_>>(), [1, 1, 2]);
-    }
-
-    #[test]
-    fn history_stops_before_what_is_reported() {
-        let root = folder(&[("1.sql", b""), ("2.sql", b""), ("3.sql", b""), ("dump.txt", b"")]);
-        let at = |name: &str| root.path().join(name);
-        let project = load(&Request {
-            paths: vec![at("2.sql")],
-            history: vec![root.path().to_owned()],
-            schema: Some(at("dump.txt")),
-            ..Request::default()
-        });
-        let expected = [("dump.txt", Role::Baseline), ("1.sql", Role::History), ("2.sql", Role::Reported)];
-        assert_eq!(names(&project), expected.map(|(name, role)| (name.to_owned(), role)));
-        let migrations = project.migrations();
-        assert_eq!(migrations.iter().map(|migration| migration.report).collect::<Vec<_>>(), [false, false, true]);
-    }
-
-    #[test]
-    fn one_bad_file_does_not_stop_the_others() {
-        let root = folder(&[("1.sql", b"SELECT 1;"), ("2.sql", b"-- \xff\n"), ("3.sql", b"\0")]);
-        let mut paths = vec![root.path().to_owned()];
-        paths.push(root.path().join("missing.sql"));
-        let project = load(&Request { paths, ..Request::default() });
-        let problems: Vec<_> = project.problems.iter().map(|problem| problem.message.as_str()).collect();
-        assert_eq!(problems, ["does not exist", "is no SQL text: byte 0 is NUL"]);
-        assert_eq!(project.reported_files(), 2);
-        let diagnostics = project.encoding_diagnostics(&|_| Settings::default());
-        assert_eq!(diagnostics.iter().map(|diagnostic| diagnostic.file).collect::<Vec<_>>(), [1]);
-        assert!(diagnostics[0].message.starts_with("byte 3 is not UTF-8"), "{}", diagnostics[0].message);
-    }
-
-    #[test]
-    fn sections_become_migrations_in_both_directions() {
-        let root = folder(&[("1.sql", b"-- +goose Up\nSELECT 1;\n-- +goose Down\nSELECT 2;\n")]);
-        let project = load(&Request { paths: vec![root.path().to_owned()], ..Request::default() });
-        let directions: Vec<_> = project.migrations().iter().map(|migration| migration.direction).collect();
-        assert_eq!(directions, [Direction::Up, Direction::Down]);
-    }
-
-    #[test]
-    fn many_files_are_read_in_parallel_in_order() {
-        let files: Vec<(String, Vec<u8>)> =
-            (1..=40).map(|n| (format!("{n}_x.sql"), format!("SELECT {n};").into())).collect();
-        let borrowed: Vec<(&str, &[u8])> = files.iter().map(|(name, text)| (name.as_str(), text.as_slice())).collect();
-        let root = folder(&borrowed);
-        let project = load(&Request { paths: vec![root.path().to_owned()], ..Request::default() });
-        let expected: Vec<_> = files.iter().map(|(name, _)| (name.clone(), Role::Reported)).collect();
-        assert_eq!(names(&project), expected);
-    }
-}
+mod tests;

@@ -1,6 +1,6 @@
 //! `pgvet check`.
 
-use super::{baseline, load_to_check};
+use super::{baseline, fix, load, load_to_check};
 use crate::args::{CheckArgs, Format, Output};
 use crate::error::{ExitStatus, Failure};
 use crate::report::{Report, checkstyle, concise, full, github, gitlab, json, junit, markdown, sarif, sonarqube};
@@ -15,7 +15,16 @@ pub(crate) fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<ExitStatus, F
     rule_names::check(&args.rules)?;
     let outputs = outputs(args)?;
     let settings = |config: &Config| args.settings(config);
-    let project = load_to_check(&args.input, &args.cache, &settings)?;
+    let project = if args.fix.any() {
+        let mut project = load(&args.input)?;
+        if args.fix.diff {
+            return fix::show(args, &mut project, out);
+        }
+        fix::make(args, &mut project)?;
+        project
+    } else {
+        load_to_check(&args.input, &args.cache, &settings)?
+    };
     let outcome = super::check(&project, &settings);
     let mut report = Report::new(&project, &outcome);
     if !args.report_suppressed {

@@ -6,10 +6,13 @@ pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod effects;
 pub(crate) mod explain;
+mod fix;
 pub(crate) mod init;
 pub(crate) mod lsp;
 pub(crate) mod man;
+pub(crate) mod rewrite;
 pub(crate) mod rules;
+pub(crate) mod snapshot;
 pub(crate) mod trace;
 
 use crate::args::{CacheArgs, InputArgs};

@@ -92,6 +92,14 @@ impl<'a> Report<'a> {
         self
     }
 
+    /// Leaves out what other migrations have: those are the indexes of the wanted ones.
+    #[must_use]
+    pub(crate) fn of_migrations(mut self, wanted: &BTreeSet<usize>) -> Self {
+        self.findings.retain(|finding| wanted.contains(&(finding.diagnostic.file as usize)));
+        self.summarize();
+        self
+    }
+
     /// Leaves out what the baseline knows.
     #[must_use]
     pub(crate) fn without_known(mut self, baseline: &Baseline) -> Self {
@@ -234,7 +242,7 @@ pub(crate) fn position(file: &ParsedFile, offset: u32) -> Position {
 /// A range as programs see it.
 #[derive(Debug, Serialize)]
 pub(crate) struct JsonRange {
-    start: Position,
+    pub(crate) start: Position,
     end: Position,
 }
 
