@@ -210,6 +210,7 @@ pub(crate) fn report(
         subjects: Subjects::default(),
         found: Vec::new(),
         statement_found: Vec::new(),
+        statement_rules: (u32::MAX, Rc::from([])),
     };
     replay.run_down = settings.lint_down;
     replay.run(migrations, &mut checker);
@@ -294,9 +295,21 @@ struct Checker<'s> {
     found: Vec<Diagnostic>,
     /// Findings about the present statement, for the versions seen so far.
     statement_found: Vec<Diagnostic>,
+    /// The rules that look at the statements of a file, with their severities.
+    statement_rules: (u32, Rc<[(&'static Rule, Severity)]>),
 }
 
 impl Checker<'_> {
+    fn statement_rules(&mut self, file: u32) -> Rc<[(&'static Rule, Severity)]> {
+        let (known, rules) = &mut self.statement_rules;
+        if *known != file {
+            let looking = rules::all().iter().filter(|rule| rule.statement.is_some());
+            let running = looking.filter_map(|rule| Some((*rule, self.settings.severity_in(file, &rule.meta)?)));
+            (*known, *rules) = (file, running.collect());
+        }
+        Rc::clone(rules)
+    }
+
     /// What a called function does is found at the call: shows where the function is, too.
     fn label_calls(&mut self, visit: &StatementVisit<'_>) {
         for call in &visit.effects.calls {
@@ -427,12 +440,11 @@ impl Visitor for Checker<'_> {
             settings: self.settings,
         };
         let version = visit.target.version();
-        for rule in rules::all() {
+        for (rule, severity) in self.statement_rules(visit.file).iter() {
             let Some(function) = rule.statement else { continue };
             let (range, found) = (visit.statement.range, &mut self.statement_found);
-            if let Some(mut reporter) = Reporter::new(self.settings, rule, visit.file, range, version, found) {
-                function(&context, &mut reporter);
-            }
+            let mut reporter = Reporter::at(self.settings, rule, *severity, visit.file, range, version, found);
+            function(&context, &mut reporter);
         }
         self.statement_found.iter_mut().for_each(|found| found.evidence = visit.evidence);
         self.label_calls(visit);
