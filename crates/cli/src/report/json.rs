@@ -33,8 +33,8 @@ pub(super) struct JsonDiagnostic<'a> {
     pg_versions: &'a [PgVersion],
     fixes: Vec<JsonFix<'a>>,
     /// The statements that can take the place of this one: see `pgvet rewrite`.
-    #[serde(skip_serializing_if = "<[Step]>::is_empty")]
-    rewrite: &'a [Step],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    rewrite: Vec<JsonStep<'a>>,
     fingerprint: &'a str,
     url: String,
     /// After a trace: was the statement judged by what it was seen to do?
@@ -57,6 +57,19 @@ struct JsonFix<'a> {
     title: &'a str,
     applicability: Applicability,
     edits: Vec<JsonEdit<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct JsonStep<'a> {
+    sql: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<&'a str>,
+}
+
+impl<'a> JsonStep<'a> {
+    fn new(step: &'a Step) -> Self {
+        Self { sql: &step.sql, note: step.note.as_deref() }
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -118,7 +131,7 @@ fn diagnostic<'a>(report: &Report<'a>, finding: &'a Finding<'a>) -> JsonDiagnost
         relations: &found.relations,
         pg_versions: &found.pg_versions,
         fixes: fixes.collect(),
-        rewrite: &found.steps,
+        rewrite: found.steps.iter().map(JsonStep::new).collect(),
         fingerprint: &finding.fingerprint,
         url: rule_url(found.rule),
         evidence: None,
