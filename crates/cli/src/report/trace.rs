@@ -56,7 +56,7 @@ impl<'a> TraceReport<'a> {
             exceeded(trace, &limits_of).into_iter().map(move |exceeded| (at, exceeded))
         });
         let (differences, exceeded) = (differences.collect(), exceeded.collect());
-        Self { trace, differences, exceeded, findings, migrations, production, files }
+        Self { trace, migrations, differences, exceeded, findings, production, files }
     }
 
     /// The file of a difference, and its place there.

@@ -48,12 +48,11 @@ fn write_migration(report: &TraceReport<'_>, traced: &TracedFile<'_>, out: &mut 
     )?;
     for statement in traced.statements() {
         let line = traced.line(statement);
-        let (sql, mut duration) = (cell(&excerpt(&statement.sql)), time(statement.duration));
-        if let Some(found) = report.extrapolation(traced, statement) {
-            duration.push_str(&format!("; {} (extrapolated)", extrapolated(&found)));
-        }
+        let (sql, duration) = (cell(&excerpt(&statement.sql)), time(statement.duration));
+        let grown = report.extrapolation(traced, statement);
+        let grown = grown.map(|found| format!("; {} (extrapolated)", extrapolated(&found))).unwrap_or_default();
         let (lock, held, blocked) = strongest(statement);
-        writeln!(out, "| {line} | `{sql}` | {duration} | {lock} | {held} | {blocked} | {} |", work(statement))?;
+        writeln!(out, "| {line} | `{sql}` | {duration}{grown} | {lock} | {held} | {blocked} | {} |", work(statement))?;
     }
     if !traced.trace.workload.is_empty() {
         writeln!(out, "\n| Workload | Before: median, longest | During | After | Refused |\n|---|---|---|---|--:|")?;
