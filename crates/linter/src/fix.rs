@@ -32,15 +32,13 @@ pub struct Fix {
 }
 
 /// One of the statements that together can take the place of a statement.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
     /// Without a semicolon at its end.
     pub sql: String,
     /// What a person has to decide or to know before it runs.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// Why what rules say about this statement is meant to be.
-    #[serde(skip)]
     pub accepted: Option<String>,
 }
 

@@ -3,7 +3,7 @@
 use super::{Finding, JsonRange, Known, Report, Summary, rule_url};
 use pgvet_linter::diagnostic::Severity;
 use pgvet_linter::effect::Evidence;
-use pgvet_linter::fix::{Applicability, Fix, Step};
+use pgvet_linter::fix::{Applicability, Fix};
 use pgvet_linter::version::PgVersion;
 use serde::Serialize;
 use std::io::{self, Write};
@@ -33,8 +33,8 @@ pub(super) struct JsonDiagnostic<'a> {
     pg_versions: &'a [PgVersion],
     fixes: Vec<JsonFix<'a>>,
     /// The statements that can take the place of this one: see `pgvet rewrite`.
-    #[serde(skip_serializing_if = "<[Step]>::is_empty")]
-    rewrite: &'a [Step],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    rewrite: Vec<JsonStep<'a>>,
     fingerprint: &'a str,
     url: String,
     /// After a trace: was the statement judged by what it was seen to do?
@@ -63,6 +63,14 @@ struct JsonFix<'a> {
 struct JsonEdit<'a> {
     range: JsonRange,
     text: &'a str,
+}
+
+/// A statement, and what a person has to decide before it runs.
+#[derive(Debug, Serialize)]
+struct JsonStep<'a> {
+    sql: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<&'a str>,
 }
 
 /// Something that was asked for and could not be checked.
@@ -118,7 +126,7 @@ fn diagnostic<'a>(report: &Report<'a>, finding: &'a Finding<'a>) -> JsonDiagnost
         relations: &found.relations,
         pg_versions: &found.pg_versions,
         fixes: fixes.collect(),
-        rewrite: &found.steps,
+        rewrite: found.steps.iter().map(|step| JsonStep { sql: &step.sql, note: step.note.as_deref() }).collect(),
         fingerprint: &finding.fingerprint,
         url: rule_url(found.rule),
         evidence: None,
