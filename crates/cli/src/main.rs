@@ -6,7 +6,6 @@ mod bookkeeping;
 mod commands;
 mod detected;
 mod error;
-mod fingerprint;
 mod progress;
 mod report;
 mod rule_names;

@@ -3,6 +3,7 @@
 use crate::ast::{Ast, Do, Transaction};
 use crate::catalog::{Catalog, Oid};
 use crate::checkpoint::Checkpoint;
+use crate::declared::Subjects;
 use crate::diagnostic::{Diagnostic, Label, Severity};
 use crate::effect::Effects;
 use crate::replay::{Replay, StatementVisit, Visitor, stands_for};
@@ -206,8 +207,10 @@ pub(crate) fn report(
         observe,
         progress,
         reader: &reader,
+        subjects: Subjects::default(),
         found: Vec::new(),
         statement_found: Vec::new(),
+        statement_rules: (u32::MAX, Rc::from([])),
     };
     replay.run_down = settings.lint_down;
     replay.run(migrations, &mut checker);
@@ -287,12 +290,26 @@ struct Checker<'s> {
     observe: &'s Observe<'s>,
     progress: &'s dyn Fn(),
     reader: &'s RoutineReader,
+    /// What statements of reported migrations declare.
+    subjects: Subjects,
     found: Vec<Diagnostic>,
     /// Findings about the present statement, for the versions seen so far.
     statement_found: Vec<Diagnostic>,
+    /// The rules that look at the statements of a file, with their severities.
+    statement_rules: (u32, Rc<[(&'static Rule, Severity)]>),
 }
 
 impl Checker<'_> {
+    fn statement_rules(&mut self, file: u32) -> Rc<[(&'static Rule, Severity)]> {
+        let (known, rules) = &mut self.statement_rules;
+        if *known != file {
+            let looking = rules::all().iter().filter(|rule| rule.statement.is_some());
+            let running = looking.filter_map(|rule| Some((*rule, self.settings.severity_in(file, &rule.meta)?)));
+            (*known, *rules) = (file, running.collect());
+        }
+        Rc::clone(rules)
+    }
+
     /// What a called function does is found at the call: shows where the function is, too.
     fn label_calls(&mut self, visit: &StatementVisit<'_>) {
         for call in &visit.effects.calls {
@@ -372,6 +389,35 @@ impl Checker<'_> {
     }
 }
 
+impl Checker<'_> {
+    /// What is declared is judged by what has become of it.
+    fn declarations(&mut self, database: u32, catalog: &Catalog) {
+        let active = rules::all().iter().filter(|rule| self.settings.severity_of(&rule.meta).is_some());
+        let rules: Vec<_> = active.filter_map(|rule| Some((*rule, rule.declaration?))).collect();
+        let settings = self.settings;
+        for (file, migration) in self.migrations.iter().enumerate() {
+            let is_shown = migration.report && migration.direction == Direction::Up;
+            if rules.is_empty() || !is_shown || migration.database != database {
+                continue;
+            }
+            let (file, found) = (file as u32, &mut self.found);
+            self.subjects.visit(file, migration, catalog, settings, &mut |context, statement| {
+                let mut own = Vec::new();
+                for (rule, function) in &rules {
+                    let version = settings.versions.from;
+                    if let Some(mut reporter) = Reporter::new(settings, rule, file, statement, version, &mut own) {
+                        function(context, &mut reporter);
+                    }
+                }
+                for diagnostic in &mut own {
+                    diagnostic.pg_versions = settings.versions.iter().collect();
+                }
+                found.append(&mut own);
+            });
+        }
+    }
+}
+
 impl Visitor for Checker<'_> {
     fn observed(&self, file: u32, statement: TextRange, predicted: &Effects, after: &Catalog) -> Option<Effects> {
         (self.observe)(file, statement, predicted, after)
@@ -394,23 +440,26 @@ impl Visitor for Checker<'_> {
             settings: self.settings,
         };
         let version = visit.target.version();
-        for rule in rules::all() {
+        for (rule, severity) in self.statement_rules(visit.file).iter() {
             let Some(function) = rule.statement else { continue };
             let (range, found) = (visit.statement.range, &mut self.statement_found);
-            if let Some(mut reporter) = Reporter::new(self.settings, rule, visit.file, range, version, found) {
-                function(&context, &mut reporter);
-            }
+            let mut reporter = Reporter::at(self.settings, rule, *severity, visit.file, range, version, found);
+            function(&context, &mut reporter);
         }
         self.statement_found.iter_mut().for_each(|found| found.evidence = visit.evidence);
         self.label_calls(visit);
         spare_placeholders(&mut self.statement_found, visit.statement);
         self.finish_version(visit);
+        if visit.migration.direction == Direction::Up {
+            self.subjects.note(visit.file, visit.statement.range, visit.ast, visit.after, visit.session);
+        }
         if let Ast::Do(block) = visit.ast {
             self.block(visit, block);
         }
     }
 
     fn database_end(&mut self, database: u32, catalog: &Catalog, called: &FxHashSet<Oid>) {
+        self.declarations(database, catalog);
         if !self.reads_routines() {
             return;
         }

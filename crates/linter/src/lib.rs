@@ -9,6 +9,7 @@ pub mod builtin;
 pub mod catalog;
 pub mod check;
 pub mod checkpoint;
+pub mod declared;
 pub mod diagnostic;
 pub mod effect;
 mod execute;

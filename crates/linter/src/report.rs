@@ -19,7 +19,7 @@ pub struct Reporter<'a> {
     severity: Severity,
     file: u32,
     statement: TextRange,
-    versions: Vec<PgVersion>,
+    version: PgVersion,
     found: &'a mut Vec<Diagnostic>,
 }
 
@@ -34,7 +34,20 @@ impl<'a> Reporter<'a> {
         found: &'a mut Vec<Diagnostic>,
     ) -> Option<Self> {
         let severity = settings.severity_in(file, &rule.meta)?;
-        Some(Self { settings, meta: &rule.meta, severity, file, statement, versions: vec![version], found })
+        Some(Self::at(settings, rule, severity, file, statement, version, found))
+    }
+
+    /// For a rule whose severity in the file is known.
+    pub(crate) fn at(
+        settings: &'a Settings,
+        rule: &'static Rule,
+        severity: Severity,
+        file: u32,
+        statement: TextRange,
+        version: PgVersion,
+        found: &'a mut Vec<Diagnostic>,
+    ) -> Self {
+        Self { settings, meta: &rule.meta, severity, file, statement, version, found }
     }
 
     /// Reports a finding at a range. `message` is one sentence without period: object, lock, consequence.
@@ -49,7 +62,7 @@ impl<'a> Reporter<'a> {
             statement: self.statement,
             labels: Vec::new(),
             relations: Vec::new(),
-            pg_versions: self.versions.clone(),
+            pg_versions: vec![self.version],
             fixes: Vec::new(),
             steps: Vec::new(),
             evidence: Evidence::Predicted,

@@ -3,6 +3,7 @@
 use crate::ast::Ast;
 use crate::catalog::Catalog;
 use crate::check::Migration;
+use crate::declared::DeclarationContext;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::effect::Effects;
 use crate::report::Reporter;
@@ -106,6 +107,8 @@ pub struct Rule {
     pub statement: Option<fn(&RuleContext<'_>, &mut Reporter<'_>)>,
     /// Called for the code of every function, procedure and DO block, see [`RoutineContext`].
     pub routine: Option<fn(&RoutineContext<'_>, &mut Reporter<'_>)>,
+    /// Called for everything that a reported migration declares and that is there when all migrations have run.
+    pub declaration: Option<fn(&DeclarationContext<'_>, &mut Reporter<'_>)>,
     /// Called when a migration has ended.
     pub migration: Option<fn(&MigrationContext<'_>, &mut Reporter<'_>)>,
     /// Called with all findings of the rule when the run has ended; may merge them.
@@ -223,6 +226,7 @@ pub const NO_HOOKS: Rule = Rule {
     },
     statement: None,
     routine: None,
+    declaration: None,
     migration: None,
     run: None,
 };

@@ -7,7 +7,7 @@ use lsp_types::{
     CodeAction, CodeActionKind, CodeActionParams, Diagnostic, NumberOrString, TextEdit, Uri, WorkspaceEdit,
 };
 use pgvet_linter::diagnostic::Diagnostic as Finding;
-use pgvet_linter::fix::{Applicability, Fix};
+use pgvet_linter::fix::{Applicability, Edit, Fix};
 use pgvet_linter::rule::Category;
 use pgvet_linter::rules;
 use pgvet_linter::source::TextRange;
@@ -20,7 +20,7 @@ const REASON: &str = "TODO: say why it does no harm here";
 
 /// The kinds of actions that there are.
 pub(crate) fn kinds() -> Vec<CodeActionKind> {
-    vec![CodeActionKind::QUICKFIX, CodeActionKind::from(FIX_ALL)]
+    vec![CodeActionKind::QUICKFIX, CodeActionKind::REFACTOR, CodeActionKind::from(FIX_ALL)]
 }
 
 pub(crate) fn actions(
@@ -37,11 +37,13 @@ pub(crate) fn actions(
     let asked = document.text_range(params.range);
     let touches = |finding: &&Finding| finding.range.start <= asked.end && asked.start <= finding.range.end;
     let mut found = Vec::new();
-    if wanted(CodeActionKind::QUICKFIX.as_str()) {
-        let own = |finding: &&Finding| analysis.file(finding.file).is_some();
-        for finding in analysis.findings().iter().filter(own).filter(touches) {
+    for finding in analysis.findings().iter().filter(touches) {
+        if wanted(CodeActionKind::QUICKFIX.as_str()) {
             found.extend(finding.fixes.iter().filter_map(|fix| actions.fix(finding, fix)));
             found.extend(actions.ignore(finding));
+        }
+        if wanted(CodeActionKind::REFACTOR.as_str()) {
+            found.extend(actions.sequence(finding));
         }
     }
     if wanted(FIX_ALL) {
@@ -74,6 +76,30 @@ impl Actions<'_> {
             kind: Some(CodeActionKind::QUICKFIX),
             is_preferred: Some(is_safe),
             ..self.action(finding, self.edits(fix))
+        })
+    }
+
+    /// The statements that can take the place of this one, in a comment behind it. `pgvet rewrite` makes files of them.
+    fn sequence(&self, finding: &Finding) -> Option<CodeAction> {
+        if finding.steps.is_empty() {
+            return None;
+        }
+        let mut text = String::from("\n-- The same without blocking for long, each in a transaction of its own:\n");
+        for step in &finding.steps {
+            let note = step.note.iter().map(|note| format!("({note})"));
+            let sql = format!("{};", step.sql);
+            for line in note.chain([sql]).flat_map(|part| part.lines().map(str::to_owned).collect::<Vec<_>>()) {
+                text.push_str(format!("--     {line}").trim_end());
+                text.push('\n');
+            }
+        }
+        let end = self.document.line(finding.statement.end).end;
+        let text = text.trim_end().replace('\n', self.document.line_end());
+        let edit = TextEdit::new(self.document.range(TextRange::at(end)), text);
+        Some(CodeAction {
+            title: "pgvet: show the safe sequence below, as a comment".to_owned(),
+            kind: Some(CodeActionKind::REFACTOR),
+            ..self.action(finding, vec![edit])
         })
     }
 
@@ -135,7 +161,9 @@ impl Actions<'_> {
     }
 
     fn edits(&self, fix: &Fix) -> Vec<TextEdit> {
-        fix.edits.iter().map(|edit| TextEdit::new(self.document.range(edit.range), edit.text.clone())).collect()
+        let new_text = |text: &str| text.replace('\n', self.document.line_end());
+        let edit = |edit: &Edit| TextEdit::new(self.document.range(edit.range), new_text(&edit.text));
+        fix.edits.iter().map(edit).collect()
     }
 
     #[expect(clippy::mutable_key_type, reason = "the protocol's types want it so; an address never changes")]

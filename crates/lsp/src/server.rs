@@ -333,11 +333,14 @@ impl Server {
         open.loading = None;
         match loaded.result {
             Ok(history) => {
+                let problems = history.project().problems.iter();
+                let said: Vec<_> = problems.map(|one| format!("{} {}", one.path, one.message)).collect();
                 open.analysis = Some(Analysis::new(*history));
                 self.forget_wrong_configs();
                 self.update(&loaded.uri);
                 self.answer_waiting(&loaded.uri);
                 self.refresh();
+                said.into_iter().for_each(|problem| self.log(MessageType::WARNING, problem));
             }
             Err(LoadError::Config(error)) => {
                 open.analysis = None;

@@ -2,9 +2,11 @@
 //!
 //! Nothing is printed here, and nothing is judged: see [`Project`].
 
+mod baseline;
 mod cache;
 pub mod config;
 mod discovery;
+mod fingerprint;
 mod git;
 mod layout;
 mod open;
@@ -17,8 +19,10 @@ mod roots;
 mod texts;
 mod write;
 
+pub use baseline::KnownFinding;
 pub use cache::Cache;
 pub use discovery::Problem;
+pub use fingerprint::Fingerprints;
 pub use git::ChangeSelection;
 pub use layout::{Layout, Section, Sequence, Sign, Tool, WrittenFile, newer, sequence};
 pub use open::{Histories, OpenFile, OpenStatement};

@@ -1,7 +1,10 @@
 //! A file that is being edited: the migrations before it are replayed once, and an edit runs only what it can have
 //! changed.
 
+use crate::baseline::KnownFinding;
 use crate::config::{Config, ConfigError};
+use crate::discovery::Problem;
+use crate::fingerprint::Fingerprints;
 use crate::layout::{self, Folders};
 use crate::project::{Project, ProjectFile, Request, Role, substituted};
 use crate::texts::{ParsedFiles, Texts};
@@ -11,6 +14,7 @@ use pgvet_linter::resume::{Memory, Remembered};
 use pgvet_linter::settings::Settings;
 use pgvet_linter::source::{SourceFile, TextRange};
 use pgvet_linter::version::VersionRange;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -56,6 +60,8 @@ pub struct OpenFile {
     state: Checkpoint,
     memory: Memory,
     settings: Settings,
+    /// The fingerprints of the baseline.
+    known: BTreeSet<String>,
 }
 
 /// What a statement of an open file does on the newest configured version.
@@ -143,12 +149,13 @@ impl OpenFile {
             ..Request::default()
         };
         let folders = Folders::default();
-        let project = Project::load_with(&request, &folders, &Texts::parse, &|_, _| ())?;
+        let mut project = Project::load_with(&request, &folders, &Texts::parse, &|_, _| ())?;
+        let known = known(&mut project);
         let settings = settings(&project.config_of(1));
         let before = project.files.iter().filter(|file| file.role != Role::Reported);
         let past: Vec<Past> = before.flat_map(past).collect();
         let state = histories.state(&project.migrations(), past, &settings);
-        Ok(Self { project, folders, state, memory: Memory::default(), settings })
+        Ok(Self { project, folders, state, memory: Memory::default(), settings, known })
     }
 
     pub fn project(&self) -> &Project {
@@ -194,6 +201,10 @@ impl OpenFile {
         self.settings.file_levels = self.project.file_levels().into_iter().collect();
         let mut outcome = self.state.check(&migrations, &self.settings, &mut self.memory);
         self.project.finish(&mut outcome, &|_| self.settings.clone());
+        if let Some(file) = self.file().filter(|_| !self.known.is_empty()) {
+            let mut fingerprints = Fingerprints::default();
+            outcome.found.retain(|found| !self.known.contains(&fingerprints.next(file, found)));
+        }
         outcome
     }
 
@@ -202,6 +213,22 @@ impl OpenFile {
         let file = self.file();
         let statements = self.memory.statements();
         statements.filter_map(move |run| Some(OpenStatement { range: file?.on_disk(run.statement), run }))
+    }
+}
+
+/// The fingerprints of the baseline, if there is one.
+fn known(project: &mut Project) -> BTreeSet<String> {
+    let config = project.config_of(1);
+    let path = config.baseline_path();
+    if config.baseline.is_none() && !path.is_file() {
+        return BTreeSet::new();
+    }
+    match KnownFinding::read_all(&path) {
+        Ok(known) => known.into_iter().map(|known| known.fingerprint).collect(),
+        Err(wrong) => {
+            project.problems.push(Problem::new(&path, wrong, Some("`pgvet baseline` writes it anew")));
+            BTreeSet::new()
+        }
     }
 }
 

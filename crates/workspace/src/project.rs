@@ -110,6 +110,18 @@ impl Group {
     fn own<'m>(&self, migrations: &[Migration<'m>]) -> Vec<Migration<'m>> {
         self.migrations.iter().map(|index| migrations[*index as usize]).collect()
     }
+
+    /// The settings of its run.
+    fn settings(
+        &self,
+        levels: &BTreeMap<u32, Levels>,
+        sections: &[(&ProjectFile, Section)],
+        settings: &dyn Fn(&Config) -> Settings,
+    ) -> Settings {
+        let places = self.migrations.iter().enumerate();
+        let of_files = places.filter_map(|(place, index)| Some((place as u32, levels.get(index)?.clone())));
+        Settings { file_levels: of_files.collect(), opt_outs: opt_outs(self, sections), ..settings(&self.config) }
+    }
 }
 
 /// How the text of a file becomes statements.
@@ -135,8 +147,10 @@ impl Project {
         let unread = |_: &Texts, _: &Path, text| Arc::new(ParsedFile::unread(text));
         let mut project = Self::load_with(request, &Folders::default(), &unread, progress)?;
         let migrations = project.migrations();
+        let (levels, sections) = (project.file_levels(), project.sections());
         let groups = project.groups(&migrations);
-        let warm = |group: &Group| Warm::new(cache, &group.own(&migrations), &project.settings_of(group, settings));
+        let warm =
+            |group: &Group| Warm::new(cache, &group.own(&migrations), &group.settings(&levels, &sections, settings));
         let warm: Vec<Warm> = groups.iter().map(warm).collect();
         let needed = groups.iter().zip(&warm).flat_map(|(group, warm)| &group.migrations[warm.first_needed()..]);
         let needed: BTreeSet<u32> = needed.copied().collect();
@@ -222,8 +236,9 @@ impl Project {
         let migrations = self.migrations();
         let done = AtomicUsize::new(0);
         let one_done = || progress(done.fetch_add(1, Ordering::Relaxed) + 1, migrations.len());
+        let (levels, sections) = (self.file_levels(), self.sections());
         let check_group = |(at, group): (usize, &Group)| {
-            let (own, settings) = (group.own(&migrations), self.settings_of(group, settings));
+            let (own, settings) = (group.own(&migrations), group.settings(&levels, &sections, settings));
             let observe = |index: u32, statement: TextRange, predicted: &Effects, after: &Catalog| {
                 observe(group.migrations[index as usize], statement, predicted, after)
             };
@@ -290,18 +305,6 @@ impl Project {
     pub fn config_of(&self, database: u32) -> Arc<Config> {
         let database = (database as usize).checked_sub(1).and_then(|at| self.databases.get(at));
         database.or(self.databases.first()).map(|database| database.config.clone()).unwrap_or_default()
-    }
-
-    /// The settings of the run of a group.
-    fn settings_of(&self, group: &Group, settings: &dyn Fn(&Config) -> Settings) -> Settings {
-        let levels = self.file_levels();
-        let places = group.migrations.iter().enumerate();
-        let of_files = places.filter_map(|(place, index)| Some((place as u32, levels.get(index)?.clone())));
-        Settings {
-            file_levels: of_files.collect(),
-            opt_outs: opt_outs(group, &self.sections()),
-            ..settings(&group.config)
-        }
     }
 
     /// The file and section of each migration.

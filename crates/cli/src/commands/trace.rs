@@ -89,10 +89,17 @@ fn measure(
     let mut provider = provider(args, model)?;
     let spinner = Spinner::new();
     settings.progress = spinner.is_shown();
-    Ok(pgvet_trace::run(migrations, provider.as_mut(), &settings, &mut |event| match event {
+    let mut trace = pgvet_trace::run(migrations, provider.as_mut(), &settings, &mut |event| match event {
         Event::Statement { progress: Some(_), .. } => spinner.say(&said(event)),
         _ => spinner.begin(&said(event)),
-    })?)
+    })?;
+    let versions = model.versions;
+    let VersionRange { from, to } = versions;
+    let shown = if from == to { from.to_string() } else { format!("{from}-{to}") };
+    if model.versions_configured && !versions.iter().any(|version| version.0 == trace.major) {
+        trace.notes.push(format!("the server is PostgreSQL {}, but the migrations are for {shown}", trace.major));
+    }
+    Ok(trace)
 }
 
 /// What the rules say about what was seen.

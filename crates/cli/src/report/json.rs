@@ -3,7 +3,7 @@
 use super::{Finding, JsonRange, Known, Report, Summary, rule_url};
 use pgvet_linter::diagnostic::Severity;
 use pgvet_linter::effect::Evidence;
-use pgvet_linter::fix::{Applicability, Fix};
+use pgvet_linter::fix::{Applicability, Fix, Step};
 use pgvet_linter::version::PgVersion;
 use serde::Serialize;
 use std::io::{self, Write};
@@ -60,17 +60,22 @@ struct JsonFix<'a> {
 }
 
 #[derive(Debug, Serialize)]
-struct JsonEdit<'a> {
-    range: JsonRange,
-    text: &'a str,
-}
-
-/// A statement, and what a person has to decide before it runs.
-#[derive(Debug, Serialize)]
 struct JsonStep<'a> {
     sql: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<&'a str>,
+}
+
+impl<'a> JsonStep<'a> {
+    fn new(step: &'a Step) -> Self {
+        Self { sql: &step.sql, note: step.note.as_deref() }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct JsonEdit<'a> {
+    range: JsonRange,
+    text: &'a str,
 }
 
 /// Something that was asked for and could not be checked.
@@ -126,7 +131,7 @@ fn diagnostic<'a>(report: &Report<'a>, finding: &'a Finding<'a>) -> JsonDiagnost
         relations: &found.relations,
         pg_versions: &found.pg_versions,
         fixes: fixes.collect(),
-        rewrite: found.steps.iter().map(|step| JsonStep { sql: &step.sql, note: step.note.as_deref() }).collect(),
+        rewrite: found.steps.iter().map(JsonStep::new).collect(),
         fingerprint: &finding.fingerprint,
         url: rule_url(found.rule),
         evidence: None,

@@ -93,7 +93,7 @@ pub enum Ast {
     #[serde(skip)]
     Grant(Grant),
     #[serde(skip)]
-    AlterDefaultPrivileges,
+    AlterDefaultPrivileges(AlterDefaultPrivileges),
     #[serde(skip)]
     DropOwned(RoleList),
     #[serde(skip)]

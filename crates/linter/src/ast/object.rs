@@ -387,6 +387,15 @@ pub struct Grant {
     pub keyword: TextRange,
 }
 
+/// ALTER DEFAULT PRIVILEGES: what later objects of a kind will have.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AlterDefaultPrivileges {
+    /// IN SCHEMA; empty means everywhere.
+    pub schemas: Vec<SmolStr>,
+    /// GRANT or REVOKE, without objects.
+    pub grant: Grant,
+}
+
 /// DROP OWNED BY, REASSIGN OWNED BY.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RoleList {

@@ -8,6 +8,7 @@ mod function;
 mod index;
 mod names;
 mod one_row;
+mod privilege;
 mod relation;
 mod types;
 
@@ -15,6 +16,7 @@ pub use constraint::*;
 pub use function::*;
 pub use index::*;
 pub use names::*;
+pub use privilege::*;
 pub use relation::*;
 pub use types::*;
 
@@ -77,6 +79,9 @@ pub struct Catalog {
     known_extensions: Arc<[&'static Extension]>,
     /// Extended statistics: the table of each.
     statistics: OrdMap<QualifiedName, Oid>,
+    /// What GRANT gave on relations and functions.
+    privileges: HashMap<Oid, Arc<Vec<Privilege>>>,
+    default_privileges: Arc<Vec<DefaultPrivilege>>,
     /// Names of relations that a statement dropped, renamed or moved away: using one is certainly an error.
     gone: HashMap<QualifiedName, ()>,
     /// A relation was used that no statement had created: there may be more of that kind.
@@ -108,6 +113,8 @@ impl Catalog {
             extensions: OrdMap::new(),
             known_extensions: Arc::default(),
             statistics: OrdMap::new(),
+            privileges: HashMap::new(),
+            default_privileges: Arc::default(),
             gone: HashMap::new(),
             has_unseen: false,
         }
@@ -251,6 +258,7 @@ impl Catalog {
     pub fn remove_relation(&mut self, oid: Oid) {
         let Some(relation) = self.relations.remove(&oid) else { return };
         self.temporary.remove(&oid);
+        self.privileges.remove(&oid);
         let key = (relation.schema.clone(), relation.name.clone());
         if self.relation_names.get(&key) == Some(&oid) {
             self.relation_names.remove(&key);

@@ -4,12 +4,14 @@
 
 mod catalog_rows;
 mod lock_mode;
+mod removal;
 mod summary;
 
 use crate::catalog::{Oid, SqlType};
 use crate::source::TextRange;
 pub use catalog_rows::CatalogRows;
 pub use lock_mode::LockMode;
+pub use removal::{Removal, RemovalReason, RemovedObject, RenamedObject, Renaming};
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 pub use summary::names;
@@ -33,6 +35,9 @@ pub struct Effects {
     pub index_builds: Vec<IndexBuild>,
     pub creates: Vec<RelationName>,
     pub drops: Vec<RelationName>,
+    /// What DROP takes away, columns and constraints included, with what goes along.
+    pub removals: Vec<Removal>,
+    pub renames: Vec<Renaming>,
     /// Emptied by TRUNCATE.
     pub truncates: Vec<RelationName>,
     pub fails: Option<Failure>,

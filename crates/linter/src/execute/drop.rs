@@ -10,7 +10,7 @@ mod target;
 use super::{Executor, Run, fail};
 use crate::ast::DropBehavior;
 use crate::catalog::Oid;
-use crate::effect::{LockCause, LockMode};
+use crate::effect::{LockCause, LockMode, Removal, RemovalReason, RemovedObject};
 use crate::source::TextRange;
 use dependency::{Dependency, Object};
 use smol_str::SmolStr;
@@ -118,11 +118,35 @@ impl Executor<'_> {
             );
             return fail("2BP01", reason, deletion.range);
         }
+        self.note_removals(&deletion, targets.len());
         let kept = if deletion.keeps_target { targets.len() } else { 0 };
         for found in deletion.found.iter().skip(kept).rev() {
             self.remove(&found.object, &deletion);
         }
         Ok(())
+    }
+
+    /// Records what goes, and why.
+    fn note_removals(&mut self, deletion: &Deletion, targets: usize) {
+        for (at, found) in deletion.found.iter().enumerate() {
+            let reason = match found.silent {
+                _ if at < targets => RemovalReason::Named,
+                true => RemovalReason::Part,
+                false => RemovalReason::Cascade,
+            };
+            let object = match &found.object {
+                Object::Relation(oid) => RemovedObject::Relation(self.relation_name(*oid)),
+                Object::Column(table, column) => {
+                    RemovedObject::Column { table: self.relation_name(*table), column: column.clone() }
+                }
+                Object::Constraint(table, constraint) => {
+                    RemovedObject::Constraint { table: self.relation_name(*table), constraint: constraint.clone() }
+                }
+                _ => RemovedObject::Other,
+            };
+            let description = self.describe(&found.object);
+            self.effects.removals.push(Removal { object, description, reason, range: deletion.range });
+        }
     }
 
     /// A part of something cannot be dropped alone: the index of a constraint, the sequence of an identity column, the

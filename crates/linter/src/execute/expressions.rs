@@ -5,6 +5,7 @@ use crate::ast::{Expr, ExprKind, FunctionBody, Name, ObjectName, Query, TypeName
 use crate::builtin::{self, CastContext, Extension};
 use crate::catalog::{Catalog, Column, ConstraintKind, Function, Oid, SqlType, TypeDef, TypeKind, Volatility};
 use crate::expression::{self, Analyzer, Coercion, Schema, Scope, Typed};
+use crate::version::Target;
 use smol_str::SmolStr;
 use std::sync::Arc;
 
@@ -21,6 +22,16 @@ pub(crate) enum TypeChange {
 pub(crate) struct SchemaView<'a> {
     catalog: &'a Catalog,
     search_path: Vec<SmolStr>,
+}
+
+/// Asks something about expressions in a catalog along a search path.
+pub(crate) fn ask<T>(
+    catalog: &Catalog,
+    search_path: Vec<SmolStr>,
+    target: &Target,
+    question: impl FnOnce(&Analyzer<'_>) -> T,
+) -> T {
+    question(&Analyzer::new(&SchemaView { catalog, search_path }, target))
 }
 
 impl SchemaView<'_> {
@@ -79,8 +90,7 @@ impl Schema for SchemaView<'_> {
 impl Executor<'_> {
     /// Asks something about expressions, with the catalog and session as they are.
     pub(crate) fn with_analyzer<T>(&self, ask: impl FnOnce(&Analyzer<'_>) -> T) -> T {
-        let view = SchemaView { catalog: &self.catalog, search_path: self.session.settings.search_path() };
-        ask(&Analyzer::new(&view, self.target))
+        self::ask(&self.catalog, self.session.settings.search_path(), self.target, ask)
     }
 
     /// The columns of a table as a scope.

@@ -5,7 +5,7 @@ use super::{Executor, Run, fail};
 use crate::ast::{
     AlterFunction, CreateFunction, DefElem, DefValue, FunctionBody, ParameterMode, Signature, TypeName, from_pg,
 };
-use crate::catalog::{Definition, Function, Oid, Parameter, SqlType, Volatility};
+use crate::catalog::{Definition, Function, Oid, Parameter, PrivilegeKind, SqlType, Volatility};
 use crate::source::TextRange;
 use smol_str::SmolStr;
 use std::sync::Arc;
@@ -53,6 +53,7 @@ impl Executor<'_> {
         if let Some(existing) = existing.as_ref().filter(|_| types_known) {
             check_replacement(existing, create, returns)?;
         }
+        let is_new = existing.is_none();
         let oid = existing.map_or_else(|| self.catalog.new_oid(), |existing| existing.oid);
         let mut function = Function {
             oid,
@@ -73,6 +74,9 @@ impl Executor<'_> {
             transaction: self.transaction,
         };
         apply_options(&mut function, &create.options);
+        if is_new {
+            self.catalog.grant_defaults(oid, PrivilegeKind::Function, &function.schema);
+        }
         self.catalog.add_function(function);
         self.check_body(create)
     }

@@ -1,10 +1,10 @@
-//! Comments, privileges, statistics, extensions and schemas.
+//! Comments, statistics, extensions and schemas.
 
 use super::{Executor, Run, fail};
 use crate::ast::{
-    Ast, Comment, CreateExtension, CreateOther, CreateSchema, CreateStatistics, ExprKind, Grant, ObjectKind, ObjectName,
+    Ast, Comment, CreateExtension, CreateOther, CreateSchema, CreateStatistics, ExprKind, ObjectKind, ObjectName,
 };
-use crate::effect::{LockCause, LockMode, RelationKind};
+use crate::effect::{LockMode, RelationKind};
 use crate::session::SettingValue;
 use smol_str::{SmolStr, format_smolstr};
 
@@ -52,30 +52,6 @@ impl Executor<'_> {
             if relation.known && relation.column(&column.text).is_none() {
                 let reason = format!("column \"{}\" of relation \"{}\" does not exist", column.text, relation.name);
                 return fail("42703", reason, column.range);
-            }
-        }
-        Ok(())
-    }
-
-    /// Privileges on a relation lock it since 18.
-    ///
-    /// Source: PostgreSQL 18, `src/backend/catalog/aclchk.c`, `objectNamesToOids`.
-    pub(super) fn grant(&mut self, grant: &Grant) -> Run {
-        if grant.all_in_schema || !matches!(grant.kind, ObjectKind::Table | ObjectKind::Sequence | ObjectKind::View) {
-            return Ok(());
-        }
-        let path = self.session.settings.search_path();
-        for name in &grant.objects {
-            match self.find(name) {
-                Some(oid) => {
-                    if self.target.at_least(18) {
-                        self.lock(oid, LockMode::AccessShare, LockCause::Target, name.range());
-                    }
-                }
-                None if self.catalog.is_gone(name, &path) && !self.is_system_relation(name) => {
-                    return fail("42P01", format!("relation \"{name}\" does not exist"), name.range());
-                }
-                None => {}
             }
         }
         Ok(())
@@ -221,17 +197,5 @@ fn element_order(element: &Ast) -> u8 {
         Ast::CreateIndex(_) => 3,
         Ast::CreateTrigger(_) => 4,
         _ => 5,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::testing::{effects_on, locks_of};
-
-    #[test]
-    fn privileges_lock_since_18() {
-        let locks = |major| locks_of(&effects_on(major, "CREATE TABLE t(a int)", "GRANT SELECT ON t TO public"));
-        assert!(locks(17).is_empty());
-        assert_eq!(locks(18), ["t AccessShare"]);
     }
 }

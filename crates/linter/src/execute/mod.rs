@@ -18,6 +18,7 @@ mod maintenance;
 mod metadata;
 mod open;
 mod partition;
+mod privilege;
 mod publication;
 mod query;
 mod record;
@@ -34,6 +35,7 @@ mod types;
 mod view;
 
 pub(crate) use alter_table::command_lock_level;
+pub(crate) use expressions::ask as ask_about_types;
 
 use crate::ast::{Ast, Transaction};
 use crate::catalog::{Birth, Catalog, Oid};
@@ -164,7 +166,11 @@ impl Executor<'_> {
                 self.unknown("which objects a role owns is not known");
                 Ok(())
             }
-            Ast::ChangeOwner(_) | Ast::AlterDefaultPrivileges => Ok(()),
+            Ast::AlterDefaultPrivileges(statement) => {
+                self.alter_default_privileges(statement);
+                Ok(())
+            }
+            Ast::ChangeOwner(_) => Ok(()),
             Ast::Truncate(statement) => self.truncate(statement),
             Ast::LockTable(statement) => self.lock_table(statement),
             Ast::Vacuum(statement) => self.vacuum(statement),

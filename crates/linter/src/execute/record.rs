@@ -114,6 +114,7 @@ impl Executor<'_> {
     /// Notes that this statement made a relation.
     pub(crate) fn created(&mut self, oid: Oid) {
         self.created.push(oid);
+        self.grant_default_privileges(oid);
         let name = self.relation_name(oid);
         self.effects.creates.push(name);
     }

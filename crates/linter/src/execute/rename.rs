@@ -7,7 +7,8 @@ mod schema;
 use super::{Executor, Run, fail};
 use crate::ast::{ObjectKind, Rename, Signature};
 use crate::catalog::{Oid, TypeKind};
-use crate::effect::{LockCause, LockMode, RelationKind};
+use crate::effect::{LockCause, LockMode, RelationKind, RenamedObject, Renaming};
+use crate::source::TextRange;
 
 impl Executor<'_> {
     pub(super) fn rename(&mut self, rename: &Rename) -> Run {
@@ -86,8 +87,16 @@ impl Executor<'_> {
             self.check_type_name(&schema, &rename.new_name)?;
             self.catalog.rename_type(row_type, schema.clone(), new.clone());
         }
+        let before = self.relation_name(oid);
+        let object = RenamedObject::Relation { before, schema: schema.clone(), name: new.clone() };
+        self.effects.renames.push(Renaming { object, range: rename.object.range() });
         self.catalog.rename_relation(oid, schema, new);
         Ok(())
+    }
+
+    /// Notes that a schema, type or function has another name.
+    fn note_renamed(&mut self, kind: &'static str, old: String, new: String, range: TextRange) {
+        self.effects.renames.push(Renaming { object: RenamedObject::Other { kind, old, new }, range });
     }
 
     /// The constraint that an index implements.
@@ -217,6 +226,9 @@ impl Executor<'_> {
             self.lock(relation, LockMode::AccessExclusive, LockCause::Target, rename.object.range());
             self.catalog.rename_relation(relation, definition.schema.clone(), new.clone());
         }
+        let (old, renamed) =
+            (format!("{}.{}", definition.schema, definition.name), format!("{}.{new}", definition.schema));
+        self.note_renamed("type", old, renamed, rename.object.range());
         self.catalog.rename_type(oid, definition.schema.clone(), new);
         Ok(())
     }
@@ -228,7 +240,10 @@ impl Executor<'_> {
             && let Some(function) = self.catalog.remove_function(oid)
         {
             let mut function = (*function).clone();
+            let old = format!("{}.{}", function.schema, function.name);
             function.name = rename.new_name.text.clone();
+            let new = format!("{}.{}", function.schema, function.name);
+            self.note_renamed("function", old, new, rename.object.range());
             self.catalog.add_function(function);
         }
         Ok(())

@@ -437,6 +437,8 @@ impl Effects {
         self.index_builds.iter_mut().for_each(|effect| effect.range = place(effect.range));
         self.data_changes.iter_mut().for_each(|effect| effect.range = place(effect.range));
         self.calls.iter_mut().for_each(|call| call.range = place(call.range));
+        self.removals.iter_mut().for_each(|effect| effect.range = place(effect.range));
+        self.renames.iter_mut().for_each(|effect| effect.range = place(effect.range));
     }
 
     /// Adds the effects of code that the statement runs.
@@ -451,6 +453,8 @@ impl Effects {
         self.index_builds.extend(inner.index_builds);
         self.creates.extend(inner.creates);
         self.drops.extend(inner.drops);
+        self.removals.extend(inner.removals);
+        self.renames.extend(inner.renames);
         self.truncates.extend(inner.truncates);
         self.data_changes.extend(inner.data_changes);
         for reason in inner.unknown {

@@ -35,6 +35,11 @@ impl Trial {
         effects
     }
 
+    /// The catalog as the statements so far leave it.
+    pub fn catalog(&self) -> &Catalog {
+        &self.catalog
+    }
+
     fn find(&self, name: &ObjectName) -> Option<Oid> {
         self.catalog.find_relation(name, &self.session.settings.search_path())
     }

@@ -2,16 +2,21 @@
 
 mod advice;
 mod altered;
+mod around;
 pub mod bloat;
+pub mod compatibility;
 pub mod data;
 mod doomed;
 pub mod engine;
 pub mod locking;
 mod partition_bound;
 pub mod plpgsql;
+pub mod schema;
+pub mod security;
 mod text;
 mod timeouts;
 pub mod transaction;
+mod users;
 
 use crate::rule::Rule;
 
@@ -55,12 +60,28 @@ static RULES: &[&Rule] = &[
     &transaction::commit_in_subtransaction::RULE,
     &transaction::concurrently_in_transaction::RULE,
     &transaction::enum_value_used_in_same_transaction::RULE,
+    &transaction::inconsistent_lock_order::RULE,
     &transaction::many_tables_locked::RULE,
     &transaction::mixed_ddl_and_bulk_dml::RULE,
     &transaction::nested_transaction::RULE,
     &transaction::not_rerunnable::RULE,
     &transaction::validate_in_same_transaction::RULE,
     &transaction::work_after_strong_lock::RULE,
+    // compatibility
+    &compatibility::conflict_target_lost::RULE,
+    &compatibility::drop_column::RULE,
+    &compatibility::drop_object_cascade::RULE,
+    &compatibility::drop_table::RULE,
+    &compatibility::enum_value_renamed_or_removed::RULE,
+    &compatibility::if_not_exists_masks_difference::RULE,
+    &compatibility::index_function_replaced::RULE,
+    &compatibility::rename_column::RULE,
+    &compatibility::rename_or_move_object::RULE,
+    &compatibility::rename_table::RULE,
+    &compatibility::replace_loses_attributes::RULE,
+    &compatibility::replication_identity_lost::RULE,
+    &compatibility::required_column_without_default::RULE,
+    &compatibility::type_narrowing::RULE,
     // data
     &data::bulk_change_in_loop::RULE,
     &data::exception_driven_upsert::RULE,
@@ -89,6 +110,30 @@ static RULES: &[&Rule] = &[
     &plpgsql::dynamic_sql_not_checked::RULE,
     &plpgsql::swallowed_exception::RULE,
     &plpgsql::unknown_column_or_table::RULE,
+    // schema
+    &schema::char_type::RULE,
+    &schema::float_money::RULE,
+    &schema::identifier_too_long::RULE,
+    &schema::int4_primary_key::RULE,
+    &schema::json_column::RULE,
+    &schema::missing_primary_key::RULE,
+    &schema::mixed_type_comparison::RULE,
+    &schema::money_type::RULE,
+    &schema::redundant_index::RULE,
+    &schema::serial_column::RULE,
+    &schema::timestamp_without_time_zone::RULE,
+    &schema::timestamptz_to_date_cast::RULE,
+    &schema::unindexed_foreign_key::RULE,
+    &schema::unlogged_table::RULE,
+    &schema::varchar_limit::RULE,
+    &schema::volatile_check_constraint::RULE,
+    // security
+    &security::grant_to_public::RULE,
+    &security::policy_always_true::RULE,
+    &security::row_level_security_disabled::RULE,
+    &security::security_definer_search_path::RULE,
+    &security::untrusted_extension::RULE,
+    &security::view_without_security_invoker::RULE,
 ];
 
 /// Every rule, in the order of categories and names.

@@ -168,7 +168,7 @@ fn a_mistake_in_the_configuration_is_shown_there_and_goes_away() {
     let wrong = &shown["params"]["diagnostics"][0];
     assert_eq!(wrong["message"], "there is no key `levl`\n\nhelp: did you mean `level`?");
     assert_eq!(wrong["range"]["end"], json!({"line": 0, "character": 4}));
-    fs::write(client.root.path().join("pgvet.toml"), "level = \"info\"\n").unwrap();
+    fs::write(client.root.path().join("pgvet.toml"), "level = \"warning\"\n").unwrap();
     client.tell("workspace/didChangeWatchedFiles", json!({"changes": []}));
     assert_eq!(client.until(of_config)["params"]["diagnostics"], json!([]));
     assert_eq!(client.published("migrations/2.sql", 1), ["type-change-rewrites-table"]);

@@ -19,7 +19,7 @@ SELECT 1;
 
 
 def capabilities(pulls: bool) -> types.ClientCapabilities:
-    found = client_capabilities("neovim_v0.11.0" if pulls else "neovim_v0.7.0")
+    found = client_capabilities("neovim@v0.11.0" if pulls else "neovim@v0.7.0")
     text = found.text_document
     assert text is not None
     text.diagnostic = types.DiagnosticClientCapabilities() if pulls else None
@@ -37,6 +37,11 @@ async def client(request, lsp_client: LanguageClient, tmp_path: Path):
     migrations = tmp_path / "migrations"
     migrations.mkdir()
     (migrations / "1.sql").write_text(HISTORY)
+
+    @lsp_client.feature(types.WORKSPACE_INLAY_HINT_REFRESH)
+    def refresh(_):
+        return None
+
     result = await lsp_client.initialize_session(
         types.InitializeParams(
             capabilities=capabilities(request.param == "pull"),
@@ -105,7 +110,7 @@ async def test_diagnostics(client: LanguageClient):
     assert index.source == "pgvet"
     assert index.code_description.href.endswith("/rules/index-without-concurrently.md")
     assert "help: " in index.message
-    assert unused.tags == [types.DiagnosticTag.Unnecessary]
+    assert list(unused.tags) == [types.DiagnosticTag.Unnecessary]
 
 
 @pytest.mark.asyncio
@@ -113,7 +118,8 @@ async def test_incremental_and_full_changes(client: LanguageClient):
     open_document(client, MIGRATION)
     await diagnostics(client)
     change = types.TextDocumentContentChangePartial(range=span(1, 12, 12), text=" CONCURRENTLY")
-    await changed(client, 2, change, ["type-change-rewrites-table", "unused-suppression"])
+    expected = ["timeout-during-concurrent-build", "type-change-rewrites-table", "unused-suppression"]
+    await changed(client, 2, change, expected)
     whole = types.TextDocumentContentChangeWholeDocument(text="SELEC 1;\n")
     await changed(client, 3, whole, ["syntax-error"])
 
@@ -170,6 +176,19 @@ async def test_fixes_and_suppressions(client: LanguageClient):
     assert "-- pgvet: ignore[index-without-concurrently] TODO" in ignored.splitlines()[1]
     document = types.TextDocumentContentChangeWholeDocument(text=ignored)
     await changed(client, 2, document, ["type-change-rewrites-table", "unused-suppression"])
+
+
+@pytest.mark.asyncio
+async def test_the_safe_sequence(client: LanguageClient):
+    text = "SET lock_timeout = '2s';\nALTER TABLE orders ALTER COLUMN note SET NOT NULL;\nSELECT 1;\n"
+    open_document(client, text)
+    await diagnostics(client)
+    actions = await code_actions(client, span(1, 40, 45), [], only=["refactor"])
+    assert [action.title for action in actions] == ["pgvet: show the safe sequence below, as a comment"]
+    shown = applied(text, actions[0].edit.changes[client.uri]).splitlines()
+    assert shown[:2] == text.splitlines()[:2] and shown[-1] == "SELECT 1;"
+    assert all(line.startswith("--") for line in shown[2:-1])
+    assert any("NOT VALID;" in line for line in shown) and any("VALIDATE CONSTRAINT" in line for line in shown)
 
 
 @pytest.mark.asyncio

@@ -65,3 +65,23 @@ fn a_text_in_another_editor_is_history() {
     let mut file = OpenFile::load(Some(&path), text, texts, &histories, &settings).unwrap();
     assert_eq!(rules(&mut file), ["missing-lock-timeout"]);
 }
+
+#[test]
+fn known_findings_are_held_back() {
+    let root = folder(&[("1.sql", "CREATE TABLE a (v varchar(9));")]);
+    fs::write(root.path().join("pgvet.toml"), "").unwrap();
+    let text = "SET lock_timeout = '1s'; CREATE INDEX i ON a (v);";
+    let mut file = open(&root, "2.sql", text, &Histories::default());
+    let outcome = file.check();
+    assert_eq!(outcome.found.len(), 1);
+    let fingerprint = Fingerprints::default().next(file.file().unwrap(), &outcome.found[0]);
+    let known = KnownFinding { fingerprint, rule: String::new(), path: String::new(), message: String::new() };
+    fs::write(root.path().join("pgvet-baseline.json"), KnownFinding::text_of(vec![known])).unwrap();
+    let mut file = open(&root, "2.sql", text, &Histories::default());
+    assert_eq!(rules(&mut file), Vec::<&str>::new());
+    file.edit("CREATE INDEX j ON a (v);".to_owned());
+    assert_eq!(rules(&mut file).len(), 2);
+    fs::write(root.path().join("pgvet-baseline.json"), "{}").unwrap();
+    let file = open(&root, "2.sql", text, &Histories::default());
+    assert!(file.project().problems[0].message.starts_with("is none"));
+}

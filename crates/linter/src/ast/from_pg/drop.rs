@@ -3,7 +3,8 @@
 use super::context::{Context, Span, string, strings, written};
 use super::name::{behavior, roles};
 use crate::ast::{
-    ChangeOwner, Comment, Drop, DropObject, Grant, Name, ObjectKind, ObjectName, Rename, SetSchema, TypeName,
+    AlterDefaultPrivileges, ChangeOwner, Comment, Drop, DropObject, Grant, Name, ObjectKind, ObjectName, Rename,
+    SetSchema, TypeName,
 };
 use pg::Node;
 use pgvet_parser::tree as pg;
@@ -254,6 +255,25 @@ impl Context<'_> {
             grantees: roles(grant.grantees),
             keyword: self.token_range(span.start),
         }
+    }
+}
+
+impl Context<'_> {
+    pub(super) fn default_privileges(
+        &self,
+        alter: &pg::AlterDefaultPrivilegesStmt,
+        span: Span,
+    ) -> Option<AlterDefaultPrivileges> {
+        let schemas = alter.options.iter().filter_map(|node| match node.node() {
+            Node::DefElem(option) if option.defname.as_str() == "schemas" => match option.arg.map(|arg| arg.node()) {
+                Some(Node::List(schemas)) => Some(strings(schemas.items())),
+                _ => None,
+            },
+            _ => None,
+        });
+        let start = self.find_word(span, &["GRANT", "REVOKE"]).unwrap_or(span.start);
+        let grant = self.grant(alter.action?, span.from(start));
+        Some(AlterDefaultPrivileges { schemas: schemas.flatten().collect(), grant })
     }
 }
 

@@ -151,7 +151,7 @@ impl Context<'_> {
             Node::AlterOwnerStmt(node) => Ast::ChangeOwner(self.change_owner(node, span)),
             Node::CommentStmt(node) => Ast::Comment(self.comment(node, span)),
             Node::GrantStmt(node) => Ast::Grant(self.grant(node, span)),
-            Node::AlterDefaultPrivilegesStmt(_) => Ast::AlterDefaultPrivileges,
+            Node::AlterDefaultPrivilegesStmt(node) => Ast::AlterDefaultPrivileges(self.default_privileges(node, span)?),
             Node::DropOwnedStmt(node) => {
                 Ast::DropOwned(RoleList { roles: name::roles(node.roles), behavior: name::behavior(node.behavior) })
             }

@@ -2,7 +2,7 @@
 
 use crate::ast::{Expr, ExprKind, Name, Rename};
 use crate::catalog::{Column, ConstraintKind, Oid, RelationDetail};
-use crate::effect::{LockCause, LockMode, RelationKind};
+use crate::effect::{LockCause, LockMode, RelationKind, RenamedObject, Renaming};
 use crate::execute::alter_table::is_system_column;
 use crate::execute::{Executor, Run, fail};
 use smol_str::SmolStr;
@@ -33,6 +33,9 @@ impl Executor<'_> {
             self.lock(typed, mode, LockCause::TypeUser, rename.object.range());
             tables.push(typed);
         }
+        let (old_name, new_name) = (old.text.clone(), rename.new_name.text.clone());
+        let object = RenamedObject::Column { table: self.relation_name(table), old: old_name, new: new_name };
+        self.effects.renames.push(Renaming { object, range: old.range });
         for table in tables {
             self.rename_column_in(table, &old.text, &rename.new_name.text);
         }

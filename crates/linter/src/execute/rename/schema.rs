@@ -2,7 +2,7 @@
 
 use crate::ast::{ObjectKind, Rename, SetSchema, Signature};
 use crate::catalog::{Oid, TypeKind};
-use crate::effect::{LockCause, LockMode};
+use crate::effect::{LockCause, LockMode, RenamedObject, Renaming};
 use crate::execute::{Executor, Run, fail};
 use crate::source::TextRange;
 use smol_str::SmolStr;
@@ -19,6 +19,7 @@ impl Executor<'_> {
         if self.catalog.has_schema(new) {
             return fail("42P06", format!("schema \"{new}\" already exists"), rename.new_name.range);
         }
+        self.note_renamed("schema", old.to_string(), new.to_string(), schema.range);
         self.catalog.remove_schema(old);
         self.catalog.add_schema(new.clone());
         let relations = self.catalog.relations_in_order().into_iter().filter(|relation| relation.schema == *old);
@@ -57,6 +58,9 @@ impl Executor<'_> {
                 self.check_routine(&signature, set.kind)?;
                 self.check_schema(&set.new_schema)?;
                 if let Some(oid) = self.function_with(&signature) {
+                    let old = self.catalog.get_function(oid).map(|known| format!("{}.{}", known.schema, known.name));
+                    let new = format!("{}.{}", set.new_schema.text, set.object.name.text);
+                    self.note_renamed("function", old.unwrap_or_default(), new, set.object.range());
                     self.move_function(oid, &set.new_schema.text);
                 }
                 Ok(())
@@ -125,6 +129,9 @@ impl Executor<'_> {
         let relation = self.catalog.relation(oid);
         let (name, indexes, sequences) =
             (relation.name.clone(), relation.indexes.clone(), relation.owned_sequences.clone());
+        let object =
+            RenamedObject::Relation { before: self.relation_name(oid), schema: schema.clone(), name: name.clone() };
+        self.effects.renames.push(Renaming { object, range });
         self.catalog.rename_relation(oid, schema.clone(), name);
         for index in indexes {
             let name = self.catalog.relation(index).name.clone();
@@ -146,7 +153,12 @@ impl Executor<'_> {
             TypeKind::Composite { relation } if self.catalog.get_relation(relation).is_some() => {
                 self.move_relation(relation, &set.new_schema.text, set.object.range());
             }
-            _ => self.catalog.rename_type(oid, set.new_schema.text.clone(), definition.name.clone()),
+            _ => {
+                let (schema, name) = (&set.new_schema.text, &definition.name);
+                let (old, new) = (format!("{}.{name}", definition.schema), format!("{schema}.{name}"));
+                self.note_renamed("type", old, new, set.object.range());
+                self.catalog.rename_type(oid, schema.clone(), name.clone());
+            }
         }
         Ok(())
     }

@@ -43,7 +43,8 @@ declare_rule! {
     ///
     /// When a valid CHECK proves it by PostgreSQL's own rules: `note IS NOT NULL`, alone or joined with AND. When the
     /// column is NOT NULL already. For a table that the same transaction created, or the same migration while it is empty.
-    /// `ADD COLUMN ... NOT NULL` without default is `required-column-without-default`; a primary key that also builds its
+    /// `ADD COLUMN ... NOT NULL` without default is `required-column-without-default`, and so is `SET NOT NULL` of a column that
+    /// the same migration adds; a primary key that also builds its
     /// index is `constraint-builds-index`.
     ///
     /// ## Fix safety
@@ -60,6 +61,7 @@ declare_rule! {
             "eugene/W14",
             "strong_migrations/change_column_null",
             "pgls/addingNotNullField", "atlas/MF104", "atlas/PG303"],
+        yields_to: &["required-column-without-default"],
     }
     statement = check,
 }

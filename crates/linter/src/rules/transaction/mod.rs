@@ -3,6 +3,7 @@
 pub mod commit_in_subtransaction;
 pub mod concurrently_in_transaction;
 pub mod enum_value_used_in_same_transaction;
+pub mod inconsistent_lock_order;
 pub mod many_tables_locked;
 pub mod mixed_ddl_and_bulk_dml;
 pub mod nested_transaction;

@@ -1,0 +1,161 @@
+//! GRANT, REVOKE and ALTER DEFAULT PRIVILEGES.
+
+use super::{Executor, Run, fail};
+use crate::ast::{AlterDefaultPrivileges, Grant, ObjectKind, ObjectName, Signature};
+use crate::catalog::{DefaultPrivilege, Oid, Privilege, PrivilegeKind};
+use crate::effect::{LockCause, LockMode, RelationKind};
+use smol_str::SmolStr;
+
+impl Executor<'_> {
+    /// Privileges on a relation lock it since 18.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/catalog/aclchk.c`, `objectNamesToOids`.
+    pub(super) fn grant(&mut self, grant: &Grant) -> Run {
+        let Some(kind) = privilege_kind(grant.kind) else { return Ok(()) };
+        let objects = if grant.all_in_schema {
+            self.all_in_schemas(kind, &grant.objects)
+        } else if kind == PrivilegeKind::Function {
+            self.granted_functions(&grant.objects)
+        } else {
+            self.granted_relations(&grant.objects)?
+        };
+        let changed = named_privileges(kind, grant);
+        for object in objects {
+            if grant.grant {
+                self.catalog.grant(object, &changed);
+            } else {
+                self.catalog.revoke(object, &changed);
+            }
+        }
+        Ok(())
+    }
+
+    fn granted_relations(&mut self, names: &[ObjectName]) -> Run<Vec<Oid>> {
+        let path = self.session.settings.search_path();
+        let mut found = Vec::new();
+        for name in names {
+            match self.find(name) {
+                Some(oid) => {
+                    if self.target.at_least(18) {
+                        self.lock(oid, LockMode::AccessShare, LockCause::Target, name.range());
+                    }
+                    found.push(oid);
+                }
+                None if self.catalog.is_gone(name, &path) && !self.is_system_relation(name) => {
+                    return fail("42P01", format!("relation \"{name}\" does not exist"), name.range());
+                }
+                None => {}
+            }
+        }
+        Ok(found)
+    }
+
+    /// Functions by name: the arguments of GRANT are not kept, so of several one cannot tell.
+    fn granted_functions(&mut self, names: &[ObjectName]) -> Vec<Oid> {
+        let signature = |name: &ObjectName| Signature { name: name.clone(), arguments: None };
+        names.iter().filter_map(|name| self.function_with(&signature(name))).collect()
+    }
+
+    fn all_in_schemas(&self, kind: PrivilegeKind, schemas: &[ObjectName]) -> Vec<Oid> {
+        let named = |schema: &SmolStr| schemas.iter().any(|name| name.name.text == *schema);
+        if kind == PrivilegeKind::Function {
+            let functions = self.catalog.functions().filter(|function| named(&function.schema));
+            return functions.map(|function| function.oid).collect();
+        }
+        let is_sequence = |relation: RelationKind| relation == RelationKind::Sequence;
+        let relations = self.catalog.relations_where(|relation| {
+            let fits = is_sequence(relation.kind) == (kind == PrivilegeKind::Sequence);
+            fits && !relation.kind.is_index() && named(&relation.schema)
+        });
+        relations.into_iter().map(|relation| relation.oid).collect()
+    }
+
+    /// Source: PostgreSQL 18, `src/backend/catalog/aclchk.c`, `ExecAlterDefaultPrivilegesStmt`.
+    pub(super) fn alter_default_privileges(&mut self, alter: &AlterDefaultPrivileges) {
+        let Some(kind) = privilege_kind(alter.grant.kind) else { return };
+        let schemas: Vec<Option<SmolStr>> =
+            if alter.schemas.is_empty() { vec![None] } else { alter.schemas.iter().cloned().map(Some).collect() };
+        for given in named_privileges(kind, &alter.grant) {
+            for schema in &schemas {
+                let default = DefaultPrivilege { kind, schema: schema.clone(), given: given.clone() };
+                self.catalog.set_default_privilege(default, alter.grant.grant);
+            }
+        }
+    }
+
+    /// Gives a new relation what the defaults of its schema say.
+    pub(crate) fn grant_default_privileges(&mut self, oid: Oid) {
+        if self.catalog.default_privileges().is_empty() {
+            return;
+        }
+        let relation = self.catalog.relation(oid);
+        let kind = match relation.kind {
+            RelationKind::Sequence => PrivilegeKind::Sequence,
+            kind if kind.is_index() => return,
+            _ => PrivilegeKind::Table,
+        };
+        let schema = relation.schema.clone();
+        self.catalog.grant_defaults(oid, kind, &schema);
+    }
+}
+
+fn privilege_kind(kind: ObjectKind) -> Option<PrivilegeKind> {
+    Some(match kind {
+        ObjectKind::Table | ObjectKind::View => PrivilegeKind::Table,
+        ObjectKind::Sequence => PrivilegeKind::Sequence,
+        ObjectKind::Function | ObjectKind::Procedure | ObjectKind::Routine => PrivilegeKind::Function,
+        _ => return None,
+    })
+}
+
+fn named_privileges(kind: PrivilegeKind, grant: &Grant) -> Vec<Privilege> {
+    let of_grantee = |grantee: &SmolStr| {
+        let grantee = grantee.clone();
+        kind.named(&grant.privileges)
+            .into_iter()
+            .map(move |privilege| Privilege { grantee: grantee.clone(), privilege })
+    };
+    grant.grantees.iter().flat_map(of_grantee).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{effects_on, locks_of};
+    use crate::ast::from_pg::parse_sql;
+    use crate::catalog::Catalog;
+    use crate::execute::try_statement;
+    use crate::session::Session;
+    use crate::version::{PgVersion, Target};
+
+    #[test]
+    fn privileges_lock_since_18() {
+        let locks = |major| locks_of(&effects_on(major, "CREATE TABLE t(a int)", "GRANT SELECT ON t TO public"));
+        assert!(locks(17).is_empty());
+        assert_eq!(locks(18), ["t AccessShare"]);
+    }
+
+    fn privileges(sql: &str) -> Vec<String> {
+        let target = Target::new(PgVersion(17));
+        let run = |catalog, statement: &_| try_statement(catalog, Session::default(), statement, &target).0;
+        let catalog = parse_sql(sql).unwrap().iter().fold(Catalog::new(), run);
+        let table = catalog.relation_named("public", "t").unwrap();
+        catalog.privileges(table).iter().map(|given| format!("{} {}", given.grantee, given.privilege)).collect()
+    }
+
+    #[test]
+    fn revoke_takes_what_grant_gave() {
+        let history = "CREATE TABLE t(a int); GRANT SELECT, INSERT ON t TO app, public; REVOKE ALL ON t FROM public;";
+        assert_eq!(privileges(history), ["app select", "app insert"]);
+        let schema = "CREATE TABLE t(a int); GRANT SELECT ON ALL TABLES IN SCHEMA public TO app;";
+        assert_eq!(privileges(schema), ["app select"]);
+    }
+
+    #[test]
+    fn new_tables_have_the_default_privileges() {
+        let defaults = "ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT SELECT ON TABLES TO anon;";
+        assert_eq!(privileges(&format!("{defaults} CREATE TABLE t(a int);")), ["anon select"]);
+        assert!(privileges(&format!("CREATE TABLE t(a int); {defaults}")).is_empty());
+        let revoked = "ALTER DEFAULT PRIVILEGES IN SCHEMA public REVOKE SELECT ON TABLES FROM anon;";
+        assert!(privileges(&format!("{defaults} {revoked} CREATE TABLE t(a int);")).is_empty());
+    }
+}

@@ -1,0 +1,86 @@
+//! What goes with an object that is dropped.
+
+use crate::catalog::{Catalog, ConstraintKind};
+use crate::effect::{Effects, RelationKind, RelationName, Removal, RemovalReason, RemovedObject};
+use crate::rules::text::join;
+use crate::source::TextRange;
+
+/// So many are named.
+const SHOWN: usize = 6;
+
+/// The names of what goes, as in `the index `a` and the constraint `b``; `None` where nothing does.
+pub(super) fn listed(mut names: Vec<String>) -> Option<String> {
+    if names.is_empty() {
+        return None;
+    }
+    if names.len() > SHOWN + 1 {
+        let more = names.len() - SHOWN;
+        names.truncate(SHOWN);
+        names.push(format!("{more} more"));
+    }
+    Some(join(&names))
+}
+
+/// Indexes and constraints that go silently with a column of the table.
+pub(super) fn parts(effects: &Effects, before: &Catalog, table: &RelationName, range: TextRange) -> Vec<String> {
+    let mut found: Vec<(String, &'static str)> = Vec::new();
+    for removal in effects.removals.iter().filter(|removal| removal.range == range) {
+        if removal.reason != RemovalReason::Part {
+            continue;
+        }
+        let (name, word) = match &removal.object {
+            RemovedObject::Relation(relation) if relation.kind.is_index() => (relation.name.to_string(), "index"),
+            RemovedObject::Constraint { table: owner, constraint } if owner.oid == table.oid => {
+                let known = before.get_relation(owner.oid).and_then(|owner| owner.constraint(constraint).cloned());
+                if known.is_some_and(|known| matches!(known.kind, ConstraintKind::NotNull { .. })) {
+                    continue;
+                }
+                (constraint.to_string(), "constraint")
+            }
+            _ => continue,
+        };
+        // The index of a constraint has its name.
+        if !found.iter().any(|(other, _)| *other == name) {
+            found.push((name, word));
+        }
+    }
+    found.into_iter().map(|(name, word)| format!("the {word} `{name}`")).collect()
+}
+
+/// What only CASCADE takes: views, foreign keys of other tables, defaults, triggers and the like.
+pub(super) fn cascaded(effects: &Effects, range: TextRange) -> Vec<&Removal> {
+    let of_cascade = |removal: &&Removal| removal.reason == RemovalReason::Cascade && removal.range == range;
+    effects.removals.iter().filter(of_cascade).collect()
+}
+
+/// `the view `v``, from PostgreSQL's description.
+pub(super) fn described(removal: &Removal) -> String {
+    format!("the {}", removal.description.replace('"', "`"))
+}
+
+/// The publications that send changes of a table to subscribers.
+pub(super) fn publications(catalog: &Catalog, table: &RelationName) -> Vec<String> {
+    let publishes = catalog.publications().filter(|publication| {
+        publication.all_tables
+            || publication.schemas.contains(&table.schema)
+            || publication.tables.iter().any(|(oid, _)| *oid == table.oid)
+    });
+    publishes.map(|publication| publication.name.to_string()).collect()
+}
+
+/// Relations that queries name.
+pub(super) fn is_queried(kind: RelationKind) -> bool {
+    kind.is_table() || matches!(kind, RelationKind::View | RelationKind::MaterializedView)
+}
+
+/// `table`, `view` or `materialized view`.
+pub(super) fn word(kind: RelationKind) -> &'static str {
+    match kind {
+        RelationKind::View => "view",
+        RelationKind::MaterializedView => "materialized view",
+        RelationKind::Sequence => "sequence",
+        RelationKind::ForeignTable => "foreign table",
+        RelationKind::CompositeType => "type",
+        _ => "table",
+    }
+}

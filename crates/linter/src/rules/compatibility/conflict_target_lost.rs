@@ -1,0 +1,135 @@
+//! Unique indexes that ON CONFLICT may name.
+
+use crate::catalog::{Catalog, Index, Oid, Relation};
+use crate::effect::{RelationName, RemovalReason, RemovedObject, Visibility};
+use crate::report::Reporter;
+use crate::rule::{RuleContext, declare_rule};
+use crate::rules::around::{Until, ahead};
+use crate::rules::text::enumerate;
+use crate::rules::users;
+use crate::source::TextRange;
+use smol_str::SmolStr;
+
+declare_rule! {
+    /// A unique index or constraint is dropped, and no other one on the same columns takes its place.
+    ///
+    /// ## Why it matters
+    ///
+    /// `INSERT ... ON CONFLICT (columns)` needs a unique index on exactly these columns. Without one, or with one that has a
+    /// `WHERE` which the statement does not repeat, every such `INSERT` of running code fails with "there is no unique or
+    /// exclusion constraint matching the ON CONFLICT specification".
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// -- history:
+    /// CREATE TABLE users (id bigint PRIMARY KEY, email text, deleted_at timestamptz);
+    /// CREATE UNIQUE INDEX users_email ON users (email);
+    /// -- migration:
+    /// DROP INDEX CONCURRENTLY users_email;
+    /// CREATE UNIQUE INDEX CONCURRENTLY users_email_active ON users (email) WHERE deleted_at IS NULL;
+    /// ```
+    ///
+    /// Use instead:
+    /// the new index first, code that writes `ON CONFLICT (email) WHERE deleted_at IS NULL`, then:
+    ///
+    /// ```sql,clean
+    /// -- history:
+    /// CREATE TABLE users (id bigint PRIMARY KEY, email text);
+    /// CREATE UNIQUE INDEX users_email ON users (email);
+    /// CREATE UNIQUE INDEX users_email_2 ON users (email);
+    /// -- migration:
+    /// DROP INDEX CONCURRENTLY users_email;
+    /// ```
+    ///
+    /// ## When it is not reported
+    ///
+    /// Where another unique index without `WHERE` is on the same columns, now or when the migration ends; for indexes that the
+    /// same migration made, those of tables or columns that go, and indexes over expressions.
+    ///
+    /// ## Other linters
+    ///
+    /// None of the known ones looks at `ON CONFLICT`.
+    "conflict-target-lost", Compatibility, Warning,
+    { recommended: false }
+    statement = check,
+}
+
+fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    if context.effects.fails.is_some() {
+        return;
+    }
+    for removal in context.effects.removals.iter().filter(|removal| removal.reason == RemovalReason::Named) {
+        let index = match &removal.object {
+            RemovedObject::Relation(relation) if relation.kind.is_index() => Some(relation.oid),
+            RemovedObject::Constraint { table, constraint } => {
+                let table = context.before.get_relation(table.oid);
+                table.and_then(|table| table.constraint(constraint)?.index())
+            }
+            _ => None,
+        };
+        let Some(index) = index.and_then(|oid| context.before.get_relation(oid)) else { continue };
+        report(context, reporter, removal.range, index);
+    }
+}
+
+fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRange, dropped: &Relation) {
+    let made_here = dropped.birth.migration == Some(context.file + 1);
+    let Some(index) = dropped.index().filter(|index| index.unique && index.predicate.is_none() && !made_here) else {
+        return;
+    };
+    let (Some(table), Some(columns)) = (context.after.get_relation(index.table), index.plain_columns()) else { return };
+    let end = ahead(context, &table.name, Until::EndOfMigration);
+    if has_target(&end, index.table, &columns) {
+        return;
+    }
+    let list = columns.join(", ");
+    let message = format!("`INSERT INTO {} ... ON CONFLICT ({list})` fails without `{}`", table.name, dropped.name);
+    let name = RelationName {
+        oid: table.oid,
+        schema: table.schema.clone(),
+        name: table.name.clone(),
+        kind: table.kind,
+        visibility: Visibility::Existing,
+    };
+    let partial = partial_indexes(&end, index.table, &columns);
+    let help = if partial.is_empty() {
+        "make sure that no running code names these columns in ON CONFLICT, or keep a unique index on them".to_owned()
+    } else {
+        let names = enumerate(partial.iter().map(String::as_str));
+        format!(
+            "{names} holds only some of the rows: ON CONFLICT must repeat its WHERE, in all running code, before this"
+        )
+    };
+    let finding = reporter.report(range, message).relation(&name);
+    let (finding, _) = users::label(finding, context, &["conflict", &table.name], &[]);
+    drop(finding.help(help));
+}
+
+fn indexes_on<'c>(
+    catalog: &'c Catalog,
+    table: Oid,
+    columns: &'c [SmolStr],
+) -> impl Iterator<Item = (&'c Relation, &'c Index)> {
+    let all = catalog.get_relation(table).into_iter().flat_map(|table| &table.indexes);
+    let indexes = all.filter_map(|oid| {
+        let relation = catalog.get_relation(*oid)?;
+        Some((&**relation, &**relation.index()?))
+    });
+    indexes.filter(move |(_, index)| {
+        let same = |own: &[SmolStr]| own.len() == columns.len() && own.iter().all(|column| columns.contains(column));
+        index.unique && index.plain_columns().is_some_and(|own| same(&own))
+    })
+}
+
+/// Is there a unique index on exactly these columns? The table may be gone, and needs none then.
+fn has_target(catalog: &Catalog, table: Oid, columns: &[SmolStr]) -> bool {
+    let Some(relation) = catalog.get_relation(table) else { return true };
+    columns.iter().any(|column| relation.column(column).is_none())
+        || indexes_on(catalog, table, columns).any(|(_, index)| index.predicate.is_none())
+}
+
+fn partial_indexes(catalog: &Catalog, table: Oid, columns: &[SmolStr]) -> Vec<String> {
+    let partial = indexes_on(catalog, table, columns).filter(|(_, index)| index.predicate.is_some());
+    partial.map(|(relation, _)| relation.name.to_string()).collect()
+}

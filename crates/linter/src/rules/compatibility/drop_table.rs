@@ -1,0 +1,195 @@
+//! DROP of a table or view that running code may use.
+
+use super::along::{cascaded, described, is_queried, listed, publications, word};
+use crate::ast::Ast;
+use crate::diagnostic::Diagnostic;
+use crate::effect::{RelationKind, RelationName, Removal, RemovalReason, RemovedObject, Visibility};
+use crate::report::Reporter;
+use crate::rule::{RuleContext, RunContext, declare_rule};
+use crate::rules::around::{Successor, Until, ahead, successor};
+use crate::rules::text::enumerate;
+use crate::rules::users;
+use crate::source::TextRange;
+use std::collections::BTreeMap;
+
+declare_rule! {
+    /// An existing table or view is dropped.
+    ///
+    /// ## Why it matters
+    ///
+    /// The code that is running while the migration commits, and the one that a rollback of the deployment brings back, fails
+    /// with every query that still names it. The rows of a table are gone for good: only a backup brings them back. What
+    /// `CASCADE` takes along is listed.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// -- history:
+    /// CREATE TABLE coupons (id bigint PRIMARY KEY);
+    /// -- migration:
+    /// DROP TABLE coupons;
+    /// ```
+    ///
+    /// Use instead:
+    /// a release whose code does not name the table any more, and this migration with the next one. A table that
+    /// something else replaces in the same transaction, with all of its columns, breaks nothing:
+    ///
+    /// ```sql,clean
+    /// -- history:
+    /// CREATE TABLE coupons (id bigint PRIMARY KEY, code text);
+    /// CREATE TABLE vouchers (id bigint PRIMARY KEY, code text, kind text);
+    /// -- migration:
+    /// BEGIN;
+    /// DROP TABLE coupons;
+    /// CREATE VIEW coupons AS SELECT id, code FROM vouchers WHERE kind = 'coupon';
+    /// COMMIT;
+    /// ```
+    ///
+    /// ## When it is not reported
+    ///
+    /// For tables that the same migration made, for temporary tables, and for partitions (`drop-partition-locks-parent`). For a
+    /// table whose name something has again when the transaction commits, with all of its columns and, where it is a new
+    /// table, with rows that were put into it. For a view that the same migration creates again with all of its columns. For
+    /// `IF EXISTS` of what the migrations do not show. A file that drops more than 20 of them is reported once.
+    ///
+    /// ## Other linters
+    ///
+    /// squawk and pgls report every `DROP TABLE`; pgvet leaves out tables of the same migration and those that are replaced,
+    /// and speaks of views, too. In `DO` blocks and functions that the migration calls it sees the same.
+    "drop-table", Compatibility, Warning,
+    {
+        sources: &[
+            "squawk/ban-drop-table", "pgls/banDropTable", "atlas/DS102", "pg-migration-lint/PGM201",
+            "strong_migrations/drop_table"],
+    }
+    statement = check,
+    run = merge,
+}
+
+/// A file that drops more tables than this takes everything down: it is reported once.
+const MANY: usize = 20;
+
+fn merge(_: &RunContext<'_>, found: &mut Vec<Diagnostic>) {
+    let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
+    for diagnostic in found.iter() {
+        *counts.entry(diagnostic.file).or_default() += 1;
+    }
+    counts.retain(|_, count| *count > MANY);
+    let mut said: Vec<u32> = Vec::new();
+    found.retain_mut(|diagnostic| {
+        let Some(count) = counts.get(&diagnostic.file) else { return true };
+        if said.contains(&diagnostic.file) {
+            return false;
+        }
+        said.push(diagnostic.file);
+        diagnostic.message =
+            format!("{}; so does dropping {} more tables and views below", diagnostic.message, count - 1);
+        true
+    });
+}
+
+/// What becomes of a table that is dropped.
+pub(super) enum Loss {
+    /// Nothing has its name.
+    Gone,
+    /// What has its name lacks a column.
+    Lacks(String),
+    /// A new table has its name, and no rows.
+    Emptied,
+}
+
+fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    if context.effects.fails.is_some() {
+        return;
+    }
+    for removal in &context.effects.removals {
+        if let Some((relation, loss)) = lost(context, removal) {
+            report(context, reporter, removal, relation, &loss);
+        }
+    }
+}
+
+/// The existing table or view that a removal takes from running code.
+pub(super) fn lost<'c>(context: &RuleContext<'c>, removal: &'c Removal) -> Option<(&'c RelationName, Loss)> {
+    let RemovedObject::Relation(relation) = &removal.object else { return None };
+    let is_meant = removal.reason == RemovalReason::Named && is_queried(relation.kind);
+    if !is_meant || relation.visibility != Visibility::Existing {
+        return None;
+    }
+    let Some(before) = context.before.get_relation(relation.oid) else {
+        let if_exists = matches!(context.ast, Ast::Drop(drop) if drop.if_exists);
+        return (!if_exists && matches!(context.ast, Ast::Drop(_))).then_some((relation, Loss::Gone));
+    };
+    if before.is_partition() {
+        return None;
+    }
+    let is_table = relation.kind.is_table();
+    let until = if is_table { Until::Commit } else { Until::EndOfMigration };
+    let end = ahead(context, &relation.name, until);
+    match successor(&end, before, relation) {
+        Successor::Nothing if is_table => {
+            // Made anew behind the end of the transaction: the gap is short, but the rows do not come back.
+            let later = ahead(context, &relation.name, Until::EndOfMigration);
+            match successor(&later, before, relation) {
+                Successor::Compatible(new) if !is_empty_table(&later, new) => None,
+                Successor::Compatible(_) => Some((relation, Loss::Emptied)),
+                Successor::Lacks(column) => Some((relation, Loss::Lacks(column))),
+                Successor::Nothing => Some((relation, Loss::Gone)),
+            }
+        }
+        Successor::Nothing => Some((relation, Loss::Gone)),
+        Successor::Lacks(column) => Some((relation, Loss::Lacks(column))),
+        Successor::Compatible(new) if is_table && is_empty_table(&end, new) => Some((relation, Loss::Emptied)),
+        Successor::Compatible(_) => None,
+    }
+}
+
+fn is_empty_table(catalog: &crate::catalog::Catalog, oid: crate::catalog::Oid) -> bool {
+    let relation = catalog.relation(oid);
+    relation.kind.is_table() && relation.kind != RelationKind::ForeignTable && !relation.birth.filled
+}
+
+fn report(
+    context: &RuleContext<'_>,
+    reporter: &mut Reporter<'_>,
+    removal: &Removal,
+    relation: &RelationName,
+    loss: &Loss,
+) {
+    let (name, kind) = (&relation.name, word(relation.kind));
+    let rows =
+        if relation.kind.is_table() && relation.kind != RelationKind::ForeignTable { " with its rows" } else { "" };
+    let mut message = match loss {
+        Loss::Gone => format!("dropping the {kind} `{name}`{rows} breaks running code that still uses it"),
+        Loss::Lacks(column) => {
+            format!("what takes the place of the {kind} `{name}` has no column `{column}`, which running code may name")
+        }
+        Loss::Emptied => format!("dropping the {kind} `{name}` and creating it again loses its rows"),
+    };
+    if let Some(along) = listed(cascaded(context.effects, removal.range).into_iter().map(described).collect()) {
+        message = format!("{message}, and takes {along} along");
+    }
+    let finding = reporter.report(place(context, removal.range, name), message).relation(relation);
+    let (finding, users) = users::label(finding, context, &[name.as_str()], &[]);
+    let mut help = match loss {
+        Loss::Gone => "first release code that does not use it, then drop it with the next release".to_owned(),
+        Loss::Lacks(column) => format!("keep `{column}` until no running code names it"),
+        Loss::Emptied => "change the table with ALTER TABLE, or copy the rows before it is dropped".to_owned(),
+    };
+    if users > 0 {
+        help.push_str("; change the functions of the database before that");
+    }
+    let published = publications(context.before, relation);
+    if !published.is_empty() && relation.kind.is_table() {
+        let names = enumerate(published.iter().map(String::as_str));
+        help.push_str(&format!("\nthe table is published by {names}: subscribers keep theirs"));
+    }
+    drop(finding.help(help));
+}
+
+/// The name in the DROP statement.
+fn place(context: &RuleContext<'_>, range: TextRange, name: &str) -> TextRange {
+    let Ast::Drop(drop) = context.ast else { return range };
+    let object = drop.objects.iter().find(|object| object.name.name.text == name);
+    object.map_or(range, |object| object.name.range())
+}

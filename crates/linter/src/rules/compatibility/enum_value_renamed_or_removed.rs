@@ -1,0 +1,116 @@
+//! Labels of an enum that running code may still write.
+
+use super::retyped::retyped;
+use crate::ast::{AlterTableAction, Ast, CreateTypeKind};
+use crate::catalog::{Catalog, SqlType, TypeKind};
+use crate::report::Reporter;
+use crate::rule::{RuleContext, declare_rule};
+use crate::rules::around::earlier;
+use crate::rules::text::enumerate;
+use crate::rules::users;
+use crate::source::TextRange;
+use smol_str::SmolStr;
+
+declare_rule! {
+    /// A label of an enum that is in use is renamed, or a column gets an enum that lacks labels of the old one.
+    ///
+    /// ## Why it matters
+    ///
+    /// Running code that writes the old label, or compares with it, fails from the commit on: PostgreSQL refuses a label that the
+    /// type does not have even in a `WHERE`. Rows that hold a label which the new type lacks let the migration fail.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// -- history:
+    /// CREATE TYPE status AS ENUM ('new', 'canceled');
+    /// -- migration:
+    /// ALTER TYPE status RENAME VALUE 'canceled' TO 'cancelled';
+    /// ```
+    ///
+    /// Use instead:
+    /// a second label, and rows that are changed in batches once all code knows both.
+    ///
+    /// ```sql,clean
+    /// -- history:
+    /// CREATE TYPE status AS ENUM ('new', 'canceled');
+    /// -- migration:
+    /// ALTER TYPE status ADD VALUE 'cancelled';
+    /// ```
+    ///
+    /// ## When it is not reported
+    ///
+    /// For types and tables that the same migration made, and where the new enum has all labels of the old one. Of several columns
+    /// of one enum the first is reported.
+    ///
+    /// ## Other linters
+    ///
+    /// Linters that only see one statement cannot know which labels a new enum lacks.
+    "enum-value-renamed-or-removed", Compatibility, Warning,
+    { sources: &["strong_migrations/rename_enum_value", "migrationpilot/MP060", "migrationpilot/MP024"] }
+    statement = check,
+}
+
+fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    renamed(context, reporter);
+    for change in retyped(context) {
+        let removed = removed_labels(context.after, change.from, change.to);
+        if removed.is_empty() || is_said(context, change.range) {
+            continue;
+        }
+        let names = enumerate(removed.iter().map(SmolStr::as_str));
+        let message = format!(
+            "the new type of `{}` of `{}` has no {names}: rows that hold it let the migration fail, and running code that uses it \
+             fails afterwards",
+            change.column, change.table.name
+        );
+        let help =
+            "release code that does not use it and change the rows first; a CHECK ... NOT VALID keeps new ones out";
+        drop(reporter.report(change.range, message).relation(change.table).help(help));
+    }
+}
+
+/// Has an earlier statement of the migration given another column the same new type?
+fn is_said(context: &RuleContext<'_>, type_range: TextRange) -> bool {
+    let new = context.text(type_range);
+    earlier(context).any(|ast| {
+        let Ast::AlterTable(alter) = ast else { return false };
+        alter.commands.iter().any(|command| {
+            matches!(&command.action, AlterTableAction::AlterColumnType { type_name, .. }
+                if context.text(type_name.range) == new)
+        })
+    })
+}
+
+fn renamed(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    let Ast::AlterEnum(alter) = context.ast else { return };
+    let Some(old) = alter.renamed.as_ref().filter(|_| context.effects.fails.is_none()) else { return };
+    let name = &alter.name.name.text;
+    let made_here = earlier(context).any(|ast| {
+        matches!(ast, Ast::CreateType(create)
+            if create.name.name.text == *name && matches!(create.kind, CreateTypeKind::Enum(_)))
+    });
+    if made_here {
+        return;
+    }
+    let message =
+        format!("renaming the label `{old}` of `{name}` breaks running code that still writes or compares it");
+    let finding = reporter.report(alter.name.range(), message);
+    let (finding, _) = users::label(finding, context, &[name], &[]);
+    drop(finding.help(format!(
+        "add `{}` as a new label, release code that knows both, then change the rows in batches",
+        alter.value
+    )));
+}
+
+/// The labels that the first enum has and the second lacks.
+fn removed_labels(catalog: &Catalog, from: SqlType, to: SqlType) -> Vec<SmolStr> {
+    let labels = |sql_type: SqlType| match &catalog.get_type(sql_type.oid)?.kind {
+        TypeKind::Enum { labels } => Some(labels.iter().map(|label| label.label.clone()).collect::<Vec<_>>()),
+        _ => None,
+    };
+    match (labels(from), labels(to)) {
+        (Some(old), Some(new)) => old.into_iter().filter(|label| !new.contains(label)).collect(),
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,224 @@
+//! IF NOT EXISTS of something that exists and is different.
+
+use crate::ast::{AlterTable, AlterTableAction, AlterTableCommand, Ast, CreateIndex, CreateTable, Name};
+use crate::builtin::type_by_oid;
+use crate::catalog::{Catalog, Relation, SqlType};
+use crate::effect::RelationKind;
+use crate::execute::ask_about_types;
+use crate::report::Reporter;
+use crate::routine::Trial;
+use crate::rule::{RuleContext, declare_rule};
+use crate::rules::text::{enumerate, identifier};
+
+declare_rule! {
+    /// `IF NOT EXISTS` finds an object of that name that is not what the statement asks for.
+    ///
+    /// ## Why it matters
+    ///
+    /// PostgreSQL compares names only. The statement does nothing and says nothing, the migration counts as run, and the code that
+    /// relies on it fails later: a column of another type, a table without the new column, an index on another table, or one that
+    /// a failed `CREATE INDEX CONCURRENTLY` left invalid.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// -- history:
+    /// CREATE TABLE users (id bigint PRIMARY KEY, age text);
+    /// -- migration:
+    /// ALTER TABLE users ADD COLUMN IF NOT EXISTS age integer;
+    /// ```
+    ///
+    /// Use instead:
+    ///
+    /// ```sql,clean
+    /// -- history:
+    /// CREATE TABLE users (id bigint PRIMARY KEY, age text);
+    /// -- migration:
+    /// ALTER TABLE users ADD COLUMN age_years integer;
+    /// ```
+    ///
+    /// ## When it is not reported
+    ///
+    /// Where what exists has all that the statement asks for (it may have more), and where the migrations do not show all of it.
+    /// Defaults and constraints are not compared.
+    ///
+    /// ## Other linters
+    ///
+    /// squawk and pgls ask for `IF NOT EXISTS` everywhere; pgvet says where it hides something.
+    "if-not-exists-masks-difference", Compatibility, Warning,
+    { sources: &["pg-migration-lint/PGM403", "migrationpilot/MP070"] }
+    statement = check,
+}
+
+/// A name that no schema has.
+const PROBE: &str = "pgvet_if_not_exists";
+
+fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    if context.effects.fails.is_some() {
+        return;
+    }
+    match context.ast {
+        Ast::CreateTable(create) if create.if_not_exists && create.partition_of.is_none() => {
+            table(context, reporter, create)
+        }
+        Ast::AlterTable(alter) => columns(context, reporter, alter),
+        Ast::CreateIndex(create) if create.if_not_exists => index(context, reporter, create),
+        _ => {}
+    }
+}
+
+/// What a statement would have made, under another name.
+fn tried(context: &RuleContext<'_>, ast: &Ast) -> Catalog {
+    let path = context.session.settings.search_path();
+    let mut trial = Trial::new(context.before, &path, context.target.version());
+    trial.run(ast);
+    trial.catalog().clone()
+}
+
+fn table(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, create: &CreateTable) {
+    let path = context.session.settings.search_path();
+    let Some(oid) = context.before.find_relation(&create.name, &path) else { return };
+    let existing = context.before.relation(oid);
+    if !existing.known {
+        return;
+    }
+    let mut probe = create.clone();
+    probe.name.name = Name::new(PROBE, create.name.name.range);
+    let catalog = tried(context, &Ast::CreateTable(probe));
+    let schema = create.name.schema.as_ref().map_or(&existing.schema, |schema| &schema.text);
+    let Some(wanted) = catalog.relation_named(schema, PROBE).map(|oid| catalog.relation(oid)) else { return };
+    let name = &create.name.name.text;
+    if !existing.kind.is_table() {
+        let message = format!("`{name}` exists and is no table: this does nothing");
+        drop(reporter.report(create.name.range(), message).help("give the table another name"));
+        return;
+    }
+    let missing: Vec<&str> = wanted
+        .columns
+        .iter()
+        .filter(|column| existing.column(&column.name).is_none())
+        .map(|column| column.name.as_str())
+        .collect();
+    if !missing.is_empty() {
+        let message = format!(
+            "`{name}` exists without {}: this does nothing, and code that uses it fails",
+            enumerate(missing.iter().copied())
+        );
+        let help =
+            format!("add what is missing:\n    ALTER TABLE {} ADD COLUMN {} ...;", create.name, identifier(missing[0]));
+        drop(reporter.report(create.name.range(), message).help(help));
+        return;
+    }
+    let differs = wanted.columns.iter().find_map(|column| {
+        let existing = existing.column(&column.name)?;
+        differ(&catalog, existing.sql_type, column.sql_type).then_some((column, existing.sql_type))
+    });
+    if let Some((column, other)) = differs {
+        let (has, wants) = types(context, other, column.sql_type);
+        let message = format!(
+            "`{name}` exists, and its column `{}` is of type {has}, not {wants}: this does nothing",
+            column.name
+        );
+        drop(
+            reporter
+                .report(create.name.range(), message)
+                .help("change the type with ALTER TABLE, or use what is there"),
+        );
+    }
+}
+
+/// Are both types known and not the same? A dropped and created type of the same name is.
+fn differ(catalog: &Catalog, ours: SqlType, theirs: SqlType) -> bool {
+    let is_assumed = |sql_type: SqlType| {
+        let definition = catalog.get_type(sql_type.oid);
+        definition.is_some_and(|definition| matches!(definition.kind, crate::catalog::TypeKind::Assumed))
+    };
+    let is_text = |sql_type: SqlType| {
+        let name = type_by_oid(sql_type.oid.0).map(|row| row.name);
+        matches!(name, Some("text" | "varchar")) && sql_type.typmod < 0
+    };
+    if is_text(ours) && is_text(theirs) {
+        return false;
+    }
+    ours != theirs && ours.is_known() && theirs.is_known() && !is_assumed(ours) && !is_assumed(theirs)
+}
+
+fn types(context: &RuleContext<'_>, has: SqlType, wants: SqlType) -> (String, String) {
+    let path = context.session.settings.search_path();
+    ask_about_types(context.after, path, context.target, |types| (types.format_type(has), types.format_type(wants)))
+}
+
+fn columns(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, alter: &AlterTable) {
+    let path = context.session.settings.search_path();
+    let Some(oid) = context.before.find_relation(&alter.name, &path) else { return };
+    let table = context.before.relation(oid);
+    for command in &alter.commands {
+        let AlterTableAction::AddColumn { column, if_not_exists: true } = &command.action else { continue };
+        let Some(existing) = table.column(&column.name.text) else { continue };
+        let mut probe = column.clone();
+        probe.name = Name::new(PROBE, column.name.range);
+        let action = AlterTableAction::AddColumn { column: probe, if_not_exists: true };
+        let command = AlterTableCommand { action, range: command.range, keyword: command.keyword };
+        let catalog = tried(context, &Ast::AlterTable(AlterTable { commands: vec![command], ..alter.clone() }));
+        let Some(wanted) = catalog.get_relation(oid).and_then(|table| table.column(PROBE)) else { continue };
+        if differ(&catalog, existing.sql_type, wanted.sql_type) {
+            let (has, wants) = types(context, existing.sql_type, wanted.sql_type);
+            let message = format!(
+                "`{}` of `{}` exists and is of type {has}, not {wants}: this does nothing",
+                column.name.text, table.name
+            );
+            drop(reporter.report(column.name.range, message).help("give the column another name, or change its type"));
+        }
+    }
+}
+
+fn index(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, create: &CreateIndex) {
+    let path = context.session.settings.search_path();
+    let (Some(name), Some(table)) = (&create.name, context.before.find_relation(&create.table, &path)) else { return };
+    let table = context.before.relation(table);
+    let Some(existing) = context.before.relation_named(&table.schema, &name.text) else { return };
+    let existing = context.before.relation(existing);
+    let Some(difference) = difference(context, create, table, existing) else { return };
+    let message = format!("`{}` exists, and {difference}: this does nothing", name.text);
+    let help = if difference.contains("invalid") {
+        format!("drop it first:\n    DROP INDEX CONCURRENTLY IF EXISTS {};", identifier(&name.text))
+    } else {
+        "give the new index another name".to_owned()
+    };
+    drop(reporter.report(name.range, message).help(help));
+}
+
+fn difference(
+    context: &RuleContext<'_>,
+    create: &CreateIndex,
+    table: &Relation,
+    existing: &Relation,
+) -> Option<String> {
+    let Some(index) = existing.index() else {
+        let is_shown = existing.known || existing.kind != RelationKind::Index;
+        return is_shown.then(|| "is no index".to_owned());
+    };
+    if index.table != table.oid {
+        let other = context.before.get_relation(index.table)?;
+        return Some(format!("is an index of `{}`", other.name));
+    }
+    if !index.valid && !existing.kind.is_index() {
+        return None;
+    }
+    if !index.valid && existing.kind == RelationKind::Index {
+        return Some("is invalid".to_owned());
+    }
+    let same_keys = index.elements.len() == create.elements.len()
+        && index.elements.iter().zip(&create.elements).all(|(ours, theirs)| ours.key.is_same(&theirs.key));
+    if !same_keys {
+        return Some("has other columns".to_owned());
+    }
+    if create.unique && !index.unique {
+        return Some("is not unique".to_owned());
+    }
+    match (&index.predicate, &create.predicate) {
+        (Some(_), None) => Some("holds only some of the rows".to_owned()),
+        (Some(ours), Some(theirs)) if !ours.is_same(theirs) => Some("has another WHERE".to_owned()),
+        _ => None,
+    }
+}

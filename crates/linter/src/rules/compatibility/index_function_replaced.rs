@@ -1,0 +1,182 @@
+//! Functions behind stored results.
+
+use super::along::listed;
+use crate::ast::{Ast, Expr, ExprKind, FunctionBody, ObjectKind, ReindexTarget};
+use crate::catalog::{Catalog, ConstraintKind, Function, Relation};
+use crate::effect::{RelationName, Visibility};
+use crate::report::Reporter;
+use crate::rule::{RuleContext, declare_rule};
+use crate::rules::advice::everywhere_at_least;
+use crate::rules::around::rest;
+use crate::rules::text::sql_name;
+use std::sync::Arc;
+
+declare_rule! {
+    /// A function is replaced whose results an index, a generated column or a `CHECK` relies on.
+    ///
+    /// ## Why it matters
+    ///
+    /// PostgreSQL computes an index or a stored column once, with the function as it was, and trusts `IMMUTABLE`. When the code
+    /// changes, old entries stay as they are: queries that use the index miss rows, a unique index lets duplicates in, stored
+    /// columns mix old and new results, and rows that a `CHECK` would now refuse make a dump that cannot be restored.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// -- history:
+    /// CREATE TABLE users (id bigint PRIMARY KEY, email text);
+    /// CREATE FUNCTION canonical(mail text) RETURNS text LANGUAGE sql IMMUTABLE AS 'SELECT lower(mail)';
+    /// CREATE UNIQUE INDEX users_canonical ON users (canonical(email));
+    /// -- migration:
+    /// CREATE OR REPLACE FUNCTION canonical(mail text) RETURNS text LANGUAGE sql IMMUTABLE AS 'SELECT trim(lower(mail))';
+    /// ```
+    ///
+    /// Use instead:
+    /// a new function with a new index, and drop the old ones when nothing uses them.
+    ///
+    /// ```sql,clean
+    /// -- history:
+    /// CREATE TABLE users (id bigint PRIMARY KEY, email text);
+    /// CREATE FUNCTION canonical(mail text) RETURNS text LANGUAGE sql IMMUTABLE AS 'SELECT lower(mail)';
+    /// CREATE UNIQUE INDEX users_canonical ON users (canonical(email));
+    /// -- migration:
+    /// CREATE FUNCTION canonical_2(mail text) RETURNS text LANGUAGE sql IMMUTABLE AS 'SELECT trim(lower(mail))';
+    /// CREATE UNIQUE INDEX CONCURRENTLY users_canonical_2 ON users (canonical_2(email));
+    /// ```
+    ///
+    /// ## When it is not reported
+    ///
+    /// Where the code stays the same, where the migration rebuilds the index (`REINDEX`, or `DROP` and `CREATE`), and for indexes
+    /// and tables that the same migration made.
+    ///
+    /// ## Other linters
+    ///
+    /// None of squawk, eugene, pgls, strong_migrations and pg-migration-lint follows what uses a function.
+    "index-function-replaced", Compatibility, Warning,
+    {}
+    statement = check,
+}
+
+fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    let Ast::CreateFunction(create) = context.ast else { return };
+    if !create.or_replace || context.effects.fails.is_some() {
+        return;
+    }
+    let replaced = context.before.functions().find(|old| {
+        let new = context.after.get_function(old.oid);
+        old.name == create.name.name.text && new.is_some_and(|new| !Arc::ptr_eq(new, old) && !is_same(new, old))
+    });
+    let Some(function) = replaced else { return };
+    let mut tables: Vec<RelationName> = Vec::new();
+    let mut uses = Vec::new();
+    for relation in context.before.relations_in_order() {
+        let is_new = relation.birth.migration == Some(context.file + 1);
+        let found = if is_new { Vec::new() } else { uses_of(context, relation, function) };
+        if !found.is_empty() {
+            let table = relation.index().and_then(|index| context.before.get_relation(index.table)).unwrap_or(relation);
+            tables.push(name(table));
+            uses.extend(found);
+        }
+    }
+    if uses.is_empty() {
+        return;
+    }
+    let keep = if uses.len() == 1 { "keeps" } else { "keep" };
+    let list = listed(uses.clone()).unwrap_or_default();
+    let message = format!("{} changes, and {list} {keep} the results of the old code", function.display_name());
+    let mut finding = reporter.report(create.name.range(), message);
+    for table in &tables {
+        finding = finding.relation(table);
+    }
+    drop(finding.help(help(context, &uses, tables.first())));
+}
+
+fn help(context: &RuleContext<'_>, uses: &[String], table: Option<&RelationName>) -> String {
+    let has = |word: &str| uses.iter().any(|one| one.starts_with(word));
+    let mut help =
+        "make a new function with a new index, column or constraint; or build again what keeps results".to_owned();
+    let Some(table) = table else { return help };
+    let table = sql_name(context, table);
+    if has("the index") {
+        let concurrently = if everywhere_at_least(context, 12) { " CONCURRENTLY" } else { "" };
+        help = format!("{help}:\n    REINDEX TABLE{concurrently} {table};");
+    }
+    if has("the column") {
+        help.push_str("\nan UPDATE of a row computes its stored columns again");
+    }
+    if has("the constraint") {
+        help.push_str("\na CHECK is only checked again when it is dropped, added NOT VALID and validated");
+    }
+    help
+}
+
+fn name(table: &Relation) -> RelationName {
+    RelationName {
+        oid: table.oid,
+        schema: table.schema.clone(),
+        name: table.name.clone(),
+        kind: table.kind,
+        visibility: Visibility::Existing,
+    }
+}
+
+/// The same code, white space aside?
+fn is_same(new: &Function, old: &Function) -> bool {
+    match (&*new.body, &*old.body) {
+        (FunctionBody::Source { text: new, .. }, FunctionBody::Source { text: old, .. }) => {
+            new.split_whitespace().eq(old.split_whitespace())
+        }
+        (new, old) => new == old,
+    }
+}
+
+fn uses_of(context: &RuleContext<'_>, relation: &Relation, function: &Function) -> Vec<String> {
+    let calls = |expr: &Expr| calls(context.before, expr, function);
+    let mut found = Vec::new();
+    if let Some(index) = relation.index() {
+        let mut parts = index.elements.iter().map(|element| &element.key).chain(index.predicate.as_deref());
+        if parts.any(calls) && !is_rebuilt(context, relation, index.table) {
+            found.push(format!("the index `{}`", relation.name));
+        }
+    }
+    for column in &relation.columns {
+        if column.generated.as_ref().is_some_and(|generated| generated.stored && calls(&generated.expression)) {
+            found.push(format!("the column `{}` of `{}`", column.name, relation.name));
+        }
+    }
+    for constraint in &relation.constraints {
+        if matches!(&constraint.kind, ConstraintKind::Check { expression, .. } if calls(expression)) {
+            found.push(format!("the constraint `{}` of `{}`", constraint.name, relation.name));
+        }
+    }
+    found
+}
+
+fn calls(catalog: &Catalog, expr: &Expr, function: &Function) -> bool {
+    let mut found = false;
+    expr.walk(&mut |part| {
+        if let ExprKind::Call(call) = &part.kind
+            && call.name == function.name
+        {
+            let path = [function.schema.clone()];
+            found |= catalog.functions_called(call, &path).contains(&function.oid);
+        }
+    });
+    found
+}
+
+/// Does a later statement of the migration build the index anew?
+fn is_rebuilt(context: &RuleContext<'_>, index: &Relation, table: crate::catalog::Oid) -> bool {
+    let table = context.before.get_relation(table).map(|table| table.name.clone());
+    rest(context).any(|ast| match ast {
+        Ast::Reindex(reindex) => match &reindex.target {
+            ReindexTarget::Index(name) => name.name.text == index.name,
+            ReindexTarget::Table(name) => Some(&name.name.text) == table.as_ref(),
+            _ => true,
+        },
+        Ast::Drop(drop) if drop.kind == ObjectKind::Index => {
+            drop.objects.iter().any(|object| object.name.name.text == index.name)
+        }
+        _ => false,
+    })
+}

@@ -1,0 +1,19 @@
+//! What breaks the code that is still running when the migration commits.
+
+mod along;
+mod retyped;
+
+pub mod conflict_target_lost;
+pub mod drop_column;
+pub mod drop_object_cascade;
+pub mod drop_table;
+pub mod enum_value_renamed_or_removed;
+pub mod if_not_exists_masks_difference;
+pub mod index_function_replaced;
+pub mod rename_column;
+pub mod rename_or_move_object;
+pub mod rename_table;
+pub mod replace_loses_attributes;
+pub mod replication_identity_lost;
+pub mod required_column_without_default;
+pub mod type_narrowing;

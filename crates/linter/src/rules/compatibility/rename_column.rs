@@ -1,0 +1,120 @@
+//! RENAME COLUMN of a column that running code may use.
+
+use crate::effect::{RelationKind, RelationName, RenamedObject, Visibility};
+use crate::report::Reporter;
+use crate::rule::{RuleContext, declare_rule};
+use crate::rules::around::{Until, ahead, is_column_made_here, is_column_name_freed};
+use crate::rules::text::{identifier, sql_name};
+use crate::rules::users;
+use crate::source::TextRange;
+
+declare_rule! {
+    /// A column of an existing table is renamed.
+    ///
+    /// ## Why it matters
+    ///
+    /// From the commit on the running code fails wherever it names the old column; the new code fails before it. There is no
+    /// moment at which both can run, so a deployment without downtime is not possible. Views and constraints follow the new
+    /// name, the code of functions does not.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// -- history:
+    /// CREATE TABLE users (id bigint PRIMARY KEY, mail text);
+    /// -- migration:
+    /// ALTER TABLE users RENAME COLUMN mail TO email;
+    /// ```
+    ///
+    /// Use instead:
+    /// a second column that a trigger keeps equal, and the old one dropped when nothing names it any more; or, where
+    /// the old name is only read, a generated column under the old name in the same transaction:
+    ///
+    /// ```sql,clean
+    /// -- history:
+    /// CREATE TABLE users (id bigint PRIMARY KEY, mail text);
+    /// -- migration:
+    /// BEGIN;
+    /// ALTER TABLE users RENAME COLUMN mail TO email;
+    /// ALTER TABLE users ADD COLUMN mail text GENERATED ALWAYS AS (email) STORED;
+    /// COMMIT;
+    /// ```
+    ///
+    /// ## When it is not reported
+    ///
+    /// For tables and columns that the same migration made; where a column has the old name again when the transaction commits
+    /// (a generated column, or the replacement of a swap); for the replacement itself, whose new name another column of the
+    /// table had before; and where the table as a whole is replaced in the same transaction by a view that has the old name.
+    ///
+    /// ## Other linters
+    ///
+    /// squawk, pgls and strong_migrations report every rename. pgvet, like Atlas, is silent about the recipes that keep the old
+    /// name, and shows the functions of the project that still use it.
+    "rename-column", Compatibility, Warning,
+    {
+        sources: &[
+            "squawk/renaming-column", "pgls/renamingColumn", "strong_migrations/rename_column", "atlas/BC102",
+            "pg-migration-lint/PGM504"],
+    }
+    statement = check,
+}
+
+fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    if context.effects.fails.is_some() {
+        return;
+    }
+    for renaming in &context.effects.renames {
+        let RenamedObject::Column { table, old, new } = &renaming.object else { continue };
+        let is_old = table.visibility == Visibility::Existing && table.kind != RelationKind::CompositeType;
+        if is_old && !is_kept(context, table, old, new) {
+            report(context, reporter, renaming.range, table, old, new);
+        }
+    }
+}
+
+/// Can running code go on under the old name, or was the column not there for it?
+fn is_kept(context: &RuleContext<'_>, table: &RelationName, old: &str, new: &str) -> bool {
+    if is_column_made_here(context, &table.name, old) || is_column_name_freed(context, &table.name, new) {
+        return true;
+    }
+    let end = ahead(context, old, Until::Commit);
+    end.relation_named(&table.schema, &table.name).is_some_and(|named| {
+        let relation = end.relation(named);
+        relation.column(old).is_some() || (named != table.oid && !relation.known)
+    })
+}
+
+fn report(
+    context: &RuleContext<'_>,
+    reporter: &mut Reporter<'_>,
+    range: TextRange,
+    table: &RelationName,
+    old: &str,
+    new: &str,
+) {
+    let message = format!("renaming `{old}` of `{}` breaks running code that still names it", table.name);
+    let relation = context.before.get_relation(table.oid);
+    let triggers: Vec<_> =
+        relation.iter().flat_map(|relation| &relation.triggers).map(|trigger| trigger.function).collect();
+    let finding = reporter.report(range, message).relation(table);
+    let (finding, _) = users::label(finding, context, &[old, &table.name], &triggers);
+    drop(finding.help(help(context, table, old, new)));
+}
+
+fn help(context: &RuleContext<'_>, table: &RelationName, old: &str, new: &str) -> String {
+    if !table.kind.is_table() {
+        return format!("keep `{old}` beside `{new}`, for as long as running code names it");
+    }
+    let (sql_table, old, new) = (sql_name(context, table), identifier(old), identifier(new));
+    format!(
+        "leave it, or add `{new}` beside it: copy every write with a trigger, fill old rows in batches, release code that uses \
+         the new column, then drop `{old}`; where the old name is only read, a view can keep it, in one transaction:\n    \
+         BEGIN;\n    \
+         ALTER TABLE {sql_table} RENAME COLUMN {old} TO {new};\n    \
+         ALTER TABLE {sql_table} RENAME TO {moved};\n    \
+         CREATE VIEW {sql_table} AS SELECT *, {new} AS {old} FROM {qualified};\n    \
+         COMMIT;",
+        moved = identifier(&format!("{}_base", table.name)),
+        qualified = sql_name(context, &RelationName { name: format!("{}_base", table.name).into(), ..table.clone() }),
+    )
+}

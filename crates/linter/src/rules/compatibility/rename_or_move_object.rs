@@ -1,0 +1,174 @@
+//! Renames and SET SCHEMA of what is no table.
+
+use super::along::word;
+use super::rename_table::left_behind;
+use crate::ast::Ast;
+use crate::effect::{RelationKind, RelationName, RenamedObject, Visibility};
+use crate::report::Reporter;
+use crate::rule::{RuleContext, declare_rule};
+use crate::rules::around::{Successor, earlier, is_relation_name_freed};
+use crate::rules::users;
+
+declare_rule! {
+    /// An existing schema, view, type or function is renamed, or something is moved to another schema.
+    ///
+    /// ## Why it matters
+    ///
+    /// Running code that uses the old name fails from the commit on. A renamed schema takes the names of everything in it along.
+    /// What the database itself keeps (views, defaults, foreign keys) follows; the code of functions does not.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// -- history:
+    /// CREATE SCHEMA app;
+    /// CREATE TABLE app.users (id bigint PRIMARY KEY);
+    /// -- migration:
+    /// ALTER SCHEMA app RENAME TO core;
+    /// ```
+    ///
+    /// Use instead:
+    /// the new name beside the old one, until nothing uses that any more.
+    ///
+    /// ```sql,clean
+    /// -- history:
+    /// CREATE TABLE users (id bigint PRIMARY KEY);
+    /// CREATE SCHEMA core;
+    /// -- migration:
+    /// BEGIN;
+    /// ALTER TABLE users SET SCHEMA core;
+    /// CREATE VIEW users AS SELECT * FROM core.users;
+    /// COMMIT;
+    /// ```
+    ///
+    /// ## When it is not reported
+    ///
+    /// For objects that the same migration made; for indexes, constraints and sequences of columns, whose names queries do not
+    /// need; for trigger functions; for renames of a table, which are `rename-table`; for a type or function whose old name is in use again when the
+    /// migration ends, as in the recipe that replaces an enum; and where a view or table with all columns is left under the
+    /// old name in the same transaction.
+    ///
+    /// ## Other linters
+    ///
+    /// None of squawk, pgls, eugene and pg-migration-lint speaks of `ALTER SCHEMA ... RENAME` or `SET SCHEMA`.
+    "rename-or-move-object", Compatibility, Warning,
+    { sources: &["strong_migrations/rename_schema", "migrationpilot/MP071"] }
+    statement = check,
+}
+
+fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    if context.effects.fails.is_some() {
+        return;
+    }
+    for renaming in &context.effects.renames {
+        match &renaming.object {
+            RenamedObject::Column { .. } => {}
+            RenamedObject::Relation { before, schema, name } => {
+                let is_table_rename = before.kind.is_table() && before.schema == *schema;
+                if is_table_rename || !is_used_by_name(context, before) || is_relation_name_freed(context, name) {
+                    continue;
+                }
+                if matches!(left_behind(context, before), Successor::Compatible(_)) {
+                    continue;
+                }
+                let (kind, old) = (word(before.kind), &before.name);
+                let message = if before.schema == *schema {
+                    format!("renaming the {kind} `{old}` breaks running code that still uses the old name")
+                } else {
+                    format!(
+                        "moving the {kind} `{old}` to `{schema}` breaks running code that names its schema, or does not have \
+                         `{schema}` in its search_path"
+                    )
+                };
+                let finding = reporter.report(renaming.range, message).relation(before);
+                let (finding, _) = users::label(finding, context, &[old.as_str()], &[]);
+                drop(finding.help(match before.kind {
+                    RelationKind::Sequence => "leave the name, or release code that does not use it first",
+                    _ if before.schema == *schema => {
+                        "leave a view under the old name in the same transaction, until no running code uses it"
+                    }
+                    _ => {
+                        "leave a view under the old name in the same transaction, until no running code uses it; or add the \
+                         new schema to the search_path of the application's role first"
+                    }
+                }));
+            }
+            RenamedObject::Other { kind, old, new } => other(context, reporter, renaming.range, kind, old, new),
+        }
+    }
+}
+
+/// Do queries name it? Sequences of columns and indexes are found without their names.
+fn is_used_by_name(context: &RuleContext<'_>, relation: &RelationName) -> bool {
+    let is_named = match relation.kind {
+        RelationKind::Sequence => {
+            let known = context.before.get_relation(relation.oid);
+            known.is_some_and(|known| known.sequence().is_some_and(|sequence| sequence.owned_by.is_none()))
+        }
+        kind => !kind.is_index() && kind != RelationKind::CompositeType,
+    };
+    is_named && relation.visibility == Visibility::Existing
+}
+
+/// Triggers find their function without its name, and nothing else can call it.
+fn is_trigger_function(context: &RuleContext<'_>, path: &str) -> bool {
+    let Some((schema, name)) = path.split_once('.') else { return false };
+    let mut functions = context.before.functions_named(schema, name);
+    functions.any(|function| {
+        let returns = crate::builtin::type_by_oid(function.returns.oid.0).map(|row| row.name);
+        matches!(returns, Some("trigger" | "event_trigger"))
+    })
+}
+
+fn other(
+    context: &RuleContext<'_>,
+    reporter: &mut Reporter<'_>,
+    range: crate::source::TextRange,
+    kind: &str,
+    old: &str,
+    new: &str,
+) {
+    let name = old.rsplit('.').next().unwrap_or(old);
+    let made_here = |ast: &Ast| match ast {
+        Ast::CreateSchema(create) => create.name.as_ref().is_some_and(|created| created.text == name),
+        Ast::CreateType(create) => create.name.name.text == name,
+        Ast::CreateFunction(create) => create.name.name.text == name,
+        // The name that it gets was that of another: it is the replacement.
+        Ast::Rename(rename) => rename.object.name.text == new.rsplit('.').next().unwrap_or(new),
+        _ => false,
+    };
+    let made_again = |ast: &Ast| match ast {
+        Ast::CreateSchema(create) => create.name.as_ref().is_some_and(|created| created.text == name),
+        Ast::CreateType(create) => create.name.name.text == name,
+        Ast::CreateFunction(create) => create.name.name.text == name,
+        Ast::Rename(rename) => rename.new_name.text == name,
+        _ => false,
+    };
+    if kind == "function" && is_trigger_function(context, old) {
+        return;
+    }
+    if earlier(context).any(made_here) || crate::rules::around::rest(context).any(made_again) {
+        return;
+    }
+    let short = |path: &str| path.strip_prefix("public.").unwrap_or(path).to_owned();
+    let (old, new) = (short(old), short(new));
+    let (message, help) = match kind {
+        "schema" => (
+            format!("renaming the schema `{old}` breaks running code that names it, or has it in its search_path"),
+            format!(
+                "set the search_path of the application's role to both `{new}` and `{old}` first, and release code that names no schema"
+            ),
+        ),
+        "function" => (
+            format!("renaming the function `{old}` to `{new}` breaks running code that still calls it"),
+            "create the new function beside the old one, and drop that when nothing calls it any more".to_owned(),
+        ),
+        _ => (
+            format!("renaming the type `{old}` to `{new}` breaks running code that casts to it"),
+            "leave the name, or rename it when no running code casts to the old one".to_owned(),
+        ),
+    };
+    let finding = reporter.report(range, message);
+    let (finding, _) = users::label(finding, context, &[name], &[]);
+    drop(finding.help(help));
+}

@@ -1,0 +1,114 @@
+//! ALTER TABLE ... RENAME TO of a table that running code may use.
+
+use super::along::publications;
+use crate::ast::Ast;
+use crate::effect::{RelationKind, RelationName, RenamedObject, Visibility};
+use crate::report::Reporter;
+use crate::rule::{RuleContext, declare_rule};
+use crate::rules::around::{Successor, Until, ahead, is_relation_name_freed, successor};
+use crate::rules::text::{identifier, sql_name};
+use crate::rules::users;
+
+declare_rule! {
+    /// An existing table is renamed, and nothing is left under its old name.
+    ///
+    /// ## Why it matters
+    ///
+    /// From the commit on the running code fails with every query of the old name; the new code fails before it. Views and
+    /// foreign keys follow the new name, the code of functions does not. Sequences, indexes and constraints keep the names that
+    /// were made from the old one.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// -- history:
+    /// CREATE TABLE users (id bigint PRIMARY KEY, email text);
+    /// -- migration:
+    /// ALTER TABLE users RENAME TO accounts;
+    /// ```
+    ///
+    /// Use instead:
+    /// one transaction that leaves a view (PostgreSQL can write through a simple one).
+    ///
+    /// ```sql,clean
+    /// -- history:
+    /// CREATE TABLE users (id bigint PRIMARY KEY, email text);
+    /// -- migration:
+    /// BEGIN;
+    /// ALTER TABLE users RENAME TO accounts;
+    /// CREATE VIEW users AS SELECT * FROM accounts;
+    /// COMMIT;
+    /// ```
+    ///
+    /// ## When it is not reported
+    ///
+    /// For a table that the same migration made; where a view or table has the old name again when the transaction commits, with
+    /// all columns of the old one; and for the replacement in a swap, whose new name another table had before.
+    ///
+    /// ## Other linters
+    ///
+    /// squawk, pgls and strong_migrations report every rename. pgvet, like Atlas, is silent about a rename that leaves a view,
+    /// but compares its columns.
+    "rename-table", Compatibility, Warning,
+    {
+        sources: &[
+            "squawk/renaming-table", "pgls/renamingTable", "strong_migrations/rename_table", "atlas/BC101",
+            "pg-migration-lint/PGM505"],
+    }
+    statement = check,
+}
+
+fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    if context.effects.fails.is_some() {
+        return;
+    }
+    for renaming in &context.effects.renames {
+        let RenamedObject::Relation { before: table, schema, name } = &renaming.object else { continue };
+        let is_rename = table.kind.is_table() && table.schema == *schema;
+        if !is_rename || table.visibility != Visibility::Existing || is_relation_name_freed(context, name) {
+            continue;
+        }
+        let message = match left_behind(context, table) {
+            Successor::Compatible(_) => continue,
+            Successor::Nothing => format!("renaming `{}` breaks running code that still uses the old name", table.name),
+            Successor::Lacks(column) => format!(
+                "what takes the place of `{}` has no column `{column}`, which running code may name",
+                table.name
+            ),
+        };
+        let range = match context.ast {
+            Ast::Rename(rename) => rename.object.range(),
+            _ => renaming.range,
+        };
+        let finding = reporter.report(range, message).relation(table);
+        let (finding, _) = users::label(finding, context, &[table.name.as_str()], &[]);
+        drop(finding.help(help(context, table, name)));
+    }
+}
+
+/// What has the old name when the transaction commits.
+pub(super) fn left_behind(context: &RuleContext<'_>, table: &RelationName) -> Successor {
+    let Some(before) = context.before.get_relation(table.oid) else { return Successor::Nothing };
+    successor(&ahead(context, &table.name, Until::Commit), before, table)
+}
+
+fn help(context: &RuleContext<'_>, table: &RelationName, new: &str) -> String {
+    let old = sql_name(context, table);
+    let moved = sql_name(context, &RelationName { name: new.into(), ..table.clone() });
+    let view = match table.kind {
+        RelationKind::View | RelationKind::MaterializedView => String::new(),
+        _ => format!(
+            "\n    BEGIN;\n    ALTER TABLE {old} RENAME TO {};\n    CREATE VIEW {old} AS SELECT * FROM {moved};\n    COMMIT;",
+            identifier(new)
+        ),
+    };
+    let published = publications(context.before, table);
+    let subscribers = match published.is_empty() {
+        true => String::new(),
+        false => "\nthe table is published: rename it on every subscriber in the same moment".to_owned(),
+    };
+    format!(
+        "leave a view under the old name, in the same transaction, until no running code uses it (ON CONFLICT and privileges \
+         are then those of the view):{view}{subscribers}"
+    )
+}

@@ -1,0 +1,242 @@
+//! CREATE OR REPLACE, and DROP with CREATE, that silently reset what they do not repeat.
+
+use crate::ast::{Ast, CreateFunction, CreateView, ObjectKind};
+use crate::catalog::{Catalog, Function, Oid, Volatility};
+use crate::effect::{RelationName, RemovalReason, RemovedObject, Visibility};
+use crate::report::Reporter;
+use crate::rule::{RuleContext, declare_rule};
+use crate::rules::around::{Until, ahead};
+use crate::rules::text::{enumerate, join};
+use std::sync::Arc;
+
+declare_rule! {
+    /// A replaced function or view silently loses attributes, options or privileges that the old one had.
+    ///
+    /// ## Why it matters
+    ///
+    /// `CREATE OR REPLACE` keeps owner and privileges, and resets everything else that it does not repeat: a function that ran
+    /// with the rights of its owner (`SECURITY DEFINER`) fails with "permission denied" for everybody else, one that lost its
+    /// `SET search_path` looks its tables up elsewhere, a view without its `security_invoker` shows rows that policies hide.
+    /// `DROP` and `CREATE` lose the privileges. A new function beside the old one, with a parameter more that has a default, makes
+    /// every call that means either fail as ambiguous.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// -- history:
+    /// CREATE FUNCTION balance() RETURNS int LANGUAGE sql SECURITY DEFINER SET search_path = app AS 'SELECT 1';
+    /// -- migration:
+    /// CREATE OR REPLACE FUNCTION balance() RETURNS int LANGUAGE sql SET search_path = app AS 'SELECT 2';
+    /// ```
+    ///
+    /// Use instead:
+    ///
+    /// ```sql,clean
+    /// -- history:
+    /// CREATE FUNCTION balance() RETURNS int LANGUAGE sql SECURITY DEFINER SET search_path = app AS 'SELECT 1';
+    /// -- migration:
+    /// CREATE OR REPLACE FUNCTION balance() RETURNS int LANGUAGE sql SECURITY DEFINER SET search_path = app AS 'SELECT 2';
+    /// ```
+    ///
+    /// ## When it is not reported
+    ///
+    /// Where the statement says the new value itself (`SECURITY INVOKER`, `VOLATILE`), or the migration sets it again, grants the
+    /// privileges again or drops the other function. Privileges are those that migrations gave.
+    ///
+    /// ## Other linters
+    ///
+    /// None of squawk, eugene, pgls, strong_migrations and pg-migration-lint compares with the definition before.
+    "replace-loses-attributes", Compatibility, Warning,
+    {}
+    statement = check,
+}
+
+fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    if context.effects.fails.is_some() {
+        return;
+    }
+    match context.ast {
+        Ast::CreateFunction(create) => {
+            if let Some(new) = defined(context, create) {
+                function(context, reporter, create, &new);
+            }
+        }
+        Ast::CreateView(create) if create.or_replace => view(context, reporter, create),
+        Ast::Drop(_) => privileges(context, reporter),
+        _ => {}
+    }
+}
+
+/// The function that the statement defines.
+fn defined(context: &RuleContext<'_>, create: &CreateFunction) -> Option<Arc<Function>> {
+    let name = &create.name.name.text;
+    let schema = create.name.schema.as_ref().map(|schema| schema.text.clone());
+    let schema = schema.or_else(|| context.session.settings.search_path().first().cloned())?;
+    let is_this = |function: &&Arc<Function>| {
+        function.defined_at.as_ref().is_some_and(|at| at.file == context.file && at.name == create.name.range())
+    };
+    context.after.functions_named(&schema, name).find(is_this).cloned()
+}
+
+fn function(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, create: &CreateFunction, new: &Function) {
+    let end = ahead(context, &new.name, Until::EndOfMigration);
+    let Some(old) = context.before.get_function(new.oid) else {
+        return ambiguous(context, reporter, create, new, &end);
+    };
+    let last = end.get_function(new.oid).map_or(new, |last| last);
+    let says = |option: &str| create.options.iter().any(|written| written.name == option);
+    let mut lost = Vec::new();
+    if old.security_definer && !last.security_definer && !says("security") {
+        lost.push("SECURITY DEFINER".to_owned());
+    }
+    for (name, value) in &old.settings {
+        if !last.settings.iter().any(|(kept, _)| kept == name) {
+            lost.push(format!("SET {name} = {value}"));
+        }
+    }
+    let is_relaxed = last.volatility == Volatility::Volatile && old.volatility != Volatility::Volatile;
+    if is_relaxed && !says("volatility") {
+        lost.push(if old.volatility == Volatility::Immutable { "IMMUTABLE" } else { "STABLE" }.to_owned());
+    }
+    if old.strict && !last.strict && !says("strict") {
+        lost.push("STRICT".to_owned());
+    }
+    if lost.is_empty() {
+        return;
+    }
+    let message = format!("{} loses {}, which CREATE OR REPLACE resets", new.display_name(), join(&lost));
+    let mut finding = reporter.report(create.name.range(), message);
+    if let Some(at) = &old.defined_at {
+        finding = finding.label_in(at.file, at.name, "the definition that it replaces");
+    }
+    drop(finding.help(format!("repeat it, or say that it is meant to go: {}", join(&lost))));
+}
+
+/// Another function that the same call may mean, because of a parameter with a default.
+fn ambiguous(
+    context: &RuleContext<'_>,
+    reporter: &mut Reporter<'_>,
+    create: &CreateFunction,
+    new: &Function,
+    end: &Catalog,
+) {
+    if !new.parameters.iter().any(|parameter| parameter.has_default) {
+        return;
+    }
+    let shared = |old: &&Arc<Function>| {
+        let (ours, theirs): (Vec<_>, Vec<_>) = (new.input_types().collect(), old.input_types().collect());
+        let same = ours.iter().zip(&theirs).take_while(|(ours, theirs)| ours.oid == theirs.oid).count();
+        old.oid != new.oid && (0..=same).any(|arguments| new.takes(arguments) && old.takes(arguments))
+    };
+    let old = context.before.functions_named(&new.schema, &new.name).find(shared);
+    let Some(old) = old.filter(|old| end.get_function(old.oid).is_some()) else { return };
+    let message = format!(
+        "another {} with other parameters stays, and calls that fit both fail as not unique",
+        new.display_name()
+    );
+    let mut finding = reporter.report(create.name.range(), message);
+    if let Some(at) = &old.defined_at {
+        finding = finding.label_in(at.file, at.name, "the other function");
+    }
+    drop(finding.help("drop the old one in the same transaction, or give the new parameter no default"));
+}
+
+fn view(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, create: &CreateView) {
+    let path = context.session.settings.search_path();
+    let Some(oid) = context.before.find_relation(&create.name, &path) else { return };
+    let old = context.before.relation(oid);
+    if old.options.is_empty() {
+        return;
+    }
+    let end = ahead(context, &old.name, Until::EndOfMigration);
+    let Some(last) = end.get_relation(oid) else { return };
+    let lost: Vec<String> = old
+        .options
+        .iter()
+        .filter(|(name, value)| value != "false" && !last.options.iter().any(|(kept, _)| kept == name))
+        .map(|(name, value)| format!("{name} = {value}"))
+        .collect();
+    if lost.is_empty() {
+        return;
+    }
+    let message = format!(
+        "the view `{}` loses {}, which CREATE OR REPLACE resets",
+        old.name,
+        enumerate(lost.iter().map(String::as_str))
+    );
+    let name = RelationName {
+        oid,
+        schema: old.schema.clone(),
+        name: old.name.clone(),
+        kind: old.kind,
+        visibility: Visibility::Existing,
+    };
+    let help =
+        format!("repeat the options:\n    CREATE OR REPLACE VIEW {} WITH ({}) AS ...;", create.name, lost.join(", "));
+    drop(reporter.report(create.name.range(), message).relation(&name).help(help));
+}
+
+/// A view or function that is dropped and made again has none of its privileges.
+fn privileges(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    let Ast::Drop(statement) = context.ast else { return };
+    for object in &statement.objects {
+        let (name, path) = (&object.name, context.session.settings.search_path());
+        let (old, describe): (Option<Oid>, &str) = match statement.kind {
+            ObjectKind::View | ObjectKind::MaterializedView | ObjectKind::Table => {
+                (context.before.find_relation(name, &path), "")
+            }
+            ObjectKind::Function | ObjectKind::Procedure => (function_named(context.before, name, &path), "()"),
+            _ => return,
+        };
+        let Some(old) = old.filter(|oid| is_removed(context, *oid)) else { continue };
+        let given = context.before.privileges(old);
+        if given.is_empty() {
+            continue;
+        }
+        let end = ahead(context, &name.name.text, Until::EndOfMigration);
+        let new = match describe {
+            "" => end.find_relation(name, &path),
+            _ => function_named(&end, name, &path),
+        };
+        let Some(new) = new.filter(|new| *new != old) else { continue };
+        let kept = end.privileges(new);
+        let mut roles: Vec<&str> = given
+            .iter()
+            .filter(|lost| !kept.contains(lost))
+            .map(|lost| if lost.grantee == "public" { "PUBLIC" } else { lost.grantee.as_str() })
+            .collect();
+        roles.dedup();
+        if roles.is_empty() {
+            continue;
+        }
+        let message = format!(
+            "`{}{describe}` is made anew without the privileges that {} had",
+            name.name.text,
+            enumerate(roles.iter().copied())
+        );
+        let help = "use CREATE OR REPLACE where the columns or types allow it, or grant again in the same transaction";
+        drop(reporter.report(name.range(), message).help(help));
+    }
+}
+
+/// The only function of that name.
+fn function_named(catalog: &Catalog, name: &crate::ast::ObjectName, path: &[smol_str::SmolStr]) -> Option<Oid> {
+    let schema = name.schema.as_ref().map(|schema| &schema.text).or(path.first())?;
+    let mut found = catalog.functions_named(schema, &name.name.text);
+    let first = found.next()?.oid;
+    found.next().is_none().then_some(first)
+}
+
+/// Is the object gone after the statement, and was it there for others?
+fn is_removed(context: &RuleContext<'_>, oid: Oid) -> bool {
+    let is_old = context.effects.removals.iter().any(|removal| {
+        removal.reason == RemovalReason::Named
+            && match &removal.object {
+                RemovedObject::Relation(relation) => relation.oid == oid && relation.visibility == Visibility::Existing,
+                RemovedObject::Other => true,
+                _ => false,
+            }
+    });
+    let is_gone = context.after.get_relation(oid).is_none() && context.after.get_function(oid).is_none();
+    is_old && is_gone
+}

@@ -1,0 +1,157 @@
+//! Published tables whose UPDATE and DELETE would fail.
+
+use crate::ast::{Ast, PublicationAction, ReplicaIdentity};
+use crate::catalog::{Catalog, Publication, Relation};
+use crate::effect::{LockMode, RelationKind, RelationName, Visibility};
+use crate::report::Reporter;
+use crate::rule::{RuleContext, declare_rule};
+use crate::rules::around::{Until, ahead};
+use crate::rules::text::{enumerate, identifier};
+use crate::source::TextRange;
+use std::sync::Arc;
+
+declare_rule! {
+    /// A table of a publication is without a replica identity.
+    ///
+    /// ## Why it matters
+    ///
+    /// Logical replication tells subscribers which row has changed by the primary key. Where a published table has none, and
+    /// no other replica identity, every `UPDATE` and `DELETE` on it fails on the publisher: "cannot update table because it does
+    /// not have a replica identity and publishes updates".
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// -- history:
+    /// CREATE TABLE events (payload text);
+    /// CREATE PUBLICATION changes;
+    /// -- migration:
+    /// ALTER PUBLICATION changes ADD TABLE events;
+    /// ```
+    ///
+    /// Use instead:
+    ///
+    /// ```sql,clean
+    /// -- history:
+    /// CREATE TABLE events (payload text);
+    /// CREATE PUBLICATION changes;
+    /// -- migration:
+    /// ALTER TABLE events REPLICA IDENTITY FULL;
+    /// ALTER PUBLICATION changes ADD TABLE events;
+    /// ```
+    ///
+    /// ## When it is not reported
+    ///
+    /// Where the table has a primary key or a `REPLICA IDENTITY` when the migration ends, where the migrations do not show the
+    /// whole table, and for tables that no publication of the migrations holds.
+    ///
+    /// ## Other linters
+    ///
+    /// MigrationPilot reports every dropped primary key; pgvet knows the publications.
+    "replication-identity-lost", Compatibility, Warning,
+    { sources: &["migrationpilot/MP055"] }
+    statement = check,
+}
+
+fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    if context.effects.fails.is_some() || context.after.publications().next().is_none() {
+        return;
+    }
+    match context.ast {
+        Ast::CreatePublication(create) => published(context, reporter, &create.name.text, create.name.range),
+        Ast::AlterPublication(alter) if alter.action != PublicationAction::Drop => {
+            published(context, reporter, &alter.name.text, alter.name.range);
+        }
+        _ => changed(context, reporter),
+    }
+}
+
+/// What a publication holds that it did not hold before.
+fn published(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, name: &str, range: TextRange) {
+    let Some(publication) = context.after.publication(name) else { return };
+    let before = context.before.publication(name);
+    let end = ahead(context, name, Until::EndOfMigration);
+    let tables = context.after.relations_where(|table| {
+        let is_new = !before.is_some_and(|before| holds(before, table));
+        holds(publication, table) && is_new && lacks_identity(context.after, table)
+    });
+    let still = |table: &&&Arc<Relation>| end.get_relation(table.oid).is_some_and(|table| lacks_identity(&end, table));
+    let tables: Vec<&Arc<Relation>> = tables.iter().filter(still).copied().collect();
+    if tables.is_empty() {
+        return;
+    }
+    let names = enumerate(tables.iter().map(|table| table.name.as_str()));
+    let message =
+        format!("UPDATE and DELETE fail on {names} as soon as `{name}` publishes it: there is no replica identity");
+    let help = help(&tables[0].name);
+    drop(reporter.report(range, message).help(help));
+}
+
+/// A published table loses its key, or is created without one.
+fn changed(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    let altered = context.effects.locks.iter().filter(|lock| lock.mode == LockMode::AccessExclusive);
+    let altered = altered.map(|lock| (&lock.relation, lock.range));
+    let created = context.effects.creates.iter().map(|relation| (relation, context.statement.range));
+    let mut seen = Vec::new();
+    for (relation, range) in altered.chain(created) {
+        let Some(after) = context.after.get_relation(relation.oid).filter(|_| !seen.contains(&relation.oid)) else {
+            continue;
+        };
+        seen.push(relation.oid);
+        let publications: Vec<&Arc<Publication>> =
+            context.after.publications().filter(|publication| holds(publication, after)).collect();
+        let had =
+            context.before.get_relation(relation.oid).is_none_or(|before| !lacks_identity(context.before, before));
+        if publications.is_empty() || !had || !lacks_identity(context.after, after) {
+            continue;
+        }
+        let end = ahead(context, &after.name, Until::EndOfMigration);
+        if end.get_relation(after.oid).is_none_or(|table| !lacks_identity(&end, table)) {
+            continue;
+        }
+        let names = enumerate(publications.iter().map(|publication| publication.name.as_str()));
+        let message = format!(
+            "UPDATE and DELETE fail on `{}` from here on: {names} publishes it, and it has no replica identity",
+            after.name
+        );
+        let table = RelationName { visibility: Visibility::Existing, ..relation.clone() };
+        drop(reporter.report(place(context, range), message).relation(&table).help(help(&after.name)));
+    }
+}
+
+fn place(context: &RuleContext<'_>, range: TextRange) -> TextRange {
+    match context.ast {
+        Ast::CreateTable(create) => create.name.range(),
+        Ast::AlterTable(alter) => alter.name.range(),
+        _ => range,
+    }
+}
+
+fn help(table: &str) -> String {
+    format!(
+        "give it a primary key, or, where rows are few or changes rare:\n    ALTER TABLE {} REPLICA IDENTITY FULL;",
+        identifier(table)
+    )
+}
+
+/// Does the publication send changes of the table?
+fn holds(publication: &Publication, table: &Relation) -> bool {
+    let is_table = matches!(table.kind, RelationKind::Table | RelationKind::PartitionedTable);
+    let is_logged = table.persistence == crate::ast::Persistence::Permanent;
+    let all = (publication.all_tables || publication.schemas.contains(&table.schema)) && is_logged;
+    is_table && (all || publication.tables.iter().any(|(oid, _)| *oid == table.oid))
+}
+
+/// Source: PostgreSQL 18, `src/backend/executor/execReplication.c`, `CheckCmdReplicaIdentity`.
+fn lacks_identity(catalog: &Catalog, table: &Relation) -> bool {
+    let has_rows = table.kind == RelationKind::Table && table.known;
+    let identity = match &table.replica_identity {
+        ReplicaIdentity::Default => table.primary_key().is_some(),
+        ReplicaIdentity::Full => true,
+        ReplicaIdentity::Nothing => false,
+        ReplicaIdentity::Index(name) => {
+            table.indexes.iter().any(|oid| catalog.get_relation(*oid).is_some_and(|index| index.name == name.text))
+        }
+    };
+    has_rows && !identity
+}

@@ -1,0 +1,187 @@
+//! Columns that running code does not fill, but must.
+
+use crate::ast::{AlterTableAction, Ast, Firing, FunctionBody, TriggerTiming};
+use crate::catalog::{Catalog, Column, Oid, Relation};
+use crate::effect::{LockMode, RelationName, Scan, ScanCause, Visibility};
+use crate::report::Reporter;
+use crate::rule::{RuleContext, declare_rule};
+use crate::rules::around::{Until, ahead, is_column_made_here};
+use crate::rules::text::{identifier, sql_name};
+use crate::source::TextRange;
+
+declare_rule! {
+    /// A column that is new to running code must have a value, and has no default.
+    ///
+    /// ## Why it matters
+    ///
+    /// The code that is running does not know the column and leaves it out: from the commit on every `INSERT` of it fails with a
+    /// not-null violation. `ADD COLUMN ... NOT NULL` without a default fails at once where the table has rows.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// -- history:
+    /// CREATE TABLE users (id bigint PRIMARY KEY);
+    /// -- migration:
+    /// ALTER TABLE users ADD COLUMN email text NOT NULL;
+    /// ```
+    ///
+    /// Use instead:
+    ///
+    /// ```sql,clean
+    /// -- history:
+    /// CREATE TABLE users (id bigint PRIMARY KEY);
+    /// -- migration:
+    /// ALTER TABLE users ADD COLUMN email text NOT NULL DEFAULT '';
+    /// ```
+    ///
+    /// or a column that may be null, and `NOT NULL` with the release after the one whose code fills it.
+    ///
+    /// ## When it is not reported
+    ///
+    /// For tables of the same migration; for columns with a default (also of their domain), an identity or a generated value;
+    /// where the transaction sets a default before it commits; and where a `BEFORE INSERT` trigger mentions the column.
+    /// `SET NOT NULL` is reported for a column that the same migration added: of an older one running code may well fill it.
+    ///
+    /// ## Other linters
+    ///
+    /// squawk and pgls report `ADD COLUMN ... NOT NULL` alone; the column that is added, filled and made `NOT NULL` in one
+    /// migration breaks running code in the same way.
+    "required-column-without-default", Compatibility, Error,
+    {
+        sources: &[
+            "squawk/adding-required-field", "pgls/addingRequiredField", "pg-migration-lint/PGM008", "atlas/MF103",
+            "strong_migrations/add_column"],
+    }
+    statement = check,
+}
+
+fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    if context.effects.fails.is_some() {
+        return;
+    }
+    let mut tables: Vec<(&RelationName, TextRange)> = Vec::new();
+    for lock in &context.effects.locks {
+        let table = &lock.relation;
+        let is_old = table.kind.is_table() && table.visibility == Visibility::Existing;
+        if is_old && lock.mode == LockMode::AccessExclusive && !tables.iter().any(|(known, _)| known.oid == table.oid) {
+            tables.push((table, lock.range));
+        }
+    }
+    for (table, range) in tables {
+        let Some(after) = context.after.get_relation(table.oid) else { continue };
+        let before = context.before.get_relation(table.oid);
+        for column in after.columns.iter().filter(|column| column.inherited_from == 0 && is_required(column)) {
+            let old = before.and_then(|before| before.column(&column.name));
+            let is_new = match old {
+                None => {
+                    before.is_none_or(|before| before.columns.len() < after.columns.len()) && is_added(context, column)
+                }
+                Some(old) => !old.not_null && is_column_made_here(context, &table.name, &column.name),
+            };
+            if is_new && !is_filled(context, after, table.oid, &column.name) {
+                report(context, reporter, range, table, &column.name, old.is_none());
+            }
+        }
+    }
+}
+
+fn is_required(column: &Column) -> bool {
+    column.not_null && column.default.is_none() && column.identity.is_none() && column.generated.is_none()
+}
+
+/// In ALTER TABLE a new column is one that it adds; elsewhere code may have added it.
+fn is_added(context: &RuleContext<'_>, column: &Column) -> bool {
+    match context.ast {
+        Ast::AlterTable(_) => add_column(context, &column.name).is_some(),
+        Ast::Rename(_) => false,
+        _ => true,
+    }
+}
+
+fn add_column<'a>(context: &RuleContext<'a>, name: &str) -> Option<&'a crate::ast::ColumnDef> {
+    let Ast::AlterTable(alter) = context.ast else { return None };
+    alter.commands.iter().find_map(|command| match &command.action {
+        AlterTableAction::AddColumn { column, .. } if column.name.text == name => Some(column),
+        _ => None,
+    })
+}
+
+/// Does something give the column a value, at the end of the transaction?
+fn is_filled(context: &RuleContext<'_>, table: &Relation, oid: Oid, column: &str) -> bool {
+    let end = ahead(context, column, Until::Commit);
+    let still = end.get_relation(oid).and_then(|table| table.column(column));
+    !still.is_some_and(|column| is_required(column) && !has_domain_default(&end, column))
+        || end.get_relation(oid).is_some_and(|table| has_sequence(&end, table, column))
+        || has_trigger(&end, end.get_relation(oid).map_or(table, |table| table), column)
+}
+
+fn has_domain_default(catalog: &Catalog, column: &Column) -> bool {
+    let definition = catalog.get_type(column.sql_type.oid);
+    definition.is_some_and(
+        |definition| matches!(&definition.kind, crate::catalog::TypeKind::Domain(domain) if domain.default.is_some()),
+    )
+}
+
+/// serial.
+fn has_sequence(catalog: &Catalog, table: &Relation, column: &str) -> bool {
+    let owned = table.owned_sequences.iter().filter_map(|oid| catalog.get_relation(*oid)?.sequence()?.owned_by.clone());
+    owned.map(|(_, owner)| owner).any(|owner| owner == column)
+}
+
+fn has_trigger(catalog: &Catalog, table: &Relation, column: &str) -> bool {
+    let mut fills = table.triggers.iter().filter(|trigger| {
+        trigger.timing == TriggerTiming::Before && trigger.events.insert && trigger.firing != Firing::Disable
+    });
+    fills.any(|trigger| match catalog.get_function(trigger.function).map(|function| &*function.body) {
+        Some(FunctionBody::Source { text, .. }) => text.contains(column),
+        _ => true,
+    })
+}
+
+fn report(
+    context: &RuleContext<'_>,
+    reporter: &mut Reporter<'_>,
+    range: TextRange,
+    table: &RelationName,
+    column: &str,
+    is_added: bool,
+) {
+    let (name, place) = (&table.name, place(context, column).unwrap_or(range));
+    let message = if is_added {
+        format!(
+            "running code does not fill `{column}`: its INSERTs into `{name}` fail, and this fails at once if there are rows"
+        )
+    } else {
+        format!(
+            "running code does not fill `{column}`, which this migration adds: its INSERTs into `{name}` fail from here on"
+        )
+    };
+    let (sql_table, sql_column) = (sql_name(context, table), identifier(column));
+    let help = if is_added {
+        "give it a constant DEFAULT, or leave NOT NULL to the release after the one whose code fills the column"
+            .to_owned()
+    } else {
+        format!(
+            "set a default before, or leave NOT NULL, which reads the whole table under ACCESS EXCLUSIVE, to the release after \
+             the one whose code fills the column:\n    \
+             ALTER TABLE {sql_table} ALTER COLUMN {sql_column} SET DEFAULT ...;"
+        )
+    };
+    drop(reporter.report(place, message).relation(table).help(help));
+}
+
+/// The column's name in ALTER TABLE; of SET NOT NULL the place of the scan, for it is one problem.
+fn place(context: &RuleContext<'_>, column: &str) -> Option<TextRange> {
+    let Ast::AlterTable(alter) = context.ast else { return None };
+    let of_column = |scan: &&Scan| matches!(&scan.cause, ScanCause::NotNull { column: scanned } if scanned == column);
+    let is_added = add_column(context, column).is_some();
+    if let Some(scan) = context.effects.scans.iter().find(of_column).filter(|_| !is_added) {
+        return Some(scan.range);
+    }
+    alter.commands.iter().find_map(|command| match &command.action {
+        AlterTableAction::AddColumn { column: added, .. } if added.name.text == column => Some(added.name.range),
+        AlterTableAction::SetNotNull { column: set } if set.text == column => Some(set.range),
+        _ => None,
+    })
+}

@@ -1,0 +1,62 @@
+//! Columns of existing tables whose type a statement changes.
+
+use crate::ast::{AlterTableAction, Ast};
+use crate::catalog::SqlType;
+use crate::effect::{LockMode, RelationName, RemovedObject, Visibility};
+use crate::rule::RuleContext;
+use crate::source::TextRange;
+use smol_str::SmolStr;
+
+/// A column with its old and new type.
+pub(super) struct Retyped<'c> {
+    pub(super) table: &'c RelationName,
+    pub(super) column: &'c SmolStr,
+    pub(super) from: SqlType,
+    pub(super) to: SqlType,
+    /// The new type in ALTER TABLE, or what runs the change.
+    pub(super) range: TextRange,
+}
+
+/// The changes of a statement, those of partitions and children left to their parents.
+pub(super) fn retyped<'c>(context: &'c RuleContext<'_>) -> Vec<Retyped<'c>> {
+    let mut found: Vec<Retyped<'c>> = Vec::new();
+    if context.effects.fails.is_some() {
+        return found;
+    }
+    for lock in &context.effects.locks {
+        let table = &lock.relation;
+        let is_old = table.kind.is_table() && table.visibility == Visibility::Existing;
+        if !is_old || lock.mode != LockMode::AccessExclusive || found.iter().any(|known| known.table.oid == table.oid) {
+            continue;
+        }
+        let (Some(before), Some(after)) =
+            (context.before.get_relation(table.oid), context.after.get_relation(table.oid))
+        else {
+            continue;
+        };
+        for column in after.columns.iter().filter(|column| column.inherited_from == 0) {
+            if is_made_anew(context, table, &column.name) {
+                continue;
+            }
+            let Some(old) = before.column(&column.name).filter(|old| old.sql_type != column.sql_type) else { continue };
+            let range = place(context, &column.name).unwrap_or(lock.range);
+            found.push(Retyped { table, column: &column.name, from: old.sql_type, to: column.sql_type, range });
+        }
+    }
+    found
+}
+
+/// Dropped and added again: another column of the same name.
+fn is_made_anew(context: &RuleContext<'_>, table: &RelationName, name: &str) -> bool {
+    context.effects.removals.iter().any(|removal| {
+        matches!(&removal.object, RemovedObject::Column { table: other, column } if other.oid == table.oid && column == name)
+    })
+}
+
+fn place(context: &RuleContext<'_>, name: &str) -> Option<TextRange> {
+    let Ast::AlterTable(alter) = context.ast else { return None };
+    alter.commands.iter().find_map(|command| match &command.action {
+        AlterTableAction::AlterColumnType { column, type_name, .. } if column.text == name => Some(type_name.range),
+        _ => None,
+    })
+}

@@ -1,0 +1,59 @@
+//! char(n).
+
+use super::columns::declared_type;
+use crate::declared::DeclarationContext;
+use crate::report::Reporter;
+use crate::rule::declare_rule;
+
+declare_rule! {
+    /// A column is of type `char(n)`, which is filled up with blanks.
+    ///
+    /// ## Why it matters
+    ///
+    /// PostgreSQL stores the blanks, ignores them in comparisons, and takes them away when the value becomes `text`: `length`, `LIKE` and
+    /// concatenation give surprising results. It is neither faster nor smaller than `text`.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// CREATE TABLE countries (code char(10) PRIMARY KEY);
+    /// ```
+    ///
+    /// Use instead:
+    ///
+    /// ```sql,clean
+    /// CREATE TABLE countries (code text PRIMARY KEY CHECK (char_length(code) = 10));
+    /// ```
+    ///
+    /// ## When it is not reported
+    ///
+    /// What counts is the type of the column after the last migration: one that a later migration changes or drops is fine. For `char(1)` to `char(3)`, which hold flags and codes of that length.
+    ///
+    /// ## Other linters
+    ///
+    /// squawk and pgls report every `char(n)`; pgvet leaves out lengths of up to three, for codes that always have this length.
+    "char-type", Schema, Warning,
+    {
+        recommended: false,
+        sources: &["squawk/ban-char-field", "pgls/banCharField", "pg-migration-lint/PGM103"],
+    }
+    declaration = check,
+}
+
+/// Codes of so many characters (countries, currencies, flags) are never shorter.
+const SHORT: i32 = 3;
+
+fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
+    let Some((column, range)) =
+        declared_type(context, "bpchar").filter(|(column, _)| column.sql_type.typmod - 4 > SHORT)
+    else {
+        return;
+    };
+    let message = format!("`{}` is filled up with blanks to its full length", column.name);
+    drop(
+        reporter
+            .report(range, message)
+            .relation(&context.relation_name(context.relation))
+            .help("use text, with a CHECK where the length matters"),
+    );
+}

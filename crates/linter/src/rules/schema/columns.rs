@@ -1,0 +1,43 @@
+//! The type of a declared column, as the last migration leaves it.
+
+use crate::builtin::type_by_oid;
+use crate::catalog::{Catalog, Column, Relation};
+use crate::declared::{DeclarationContext, Declared};
+use crate::source::TextRange;
+
+/// The column of a declaration, if it has this built-in type in the end, and where its type is written.
+pub(super) fn declared_type<'c>(context: &DeclarationContext<'c>, name: &str) -> Option<(&'c Column, TextRange)> {
+    let (column, range) = written_type(context)?;
+    let written = match context.declared {
+        Declared::Column(column) => column.type_name.as_ref(),
+        Declared::Type { type_name, .. } => Some(type_name),
+        _ => None,
+    };
+    // A type that a later statement changes is judged there.
+    written.filter(|written| written.name == name)?;
+    let type_name = type_by_oid(column.sql_type.oid.0).map(|row| row.name);
+    // Arrays are of another type; partitions and children have the column from their parent.
+    let is_own = column.inherited_from == 0 && context.relation.persistence != crate::ast::Persistence::Temporary;
+    (is_own && type_name == Some(name)).then_some((column, range))
+}
+
+/// The column whose type a declaration writes.
+pub(super) fn written_type<'c>(context: &DeclarationContext<'c>) -> Option<(&'c Column, TextRange)> {
+    match context.declared {
+        Declared::Column(column) => {
+            let range = column.type_name.as_ref()?.range;
+            Some((context.relation.column(&column.name.text)?, range))
+        }
+        Declared::Type { column, type_name } => Some((context.relation.column(column)?, type_name.range)),
+        _ => None,
+    }
+}
+
+/// The sequence that a column owns.
+pub(super) fn sequence_of<'c>(catalog: &'c Catalog, table: &Relation, column: &str) -> Option<&'c Relation> {
+    let owned = table.owned_sequences.iter().filter_map(|oid| catalog.get_relation(*oid));
+    owned.map(|sequence| &**sequence).find(|sequence| {
+        let owner = sequence.sequence().and_then(|sequence| sequence.owned_by.as_ref());
+        owner.is_some_and(|(_, owner)| owner == column)
+    })
+}

@@ -1,0 +1,89 @@
+//! Keys that run out of numbers.
+
+use super::columns::{sequence_of, written_type};
+use crate::builtin::type_by_oid;
+use crate::catalog::{Relation, SqlType};
+use crate::declared::DeclarationContext;
+use crate::report::Reporter;
+use crate::rule::declare_rule;
+use crate::rules::text::identifier;
+
+declare_rule! {
+    /// A key that counts up is an `integer`, or its sequence still counts as one.
+    ///
+    /// ## Why it matters
+    ///
+    /// After 2,147,483,647 numbers, used or not, every `INSERT` fails. On that day the key, and each column that refers to it, must
+    /// become `bigint`, which rewrites the tables. A column that was widened keeps the sequence that it had: `nextval` goes on to
+    /// fail at the old limit.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// CREATE TABLE orders (id serial PRIMARY KEY);
+    /// ```
+    ///
+    /// Use instead:
+    ///
+    /// ```sql,clean
+    /// CREATE TABLE orders (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY);
+    /// ```
+    ///
+    /// ## When it is not reported
+    ///
+    /// For keys that no sequence counts up, and those that a later migration widens along with their sequence.
+    ///
+    /// ## Other linters
+    ///
+    /// squawk and pgls report every integer column; none of the known ones looks at the sequence.
+    "int4-primary-key", Schema, Warning,
+    {
+        recommended: false,
+        sources: &[
+            "squawk/prefer-bigint-over-int", "pgls/preferBigInt", "pg-migration-lint/PGM107", "strong_migrations/add_column"],
+    }
+    declaration = check,
+}
+
+fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
+    let table = context.relation;
+    let Some((column, range)) = written_type(context) else { return };
+    let Some(sequence) = sequence_of(context.catalog, table, &column.name).filter(|_| column.inherited_from == 0)
+    else {
+        return;
+    };
+    let is_key = table.primary_key().is_some_and(|key| key.columns().contains(&column.name));
+    let limit = if !is_key || table.is_temporary() { None } else { limit(column.sql_type) };
+    let name = context.relation_name(table);
+    if let Some(limit) = limit {
+        let message = format!("`{}` of `{}` runs out of numbers after {limit}", column.name, table.name);
+        drop(reporter.report(range, message).relation(&name).help("use bigint"));
+    } else if let Some(limit) = sequence.sequence().and_then(|own| narrower(own.sql_type, column.sql_type)) {
+        let message =
+            format!("the sequence of `{}` still ends at {limit}, although the column holds more", column.name);
+        let help = format!("widen it, too:\n    ALTER SEQUENCE {} AS bigint;", sql_name(sequence));
+        drop(reporter.report(range, message).relation(&name).help(help));
+    }
+}
+
+fn sql_name(sequence: &Relation) -> String {
+    match sequence.schema.as_str() {
+        "public" => identifier(&sequence.name),
+        schema => format!("{}.{}", identifier(schema), identifier(&sequence.name)),
+    }
+}
+
+/// The last number of a type that does not last.
+fn limit(sql_type: SqlType) -> Option<&'static str> {
+    match type_by_oid(sql_type.oid.0)?.name {
+        "int2" => Some("32,767"),
+        "int4" => Some("2,147,483,647"),
+        _ => None,
+    }
+}
+
+/// The limit of a sequence under a column that is wider.
+fn narrower(sequence: SqlType, column: SqlType) -> Option<&'static str> {
+    let is_wide = type_by_oid(column.oid.0).is_some_and(|row| row.name == "int8");
+    limit(sequence).filter(|_| is_wide)
+}

@@ -1,0 +1,47 @@
+//! json in place of jsonb.
+
+use super::columns::declared_type;
+use crate::declared::DeclarationContext;
+use crate::report::Reporter;
+use crate::rule::declare_rule;
+
+declare_rule! {
+    /// A column is of type `json`.
+    ///
+    /// ## Why it matters
+    ///
+    /// `json` keeps the text as it came: it is parsed again for every access, has no equality (so no `DISTINCT`, `GROUP BY` or `UNION`), and
+    /// cannot be indexed with GIN. `jsonb` can all of that; it loses the order of keys, duplicate keys and white space.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// CREATE TABLE events (id bigint PRIMARY KEY, payload json);
+    /// ```
+    ///
+    /// Use instead:
+    ///
+    /// ```sql,clean
+    /// CREATE TABLE events (id bigint PRIMARY KEY, payload jsonb);
+    /// ```
+    ///
+    /// ## When it is not reported
+    ///
+    /// What counts is the type of the column after the last migration: one that a later migration changes or drops is fine.
+    ///
+    /// ## Other linters
+    ///
+    /// eugene and pgls report the same in a statement.
+    "json-column", Schema, Warning,
+    {
+        recommended: false,
+        sources: &["eugene/E3", "pgls/preferJsonb", "pg-migration-lint/PGM106", "strong_migrations/add_column_json"],
+    }
+    declaration = check,
+}
+
+fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
+    let Some((column, range)) = declared_type(context, "json") else { return };
+    let message = format!("`{}` is parsed for every access, and cannot be compared or indexed", column.name);
+    drop(reporter.report(range, message).relation(&context.relation_name(context.relation)).help("use jsonb"));
+}

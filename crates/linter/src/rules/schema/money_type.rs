@@ -1,0 +1,52 @@
+//! The type money.
+
+use super::columns::declared_type;
+use crate::declared::DeclarationContext;
+use crate::report::Reporter;
+use crate::rule::declare_rule;
+
+declare_rule! {
+    /// A column is of type `money`.
+    ///
+    /// ## Why it matters
+    ///
+    /// What a value means depends on `lc_monetary` of the session: after a dump into a database with another setting the same rows are
+    /// another currency, with other digits behind the point. It knows no fractions of a cent, and no second currency.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// CREATE TABLE orders (id bigint PRIMARY KEY, total money);
+    /// ```
+    ///
+    /// Use instead:
+    ///
+    /// ```sql,clean
+    /// CREATE TABLE orders (id bigint PRIMARY KEY, total numeric(12, 2), currency text);
+    /// ```
+    ///
+    /// ## When it is not reported
+    ///
+    /// What counts is the type of the column after the last migration: one that a later migration changes or drops is fine.
+    ///
+    /// ## Other linters
+    ///
+    /// pg-migration-lint reports the same.
+    "money-type", Schema, Warning,
+    {
+        recommended: false,
+        sources: &["pg-migration-lint/PGM104", "squawk/ban-money"],
+    }
+    declaration = check,
+}
+
+fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
+    let Some((column, range)) = declared_type(context, "money") else { return };
+    let message = format!("`{}` means another currency where lc_monetary is another", column.name);
+    drop(
+        reporter
+            .report(range, message)
+            .relation(&context.relation_name(context.relation))
+            .help("use numeric and a column for the currency, or whole cents in bigint"),
+    );
+}

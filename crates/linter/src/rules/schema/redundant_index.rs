@@ -1,0 +1,106 @@
+//! Indexes that another one replaces.
+
+use crate::ast::IndexElement;
+use crate::catalog::{Index, Relation};
+use crate::declared::{DeclarationContext, Declared};
+use crate::report::Reporter;
+use crate::rule::declare_rule;
+use crate::rules::text::identifier;
+
+declare_rule! {
+    /// An index is a prefix of another one of the same table, or equal to it.
+    ///
+    /// ## Why it matters
+    ///
+    /// Every query that can use the shorter index can use the longer one. The shorter one costs time with every write, space, memory
+    /// for pages that nobody needs twice, and it keeps updates from being done without any index (HOT).
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// CREATE TABLE orders (id bigint PRIMARY KEY, user_id bigint, placed_at timestamptz);
+    /// CREATE INDEX orders_user_placed ON orders (user_id, placed_at);
+    /// CREATE INDEX orders_user ON orders (user_id);
+    /// ```
+    ///
+    /// Use instead:
+    ///
+    /// ```sql,clean
+    /// CREATE TABLE orders (id bigint PRIMARY KEY, user_id bigint, placed_at timestamptz);
+    /// CREATE INDEX orders_user_placed ON orders (user_id, placed_at);
+    /// ```
+    ///
+    /// ## When it is not reported
+    ///
+    /// For indexes with another method, collation, operator class, order or `WHERE`; for the shorter one where it is unique, which
+    /// the longer one does not enforce; and where a later migration drops one of the two. Of a pair the later one is reported.
+    ///
+    /// ## Other linters
+    ///
+    /// splinter finds equal indexes only; pg-migration-lint replays the history as well.
+    "redundant-index", Schema, Warning,
+    { recommended: false, sources: &["splinter/duplicate_index", "pg-migration-lint/PGM508", "pglinter/B002"] }
+    declaration = check,
+}
+
+fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
+    let Declared::Index(create) = context.declared else { return };
+    let Some(index) = context.relation.index() else { return };
+    let Some(table) = context.catalog.get_relation(index.table).filter(|table| !table.is_temporary()) else { return };
+    let older = table.indexes.iter().filter(|oid| **oid < context.relation.oid);
+    let older: Vec<&Relation> = older.filter_map(|oid| context.catalog.get_relation(*oid)).map(|it| &**it).collect();
+    let found = older.iter().find_map(|other| {
+        let other_index = other.index()?;
+        if is_prefix(index, other_index) {
+            Some((context.relation, *other))
+        } else {
+            is_prefix(other_index, index).then_some((*other, context.relation))
+        }
+    });
+    let Some((redundant, kept)) = found else { return };
+    let is_constraint = table.constraints.iter().any(|constraint| constraint.index() == Some(redundant.oid));
+    if is_constraint {
+        return;
+    }
+    let range = create.name.as_ref().map_or(create.keyword, |name| name.range);
+    let message = format!("`{}` does nothing that `{}` does not do as well", redundant.name, kept.name);
+    let name = match redundant.schema.as_str() {
+        "public" => identifier(&redundant.name),
+        schema => format!("{}.{}", identifier(schema), identifier(&redundant.name)),
+    };
+    let help = if redundant.oid == context.relation.oid {
+        "leave it out".to_owned()
+    } else {
+        format!("drop the older one when the new one is there:\n    DROP INDEX CONCURRENTLY {name};")
+    };
+    drop(reporter.report(range, message).relation(&context.relation_name(table)).help(help));
+}
+
+/// Can the second index do all that the first does?
+fn is_prefix(short: &Index, long: &Index) -> bool {
+    let same_rows = match (&short.predicate, &long.predicate) {
+        (None, None) => true,
+        (Some(ours), Some(theirs)) => ours.is_same(theirs),
+        _ => false,
+    };
+    let same_keys = short.elements.len() <= long.elements.len()
+        && std::iter::zip(short.elements.iter(), long.elements.iter()).all(|(ours, theirs)| is_same(ours, theirs));
+    let equal_length = short.elements.len() == long.elements.len();
+    // Only a B-tree can be used by its first columns alone.
+    let usable = short.method == long.method && (long.method == "btree" || equal_length);
+    let enforced =
+        !short.unique || (long.unique && equal_length && short.nulls_not_distinct == long.nulls_not_distinct);
+    let included = short.including.iter().all(|column| {
+        long.including.contains(column) || long.elements.iter().any(|element| element.key.as_column() == Some(column))
+    });
+    let both_valid = short.valid && long.valid && !short.exclusion && !long.exclusion;
+    same_rows && same_keys && usable && enforced && included && both_valid && short.parent.is_none()
+}
+
+fn is_same(ours: &IndexElement, theirs: &IndexElement) -> bool {
+    let order = |element: &IndexElement| (element.descending, element.nulls_first.unwrap_or(element.descending));
+    ours.key.is_same(&theirs.key)
+        && ours.collation == theirs.collation
+        && ours.operator_class == theirs.operator_class
+        && order(ours) == order(theirs)
+}

@@ -1,0 +1,58 @@
+//! serial in place of an identity column.
+
+use super::columns::sequence_of;
+use crate::declared::{DeclarationContext, Declared};
+use crate::report::Reporter;
+use crate::rule::declare_rule;
+use crate::rules::advice::column::serial_integer;
+
+declare_rule! {
+    /// A column is declared as `serial`.
+    ///
+    /// ## Why it matters
+    ///
+    /// `serial` is a default and a sequence that know little of each other: roles need a privilege on the sequence to insert, a
+    /// wider type of the column leaves the sequence narrow, `CREATE TABLE ... LIKE` makes two tables share it, and any `INSERT` may
+    /// write its own numbers, which the sequence then gives a second time. `GENERATED ALWAYS AS IDENTITY` is the standard's form
+    /// without these traps.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// CREATE TABLE orders (id bigserial PRIMARY KEY);
+    /// ```
+    ///
+    /// Use instead:
+    ///
+    /// ```sql,clean
+    /// CREATE TABLE orders (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY);
+    /// ```
+    ///
+    /// ## When it is not reported
+    ///
+    /// Where a later migration makes it an identity column, or drops it.
+    ///
+    /// ## Other linters
+    ///
+    /// squawk and pgls report the same in a statement.
+    "serial-column", Schema, Warning,
+    { recommended: false, sources: &["squawk/prefer-identity", "pgls/preferIdentity", "pg-migration-lint/PGM105"] }
+    declaration = check,
+}
+
+fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
+    let Declared::Column(declared) = context.declared else { return };
+    let Some(type_name) = &declared.type_name else { return };
+    let Some(integer) = serial_integer(&type_name.name).filter(|_| type_name.schema.is_none()) else { return };
+    let Some(column) = context.relation.column(&declared.name.text) else { return };
+    let is_serial = column.identity.is_none() && sequence_of(context.catalog, context.relation, &column.name).is_some();
+    if !is_serial || context.relation.is_temporary() {
+        return;
+    }
+    let message = format!(
+        "`{}` gets its numbers from a sequence that roles need a privilege on, and that INSERT can bypass",
+        column.name
+    );
+    let help = format!("use {integer} GENERATED ALWAYS AS IDENTITY");
+    drop(reporter.report(type_name.range, message).relation(&context.relation_name(context.relation)).help(help));
+}

@@ -1,0 +1,111 @@
+//! Foreign keys without an index on the referencing side.
+
+use crate::ast::{ConstraintKind as Written, Expr, ExprKind, Persistence, ReferentialAction};
+use crate::catalog::{Catalog, ForeignKeyConstraint, Relation};
+use crate::declared::{DeclarationContext, Declared};
+use crate::report::Reporter;
+use crate::rule::declare_rule;
+use crate::rules::text::identifier;
+use smol_str::SmolStr;
+
+declare_rule! {
+    /// No index begins with the columns of a foreign key.
+    ///
+    /// ## Why it matters
+    ///
+    /// PostgreSQL makes no index for them. Every `DELETE` of a referenced row, and every change of its key, reads the whole
+    /// referencing table, under a lock on the referenced row; `ON DELETE CASCADE` does so for each of a thousand rows. Joins along
+    /// the foreign key have no index either.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// CREATE TABLE users (id bigint PRIMARY KEY);
+    /// CREATE TABLE orders (id bigint PRIMARY KEY, user_id bigint REFERENCES users);
+    /// ```
+    ///
+    /// Use instead:
+    ///
+    /// ```sql,clean
+    /// CREATE TABLE users (id bigint PRIMARY KEY);
+    /// CREATE TABLE orders (id bigint PRIMARY KEY, user_id bigint REFERENCES users);
+    /// CREATE INDEX orders_user_id ON orders (user_id);
+    /// ```
+    ///
+    /// ## When it is not reported
+    ///
+    /// Where an index of the last migration begins with the columns, in any order: that of a primary key or a unique constraint
+    /// counts, a partial one does not, unless its condition is that the columns are not null. For temporary tables, and foreign
+    /// keys that a later migration drops.
+    ///
+    /// ## Other linters
+    ///
+    /// eugene sees a database after the migration; pg-migration-lint does not count unique constraints.
+    "unindexed-foreign-key", Schema, Warning,
+    {
+        recommended: false,
+        sources: &["eugene/E15", "splinter/unindexed_foreign_keys", "pg-migration-lint/PGM501", "pglinter/B003"],
+    }
+    declaration = check,
+}
+
+fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
+    let Declared::Constraint { constraint, column } = context.declared else { return };
+    let Written::ForeignKey(written) = &constraint.kind else { return };
+    let columns: Vec<SmolStr> = match column {
+        Some(column) => vec![column.into()],
+        None => written.columns.iter().map(|column| column.text.clone()).collect(),
+    };
+    let table = context.relation;
+    let same = |key: &&ForeignKeyConstraint| key.columns == columns;
+    let Some(key) = table.constraints.iter().filter_map(|it| it.foreign_key()).find(same) else { return };
+    if table.persistence == Persistence::Temporary || !table.known || is_indexed(context.catalog, table, &columns) {
+        return;
+    }
+    let referenced = context.catalog.get_relation(key.referenced).map_or("it", |referenced| &referenced.name);
+    let what = match key.on_delete {
+        ReferentialAction::Cascade | ReferentialAction::SetNull | ReferentialAction::SetDefault => "changes",
+        _ => "looks for",
+    };
+    let message = format!(
+        "each DELETE in `{referenced}` {what} rows of `{}` by reading all of it: no index begins with {}",
+        table.name,
+        columns.join(", ")
+    );
+    let list = columns.iter().map(|column| identifier(column)).collect::<Vec<_>>().join(", ");
+    let help =
+        format!("add one, outside of a transaction:\n    CREATE INDEX CONCURRENTLY ON {} ({list});", table_name(table));
+    drop(reporter.report(constraint.keyword, message).relation(&context.relation_name(table)).help(help));
+}
+
+fn table_name(table: &Relation) -> String {
+    match table.schema.as_str() {
+        "public" => identifier(&table.name),
+        schema => format!("{}.{}", identifier(schema), identifier(&table.name)),
+    }
+}
+
+/// Does an index begin with the columns, in any order?
+pub(super) fn is_indexed(catalog: &Catalog, table: &Relation, columns: &[SmolStr]) -> bool {
+    let indexes = table.indexes.iter().filter_map(|oid| catalog.get_relation(*oid)?.index());
+    indexes.filter(|index| index.valid || index.parent.is_none()).any(|index| {
+        let is_whole = index.predicate.as_deref().is_none_or(|predicate| is_not_null(predicate, columns));
+        let leading = index.elements.iter().take(columns.len()).map(|element| element.key.as_column());
+        let leading: Option<Vec<&SmolStr>> = leading.collect();
+        is_whole
+            && leading.is_some_and(|leading| {
+                leading.len() == columns.len() && columns.iter().all(|column| leading.contains(&column))
+            })
+    })
+}
+
+/// `column IS NOT NULL`: rows without a reference need no index.
+fn is_not_null(predicate: &Expr, columns: &[SmolStr]) -> bool {
+    match &predicate.kind {
+        ExprKind::IsNull { operand, negated: true } => {
+            operand.as_column().is_some_and(|column| columns.contains(column))
+        }
+        ExprKind::And(parts) => parts.iter().all(|part| is_not_null(part, columns)),
+        _ => false,
+    }
+}

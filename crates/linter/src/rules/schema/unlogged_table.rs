@@ -1,0 +1,57 @@
+//! Tables that a crash empties.
+
+use crate::ast::Persistence;
+use crate::declared::{DeclarationContext, Declared};
+use crate::report::Reporter;
+use crate::rule::declare_rule;
+use crate::rules::text::identifier;
+
+declare_rule! {
+    /// A table is left `UNLOGGED`.
+    ///
+    /// ## Why it matters
+    ///
+    /// PostgreSQL writes no log for it: after a crash, a kill or a restore from a base backup it is empty, and a standby never has
+    /// its rows, nor a subscriber. Made logged again, all of it is written to the log at once, under an ACCESS EXCLUSIVE lock.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// CREATE UNLOGGED TABLE sessions (id uuid PRIMARY KEY, data jsonb);
+    /// ```
+    ///
+    /// Use instead:
+    ///
+    /// ```sql,clean
+    /// CREATE TABLE sessions (id uuid PRIMARY KEY, data jsonb);
+    /// ```
+    ///
+    /// ## When it is not reported
+    ///
+    /// Where the table is logged, or gone, after the last migration.
+    ///
+    /// ## Other linters
+    ///
+    /// pg-migration-lint reports the same.
+    "unlogged-table", Schema, Warning,
+    { recommended: false, sources: &["pg-migration-lint/PGM506"] }
+    declaration = check,
+}
+
+fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
+    let range = match context.declared {
+        Declared::Table(create) if create.persistence == Persistence::Unlogged => create.name.range(),
+        Declared::Unlogged(range) => range,
+        _ => return,
+    };
+    let table = context.relation;
+    if table.persistence != Persistence::Unlogged {
+        return;
+    }
+    let message = format!("`{}` is empty after a crash, and on every standby", table.name);
+    let help = format!(
+        "keep it only for rows that may be lost; otherwise:\n    ALTER TABLE {} SET LOGGED;",
+        identifier(&table.name)
+    );
+    drop(reporter.report(range, message).relation(&context.relation_name(table)).help(help));
+}

@@ -1,0 +1,56 @@
+//! varchar(n).
+
+use super::columns::declared_type;
+use crate::declared::DeclarationContext;
+use crate::report::Reporter;
+use crate::rule::declare_rule;
+
+declare_rule! {
+    /// A column is of type `varchar(n)`.
+    ///
+    /// ## Why it matters
+    ///
+    /// The limit is part of the type: to lower it, or to change it on a column of a view or with an index on an expression, means work
+    /// under an ACCESS EXCLUSIVE lock. A `CHECK` does the same and can be changed without blocking (`NOT VALID`, then `VALIDATE`). `text` is
+    /// not slower.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// CREATE TABLE users (id bigint PRIMARY KEY, name varchar(100));
+    /// ```
+    ///
+    /// Use instead:
+    ///
+    /// ```sql,clean
+    /// CREATE TABLE users (id bigint PRIMARY KEY, name text CHECK (char_length(name) <= 100));
+    /// ```
+    ///
+    /// ## When it is not reported
+    ///
+    /// What counts is the type of the column after the last migration: one that a later migration changes or drops is fine.
+    ///
+    /// ## Other linters
+    ///
+    /// squawk and pgls report the same.
+    "varchar-limit", Schema, Warning,
+    {
+        recommended: false,
+        sources: &["squawk/prefer-text-field", "pgls/preferTextField", "pg-migration-lint/PGM108"],
+    }
+    declaration = check,
+}
+
+fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
+    let Some((column, range)) = declared_type(context, "varchar").filter(|(column, _)| column.sql_type.typmod >= 0)
+    else {
+        return;
+    };
+    let message = format!("the limit of `{}` is part of its type, and hard to change", column.name);
+    drop(
+        reporter
+            .report(range, message)
+            .relation(&context.relation_name(context.relation))
+            .help("use text, with a CHECK (char_length(...) <= ...) where the length matters"),
+    );
+}

@@ -1,0 +1,77 @@
+//! Tables that users reach through an HTTP interface, without row-level security.
+
+use super::api_roles::{is_exposed_schema, reaching};
+use crate::ast::Persistence;
+use crate::declared::{DeclarationContext, Declared};
+use crate::effect::RelationKind;
+use crate::report::Reporter;
+use crate::rule::declare_rule;
+use crate::rules::text::{enumerate, identifier};
+
+declare_rule! {
+    /// A table that users reach through an HTTP interface has no row-level security.
+    ///
+    /// ## Why it matters
+    ///
+    /// PostgREST, and so Supabase, lets every visitor query each table that its roles may use. Without row-level security that is
+    /// every row, to read and, with the privileges that Supabase gives by default, to change and delete.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// CREATE TABLE profiles (id uuid PRIMARY KEY, email text);
+    /// GRANT SELECT, INSERT, UPDATE ON profiles TO authenticated;
+    /// ```
+    ///
+    /// Use instead:
+    ///
+    /// ```sql,clean
+    /// CREATE TABLE profiles (id uuid PRIMARY KEY, email text);
+    /// ALTER TABLE profiles ENABLE ROW LEVEL SECURITY;
+    /// CREATE POLICY own ON profiles TO authenticated USING (id = auth.uid());
+    /// GRANT SELECT, INSERT, UPDATE ON profiles TO authenticated;
+    /// ```
+    ///
+    /// ## When it is not reported
+    ///
+    /// Where a later migration enables it, or the table goes. A table counts as reachable where migrations grant it to `anon`,
+    /// `authenticated` or a role of that kind, themselves or by default privileges, or where its schema is `public` and other
+    /// tables of it have policies for such roles or with `auth.uid()`. Partitions are left out: their parent is what is queried.
+    /// `DISABLE ROW LEVEL SECURITY` is `trigger-left-disabled`.
+    ///
+    /// ## Other linters
+    ///
+    /// splinter asks the same of a live database.
+    "row-level-security-disabled", Security, Warning,
+    { sources: &["splinter/rls_disabled_in_public", "migrationpilot/MP057"] }
+    declaration = check,
+}
+
+fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
+    let Declared::Table(create) = context.declared else { return };
+    let table = context.relation;
+    let is_table = matches!(table.kind, RelationKind::Table | RelationKind::PartitionedTable);
+    let is_meant =
+        is_table && !table.row_security && !table.is_partition() && table.persistence != Persistence::Temporary;
+    if !is_meant {
+        return;
+    }
+    let roles = reaching(context.catalog, table);
+    let who = if !roles.is_empty() {
+        enumerate(roles.iter().map(|role| role.as_str()))
+    } else if table.schema == "public" && is_exposed_schema(context.catalog, &table.schema) {
+        "the roles of the HTTP interface, for which other tables of `public` have policies,".to_owned()
+    } else {
+        return;
+    };
+    let message = format!("`{}` has no row-level security, and {who} can reach every row", table.name);
+    let name = match table.schema.as_str() {
+        "public" => identifier(&table.name),
+        schema => format!("{}.{}", identifier(schema), identifier(&table.name)),
+    };
+    let help = format!(
+        "enable it, with policies for what users may see, in the same migration:\n    \
+         ALTER TABLE {name} ENABLE ROW LEVEL SECURITY;"
+    );
+    drop(reporter.report(create.name.range(), message).relation(&context.relation_name(table)).help(help));
+}

@@ -1,0 +1,153 @@
+//! SECURITY DEFINER functions that look names up where their caller says.
+
+use crate::ast::{ExprKind, FunctionBody, ObjectName, Part};
+use crate::builtin;
+use crate::catalog::Function;
+use crate::diagnostic::Severity;
+use crate::report::Reporter;
+use crate::routine::RoutineContext;
+use crate::rule::declare_rule;
+use crate::session::search_path;
+use smol_str::SmolStr;
+
+declare_rule! {
+    /// A function runs with the rights of its owner, and looks names up along the `search_path` of its caller.
+    ///
+    /// ## Why it matters
+    ///
+    /// `SECURITY DEFINER` gives the caller the rights of the owner for the time of the call. Where the function does not set
+    /// `search_path`, the caller does: with a table, function or operator of the right name in a schema of his own, or in
+    /// `pg_temp`, he lets the function run his code with these rights.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// CREATE FUNCTION is_admin(wanted text) RETURNS bool LANGUAGE plpgsql SECURITY DEFINER AS $$
+    /// BEGIN
+    ///     RETURN EXISTS (SELECT FROM admins WHERE name = wanted);
+    /// END $$;
+    /// ```
+    ///
+    /// Use instead:
+    ///
+    /// ```sql,clean
+    /// CREATE FUNCTION is_admin(wanted text) RETURNS bool LANGUAGE plpgsql SECURITY DEFINER
+    ///     SET search_path = app, pg_temp AS $$
+    /// BEGIN
+    ///     RETURN EXISTS (SELECT FROM admins WHERE name = wanted);
+    /// END $$;
+    /// ```
+    ///
+    /// `pg_temp` at the end keeps temporary tables from coming first, which they do where it is not named.
+    ///
+    /// ## When it is not reported
+    ///
+    /// What counts is the function after the last migration: `ALTER FUNCTION ... SET search_path` is seen, and so is
+    /// `CREATE OR REPLACE` that loses it. Code that qualifies every table and function it names is not reported, or as a note
+    /// where it uses operators and functions of PostgreSQL. A `search_path` without `pg_temp` is a note only. Functions in C and other languages
+    /// that pgvet does not read are left out.
+    ///
+    /// ## Other linters
+    ///
+    /// squawk, eugene and pg-migration-lint do not look at functions; splinter and pgspot look at a database or a single
+    /// statement.
+    "security-definer-search-path", Security, Warning,
+    { sources: &["splinter/function_search_path_mutable", "pgspot/PS003", "pgspot/PS004", "migrationpilot/MP099"] }
+    routine = check,
+}
+
+fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
+    let Some(function) = context.function().filter(|function| function.security_definer) else { return };
+    let range = context.routine.name_range;
+    let signature = signature(function);
+    let exposed = exposed(context);
+    let Some((_, path)) = function.settings.iter().find(|(name, _)| name == "search_path") else {
+        let message = format!(
+            "{} runs with the rights of its owner, but looks names up along the search_path of its caller",
+            function.display_name()
+        );
+        let schemas = if function.schema == "public" { "public" } else { function.schema.as_str() };
+        let help = format!(
+            "let the function set it, with the schemas that it needs, or with '' and qualified names:\n    \
+             ALTER FUNCTION {signature} SET search_path = {schemas}, pg_temp;"
+        );
+        let severity = match exposed {
+            Exposed::Names => Severity::Warning,
+            Exposed::Operators => Severity::Info,
+            Exposed::Nothing => return,
+        };
+        drop(reporter.report(range, message).severity(severity).help(help));
+        return;
+    };
+    let schemas = search_path(path);
+    let has_temporary_last = schemas.last().is_some_and(|last| last == "pg_temp");
+    if !schemas.is_empty() && !has_temporary_last && exposed == Exposed::Names {
+        let message = format!(
+            "{} runs with the rights of its owner, and finds temporary tables of its caller first",
+            function.display_name()
+        );
+        let help = format!("name pg_temp last:\n    ALTER FUNCTION {signature} SET search_path = {path}, pg_temp;");
+        drop(reporter.report(range, message).severity(Severity::Info).help(help));
+    }
+}
+
+/// What the caller's search_path can redirect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Exposed {
+    /// Everything that the code names is qualified.
+    Nothing,
+    /// Operators and functions of PostgreSQL, which come first unless a path names `pg_catalog` behind others.
+    Operators,
+    /// Tables and functions of the project.
+    Names,
+}
+
+fn exposed(context: &RoutineContext<'_>) -> Exposed {
+    let is_dynamic = matches!(context.function().map(|function| &*function.body),
+        Some(FunctionBody::Source { text, .. }) if text.to_ascii_lowercase().contains("execute"));
+    let mut most = if is_dynamic || !context.routine.unread.is_empty() { Exposed::Names } else { Exposed::Nothing };
+    for step in context.routine.steps() {
+        for sql in &step.sql {
+            let mut ctes: Vec<&SmolStr> = Vec::new();
+            sql.ast.visit(&mut |part| {
+                if let Part::Query(query) = part {
+                    ctes.extend(query.with.iter().flat_map(|with| &with.ctes).map(|cte| &cte.name.text));
+                }
+            });
+            sql.ast.visit(&mut |part| most = most.max(exposed_part(context, part, &ctes)));
+        }
+    }
+    most
+}
+
+fn exposed_part(context: &RoutineContext<'_>, part: Part<'_>, ctes: &[&SmolStr]) -> Exposed {
+    let of_table = |name: &ObjectName| match name.schema {
+        None if !ctes.contains(&&name.name.text) => Exposed::Names,
+        _ => Exposed::Nothing,
+    };
+    match part {
+        Part::Read(relation) => of_table(&relation.name),
+        Part::Insert(insert) => of_table(&insert.table.name),
+        Part::Update(update) => of_table(&update.table.name),
+        Part::Delete(delete) => of_table(&delete.table.name),
+        Part::Merge(merge) => of_table(&merge.table.name),
+        Part::Expr(expr) => match &expr.kind {
+            ExprKind::Call(call) if call.schema.is_none() => {
+                let is_own = context.catalog.functions().any(|function| function.name == call.name);
+                if is_own || builtin::functions(&call.name).is_empty() { Exposed::Names } else { Exposed::Operators }
+            }
+            ExprKind::Operator { schema: None, .. } => Exposed::Operators,
+            _ => Exposed::Nothing,
+        },
+        Part::Query(_) => Exposed::Nothing,
+    }
+}
+
+/// The name, which is enough for ALTER FUNCTION where there is one function of it.
+fn signature(function: &Function) -> String {
+    let name = crate::rules::text::identifier(&function.name);
+    match function.schema.as_str() {
+        "public" => name,
+        schema => format!("{}.{name}", crate::rules::text::identifier(schema)),
+    }
+}

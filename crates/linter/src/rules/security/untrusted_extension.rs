@@ -1,0 +1,69 @@
+//! Extensions that let SQL reach files, programs or other servers.
+
+use crate::ast::Ast;
+use crate::report::Reporter;
+use crate::rule::{RuleContext, declare_rule};
+
+declare_rule! {
+    /// An extension is created that gives SQL access to the server's files, programs or network.
+    ///
+    /// ## Why it matters
+    ///
+    /// PostgreSQL marks extensions that are safe in the hands of anybody as trusted. These are not: whoever may use what they
+    /// bring can read and write files, run programs or open connections as the account of the server, and a hole in the
+    /// application becomes one in the machine.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// CREATE EXTENSION plpython3u;
+    /// ```
+    ///
+    /// Use instead:
+    /// a trusted extension, or the work outside of the database.
+    ///
+    /// ```sql,clean
+    /// CREATE EXTENSION pg_trgm;
+    /// ```
+    ///
+    /// ## When it is not reported
+    ///
+    /// For extensions that earlier migrations made, and for all but these: `plpython3u` and the other untrusted languages,
+    /// `dblink`, `postgres_fdw`, `file_fdw`, `adminpack`, `http`, `pg_net`.
+    ///
+    /// ## Other linters
+    ///
+    /// MigrationPilot and diesel-guard report every `CREATE EXTENSION`.
+    "untrusted-extension", Security, Warning,
+    { recommended: false, sources: &["migrationpilot/MP078", "diesel-guard/create_extension", "splinter/extension_in_public"] }
+    statement = check,
+}
+
+/// What each lets SQL do.
+///
+/// Source: PostgreSQL 18, `contrib/*/*.control` and `src/pl/*/*.control` without `trusted = true`, those that reach out of
+/// the database; the documentation of each of the others.
+const UNTRUSTED: &[(&str, &str)] = &[
+    ("adminpack", "write and delete files of the server"),
+    ("dblink", "open connections to other servers"),
+    ("file_fdw", "read files and run programs on the server"),
+    ("http", "send requests to any address"),
+    ("pg_net", "send requests to any address"),
+    ("plperlu", "run any code as the account of the server"),
+    ("plpython2u", "run any code as the account of the server"),
+    ("plpython3u", "run any code as the account of the server"),
+    ("plpythonu", "run any code as the account of the server"),
+    ("plsh", "run any program as the account of the server"),
+    ("pltclu", "run any code as the account of the server"),
+    ("postgres_fdw", "open connections to other servers"),
+];
+
+fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    let Ast::CreateExtension(create) = context.ast else { return };
+    let is_there = context.before.extension(&create.name.text).is_some();
+    let known = UNTRUSTED.iter().find(|(name, _)| *name == create.name.text);
+    let Some((name, power)) = known.filter(|_| !is_there && context.effects.fails.is_none()) else { return };
+    let message = format!("`{name}` lets SQL {power}");
+    let help = "do this outside of the database, or see to it that only a role which nobody logs in with may use it";
+    drop(reporter.report(create.name.range, message).help(help));
+}

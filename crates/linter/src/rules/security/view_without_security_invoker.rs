@@ -1,0 +1,109 @@
+//! Views that see past row-level security.
+
+use super::api_roles::reaching;
+use crate::ast::Ast;
+use crate::catalog::{Catalog, Oid, Relation};
+use crate::effect::RelationKind;
+use crate::report::Reporter;
+use crate::rule::{RuleContext, declare_rule};
+use crate::rules::advice::everywhere_at_least;
+use crate::rules::around::{Until, ahead};
+use crate::rules::text::enumerate;
+
+declare_rule! {
+    /// A view reads tables that have row-level security with the rights of its owner.
+    ///
+    /// ## Why it matters
+    ///
+    /// Policies are checked for the owner of a view, not for who queries it. The owner is mostly the role that ran the migration
+    /// and owns the tables, too, for whom policies do not count at all: through the view everybody sees every row. Since
+    /// PostgreSQL 15 `security_invoker` makes a view ask with the rights of its user.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// -- pg-version: 15-18
+    /// -- history:
+    /// CREATE TABLE posts (id bigint PRIMARY KEY, author uuid);
+    /// ALTER TABLE posts ENABLE ROW LEVEL SECURITY;
+    /// -- migration:
+    /// CREATE VIEW recent AS SELECT * FROM posts;
+    /// ```
+    ///
+    /// Use instead:
+    ///
+    /// ```sql,clean
+    /// -- pg-version: 15-18
+    /// -- history:
+    /// CREATE TABLE posts (id bigint PRIMARY KEY, author uuid);
+    /// ALTER TABLE posts ENABLE ROW LEVEL SECURITY;
+    /// -- migration:
+    /// CREATE VIEW recent WITH (security_invoker = true) AS SELECT * FROM posts;
+    /// ```
+    ///
+    /// ## When it is not reported
+    ///
+    /// Where no table under the view has row-level security, as far as the migrations show; where the migration sets the option
+    /// later; and before PostgreSQL 15, which does not have it. That `CREATE OR REPLACE` loses it is `replace-loses-attributes`.
+    ///
+    /// ## Other linters
+    ///
+    /// splinter asks the same of a live database.
+    "view-without-security-invoker", Security, Warning,
+    {
+        recommended: false,
+        sources: &["splinter/security_definer_view"],
+        yields_to: &["replace-loses-attributes"],
+    }
+    statement = check,
+}
+
+fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    let Ast::CreateView(create) = context.ast else { return };
+    if context.effects.fails.is_some() || !context.target.at_least(15) {
+        return;
+    }
+    let path = context.session.settings.search_path();
+    let Some(oid) = context.after.find_relation(&create.name, &path) else { return };
+    let end = ahead(context, &create.name.name.text, Until::EndOfMigration);
+    let Some(view) = end.get_relation(oid).filter(|view| !asks_as_user(view)) else { return };
+    let mut tables = Vec::new();
+    protected(&end, oid, &mut tables, 0);
+    if tables.is_empty() {
+        return;
+    }
+    let names = enumerate(tables.iter().map(|table| table.name.as_str()));
+    let who = match reaching(&end, view).first() {
+        Some(role) => format!("`{role}` and everybody else"),
+        None => "everybody".to_owned(),
+    };
+    let message = format!("{who} who may use `{}` sees every row of {names}, whatever its policies say", view.name);
+    let help = if everywhere_at_least(context, 15) {
+        format!(
+            "let it ask with the rights of its user:\n    ALTER VIEW {} SET (security_invoker = true);",
+            create.name
+        )
+    } else {
+        format!("from PostgreSQL 15 on:\n    ALTER VIEW {} SET (security_invoker = true);", create.name)
+    };
+    drop(reporter.report(create.name.range(), message).help(help));
+}
+
+fn asks_as_user(view: &Relation) -> bool {
+    let is_on = |value: &str| matches!(value, "true" | "on" | "1" | "yes");
+    view.options.iter().any(|(name, value)| name == "security_invoker" && is_on(value))
+}
+
+/// The tables under a view that have row-level security.
+fn protected<'c>(catalog: &'c Catalog, view: Oid, found: &mut Vec<&'c Relation>, depth: u8) {
+    const MAX_DEPTH: u8 = 8;
+    let Some(definition) = catalog.get_relation(view).and_then(|view| view.view()) else { return };
+    for (oid, _) in &definition.references {
+        let Some(read) = catalog.get_relation(*oid) else { continue };
+        if read.kind == RelationKind::View && depth < MAX_DEPTH {
+            protected(catalog, *oid, found, depth + 1);
+        } else if read.row_security && !found.iter().any(|known| known.oid == *oid) {
+            found.push(read);
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Functions of the project whose code speaks of a table or column: nothing but a search finds them, for PostgreSQL keeps
+//! no dependencies of code in quotes.
+
+use super::around::rest;
+use crate::ast::{Ast, FunctionBody};
+use crate::catalog::{Function, Oid};
+use crate::lexer::{TokenKind, identifier, tokenize};
+use crate::report::Finding;
+use crate::rule::RuleContext;
+use crate::source::TextRange;
+
+/// So many are shown.
+const SHOWN: usize = 4;
+
+/// Shows the functions whose code speaks of all these names, at the first of them. For functions of triggers of the table
+/// the first is enough.
+pub(crate) fn label<'r, 'a>(
+    mut finding: Finding<'r, 'a>,
+    context: &RuleContext<'_>,
+    names: &[&str],
+    triggers: &[Oid],
+) -> (Finding<'r, 'a>, usize) {
+    let replaced: Vec<&str> = rest(context).filter_map(remade).collect();
+    let mut found: Vec<(u32, TextRange, String)> = context
+        .after
+        .functions()
+        .filter(|function| !replaced.contains(&function.name.as_str()))
+        .filter_map(|function| {
+            let wanted = if triggers.contains(&function.oid) { &names[..1] } else { names };
+            let (file, range) = place(function, wanted)?;
+            Some((file, range, function.display_name()))
+        })
+        .collect();
+    found.sort_unstable();
+    let count = found.len();
+    for (file, range, name) in found.into_iter().take(SHOWN) {
+        finding = finding.label_in(file, range, format!("{name} still uses it"));
+    }
+    (finding, count)
+}
+
+/// The function that a statement defines anew or drops.
+fn remade(ast: &Ast) -> Option<&str> {
+    match ast {
+        Ast::CreateFunction(create) => Some(&create.name.name.text),
+        Ast::Drop(drop) => drop.objects.first().map(|object| object.name.name.text.as_str()),
+        _ => None,
+    }
+}
+
+/// Where the code speaks of the first of the names, if it does of all.
+fn place(function: &Function, names: &[&str]) -> Option<(u32, TextRange)> {
+    let FunctionBody::Source { text, .. } = &*function.body else { return None };
+    let is_read = matches!(function.language.as_str(), "plpgsql" | "sql");
+    if !is_read || !names.iter().all(|name| contains(text, name)) {
+        return None;
+    }
+    let mut seen = vec![None; names.len()];
+    for token in tokenize(text, TextRange::new(0, text.len() as u32)) {
+        if !matches!(token.kind, TokenKind::Word | TokenKind::QuotedIdentifier) {
+            continue;
+        }
+        let word = identifier(token.text(text));
+        for (place, name) in seen.iter_mut().zip(names) {
+            if place.is_none() && word == **name {
+                *place = Some(token.range);
+            }
+        }
+    }
+    let first = seen.iter().all(Option::is_some).then(|| seen.into_iter().flatten().next())??;
+    let definition = function.defined_at.as_ref()?;
+    let is_verbatim = (definition.body.end - definition.body.start) as usize == text.len();
+    let range = if is_verbatim { first.shifted(definition.body.start) } else { definition.name };
+    Some((definition.file, range))
+}
+
+/// A search that needs no copy; names are in lower case where they are not quoted.
+fn contains(text: &str, name: &str) -> bool {
+    text.contains(name) || text.to_ascii_lowercase().contains(name)
+}
