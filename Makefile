@@ -1,6 +1,6 @@
 # `make demo` and `make test` do all the set-up that a fresh machine with Rust, make and a C compiler needs.
 
-.PHONY: demo test libclang postgresql
+.PHONY: demo test libclang postgresql lsp-clients
 .DEFAULT_GOAL := demo
 
 ifeq ($(shell uname -s),Darwin)
@@ -26,7 +26,7 @@ demo: libclang
 	echo "Exit status $$status: 2 means that a migration fails (expected here: one is made to)."; \
 	test $$status -eq 2
 
-test: libclang postgresql
+test: libclang postgresql lsp-clients
 	cargo fmt --check
 	cargo clippy --workspace --all-targets -- -D warnings
 	cargo test --workspace
@@ -38,3 +38,7 @@ libclang:
 # Real servers, for the tests that compare the model with them.
 postgresql:
 	@./.ci/install-postgresql
+
+# Real clients, for the tests of the language server.
+lsp-clients:
+	@./.ci/install-lsp-clients

@@ -7,10 +7,11 @@ pub(crate) use output::{Format, Output};
 use crate::trace_args::TraceArgs;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use pgvet_linter::diagnostic::Severity;
+use pgvet_linter::fix::Applicability;
 use pgvet_linter::settings::Settings;
 use pgvet_linter::version::VersionRange;
 use pgvet_workspace::config::{self, Config, ConfigSource};
-use pgvet_workspace::{ChangeSelection, Request};
+use pgvet_workspace::{Cache, ChangeSelection, Request, Texts};
 use std::path::PathBuf;
 
 /// Finds the PostgreSQL migrations that would hurt in production.
@@ -28,6 +29,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Report the problems in migrations.
     Check(CheckArgs),
+    /// Make a sequence of safe migrations of one that would block.
+    Rewrite(RewriteArgs),
     /// Show the locks, rewrites and scans of each statement.
     Effects(EffectsArgs),
     /// Write `pgvet.toml` for this repository.
@@ -38,6 +41,10 @@ pub(crate) enum Command {
     Config(ConfigArgs),
     /// Run migrations on a real server and measure what they lock, rewrite and write.
     Trace(TraceArgs),
+    /// Serve an editor: findings while the migration is being written.
+    Lsp(LspArgs),
+    /// Read sizes and traffic of a production database, for `check` to judge by.
+    Snapshot(SnapshotArgs),
     /// Explain a rule.
     Explain(ExplainArgs),
     /// List the rules.
@@ -140,6 +147,7 @@ impl InputArgs {
             without_history: self.no_history,
             changes: self.changes.selection(),
             start_after: self.start_after.clone(),
+            texts: Texts::default(),
         }
     }
 
@@ -215,6 +223,48 @@ pub(crate) struct CheckArgs {
     pub(crate) report_suppressed: bool,
     #[command(flatten)]
     pub(crate) baseline: BaselineFileArgs,
+    #[command(flatten)]
+    pub(crate) cache: CacheArgs,
+    #[command(flatten)]
+    pub(crate) fix: FixArgs,
+}
+
+/// What earlier runs found out.
+#[derive(Debug, Args)]
+pub(crate) struct CacheArgs {
+    /// Neither use nor write the cache of earlier runs [its folder: PGVET_CACHE_DIR].
+    #[arg(long)]
+    no_cache: bool,
+}
+
+impl CacheArgs {
+    pub(crate) fn cache(&self) -> Option<Cache> {
+        if self.no_cache { None } else { Cache::of_user() }
+    }
+}
+
+/// Which fixes are made.
+#[derive(Debug, Args)]
+pub(crate) struct FixArgs {
+    /// Change the files: make the fixes after which a migration means the same.
+    #[arg(long)]
+    pub(crate) fix: bool,
+    /// Make the fixes that ask for a second look as well; implies `--fix`, unless `--diff` shows them.
+    #[arg(long)]
+    pub(crate) unsafe_fixes: bool,
+    /// Show what `--fix` would change, and change nothing; exit with 1 if that is anything.
+    #[arg(long)]
+    pub(crate) diff: bool,
+}
+
+impl FixArgs {
+    pub(crate) fn any(&self) -> bool {
+        self.fix || self.unsafe_fixes || self.diff
+    }
+
+    pub(crate) fn applicability(&self) -> Applicability {
+        if self.unsafe_fixes { Applicability::Unsafe } else { Applicability::Safe }
+    }
 }
 
 /// Which findings are known.
@@ -238,6 +288,28 @@ impl CheckArgs {
     pub(crate) fn settings(&self, config: &Config) -> Settings {
         self.rules.apply(config, self.fail_on(config), self.input.settings(config))
     }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RewriteArgs {
+    #[command(flatten)]
+    pub(crate) input: InputArgs,
+    /// Write the files to this folder.
+    #[arg(long, value_name = "DIR", conflicts_with = "in_place")]
+    pub(crate) out: Option<PathBuf>,
+    /// Write the first in place of the original, the others beside it with the tool's next versions.
+    #[arg(long)]
+    pub(crate) in_place: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SnapshotArgs {
+    /// The database, such as `postgres://USER@HOST/DATABASE`. Passwords come from PGPASSWORD or ~/.pgpass.
+    #[arg(value_name = "URL")]
+    pub(crate) database: String,
+    /// Where to write the statistics; `-` is standard output.
+    #[arg(long, value_name = "FILE", default_value = pgvet_workspace::config::STATISTICS_NAME)]
+    pub(crate) out: PathBuf,
 }
 
 #[derive(Debug, Args)]
@@ -279,6 +351,13 @@ pub(crate) struct EffectsArgs {
     /// How to show effects.
     #[arg(long, value_enum, default_value_t = EffectsFormat::Full)]
     pub(crate) format: EffectsFormat,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LspArgs {
+    /// Speak on standard input and output, which is done anyway; some editors ask for it.
+    #[arg(long)]
+    pub(crate) stdio: bool,
 }
 
 #[derive(Debug, Args)]

@@ -3,38 +3,17 @@
 use crate::error::Failure;
 use crate::report::{Finding, Report, relative_path};
 use pgvet_linter::settings::Settings;
-use serde::{Deserialize, Serialize};
+use pgvet_workspace::KnownFinding;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::path::{Path, PathBuf};
-
-/// Where the baseline is unless configuration says otherwise.
-pub(crate) const FILE_NAME: &str = "pgvet-baseline.json";
-
-const SCHEMA_VERSION: u32 = 1;
 
 /// Known findings.
 #[derive(Debug)]
 pub(crate) struct Baseline {
     path: PathBuf,
-    entries: BTreeMap<String, Entry>,
+    entries: BTreeMap<String, KnownFinding>,
     /// What the run looks for; what it does not look for cannot be found.
     settings: Settings,
-}
-
-/// One of them. Only the fingerprint counts; the rest is for people.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Entry {
-    fingerprint: String,
-    pub(crate) rule: String,
-    pub(crate) path: String,
-    pub(crate) message: String,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-struct Document {
-    schema_version: u32,
-    findings: Vec<Entry>,
 }
 
 impl Baseline {
@@ -43,12 +22,8 @@ impl Baseline {
             let shown = path.display();
             Failure::new(format!("the baseline `{shown}` {what}")).help("`pgvet baseline` writes it anew")
         };
-        let text = fs::read_to_string(path).map_err(|error| wrong(format!("cannot be read: {error}")))?;
-        let document: Document = serde_json::from_str(&text).map_err(|error| wrong(format!("is none: {error}")))?;
-        if document.schema_version != SCHEMA_VERSION {
-            return Err(wrong(format!("has version {}, and this program reads 1", document.schema_version)));
-        }
-        let entries = document.findings.into_iter().map(|entry| (entry.fingerprint.clone(), entry)).collect();
+        let entries = KnownFinding::read_all(path).map_err(wrong)?;
+        let entries = entries.into_iter().map(|entry| (entry.fingerprint.clone(), entry)).collect();
         Ok(Self { path: path.to_owned(), entries, settings })
     }
 
@@ -61,7 +36,7 @@ impl Baseline {
     }
 
     /// Entries of reported files that were looked for and not found.
-    pub(crate) fn fixed(&self, report: &Report<'_>) -> impl Iterator<Item = &Entry> {
+    pub(crate) fn fixed(&self, report: &Report<'_>) -> impl Iterator<Item = &KnownFinding> {
         let reported = report.project.files.iter().filter(|file| file.role == pgvet_workspace::Role::Reported);
         let paths: BTreeSet<String> = reported.map(pgvet_workspace::ProjectFile::stable_path).collect();
         let found: BTreeSet<String> = report.findings.iter().map(|finding| finding.fingerprint.clone()).collect();
@@ -76,22 +51,13 @@ impl Baseline {
     }
 }
 
-/// The text of a baseline with these findings, in an order that makes for small differences.
+/// The text of a baseline with these findings.
 pub(crate) fn text(findings: &[Finding<'_>]) -> String {
-    let mut entries: Vec<Entry> = findings
-        .iter()
-        .map(|finding| Entry {
-            fingerprint: finding.fingerprint.clone(),
-            rule: finding.diagnostic.rule.to_owned(),
-            path: finding.file.stable_path(),
-            message: finding.diagnostic.message.clone(),
-        })
-        .collect();
-    entries.sort_by(|left, right| {
-        (&left.path, &left.rule, &left.fingerprint).cmp(&(&right.path, &right.rule, &right.fingerprint))
-    });
-    let document = Document { schema_version: SCHEMA_VERSION, findings: entries };
-    // Serializing strings and a number into memory cannot fail.
-    let text = serde_json::to_string_pretty(&document).unwrap_or_default();
-    text + "\n"
+    let entry = |finding: &Finding<'_>| KnownFinding {
+        fingerprint: finding.fingerprint.clone(),
+        rule: finding.diagnostic.rule.to_owned(),
+        path: finding.file.stable_path(),
+        message: finding.diagnostic.message.clone(),
+    };
+    KnownFinding::text_of(findings.iter().map(entry).collect())
 }

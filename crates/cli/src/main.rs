@@ -6,7 +6,6 @@ mod bookkeeping;
 mod commands;
 mod detected;
 mod error;
-mod fingerprint;
 mod progress;
 mod report;
 mod rule_names;
@@ -35,27 +34,37 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: &Cli) -> ExitStatus {
-    let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
-    let result = match &cli.command {
-        Command::Check(args) => commands::check::run(args, &mut out),
-        Command::Effects(args) => commands::effects::run(args, &mut out),
-        Command::Init(args) => commands::init::run(args, &mut out),
-        Command::Baseline(args) => commands::baseline::run(args, &mut out),
-        Command::Config(args) => commands::config::run(args, &mut out),
-        Command::Trace(args) => commands::trace::run(args, &mut out),
-        Command::Explain(args) => commands::explain::run(args, &mut out),
-        Command::Rules(args) => commands::rules::run(args, &mut out),
-        Command::Completions(args) => commands::completions::run(args, &mut out),
-        Command::Man => commands::man::run(&mut out),
-    };
-    let result = result.and_then(|status| out.flush().map(|()| status).map_err(Failure::from));
-    result.unwrap_or_else(|failure| {
+    run_command(&cli.command).unwrap_or_else(|failure| {
         // Whoever read the output has seen enough.
         if !failure.is_broken_pipe() {
             report_failure(&failure);
         }
         ExitStatus::NotChecked
     })
+}
+
+fn run_command(command: &Command) -> Result<ExitStatus, Failure> {
+    let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
+    let result = match command {
+        Command::Check(args) => commands::check::run(args, &mut out),
+        Command::Rewrite(args) => commands::rewrite::run(args, &mut out),
+        Command::Effects(args) => commands::effects::run(args, &mut out),
+        Command::Init(args) => commands::init::run(args, &mut out),
+        Command::Baseline(args) => commands::baseline::run(args, &mut out),
+        Command::Config(args) => commands::config::run(args, &mut out),
+        Command::Trace(args) => commands::trace::run(args, &mut out),
+        Command::Snapshot(args) => commands::snapshot::run(args, &mut out),
+        Command::Explain(args) => commands::explain::run(args, &mut out),
+        Command::Rules(args) => commands::rules::run(args, &mut out),
+        Command::Completions(args) => commands::completions::run(args, &mut out),
+        Command::Man => commands::man::run(&mut out),
+        Command::Lsp(_) => {
+            // The server writes from a thread of its own.
+            drop(out);
+            return commands::lsp::run();
+        }
+    };
+    result.and_then(|status| out.flush().map(|()| status).map_err(Failure::from))
 }
 
 fn report_failure(failure: &Failure) {

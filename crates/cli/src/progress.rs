@@ -63,6 +63,18 @@ impl Spinner {
         Self { bar }
     }
 
+    /// Is there somebody who sees it?
+    pub(crate) fn is_shown(&self) -> bool {
+        !self.bar.is_hidden()
+    }
+
+    /// Something else is being done now, and its time begins.
+    pub(crate) fn begin(&self, message: &str) {
+        self.bar.reset_elapsed();
+        self.say(message);
+    }
+
+    /// The same goes on.
     pub(crate) fn say(&self, message: &str) {
         self.bar.set_message(message.to_owned());
     }

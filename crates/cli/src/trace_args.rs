@@ -1,22 +1,25 @@
 //! The arguments of `pgvet trace`.
 
-use crate::args::InputArgs;
+use crate::args::{BaselineFileArgs, FailOn, InputArgs};
 use clap::{Args, ValueEnum};
-use pgvet_trace::{Limit, RowTarget};
+use pgvet_trace::RowTarget;
+use pgvet_workspace::config::{Limit, parse_duration};
 use std::path::PathBuf;
 use std::time::Duration;
 
 #[derive(Debug, Args)]
-#[command(after_help = "Exit status: 0 clean, 1 a limit is exceeded, 2 something could not be run, \
-                        3 with --strict-model the model is wrong.")]
+#[command(
+    after_help = "Exit status: 0 clean, 1 a limit is exceeded or --fail-on is met, 2 something could not be run, \
+                        3 with --strict-model the model is wrong."
+)]
 pub(crate) struct TraceArgs {
     #[command(flatten)]
     pub(crate) input: InputArgs,
     /// Where to run the migrations.
     #[arg(long, value_enum, default_value_t = On::Scratch)]
     pub(crate) on: On,
-    /// With --on template or url: the database, such as `postgres://USER@HOST/DATABASE`. Passwords come from
-    /// PGPASSWORD or ~/.pgpass.
+    /// With --on template or url: the database, such as `postgres://USER@HOST/DATABASE` or `service=NAME`. Passwords
+    /// come from PGPASSWORD, ~/.pgpass or a service, or are asked for on a terminal.
     #[arg(long, value_name = "URL")]
     pub(crate) database: Option<String>,
     /// With --on datadir: the data directory; --database is a name, and PGUSER a superuser [default: postgres].
@@ -37,15 +40,25 @@ pub(crate) struct TraceArgs {
     /// Fill tables with generated rows first, so that times mean something: orders=2M,users=100k.
     #[arg(long, value_name = "TABLE=ROWS", value_delimiter = ',', value_parser = RowTarget::parse)]
     pub(crate) rows: Vec<RowTarget>,
+    /// How many rows tables have in production: times that grow in proportion are extrapolated to that, and marked so
+    /// [default: `rows` of `[tables]` in pgvet.toml].
+    #[arg(long, value_name = "TABLE=ROWS", value_delimiter = ',', value_parser = RowTarget::parse)]
+    pub(crate) production_rows: Vec<RowTarget>,
     /// How to show the measures.
     #[arg(long, value_enum, default_value_t = TraceFormat::Full)]
     pub(crate) format: TraceFormat,
     /// Also write a page with a timeline of the locks.
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
-    /// The longest that locks of this strength may be held; exit with 1 beyond it.
+    /// The longest that locks of this strength may be held; exit with 1 beyond it. Limits of single tables are in
+    /// `pgvet.toml`.
     #[arg(long, value_name = "MODE=DURATION", value_delimiter = ',', value_parser = Limit::parse)]
     pub(crate) max_held: Vec<Limit>,
+    /// Exit with 1 also when a rule has a finding of this severity about what was seen.
+    #[arg(long, value_name = "SEVERITY", value_enum)]
+    pub(crate) fail_on: Option<FailOn>,
+    #[command(flatten)]
+    pub(crate) baseline: BaselineFileArgs,
     /// Run everything so often, each time on a new clone, and take medians of the times.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) repeat: u16,
@@ -54,13 +67,20 @@ pub(crate) struct TraceArgs {
     pub(crate) canary: bool,
     /// With --canary: a transaction that has read those tables stays open for so long, so that the queue behind a lock
     /// that waits can be seen.
-    #[arg(long, value_name = "DURATION", value_parser = pgvet_trace::parse_duration, requires = "canary")]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, requires = "canary")]
     pub(crate) inject_reader: Option<Duration>,
+    /// Run the statements of this file over and over while each migration runs, and say how long they take before,
+    /// meanwhile and after.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) workload: Option<PathBuf>,
+    /// With --workload: how many sessions run it at the same time [default: 1].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=500), requires = "workload")]
+    pub(crate) clients: Option<u16>,
     /// Exit with 3 when a statement does other than the model says.
     #[arg(long)]
     pub(crate) strict_model: bool,
     /// Cancel statements that take longer, such as `30s`.
-    #[arg(long, value_name = "DURATION", value_parser = pgvet_trace::parse_duration)]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub(crate) statement_timeout: Option<Duration>,
     /// Go on after a statement that is refused, as psql does.
     #[arg(long)]
@@ -79,7 +99,7 @@ pub(crate) enum On {
     Scratch,
     /// A copy of a database on its own server (CREATE DATABASE ... TEMPLATE).
     Template,
-    /// A copy of the data directory of a server that is stopped, or of a snapshot of it.
+    /// A copy of the data directory of a server that runs or is stopped, or of a snapshot of it.
     Datadir,
     /// A database that is a clone already, and that nobody else uses.
     Url,

@@ -4,8 +4,10 @@
 
 mod support;
 
-use pgvet_trace::server::testing::binaries;
+use pgvet_trace::server::Server;
+use pgvet_trace::server::testing::{binaries, server};
 use serde_json::Value;
+use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use support::{Folder, transcript};
@@ -83,6 +85,237 @@ fn the_document_has_the_documented_fields() {
     let held = |field: &str| lock[field].as_f64().unwrap();
     assert!(held("held_ms_low") <= held("held_ms") && held("held_ms") <= held("held_ms_high"));
     assert_eq!(document["model_differences"], serde_json::json!([]));
+}
+
+/// `(rule, line, evidence)` of each finding.
+fn findings(document: &Value) -> Vec<(String, i64, String)> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let finding = |found: &Value| {
+        (text(&found["rule"]), found["range"]["start"]["line"].as_i64().unwrap(), text(&found["evidence"]))
+    };
+    document["diagnostics"].as_array().unwrap().iter().map(finding).collect()
+}
+
+const INDEXES: &str = "CREATE INDEX orders_made ON orders (made);\n\
+    DO $$ BEGIN EXECUTE convert_from('\\x43524541544520494e4445582069204f4e206f72646572732028726174696e6729', 'UTF8'); END $$;\n\
+    CREATE INDEX IF NOT EXISTS there_already ON orders (user_id);\n\
+    -- pgvet: ignore[index-without-concurrently] it is small\n\
+    CREATE INDEX orders_state ON orders (state);\n";
+
+const THERE_ALREADY: (&str, &str) = (
+    "m/2_there.sql",
+    "DO $$ BEGIN EXECUTE convert_from('\\x43524541544520494e4445582074686572655f616c7265616479204f4e206f72646572732028757365725f696429', 'UTF8'); END $$;\n",
+);
+
+#[test]
+fn rules_judge_what_was_seen() {
+    let Some(folder) = folder(&[ORDERS, THERE_ALREADY, ("m/3_indexes.sql", INDEXES)]) else { return };
+    let checked = folder.run(&[
+        "check",
+        "m/3_indexes.sql",
+        "--history",
+        "m",
+        "--only",
+        "index-without-concurrently",
+        "--format",
+        "concise",
+    ]);
+    let lines = |said: &str| said.lines().filter(|line| line.contains("[index-without-concurrently]")).count();
+    assert_eq!(lines(&checked), 2, "the prediction knows lines 1 and 3:\n{checked}");
+    let args = ["trace", "m/3_indexes.sql", "--history", "m", "--pg-version", "18", "--rows", "orders=1000"];
+    let found = findings(&json(&folder, &args));
+    let builds: Vec<_> = found.iter().filter(|(rule, ..)| rule == "index-without-concurrently").collect();
+    let expected = [1, 2].map(|line| ("index-without-concurrently".to_owned(), line, "observed".to_owned()));
+    assert_eq!(builds, expected.iter().collect::<Vec<_>>(), "{found:?}");
+    let said = folder.run(&args);
+    assert!(said.starts_with("exit 0\n"), "{said}");
+    assert!(said.contains("error   index-without-concurrently: building this index blocks every write"), "{said}");
+    assert!(said.contains("help: ") && said.contains("errors"), "{said}");
+    let said =
+        folder.run(&[&args[..], &["--fail-on", "error", "--format", "markdown", "--report", "out.html"]].concat());
+    assert!(said.starts_with("exit 1\n"), "{said}");
+    assert!(said.contains("| `m/3_indexes.sql:2` | error [index-without-concurrently](http"), "{said}");
+    let page = std::fs::read_to_string(folder.path().join("out.html")).unwrap();
+    assert!(page.contains("<td>index-without-concurrently</td>") && page.contains("<td>observed</td>"), "{page}");
+}
+
+#[test]
+fn a_statement_that_was_not_run_is_judged_by_the_prediction() {
+    let text = "SELECT * FROM missing;\nCREATE INDEX orders_made ON orders (made);\n";
+    let Some(folder) = folder(&[ORDERS, ("m/2_index.sql", text)]) else { return };
+    let found = findings(&json(&folder, &["trace", "m/2_index.sql", "--pg-version", "18"]));
+    assert!(found.contains(&("index-without-concurrently".to_owned(), 2, "predicted".to_owned())), "{found:?}");
+}
+
+#[test]
+fn configuration_gives_limits_levels_versions_and_values() {
+    let config = "pg-version = 17\n[placeholders]\nschema = \"a_long_name\"\n[rules]\n\
+                  index-without-concurrently = \"warning\"\n[trace]\nmax-held.share = \"1min\"\n\
+                  [tables.users]\nmax-held.share = \"0.001ms\"\n";
+    let text = "CREATE SCHEMA ${schema}; CREATE INDEX one ON orders (made);\nCREATE INDEX two ON users (email);\n";
+    let Some(folder) = folder(&[ORDERS, ("m/2_index.sql", text), ("pgvet.toml", config)]) else { return };
+    let output = folder.output(&["trace", "m/2_index.sql", "--history", "m", "--format", "json"], b"", &[]);
+    assert_eq!(output.status.code(), Some(1), "{}", transcript(&output));
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(document["pg_version"], 17);
+    let exceeded = document["exceeded"].as_array().unwrap();
+    assert_eq!(exceeded.iter().map(|one| &one["relation"]).collect::<Vec<_>>(), ["public.users"]);
+    let warning = document["diagnostics"].as_array().unwrap().iter().find(|one| one["severity"] == "warning").unwrap();
+    assert_eq!(
+        (&warning["rule"], &warning["range"]["start"]["line"]),
+        (&"index-without-concurrently".into(), &1.into())
+    );
+    let second = &document["migrations"][0]["statements"][1];
+    assert_eq!(second["range"]["start"]["column"], 26, "as in the file, not as it was run: {second}");
+    std::fs::write(folder.path().join("pgvet.toml"), config.replace("\"0.001ms\"", "\"soon\"")).unwrap();
+    let said = folder.run(&["trace", "m/2_index.sql"]);
+    assert!(said.starts_with("exit 2\n") && said.contains("`soon` is no duration"), "{said}");
+}
+
+const WORKLOAD: &str = "SELECT count(*) FROM orders WHERE id = 5;\nBEGIN;\n\
+    UPDATE orders SET made = now() WHERE id = 7;\nCOMMIT;\nSELECT rating FROM orders LIMIT 1;\n";
+
+#[test]
+fn a_workload_tells_what_its_statements_take_before_meanwhile_and_after() {
+    let slow = "BEGIN;\nLOCK TABLE orders;\nSELECT pg_sleep(1);\nALTER TABLE orders DROP COLUMN rating;\nCOMMIT;\n";
+    let Some(folder) = folder(&[ORDERS, ("m/2_slow.sql", slow), ("w.sql", WORKLOAD), ("bad.sql", "SELECT 1/0;\n")])
+    else {
+        return;
+    };
+    let args = ["trace", "m/2_slow.sql", "--history", "m", "--rows", "orders=100", "--workload"];
+    let document = json(&folder, &[&args[..], &["w.sql", "--clients", "3"]].concat());
+    let workload = document["migrations"][0]["workload"].as_array().unwrap();
+    let places: Vec<_> = workload.iter().map(|one| one["place"].as_str().unwrap()).collect();
+    assert_eq!(places, ["w.sql:1", "w.sql:3", "w.sql:5"]);
+    let longest = |phase: &str| workload.iter().map(|one| one[phase]["max_ms"].as_f64().unwrap()).fold(0.0, f64::max);
+    assert!(longest("during") >= 900.0 && longest("before") < 900.0, "{workload:?}");
+    assert!(workload.iter().all(|one| one["before"]["runs"].as_u64() > Some(0)), "{workload:?}");
+    assert!(workload[1]["after"]["runs"].as_u64() > Some(0), "{workload:?}");
+    assert_eq!((&workload[0]["errors"], &workload[2]["after"]["runs"]), (&0.into(), &0.into()));
+    assert!(workload[2]["error"].as_str().unwrap().contains("\"rating\" does not exist"), "{workload:?}");
+    let said = folder.run(&[&args[..], &["bad.sql"]].concat());
+    let expected = "the workload does not run before the migration: bad.sql:1: division by zero";
+    assert!(said.starts_with("exit 2\n") && said.contains(expected), "{said}");
+    let said = folder.run(&[&args[..], &["none.sql"]].concat());
+    assert!(said.starts_with("exit 2\n") && said.contains("cannot read `none.sql`"), "{said}");
+}
+
+#[test]
+fn a_workload_does_not_count_as_work_of_the_migration() {
+    let text = "CREATE INDEX CONCURRENTLY i ON orders (made);\nALTER TABLE users ALTER email SET NOT NULL;\n\
+                DROP INDEX CONCURRENTLY i;\n";
+    let workload = "UPDATE orders SET made = now() WHERE rating > 3;\nSELECT count(*) FROM users;\n";
+    let Some(folder) = folder(&[ORDERS, ("m/2_index.sql", text), ("w.sql", workload)]) else { return };
+    let args = ["trace", "m/2_index.sql", "--history", "m", "--rows", "orders=5000", "--workload", "w.sql"];
+    let document = json(&folder, &args);
+    assert_eq!(document["model_differences"], serde_json::json!([]));
+    let statements = document["migrations"][0]["statements"].as_array().unwrap();
+    assert_eq!((&statements[0]["uncounted"], &statements[0]["writes"]), (&true.into(), &serde_json::json!([])));
+    let said = folder.run(&args);
+    assert!(said.contains("client  w.sql:1  UPDATE orders") && said.contains("during  median"), "{said}");
+}
+
+#[test]
+fn times_that_grow_in_proportion_are_extrapolated_and_marked() {
+    let text = "ALTER TABLE orders ALTER rating TYPE bigint;\nUPDATE orders SET rating = 1;\n";
+    let config = "[tables]\norders.rows = 20_000_000\n";
+    let Some(folder) = folder(&[ORDERS, ("m/2_type.sql", text), ("pgvet.toml", config)]) else { return };
+    let args = ["trace", "m/2_type.sql", "--history", "m", "--rows", "orders=50k"];
+    let document = json(&folder, &args);
+    let statements = document["migrations"][0]["statements"].as_array().unwrap();
+    let found = &statements[0]["extrapolated"];
+    assert_eq!((&found["production_rows"], &found["lower_bound"]), (&20_000_000.into(), &true.into()), "{found}");
+    let (rows, measured) = (found["rows"].as_f64().unwrap(), statements[0]["duration_ms"].as_f64().unwrap());
+    assert!((rows - 50_000.0).abs() < 500.0, "{rows}");
+    let expected = measured * 20_000_000.0 / rows;
+    assert!((found["duration_ms"].as_f64().unwrap() / expected - 1.0).abs() < 0.01, "{found}, {measured}");
+    assert!(statements[1]["extrapolated"].is_null(), "a plan may change");
+    let said = folder.run(&[&args[..], &["--production-rows", "orders=5M"]].concat());
+    assert!(said.contains("at 5000000 rows of public.orders (extrapolated, not measured)"), "{said}");
+}
+
+/// The argument that names a database of a server.
+fn database(server: &Server, name: &str) -> String {
+    format!("host={} user=postgres dbname={name}", server.socket().display())
+}
+
+#[test]
+fn the_tables_of_a_clone_tell_how_large_they_are() {
+    let Some(folder) = folder(&[("m/1_index.sql", "CREATE INDEX one ON small (id);\nCREATE INDEX two ON big (id);\n")])
+    else {
+        return;
+    };
+    let Some(server) = server(18) else { return };
+    server.query("postgres", "CREATE DATABASE shop").unwrap();
+    let tables = "CREATE TABLE small AS SELECT generate_series(1, 500) AS id; \
+                  CREATE TABLE big AS SELECT generate_series(1, 20000) AS id; ANALYZE";
+    server.query("shop", tables).unwrap();
+    let database = database(&server, "shop");
+    let document = json(&folder, &["trace", "m", "--on", "template", "--database", &database, "--pg-version", "15-17"]);
+    let notes = document["notes"].as_array().unwrap();
+    assert!(notes.contains(&"the server is PostgreSQL 18, but the migrations are for 15-17".into()), "{notes:?}");
+    let found = findings(&document);
+    let builds: Vec<i64> =
+        found.iter().filter(|(rule, ..)| rule == "index-without-concurrently").map(|(_, line, _)| *line).collect();
+    assert_eq!(builds, [2], "500 rows are worth a note at most: {found:?}");
+}
+
+#[test]
+fn a_service_names_the_server_and_a_password_is_asked_for_on_a_terminal() {
+    let Some(folder) = folder(&[("m/1.sql", "CREATE TABLE made (a int);\n")]) else { return };
+    let Some(server) = server(18) else { return };
+    server.query("postgres", "CREATE DATABASE shop").unwrap();
+    server.query("postgres", "CREATE ROLE ann SUPERUSER LOGIN PASSWORD 'geheim'").unwrap();
+    let service = format!("[shop]\nhost={}\nuser=ann\ndbname=shop\n", server.socket().display());
+    std::fs::write(folder.path().join("services"), service).unwrap();
+    let run = |service: &str, env: &[(&str, &str)]| {
+        let services = folder.path().join("services").display().to_string();
+        let env = [&[("PGSERVICEFILE", services.as_str())], env].concat();
+        transcript(&folder.output(&["trace", "m", "--on", "template", "--database", service], b"", &env))
+    };
+    let said = run("service=shop", &[]);
+    assert!(said.starts_with("exit 0\n") && said.contains("create  public.made"), "{said}");
+    let said = run("service=shop dbname=nowhere", &[]);
+    assert!(said.starts_with("exit 2\n") && said.contains("nowhere"), "the string goes before the service: {said}");
+    let said = run("service=other", &[]);
+    assert!(said.starts_with("exit 2\n") && said.contains("there is no service `other`"), "{said}");
+    std::fs::write(server.data().join("pg_hba.conf"), "local all ann scram-sha-256\nlocal all all trust\n").unwrap();
+    server.query("postgres", "SELECT pg_reload_conf()").unwrap();
+    let refused = || run("service=shop", &[]).contains("password missing");
+    wait_until(refused);
+    let said = run("service=shop", &[("PGPASSWORD", "geheim")]);
+    assert!(said.starts_with("exit 0\n"), "{said}");
+    let Some(said) = on_terminal(&folder, b"geheim\n") else { return };
+    assert!(said.contains("Password for user ann: ") && said.contains("create  public.made"), "{said}");
+    assert!(!said.contains("geheim"), "{said}");
+    let said = on_terminal(&folder, b"gehe\x03").unwrap();
+    assert!(said.contains("interrupted") && !said.contains("create"), "{said}");
+}
+
+/// What the terminal shows when these keys are pressed once the password is asked for.
+#[expect(clippy::print_stderr, reason = "a test that does not run must say so")]
+fn on_terminal(folder: &Folder, keys: &[u8]) -> Option<String> {
+    let command = format!("{} trace m --on template --database service=shop", env!("CARGO_BIN_EXE_pgvet"));
+    let mut terminal = Command::new("script");
+    terminal.args(["-q", "-e", "-c", &command, "/dev/null"]).current_dir(folder.path());
+    terminal.env("PGSERVICEFILE", "services").stdin(Stdio::piped()).stdout(Stdio::piped());
+    let Ok(mut terminal) = terminal.spawn() else {
+        eprintln!("NOT TESTED on a terminal: `script` is not installed");
+        return None;
+    };
+    let (mut shown, mut out) = (Vec::new(), terminal.stdout.take().unwrap());
+    let mut input = terminal.stdin.take().unwrap();
+    let mut piece = [0; 1024];
+    let mut asked = false;
+    while let Ok(read @ 1..) = out.read(&mut piece) {
+        shown.extend_from_slice(&piece[..read]);
+        if !asked && String::from_utf8_lossy(&shown).contains("Password") {
+            asked = true;
+            input.write_all(keys).unwrap();
+        }
+    }
+    terminal.wait().unwrap();
+    Some(String::from_utf8_lossy(&shown).into_owned())
 }
 
 #[test]

@@ -15,19 +15,32 @@ use crate::rules;
 use crate::session::Session;
 use crate::settings::Settings;
 use crate::source::{LineIndex, SourceFile, TextRange};
-use crate::statement::{self, Statement, SyntaxError};
+use crate::statement::{self, Placeholder, PlaceholderKind, Statement, SyntaxError, Unchanged};
 use crate::suppression::{self, Suppressed};
 use crate::version::{PgVersion, VersionRange};
 use rustc_hash::FxHashSet;
+use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::rc::Rc;
 
 /// A file that has been read and split into statements. Made in parallel; needs no other file.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct ParsedFile {
     pub source: SourceFile,
     pub lines: LineIndex,
     pub statements: Vec<Statement>,
+}
+
+impl ParsedFile {
+    pub fn empty(path: String) -> Self {
+        Self::unread(SourceFile { path, text: String::new() })
+    }
+
+    /// Without the statements.
+    pub fn unread(source: SourceFile) -> Self {
+        let lines = LineIndex::new(&source.text);
+        Self { source, lines, statements: Vec::new() }
+    }
 }
 
 /// How the program that runs a migration wraps it in transactions.
@@ -119,8 +132,21 @@ pub fn parse_file(source: SourceFile) -> ParsedFile {
     ParsedFile { source, lines, statements }
 }
 
+/// [`parse_file`] of a text whose last version was `previous`. Also tells where the first statement begins that is not
+/// in both as it is.
+pub fn parse_file_again(source: SourceFile, previous: ParsedFile) -> (ParsedFile, Option<u32>) {
+    let unchanged = Unchanged::between(&previous.source.text, &source.text);
+    let lines = LineIndex::new(&source.text);
+    let known: Vec<TextRange> = previous.statements.iter().map(|statement| statement.range).collect();
+    let statements = statement::parse_again(&source.text, previous.statements, unchanged);
+    let present = statements.iter().map(|statement| statement.range);
+    let changed = known.into_iter().chain(present).filter(|range| !unchanged.holds(*range)).map(|range| range.start);
+    let first_change = changed.min();
+    (ParsedFile { source, lines, statements }, first_change)
+}
+
 /// What a run found.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Outcome {
     /// In the order of files, and of places in them.
     pub found: Vec<Diagnostic>,
@@ -148,17 +174,44 @@ pub fn run_from(
     settings: &Settings,
     progress: &dyn Fn(),
 ) -> Outcome {
+    let mut replay = Replay::from_checkpoint(settings.versions, checkpoint);
+    report(&mut replay, migrations, settings, &|_, _, _, _| None, progress)
+}
+
+/// What a statement was seen to do on a server, where that is known: given the index of its migration, its range, what
+/// the model says, and the catalog after it.
+pub type Observe<'a> = dyn Fn(u32, TextRange, &Effects, &Catalog) -> Option<Effects> + Sync + 'a;
+
+/// [`run`] that judges what was observed where something was.
+pub fn run_observed(
+    migrations: &[Migration<'_>],
+    settings: &Settings,
+    observe: &Observe<'_>,
+    progress: &dyn Fn(),
+) -> Outcome {
+    report(&mut Replay::new(settings.versions), migrations, settings, observe, progress)
+}
+
+/// Runs what is left of the migrations, and reports what is wrong with them.
+pub(crate) fn report(
+    replay: &mut Replay,
+    migrations: &[Migration<'_>],
+    settings: &Settings,
+    observe: &Observe<'_>,
+    progress: &dyn Fn(),
+) -> Outcome {
     let reader = RoutineReader::default();
     let mut checker = Checker {
         migrations,
         settings,
+        observe,
         progress,
         reader: &reader,
         subjects: Subjects::default(),
         found: Vec::new(),
         statement_found: Vec::new(),
+        statement_rules: (u32::MAX, Rc::from([])),
     };
-    let mut replay = Replay::from_checkpoint(settings.versions, checkpoint);
     replay.run_down = settings.lint_down;
     replay.run(migrations, &mut checker);
     let run = RunContext { settings, sets_lock_timeout: replay.state.sets_lock_timeout };
@@ -182,23 +235,6 @@ pub fn run_from(
     Outcome { found, suppressed }
 }
 
-/// Runs migrations that nobody reports on, from a checkpoint on, and returns what they leave.
-pub fn replay_history(checkpoint: Checkpoint, migrations: &[Migration<'_>], settings: &Settings) -> Checkpoint {
-    let mut replay = Replay::from_checkpoint(settings.versions, checkpoint);
-    replay.advance(migrations, &mut Nobody);
-    replay.state
-}
-
-/// Looks at nothing.
-struct Nobody;
-
-impl Visitor for Nobody {
-    fn statement(&mut self, _: &StatementVisit<'_>) {}
-    fn syntax_error(&mut self, _: u32, _: &Migration<'_>, _: &Statement, _: &SyntaxError) {}
-    fn migration_end(&mut self, _: u32, _: &Migration<'_>, _: &Session, _: &Catalog, _: &Catalog) {}
-    fn database_end(&mut self, _: u32, _: &Catalog, _: &FxHashSet<Oid>) {}
-}
-
 /// Drops findings where a rule that says it better has one at the same place.
 fn yield_to_others(found: &mut Vec<Diagnostic>) {
     let yields_to = |diagnostic: &Diagnostic| rules::find(diagnostic.rule).map_or(&[][..], |rule| rule.meta.yields_to);
@@ -212,6 +248,36 @@ fn yield_to_others(found: &mut Vec<Diagnostic>) {
     found.retain(|_| !silent.next().unwrap_or_default());
 }
 
+/// Takes away what would change a placeholder, or write what stands in for it into the file.
+fn spare_placeholders(found: &mut [Diagnostic], statement: &Statement) {
+    let placeholders = &statement.placeholders;
+    if placeholders.is_empty() {
+        return;
+    }
+    let is_value = |placeholder: &Placeholder| {
+        !matches!(placeholder.kind, PlaceholderKind::Control | PlaceholderKind::MetaCommand)
+    };
+    let only_values = placeholders.iter().all(is_value);
+    let stand_ins: Vec<String> = placeholders.iter().map(Placeholder::identifier).collect();
+    let names_one = |text: &str| {
+        let text = text.to_ascii_lowercase();
+        stand_ins.iter().any(|stand_in| text.contains(stand_in.as_str()))
+    };
+    let holds_one = |range: TextRange| {
+        placeholders
+            .iter()
+            .any(|placeholder| placeholder.range.start < range.end && range.start < placeholder.range.end)
+    };
+    for diagnostic in found {
+        diagnostic
+            .fixes
+            .retain(|fix| only_values && !fix.edits.iter().any(|edit| holds_one(edit.range) || names_one(&edit.text)));
+        if !only_values || diagnostic.steps.iter().any(|step| names_one(&step.sql)) {
+            diagnostic.steps.clear();
+        }
+    }
+}
+
 fn is_engine(diagnostic: &Diagnostic) -> bool {
     rules::find(diagnostic.rule).is_some_and(|rule| rule.meta.category == Category::Engine)
         && diagnostic.severity > Severity::Info
@@ -221,6 +287,7 @@ fn is_engine(diagnostic: &Diagnostic) -> bool {
 struct Checker<'s> {
     migrations: &'s [Migration<'s>],
     settings: &'s Settings,
+    observe: &'s Observe<'s>,
     progress: &'s dyn Fn(),
     reader: &'s RoutineReader,
     /// What statements of reported migrations declare.
@@ -228,9 +295,21 @@ struct Checker<'s> {
     found: Vec<Diagnostic>,
     /// Findings about the present statement, for the versions seen so far.
     statement_found: Vec<Diagnostic>,
+    /// The rules that look at the statements of a file, with their severities.
+    statement_rules: (u32, Rc<[(&'static Rule, Severity)]>),
 }
 
 impl Checker<'_> {
+    fn statement_rules(&mut self, file: u32) -> Rc<[(&'static Rule, Severity)]> {
+        let (known, rules) = &mut self.statement_rules;
+        if *known != file {
+            let looking = rules::all().iter().filter(|rule| rule.statement.is_some());
+            let running = looking.filter_map(|rule| Some((*rule, self.settings.severity_in(file, &rule.meta)?)));
+            (*known, *rules) = (file, running.collect());
+        }
+        Rc::clone(rules)
+    }
+
     /// What a called function does is found at the call: shows where the function is, too.
     fn label_calls(&mut self, visit: &StatementVisit<'_>) {
         for call in &visit.effects.calls {
@@ -340,6 +419,10 @@ impl Checker<'_> {
 }
 
 impl Visitor for Checker<'_> {
+    fn observed(&self, file: u32, statement: TextRange, predicted: &Effects, after: &Catalog) -> Option<Effects> {
+        (self.observe)(file, statement, predicted, after)
+    }
+
     fn statement(&mut self, visit: &StatementVisit<'_>) {
         if !visit.migration.report {
             return;
@@ -357,14 +440,15 @@ impl Visitor for Checker<'_> {
             settings: self.settings,
         };
         let version = visit.target.version();
-        for rule in rules::all() {
+        for (rule, severity) in self.statement_rules(visit.file).iter() {
             let Some(function) = rule.statement else { continue };
             let (range, found) = (visit.statement.range, &mut self.statement_found);
-            if let Some(mut reporter) = Reporter::new(self.settings, rule, visit.file, range, version, found) {
-                function(&context, &mut reporter);
-            }
+            let mut reporter = Reporter::at(self.settings, rule, *severity, visit.file, range, version, found);
+            function(&context, &mut reporter);
         }
+        self.statement_found.iter_mut().for_each(|found| found.evidence = visit.evidence);
         self.label_calls(visit);
+        spare_placeholders(&mut self.statement_found, visit.statement);
         self.finish_version(visit);
         if visit.migration.direction == Direction::Up {
             self.subjects.note(visit.file, visit.statement.range, visit.ast, visit.after, visit.session);

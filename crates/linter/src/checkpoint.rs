@@ -7,11 +7,13 @@ use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The state of a run between two migrations. Cloning it is cheap.
+/// The state of a run before one of its migrations. Cloning it is cheap.
+///
+/// It holds for the versions that it was made for, and as long as the migrations before that one stay the same.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Checkpoint {
     /// How many migrations have been run.
-    migrations: u32,
+    next: u32,
     /// The database of the last of them; its state is in `catalog` and `knowledge`.
     database: u32,
     pub(crate) catalog: Catalog,
@@ -30,9 +32,9 @@ pub struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// How many migrations, from the first on, have been run.
-    pub fn migrations(&self) -> usize {
-        self.migrations as usize
+    /// The index of the migration that comes next: all before it have been run.
+    pub fn next(&self) -> usize {
+        self.next as usize
     }
 
     /// Goes to the database of the next migration, which begins as the shared history (database 0) left it.
@@ -51,7 +53,7 @@ impl Checkpoint {
     pub(crate) fn leave(&mut self, migration: &Migration<'_>) {
         let learned = if migration.baseline { Knowledge::Everything } else { Knowledge::History };
         self.knowledge = self.knowledge.max(learned);
-        self.migrations += 1;
+        self.next += 1;
     }
 
     /// Every database with its catalog, in the order of their numbers.

@@ -1,10 +1,11 @@
 //! Findings, independent of how they are shown.
 
 use crate::effect::Evidence;
-use crate::fix::Fix;
+use crate::fix::{Fix, Step};
 use crate::source::TextRange;
 use crate::version::PgVersion;
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// How bad a finding is. Errors would hurt at production size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -26,7 +27,7 @@ impl Severity {
 }
 
 /// Another place that explains a finding.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Label {
     /// Index of the file in the run.
     pub file: u32,
@@ -34,11 +35,15 @@ pub struct Label {
     pub message: String,
 }
 
+/// The name of a rule. Under this name serde does not take it for a part of what it reads.
+pub type RuleName = &'static str;
+
 /// One finding.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Diagnostic {
     /// The rule's name.
-    pub rule: &'static str,
+    #[serde(deserialize_with = "name_of_rule")]
+    pub rule: RuleName,
     pub severity: Severity,
     /// One sentence without period: object, lock, consequence.
     pub message: String,
@@ -56,5 +61,14 @@ pub struct Diagnostic {
     /// The configured versions for which it holds; all of them unless it says otherwise.
     pub pg_versions: Vec<PgVersion>,
     pub fixes: Vec<Fix>,
+    /// The statements that can take the place of this one, those that must not share a transaction apart; empty where
+    /// there are none.
+    pub steps: Vec<Step>,
     pub evidence: Evidence,
+}
+
+fn name_of_rule<'de, D: Deserializer<'de>>(deserializer: D) -> Result<RuleName, D::Error> {
+    let name = String::deserialize(deserializer)?;
+    let rule = crate::rules::find(&name).ok_or_else(|| D::Error::custom(format!("there is no rule `{name}`")))?;
+    Ok(rule.meta.name)
 }

@@ -5,14 +5,16 @@ use crate::ast::{Ast, Transaction};
 use crate::catalog::{Catalog, Oid};
 use crate::check::{Direction, Migration, TransactionMode, TransactionState};
 use crate::checkpoint::Checkpoint;
-use crate::effect::Effects;
+use crate::effect::{Effects, Evidence};
 use crate::execute::Executor;
+use crate::resume::{Memory, Ran, Step};
 use crate::session::{Change, HeldLock, Place, Session};
 use crate::source::TextRange;
 use crate::statement::{Statement, SyntaxError};
 use crate::version::{PgVersion, Target, VersionRange};
 use rustc_hash::FxHashSet;
 use smol_str::ToSmolStr;
+use std::sync::Arc;
 
 /// Who looks at what the replay finds.
 pub(crate) trait Visitor {
@@ -31,6 +33,11 @@ pub(crate) trait Visitor {
     );
     /// All migrations of a database were run; statements of any migration called the functions `called`.
     fn database_end(&mut self, database: u32, catalog: &Catalog, called: &FxHashSet<Oid>);
+    /// What a statement of a reported migration was seen to do, where that is known: it goes before what the model
+    /// says.
+    fn observed(&self, _file: u32, _statement: TextRange, _predicted: &Effects, _after: &Catalog) -> Option<Effects> {
+        None
+    }
 }
 
 /// A statement with its effects and the state around it.
@@ -40,6 +47,7 @@ pub(crate) struct StatementVisit<'a> {
     pub(crate) statement: &'a Statement,
     pub(crate) ast: &'a Ast,
     pub(crate) effects: &'a Effects,
+    pub(crate) evidence: Evidence,
     pub(crate) before: &'a Catalog,
     pub(crate) after: &'a Catalog,
     pub(crate) session: &'a Session,
@@ -55,6 +63,8 @@ pub(crate) struct Replay {
     /// What the migrations so far have left.
     pub(crate) state: Checkpoint,
     session: Session,
+    /// What statements did in an earlier run, where that is kept.
+    pub(crate) memory: Option<Memory>,
 }
 
 impl Replay {
@@ -64,7 +74,7 @@ impl Replay {
 
     /// Goes on where an earlier run stopped.
     pub(crate) fn from_checkpoint(versions: VersionRange, state: Checkpoint) -> Self {
-        Self { versions, run_down: false, state, session: Session::default() }
+        Self { versions, run_down: false, state, session: Session::default(), memory: None }
     }
 
     /// Runs all migrations from the checkpoint on; only those that are to be reported are shown to the visitor.
@@ -77,7 +87,7 @@ impl Replay {
 
     /// The same without the end of the databases.
     pub(crate) fn advance(&mut self, migrations: &[Migration<'_>], visitor: &mut dyn Visitor) {
-        for (file, migration) in migrations.iter().enumerate().skip(self.state.migrations()) {
+        for (file, migration) in migrations.iter().enumerate().skip(self.state.next()) {
             self.state.enter(migration.database);
             self.migration(file as u32, migration, visitor);
             self.state.leave(migration);
@@ -170,18 +180,25 @@ impl Replay {
         }
         let transaction = self.transaction_state();
         let place = Place { file, range: statement.range };
+        if let Some(memory) = &mut self.memory {
+            memory.begin(Step::new(migration, place, transaction));
+        }
         let mut version = self.versions.from;
         loop {
-            let target = Target::new(version);
-            let (catalog, session, effects) = self.execute(migration, place, ast, &target);
+            let ran = self.run_for(version, migration, place, ast);
+            let target = ran.target();
+            let observe = || visitor.observed(file, statement.range, &ran.effects, &ran.catalog);
+            let observed = if migration.report { observe() } else { None };
+            let evidence = if observed.is_some() { Evidence::Observed } else { Evidence::Predicted };
             visitor.statement(&StatementVisit {
                 file,
                 migration,
                 statement,
                 ast,
-                effects: &effects,
+                effects: observed.as_ref().unwrap_or(&ran.effects),
+                evidence,
                 before: &self.state.catalog,
-                after: &catalog,
+                after: &ran.catalog,
                 session: &self.session,
                 transaction,
                 target: &target,
@@ -189,7 +206,7 @@ impl Replay {
             if let Some(next) = target.next_difference(self.versions.to) {
                 version = next;
             } else {
-                self.accept(catalog, session, &effects, place);
+                self.accept(ran, observed, place);
                 break;
             }
         }
@@ -198,14 +215,20 @@ impl Replay {
         }
     }
 
+    /// What a statement does for one version: remembered, or found out.
+    fn run_for(&mut self, version: PgVersion, migration: &Migration<'_>, place: Place, ast: &Ast) -> Arc<Ran> {
+        if let Some(known) = self.memory.as_ref().and_then(|memory| memory.recall(version)) {
+            return known;
+        }
+        let ran = Arc::new(self.execute(migration, place, ast, &Target::new(version)));
+        if let Some(memory) = &mut self.memory {
+            memory.keep(&ran);
+        }
+        ran
+    }
+
     /// Runs one statement for one version on copies of the state.
-    fn execute(
-        &self,
-        migration: &Migration<'_>,
-        place: Place,
-        ast: &Ast,
-        target: &Target,
-    ) -> (Catalog, Session, Effects) {
+    fn execute(&self, migration: &Migration<'_>, place: Place, ast: &Ast, target: &Target) -> Ran {
         let mut executor = Executor {
             catalog: self.state.catalog.clone(),
             session: self.session.clone(),
@@ -223,13 +246,15 @@ impl Replay {
             variables: crate::execute::routine::Variables::default(),
         };
         executor.run(ast);
-        (executor.catalog, executor.session, executor.effects)
+        let Executor { catalog, session, effects, .. } = executor;
+        Ran::new(target, catalog, session, effects)
     }
 
     /// Takes over the state after a statement.
-    fn accept(&mut self, catalog: Catalog, session: Session, effects: &Effects, place: Place) {
-        self.state.catalog = catalog;
-        self.session = session;
+    fn accept(&mut self, ran: Arc<Ran>, observed: Option<Effects>, place: Place) {
+        let predicted;
+        (self.state.catalog, self.session, predicted) = Ran::into_parts(ran);
+        let effects = observed.map_or(predicted, Arc::new);
         if self.session.settings.timeout("lock_timeout").is_some() {
             self.state.note_lock_timeout(place.file);
         }

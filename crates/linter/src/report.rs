@@ -2,12 +2,14 @@
 
 use crate::diagnostic::{Diagnostic, Label, Severity};
 use crate::effect::{Evidence, RelationName};
-use crate::fix::Fix;
+use crate::fix::{Fix, Step};
 use crate::plpgsql::HOLE;
 use crate::rule::{Rule, RuleMeta};
-use crate::settings::{Settings, TableSize};
+use crate::settings::{Settings, TableSettings, TableSize};
 use crate::source::TextRange;
+use crate::statistics::{Work, describe, shown_time};
 use crate::version::PgVersion;
+use smol_str::SmolStr;
 
 /// Takes the findings of one rule about one statement or migration.
 #[derive(Debug)]
@@ -17,7 +19,7 @@ pub struct Reporter<'a> {
     severity: Severity,
     file: u32,
     statement: TextRange,
-    versions: Vec<PgVersion>,
+    version: PgVersion,
     found: &'a mut Vec<Diagnostic>,
 }
 
@@ -32,7 +34,20 @@ impl<'a> Reporter<'a> {
         found: &'a mut Vec<Diagnostic>,
     ) -> Option<Self> {
         let severity = settings.severity_in(file, &rule.meta)?;
-        Some(Self { settings, meta: &rule.meta, severity, file, statement, versions: vec![version], found })
+        Some(Self::at(settings, rule, severity, file, statement, version, found))
+    }
+
+    /// For a rule whose severity in the file is known.
+    pub(crate) fn at(
+        settings: &'a Settings,
+        rule: &'static Rule,
+        severity: Severity,
+        file: u32,
+        statement: TextRange,
+        version: PgVersion,
+        found: &'a mut Vec<Diagnostic>,
+    ) -> Self {
+        Self { settings, meta: &rule.meta, severity, file, statement, version, found }
     }
 
     /// Reports a finding at a range. `message` is one sentence without period: object, lock, consequence.
@@ -47,11 +62,12 @@ impl<'a> Reporter<'a> {
             statement: self.statement,
             labels: Vec::new(),
             relations: Vec::new(),
-            pg_versions: self.versions.clone(),
+            pg_versions: vec![self.version],
             fixes: Vec::new(),
+            steps: Vec::new(),
             evidence: Evidence::Predicted,
         };
-        Finding { reporter: self, diagnostic: Some(diagnostic), sizes: Vec::new(), ignored: true }
+        Finding { reporter: self, diagnostic: Some(diagnostic), tables: Vec::new(), work: None, ignored: true }
     }
 }
 
@@ -61,7 +77,8 @@ pub struct Finding<'r, 'a> {
     reporter: &'r mut Reporter<'a>,
     /// `Some` until it is recorded.
     diagnostic: Option<Diagnostic>,
-    sizes: Vec<TableSize>,
+    tables: Vec<(SmolStr, TableSettings)>,
+    work: Option<Work>,
     /// Are all relations so far to be ignored?
     ignored: bool,
 }
@@ -98,7 +115,7 @@ impl Finding<'_, '_> {
     #[must_use = "a finding is recorded when it is dropped"]
     pub fn relation(mut self, relation: &RelationName) -> Self {
         let table = self.reporter.settings.table(&relation.schema, &relation.name);
-        self.sizes.push(table.size());
+        self.tables.push((relation.name.clone(), table));
         self.ignored &= table.ignore;
         self.edit(|diagnostic| diagnostic.relations.push(relation.to_string()))
     }
@@ -114,23 +131,58 @@ impl Finding<'_, '_> {
         })
     }
 
+    /// What takes the longer the larger the first relation is.
+    #[must_use = "a finding is recorded when it is dropped"]
+    pub fn work(mut self, work: Work) -> Self {
+        self.work = Some(work);
+        self
+    }
+
     #[must_use = "a finding is recorded when it is dropped"]
     pub fn fix(self, fix: Fix) -> Self {
         self.edit(|diagnostic| diagnostic.fixes.push(fix))
+    }
+
+    /// What can take the place of the whole statement.
+    #[must_use = "a finding is recorded when it is dropped"]
+    pub fn steps(self, steps: Vec<Step>) -> Self {
+        self.edit(|diagnostic| diagnostic.steps = steps)
+    }
+}
+
+impl Finding<'_, '_> {
+    /// What statistics say about the tables, and how long the work takes with the first.
+    fn sizes(&self) -> Vec<String> {
+        let throughput = self.reporter.settings.throughput;
+        let mut sizes: Vec<String> = Vec::new();
+        for (at, (name, table)) in self.tables.iter().enumerate() {
+            let Some(mut text) = describe(table).map(|size| format!("`{name}`: {size}")) else { continue };
+            if let (0, Some(work), Some(bytes)) = (at, self.work, table.bytes) {
+                text = format!("{text}; the work takes {}", shown_time(bytes / throughput.of(work).max(1)));
+            }
+            if !sizes.contains(&text) {
+                sizes.push(text);
+            }
+        }
+        sizes
     }
 }
 
 impl Drop for Finding<'_, '_> {
     fn drop(&mut self) {
         let Some(mut diagnostic) = self.diagnostic.take() else { return };
-        if self.ignored && !self.sizes.is_empty() {
+        if self.ignored && !self.tables.is_empty() {
             return;
         }
-        if !self.sizes.is_empty() && self.sizes.iter().all(|size| *size == TableSize::Small) {
+        let mut sizes = self.tables.iter().map(|(_, table)| table.size());
+        if !self.tables.is_empty() && sizes.clone().all(|size| size == TableSize::Small) {
             diagnostic.severity = Severity::Info;
-        } else if self.sizes.contains(&TableSize::Large) && diagnostic.severity == Severity::Warning {
+        } else if sizes.any(|size| size == TableSize::Large) && diagnostic.severity == Severity::Warning {
             diagnostic.severity = Severity::Error;
         }
+        let (file, range) = (diagnostic.file, diagnostic.range);
+        let sizes = self.sizes().into_iter().map(|message| Label { file, range, message });
+        diagnostic.labels.extend(sizes);
         let labels = diagnostic.labels.iter_mut().map(|label| &mut label.message);
         for text in labels.chain([&mut diagnostic.message]).chain(&mut diagnostic.help) {
             show_holes(text);

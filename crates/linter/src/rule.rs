@@ -85,6 +85,18 @@ impl RuleMeta {
         let paragraph = self.docs.trim_start().split("\n\n").next().unwrap_or_default();
         paragraph.split_whitespace().collect::<Vec<_>>().join(" ")
     }
+
+    /// The address of its page.
+    pub fn url(&self) -> String {
+        format!("{}/blob/main/rules/{}.md", env!("CARGO_PKG_REPOSITORY"), self.name)
+    }
+
+    /// Its page without the title.
+    pub fn page(&self) -> String {
+        // Doc comments keep the blank after their slashes.
+        let lines = self.docs.trim().lines().map(|line| line.strip_prefix(' ').unwrap_or(line));
+        lines.collect::<Vec<_>>().join("\n")
+    }
 }
 
 /// A rule: its metadata and what it looks at. Most look at one statement at a time.

@@ -1,7 +1,9 @@
 //! What a run is asked to do, after configuration and flags are resolved. No files, no serde: see the workspace crate.
 
 use crate::diagnostic::Severity;
+use crate::fix::Edit;
 use crate::rule::{Category, RuleMeta};
+use crate::statistics::Throughput;
 use crate::version::{DEFAULT_RANGE, VersionRange};
 use rustc_hash::FxHashMap;
 
@@ -23,6 +25,8 @@ pub struct Settings {
     pub levels: Levels,
     /// The same for single migrations, by their index in the run; goes before `levels`.
     pub file_levels: FxHashMap<u32, Levels>,
+    /// What takes single migrations, by their index in the run, out of the transaction that the tool opens.
+    pub opt_outs: FxHashMap<u32, Edit>,
     /// Must a suppression say why?
     pub require_reasons: bool,
     /// Are migrations that lead back judged as well? Each is run on what the migrations before it have made, and
@@ -32,6 +36,8 @@ pub struct Settings {
     pub tables: FxHashMap<String, TableSettings>,
     /// What is known about functions, by `schema.name`, or `name` for any schema.
     pub functions: FxHashMap<String, FunctionSettings>,
+    /// How fast the server works, for estimates of time.
+    pub throughput: Throughput,
     pub lock_timeout: LockTimeout,
     /// Above how many tables under `AccessExclusive` in one transaction `many-tables-locked` reports.
     pub max_locked_tables: usize,
@@ -46,11 +52,15 @@ pub struct Levels {
     pub categories: FxHashMap<Category, Option<Severity>>,
 }
 
-/// What configuration says about one table.
+/// What configuration and statistics say about one table.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TableSettings {
     /// Estimated rows.
     pub rows: Option<u64>,
+    /// Without indexes; from statistics.
+    pub bytes: Option<u64>,
+    /// From statistics.
+    pub writes_per_second: Option<u64>,
     /// Used all the time.
     pub hot: bool,
     /// Nothing about it is reported, unless another relation is concerned as well.
@@ -102,12 +112,17 @@ impl TableSettings {
     const SMALL: u64 = 10_000;
     /// Work on so many rows takes minutes.
     const LARGE: u64 = 10_000_000;
+    /// The same for its bytes, where rows are wide.
+    const LARGE_BYTES: u64 = 10_000_000_000;
+    /// With so many writes in a second, a queue behind a lock grows faster than it goes away.
+    const BUSY: u64 = 100;
 
     pub fn size(self) -> TableSize {
+        let busy = self.hot || self.writes_per_second.is_some_and(|writes| writes >= Self::BUSY);
         match self.rows {
-            Some(rows) if rows <= Self::SMALL && !self.hot => TableSize::Small,
+            Some(rows) if rows <= Self::SMALL && !busy => TableSize::Small,
             Some(rows) if rows >= Self::LARGE => TableSize::Large,
-            _ if self.hot => TableSize::Large,
+            _ if busy || self.bytes.is_some_and(|bytes| bytes >= Self::LARGE_BYTES) => TableSize::Large,
             _ => TableSize::Unknown,
         }
     }
@@ -172,10 +187,12 @@ impl Default for Settings {
             ignore: Vec::new(),
             levels: Levels::default(),
             file_levels: FxHashMap::default(),
+            opt_outs: FxHashMap::default(),
             require_reasons: false,
             lint_down: false,
             tables: FxHashMap::default(),
             functions: FxHashMap::default(),
+            throughput: Throughput::default(),
             lock_timeout: LockTimeout::default(),
             max_locked_tables: 3,
         }

@@ -91,7 +91,7 @@ impl LineIndex {
 }
 
 /// One migration file: its path as the user named it, and its text.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct SourceFile {
     pub path: String,
     pub text: String,

@@ -18,6 +18,7 @@ use crate::settings::Settings;
 use crate::source::TextRange;
 use crate::statement;
 use directive::{Directive, Origin, RuleName, Scope};
+use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 /// Stands in every suppression.
@@ -27,7 +28,7 @@ const MARK: &str = "pgvet:";
 const MARKS: [&str; 4] = [MARK, "squawk-ignore", "eugene:", "atlas:nolint"];
 
 /// A finding that a comment took away.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Suppressed {
     pub diagnostic: Diagnostic,
     /// What the comment gives as reason; may be empty.

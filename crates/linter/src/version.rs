@@ -1,6 +1,6 @@
 //! PostgreSQL major versions, and how the model asks about them.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::cell::Cell;
 
 /// The oldest major that the model knows, and the newest.
@@ -9,7 +9,7 @@ pub const SUPPORTED: (PgVersion, PgVersion) = (PgVersion(10), PgVersion(18));
 pub const DEFAULT_RANGE: VersionRange = VersionRange { from: PgVersion(14), to: PgVersion(18) };
 
 /// A PostgreSQL major version.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct PgVersion(pub u8);
 
@@ -73,6 +73,16 @@ pub struct Target {
 impl Target {
     pub fn new(version: PgVersion) -> Self {
         Self { version, asked: Cell::new(0) }
+    }
+
+    /// One that was asked before.
+    pub(crate) fn recalled(version: PgVersion, asked: u32) -> Self {
+        Self { version, asked: Cell::new(asked) }
+    }
+
+    /// What was asked so far, for [`Target::recalled`].
+    pub(crate) fn asked(&self) -> u32 {
+        self.asked.get()
     }
 
     pub fn version(&self) -> PgVersion {

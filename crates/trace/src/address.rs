@@ -108,8 +108,8 @@ fn authorities(file: Option<&Path>) -> Result<RootCertStore, Error> {
 }
 
 /// Where libpq looks for authorities: `PGSSLROOTCERT`, else `~/.postgresql/root.crt`; `system` is what browsers trust.
-pub(crate) fn roots_file() -> Option<PathBuf> {
-    match std::env::var_os("PGSSLROOTCERT").filter(|file| !file.is_empty()) {
+pub(crate) fn roots_file(variable: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
+    match variable("PGSSLROOTCERT") {
         Some(file) if file == "system" => None,
         Some(file) => Some(file.into()),
         None => std::env::home_dir().map(|home| home.join(".postgresql/root.crt")).filter(|file| file.exists()),

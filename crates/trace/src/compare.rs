@@ -1,8 +1,9 @@
 //! Prediction against observation: every difference is a defect of the model, or of the observer.
 
 use crate::observation::{MigrationTrace, StatementTrace};
+use crate::observed::Seen;
 use pgvet_linter::check::StatementEffects;
-use pgvet_linter::effect::{Effects, LockCause, LockMode, RelationName};
+use pgvet_linter::effect::{Effects, Lock, LockCause, LockMode, RelationName};
 use pgvet_linter::source::TextRange;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,41 +27,27 @@ pub fn compare(trace: &MigrationTrace, predicted: &[StatementEffects]) -> Vec<Mo
     let by_start: BTreeMap<u32, &StatementEffects> =
         predicted.iter().map(|statement| (statement.statement.start, statement)).collect();
     let mut differences = Vec::new();
-    for transaction in &trace.transactions {
-        let mut held = BTreeSet::new();
-        for at in &transaction.statements {
-            let observed = &trace.statements[*at];
-            if let Some(prediction) = by_start.get(&observed.range.start).filter(|_| !observed.range.is_empty()) {
-                let found = differences_of(&prediction.effects, observed, &held);
-                let unknown = prediction.effects.unknown.first();
-                differences.extend(found.into_iter().map(|found| ModelDifference {
-                    migration: trace.migration,
-                    range: observed.range,
-                    unknown: unknown.cloned(),
-                    ..found
-                }));
-            }
-            held.extend(observed.locks.iter().map(|lock| (lock.relation.to_string(), lock.mode)));
-            for (old, new) in &observed.renames {
-                let (old, new) = (old.to_string(), new.to_string());
-                let modes: Vec<LockMode> =
-                    held.iter().filter(|(name, _)| *name == old).map(|(_, mode)| *mode).collect();
-                held.extend(modes.into_iter().map(|mode| (new.clone(), mode)));
-            }
-        }
+    for seen in Seen::in_transactions(trace) {
+        let range = seen.statement.range;
+        let Some(prediction) = by_start.get(&range.start).filter(|_| !range.is_empty()) else { continue };
+        let unknown = prediction.effects.unknown.first();
+        differences.extend(differences_of(&prediction.effects, &seen).into_iter().map(|found| ModelDifference {
+            migration: trace.migration,
+            range,
+            unknown: unknown.cloned(),
+            ..found
+        }));
     }
     differences
 }
-
-/// Locks that the transaction has already, so that taking them again shows nothing.
-type HeldLocks = BTreeSet<(String, LockMode)>;
 
 fn difference(what: &'static str, relation: &str, predicted: String, observed: String) -> ModelDifference {
     let (relation, range) = (relation.to_owned(), TextRange::default());
     ModelDifference { migration: 0, range, what, relation, predicted, observed, unknown: None }
 }
 
-fn differences_of(predicted: &Effects, observed: &StatementTrace, held: &HeldLocks) -> Vec<ModelDifference> {
+fn differences_of(predicted: &Effects, seen: &Seen<'_>) -> Vec<ModelDifference> {
+    let observed = seen.statement;
     let refused = observed.failure.as_ref().map(|failure| failure.sqlstate.as_str());
     let predicted_refusal = predicted.fails.as_ref().map(|failure| failure.sqlstate);
     if refused != predicted_refusal {
@@ -76,17 +63,21 @@ fn differences_of(predicted: &Effects, observed: &StatementTrace, held: &HeldLoc
     if refused.is_some() {
         return Vec::new();
     }
-    let mut differences = lock_differences(predicted, observed, held);
+    let mode = |mode: Option<LockMode>| mode.map_or_else(|| "none".to_owned(), |mode| mode.sql().to_owned());
+    let mut differences: Vec<ModelDifference> = lock_disagreements(predicted, seen)
+        .into_iter()
+        .map(|lock| difference("lock", &lock.relation, mode(lock.predicted), mode(lock.observed)))
+        .collect();
     let lists = [
-        ("rewrite", rewrites(predicted), names(observed.rewrites.iter())),
-        ("scan", predicted_scans(predicted, observed), observed_scans(predicted, observed)),
-        ("index build", builds(predicted), names(observed.index_builds.iter())),
+        ("rewrite", rewrite_disagreements(predicted, observed)),
+        ("scan", scan_disagreements(predicted, observed)),
+        ("index build", build_disagreements(predicted, observed)),
     ];
-    for (what, predicted, observed) in lists {
-        differences.extend(predicted.symmetric_difference(&observed).map(|name| {
-            let text = |yes: bool| if yes { "yes" } else { "no" }.to_owned();
-            difference(what, name, text(predicted.contains(name)), text(observed.contains(name)))
-        }));
+    for (what, relations) in lists {
+        let text = |yes: bool| if yes { "yes" } else { "no" }.to_owned();
+        differences.extend(
+            relations.into_iter().map(|(name, observed)| difference(what, &name, text(!observed), text(observed))),
+        );
     }
     differences.extend(catalog_differences(predicted, observed));
     differences
@@ -128,49 +119,78 @@ fn threshold(is_index: bool) -> LockMode {
     if is_index { LockMode::Share } else { LockMode::ShareUpdateExclusive }
 }
 
-/// The strongest mode on each relation that was there before, from the threshold on.
-fn strongest(locks: impl Iterator<Item = (String, bool, LockMode)>) -> BTreeMap<String, LockMode> {
+fn strongest(locks: impl Iterator<Item = (String, LockMode)>) -> BTreeMap<String, LockMode> {
     let mut strongest = BTreeMap::new();
-    for (name, is_index, mode) in locks {
-        if mode >= threshold(is_index) {
-            let known = strongest.entry(name).or_insert(mode);
-            *known = mode.max(*known);
-        }
+    for (name, mode) in locks {
+        let known = strongest.entry(name).or_insert(mode);
+        *known = mode.max(*known);
     }
     strongest
 }
 
-fn lock_differences(predicted: &Effects, observed: &StatementTrace, held: &HeldLocks) -> Vec<ModelDifference> {
-    let all = predicted.locks.iter().filter(|lock| existed(predicted, &lock.relation));
-    let model = strongest(all.map(|lock| (lock.relation.to_string(), lock.relation.kind.is_index(), lock.mode)));
-    let all = observed.locks.iter().filter(|lock| lock.existed);
-    let server = strongest(all.map(|lock| (lock.relation.to_string(), lock.relation.is_index(), lock.mode)));
-    let text = |mode: Option<&LockMode>| mode.map_or_else(|| "none".to_owned(), |mode| mode.sql().to_owned());
+/// The strongest mode on a relation, where model and server do not agree about it.
+pub(crate) struct LockDisagreement {
+    pub(crate) relation: String,
+    pub(crate) predicted: Option<LockMode>,
+    pub(crate) observed: Option<LockMode>,
+}
+
+pub(crate) fn lock_disagreements(predicted: &Effects, seen: &Seen<'_>) -> Vec<LockDisagreement> {
+    let observed = seen.statement;
+    let all = predicted.locks.iter().filter(|lock| matters(predicted, lock));
+    let model = strongest(all.map(|lock| (lock.relation.to_string(), lock.mode)));
+    let all = observed.locks.iter().filter(|lock| lock.existed && lock.mode >= threshold(lock.relation.is_index()));
+    let server = strongest(all.map(|lock| (lock.relation.to_string(), lock.mode)));
     let names: BTreeSet<&String> = model.keys().chain(server.keys()).collect();
-    let mut differences = Vec::new();
+    let mut disagreements = Vec::new();
     for name in names {
-        let (model, server) = (model.get(name), server.get(name));
-        let held_already = model.is_some_and(|mode| held.contains(&(name.clone(), *mode))) && server <= model;
+        let (model, server) = (model.get(name).copied(), server.get(name).copied());
+        let held_already = model.is_some_and(|mode| seen.holds_already(name, mode)) && server <= model;
         // Samples may miss a lock, or its strongest moment.
         let missed = observed.sampled && server <= model;
         let momentary = server.is_none() && is_momentary(predicted, name);
         let fired_nothing = server.is_none() && changed_nothing(predicted, observed);
         if model != server && !held_already && !missed && !momentary && !fired_nothing {
-            differences.push(difference("lock", name, text(model), text(server)));
+            disagreements.push(LockDisagreement { relation: name.clone(), predicted: model, observed: server });
         }
     }
-    differences
+    disagreements
+}
+
+/// Can a lock be seen by others, and does it depend on the statement alone?
+pub(crate) fn matters(predicted: &Effects, lock: &Lock) -> bool {
+    existed(predicted, &lock.relation) && lock.mode >= threshold(lock.relation.kind.is_index())
 }
 
 /// What triggers and foreign keys do for each row is not done where there is none.
 fn changed_nothing(predicted: &Effects, observed: &StatementTrace) -> bool {
-    !predicted.data_changes.is_empty() && observed.changes.is_empty()
+    !predicted.data_changes.is_empty() && observed.changes.is_empty() && !observed.uncounted
 }
 
 /// Locks that are given back before the statement ends cannot be seen after it.
 fn is_momentary(predicted: &Effects, name: &str) -> bool {
     let mut locks = predicted.locks.iter().filter(|lock| lock.relation.to_string() == name);
     locks.all(|lock| lock.cause == LockCause::WithoutWaiting)
+}
+
+/// Relations that are in one list only, and whether that is the one of the server.
+type Disagreements = Vec<(String, bool)>;
+
+fn disagreements(predicted: &BTreeSet<String>, observed: &BTreeSet<String>) -> Disagreements {
+    let either = predicted.symmetric_difference(observed);
+    either.map(|name| (name.clone(), observed.contains(name))).collect()
+}
+
+pub(crate) fn rewrite_disagreements(predicted: &Effects, observed: &StatementTrace) -> Disagreements {
+    disagreements(&rewrites(predicted), &names(observed.rewrites.iter()))
+}
+
+pub(crate) fn scan_disagreements(predicted: &Effects, observed: &StatementTrace) -> Disagreements {
+    disagreements(&predicted_scans(predicted, observed), &observed_scans(predicted, observed))
+}
+
+pub(crate) fn build_disagreements(predicted: &Effects, observed: &StatementTrace) -> Disagreements {
+    disagreements(&builds(predicted), &names(observed.index_builds.iter()))
 }
 
 fn rewrites(predicted: &Effects) -> BTreeSet<String> {
@@ -198,7 +218,7 @@ fn is_forced(predicted: &Effects, name: &str) -> bool {
 }
 
 fn predicted_scans(predicted: &Effects, observed: &StatementTrace) -> BTreeSet<String> {
-    if changed_nothing(predicted, observed) {
+    if observed.uncounted || changed_nothing(predicted, observed) {
         return observed_scans(predicted, observed);
     }
     let scans = predicted.scans.iter().filter(|scan| existed(predicted, &scan.relation));

@@ -65,6 +65,11 @@ impl Drop for Connection {
 
 fn cannot_connect(error: &tokio_postgres::Error) -> Error {
     let said = Error::from_postgres(error);
+    let said = if said.is_missing_password() {
+        said.help("set PGPASSWORD, or write it into ~/.pgpass; on a terminal it is asked for")
+    } else {
+        said
+    };
     Error { message: format!("cannot connect to the server: {}", said.message), ..said }
 }
 

@@ -20,6 +20,11 @@ impl Error {
         self
     }
 
+    /// Does a connection fail because nobody has told the password?
+    pub(crate) fn is_missing_password(&self) -> bool {
+        self.message.contains("password missing")
+    }
+
     /// What the server or the connection says, with its SQLSTATE.
     pub(crate) fn from_postgres(error: &tokio_postgres::Error) -> Self {
         let Some(said) = error.as_db_error() else { return Self::new(with_causes(error)) };

@@ -31,9 +31,12 @@ pub struct MigrationTrace {
     pub temp_bytes: i64,
     pub subtransactions: Subtransactions,
     pub catalog_rows: BTreeMap<String, RowCounts>,
+    /// About how many rows each table had before, where that is known: `schema.name`.
+    pub rows: BTreeMap<String, u64>,
     /// Tables that existed before or after, and changed in size or dead rows.
     pub tables: Vec<Growth>,
     pub canaries: Vec<CanaryTrace>,
+    pub workload: Vec<WorkloadTrace>,
     pub notes: Vec<String>,
 }
 
@@ -49,6 +52,31 @@ pub struct CanaryTrace {
     pub usual: Duration,
     /// By how much the slowest probe took longer.
     pub longest_wait: Duration,
+}
+
+/// How long a statement of the user's own took before, during and after the migration.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WorkloadTrace {
+    /// `file:line`.
+    pub place: String,
+    pub sql: String,
+    pub before: Latency,
+    /// Of what ran while the migration did, even if only in part.
+    pub during: Latency,
+    pub after: Latency,
+    /// How often it was refused, and why the first time. Those times are not counted.
+    pub errors: usize,
+    pub error: Option<String>,
+}
+
+/// Times of a statement that was run often.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Latency {
+    pub runs: usize,
+    pub median: Duration,
+    /// Of twenty runs, nineteen took no longer.
+    pub p95: Duration,
+    pub longest: Duration,
 }
 
 impl MigrationTrace {
@@ -90,6 +118,8 @@ pub struct StatementTrace {
     pub in_block: bool,
     /// It refuses to run in a transaction block, so its locks were sampled while it ran.
     pub sampled: bool,
+    /// Other sessions used the tables meanwhile, so what it read and wrote itself is not known.
+    pub uncounted: bool,
     pub locks: Vec<LockTrace>,
     /// Tables and materialized views with new storage.
     pub rewrites: Vec<Relation>,

@@ -6,6 +6,7 @@
 use crate::connection::Connection;
 use crate::observation::Held;
 use crate::probe::{lock, locks_sql};
+use crate::progress::{self, Progress};
 use pgvet_linter::effect::LockMode;
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -20,14 +21,21 @@ pub(crate) struct Sample {
     waiting: Vec<(u32, LockMode)>,
 }
 
-/// Runs a statement and looks at the locks of its backend every `interval`.
-pub(crate) async fn watch<T>(
-    observer: &Connection,
-    pid: i32,
-    interval: Duration,
-    statement: impl Future<Output = T>,
-) -> (T, Vec<Sample>) {
+/// The backend to look at, and how.
+pub(crate) struct Watch<'a> {
+    pub(crate) observer: &'a Connection,
+    pub(crate) pid: i32,
+    pub(crate) interval: Duration,
+    pub(crate) major: u8,
+    /// Is told how far the statement has come, if somebody waits for that.
+    pub(crate) progress: Option<&'a mut dyn FnMut(&Progress)>,
+}
+
+/// Runs a statement and looks at the locks of its backend.
+pub(crate) async fn watch<T>(watch: Watch<'_>, statement: impl Future<Output = T>) -> (T, Vec<Sample>) {
+    let Watch { observer, pid, interval, major, mut progress } = watch;
     let mut samples = Vec::new();
+    let mut told = Instant::now();
     let sql = locks_sql(&pid.to_string());
     let look = async {
         loop {
@@ -40,6 +48,12 @@ pub(crate) async fn watch<T>(
             let modes =
                 |locks: Vec<(u32, LockMode, bool)>| locks.into_iter().map(|(oid, mode, _)| (oid, mode)).collect();
             samples.push(Sample { start, end: Instant::now(), locks: modes(granted), waiting: modes(waiting) });
+            if let Some(tell) = progress.as_mut().filter(|_| told.elapsed() >= progress::INTERVAL) {
+                told = Instant::now();
+                if let Ok(Some(progress)) = progress::of_backend(observer, pid, major).await {
+                    tell(&progress);
+                }
+            }
         }
     };
     let result = tokio::select! {

@@ -20,6 +20,8 @@ pub(crate) const FIRST_USER_OID: u32 = 16384;
 pub(crate) enum Statistics {
     /// Of the present transaction.
     Transaction,
+    /// Of the present transaction, but for what its parallel workers read.
+    TransactionWithoutWorkers,
     /// Of all that was flushed.
     Cumulative,
 }
@@ -42,7 +44,7 @@ pub(crate) struct State {
 impl Snapshot {
     pub(crate) async fn take(connection: &Connection, statistics: Statistics) -> Result<Self, Error> {
         let prefix = match statistics {
-            Statistics::Transaction => "pg_stat_get_xact",
+            Statistics::Transaction | Statistics::TransactionWithoutWorkers => "pg_stat_get_xact",
             Statistics::Cumulative => "pg_stat_get",
         };
         let of_table = |what: &str| format!("CASE WHEN c.relkind IN ('r','m','p') THEN {prefix}_{what}(c.oid) END");
@@ -51,7 +53,7 @@ impl Snapshot {
         // Parallel workers have reported by the time that the statement ends.
         let of_workers = match statistics {
             Statistics::Transaction => "CASE WHEN c.relkind IN ('r','m') THEN pg_stat_get_tuples_returned(c.oid) END",
-            Statistics::Cumulative => "0",
+            Statistics::TransactionWithoutWorkers | Statistics::Cumulative => "0",
         };
         let sql = format!(
             "SELECT c.oid::int8, n.nspname, c.relname, c.relkind, i.indrelid::int8, c.relfilenode::int8, {counters}, {of_workers} \
@@ -126,6 +128,10 @@ pub(crate) fn differences(before: &Snapshot, after: &Snapshot, ast: Option<&Ast>
             let rows = (state.rows_read - old.rows_read).max(0);
             trace.scans.push(ScanTrace { relation: old.relation.clone(), times, rows });
         }
+    }
+    if trace.uncounted {
+        trace.scans.clear();
+        trace.changes.clear();
     }
     let gone = before.user_relations().filter(|state| !after.relations.contains_key(&state.relation.oid));
     trace.drops = gone.map(|state| state.relation.clone()).collect();
@@ -245,6 +251,21 @@ pub(crate) async fn sizes(connection: &Connection) -> Result<BTreeMap<u32, Growt
         Some((relation.oid, Growth { relation, dead_rows, bytes_before: bytes, bytes_after: bytes }))
     };
     Ok(connection.rows(&sql).await?.iter().filter_map(growth).collect())
+}
+
+/// About how many rows each table has: what ANALYZE counted for a page, times the pages that there are now, as the
+/// planner does it (`estimate_rel_size` in plancat.c). Tables that were never analyzed are left out.
+pub(crate) async fn rows(connection: &Connection) -> Result<BTreeMap<String, u64>, Error> {
+    let sql = format!(
+        "SELECT n.nspname, c.relname, CASE WHEN s.pages = 0 THEN 0 \
+         WHEN c.reltuples > 0 AND c.relpages > 0 THEN round(c.reltuples::numeric / c.relpages * s.pages) END \
+         FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace, \
+         LATERAL (SELECT pg_catalog.pg_relation_size(c.oid) / current_setting('block_size')::int AS pages) s \
+         WHERE c.oid >= {FIRST_USER_OID} AND c.relkind IN ('r','m') AND n.nspname !~ '^pg_'"
+    );
+    let rows = connection.rows(&sql).await?;
+    let known = rows.iter().filter_map(|row| Some((format!("{}.{}", text(row, 0), text(row, 1)), parsed(row, 2)?)));
+    Ok(known.collect())
 }
 
 /// What became of each relation between two measurements of [`sizes`], where something did.

@@ -7,8 +7,9 @@ use crate::locks::{LockBook, Span, Surroundings};
 use crate::observation::{
     Blocked, Failure, Held, LockTrace, MigrationTrace, Relation, StatementTrace, Subtransactions, TransactionTrace,
 };
-use crate::poll::{self, watch};
+use crate::poll::{self, Watch, watch};
 use crate::probe::{self, Snapshot, Statistics};
+use crate::progress::Progress;
 use crate::provider::ThinClone;
 use crate::release::Waiters;
 use crate::script::{Script, Step, StepKind};
@@ -26,6 +27,9 @@ const POLL_OUTSIDE: Duration = Duration::from_millis(1);
 /// SQLSTATEs with which PostgreSQL refuses to run something in a transaction block: `active_sql_transaction`,
 /// `invalid_transaction_termination` (a procedure with COMMIT), `no_active_sql_transaction` (LOCK TABLE, without one).
 const NOT_IN_BLOCK: [&str; 2] = ["25001", "2D000"];
+
+/// Is told the number and text of each statement, and how far it has come.
+pub(crate) type Tell<'a> = dyn FnMut(usize, &str, Option<&Progress>) + 'a;
 
 /// A migration that is being measured.
 pub(crate) struct Runner<'a> {
@@ -100,21 +104,18 @@ impl<'a> Runner<'a> {
     }
 
     /// Runs all commands, up to the first that is refused.
-    pub(crate) async fn run(
-        mut self,
-        script: &Script<'_>,
-        progress: &mut dyn FnMut(usize, &str),
-    ) -> Result<MigrationTrace, Error> {
+    pub(crate) async fn run(mut self, script: &Script<'_>, tell: &mut Tell<'_>) -> Result<MigrationTrace, Error> {
         self.trace.notes =
             script.skipped.iter().map(|command| format!("`{command}` is psql's and was not run")).collect();
+        self.trace.rows = probe::rows(&self.migrator).await?;
         let sizes = probe::sizes(&self.migrator).await?;
         let (wal, xid) = probe::cluster(&self.observer).await?;
         let temp = self.temp_bytes().await?;
-        self.last = Snapshot::take(&self.migrator, Statistics::Transaction).await?;
+        self.last = Snapshot::take(&self.migrator, self.statistics()).await?;
         for (at, step) in script.steps.iter().enumerate() {
-            progress(at, &step.sql);
+            tell(at, &step.sql, None);
             let alone = step.kind == StepKind::Alone;
-            match self.step(step).await {
+            match self.step(step, &mut |progress| tell(at, &step.sql, Some(progress))).await {
                 Ok(()) => {}
                 Err(Stop::Refused) if self.settings.keep_going && alone => {}
                 Err(Stop::Refused) => break,
@@ -154,7 +155,7 @@ impl<'a> Runner<'a> {
         self.migrator.value(sql).await
     }
 
-    async fn step(&mut self, step: &Step<'_>) -> Result<(), Stop> {
+    async fn step(&mut self, step: &Step<'_>, tell: &mut dyn FnMut(&Progress)) -> Result<(), Stop> {
         match step.kind {
             StepKind::Begin if self.block.is_none() => self.begin(&step.sql).await,
             StepKind::End { chain } if self.block.is_some() => {
@@ -165,8 +166,8 @@ impl<'a> Runner<'a> {
                 Ok(())
             }
             StepKind::Begin | StepKind::End { .. } | StepKind::Control => self.control(step).await,
-            StepKind::Inside => self.inside(step).await,
-            StepKind::Alone => self.alone(step).await,
+            StepKind::Inside => self.inside(step, tell).await,
+            StepKind::Alone => self.alone(step, tell).await,
         }
     }
 
@@ -198,7 +199,7 @@ impl<'a> Runner<'a> {
             alone.duration += sent.span.duration();
         }
         self.finish_transaction(block.number, block.first_xid).await?;
-        self.last = Snapshot::take(&self.migrator, Statistics::Transaction).await?;
+        self.last = Snapshot::take(&self.migrator, self.statistics()).await?;
         match sent.result {
             Ok(()) => Ok(()),
             Err(error) => {
@@ -278,16 +279,16 @@ impl<'a> Runner<'a> {
         at
     }
 
-    async fn inside(&mut self, step: &Step<'_>) -> Result<(), Stop> {
+    async fn inside(&mut self, step: &Step<'_>, tell: &mut dyn FnMut(&Progress)) -> Result<(), Stop> {
         let looking = Instant::now();
         if self.block.as_ref().is_some_and(|block| !block.probed) {
-            self.last = Snapshot::take(&self.migrator, Statistics::Transaction).await?;
+            self.last = Snapshot::take(&self.migrator, self.statistics()).await?;
             self.block.iter_mut().for_each(|block| block.probed = true);
         }
         let (wal, _) = probe::cluster(&self.observer).await?;
         self.book.probes += looking.elapsed();
         let running = send(&self.migrator, &step.sql, step.copy_data, self.settings.statement_timeout);
-        let (sent, samples) = watch(&self.observer, self.migrator.pid, POLL, running).await;
+        let (sent, samples) = watch(self.watch(POLL, tell), running).await;
         let at = self.record(step, &sent);
         self.trace.statements[at].wal_bytes = probe::cluster(&self.observer).await?.0 - wal;
         if sent.result.is_err() {
@@ -299,10 +300,21 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
+    /// What parallel workers read cannot be told from what the clients of a workload read.
+    fn statistics(&self) -> Statistics {
+        let alone = self.settings.workload.is_none();
+        if alone { Statistics::Transaction } else { Statistics::TransactionWithoutWorkers }
+    }
+
+    fn watch<'w>(&'w self, interval: Duration, tell: &'w mut dyn FnMut(&Progress)) -> Watch<'w> {
+        let progress = if self.settings.progress { Some(tell) } else { None };
+        Watch { observer: &self.observer, pid: self.migrator.pid, interval, major: self.major, progress }
+    }
+
     /// Looks at locks, relations and statistics after a statement in a block.
     async fn look(&mut self, span: Span, samples: &[poll::Sample], ast: Option<&Ast>) -> Result<(), Error> {
         let locks = probe::own_locks(&self.migrator).await?;
-        let after = Snapshot::take(&self.migrator, Statistics::Transaction).await?;
+        let after = Snapshot::take(&self.migrator, self.statistics()).await?;
         let nothing = BTreeSet::new();
         let around = Surroundings {
             before: &self.last,
@@ -331,12 +343,12 @@ impl<'a> Runner<'a> {
 
     /// A statement in a transaction of its own: in a block of ours where PostgreSQL allows that, because then its
     /// locks can be asked for before they are released.
-    async fn alone(&mut self, step: &Step<'_>) -> Result<(), Stop> {
+    async fn alone(&mut self, step: &Step<'_>, tell: &mut dyn FnMut(&Progress)) -> Result<(), Stop> {
         if matches!(step.ast(), Some(Ast::LockTable(_) | Ast::DeclareCursor(_))) {
-            return self.bare(step).await;
+            return self.bare(step, tell).await;
         }
         self.begin("BEGIN").await?;
-        let result = self.inside(step).await;
+        let result = self.inside(step, tell).await;
         let at = self.trace.statements.len() - 1;
         self.trace.statements[at].in_block = false;
         match result {
@@ -347,7 +359,7 @@ impl<'a> Runner<'a> {
                 self.block = None;
                 self.book = LockBook::default();
                 self.migrator.run("ROLLBACK").await?;
-                self.bare(step).await
+                self.bare(step, tell).await
             }
             Err(stop) => {
                 // Its own transaction is gone; the measures up to here stay.
@@ -370,18 +382,19 @@ impl<'a> Runner<'a> {
     }
 
     /// A statement that refuses to run in a block: its locks are sampled from another database.
-    async fn bare(&mut self, step: &Step<'_>) -> Result<(), Stop> {
+    async fn bare(&mut self, step: &Step<'_>, tell: &mut dyn FnMut(&Progress)) -> Result<(), Stop> {
         probe::flush(&self.migrator, self.major).await?;
         let before = Snapshot::take(&self.migrator, Statistics::Cumulative).await?;
         let (wal, xid) = probe::cluster(&self.observer).await?;
         let running = send(&self.migrator, &step.sql, step.copy_data, self.settings.statement_timeout);
-        let (sent, samples) = watch(&self.observer, self.migrator.pid, POLL_OUTSIDE, running).await;
+        let (sent, samples) = watch(self.watch(POLL_OUTSIDE, tell), running).await;
         let at = self.record(step, &sent);
         let (wal_after, xid_after) = probe::cluster(&self.observer).await?;
         probe::flush(&self.migrator, self.major).await?;
         let after = Snapshot::take(&self.migrator, Statistics::Cumulative).await?;
         let trace = &mut self.trace.statements[at];
         trace.sampled = true;
+        trace.uncounted = self.settings.workload.is_some();
         trace.wal_bytes = wal_after - wal;
         trace.xids = Some(xid_after - xid);
         trace.locks = sampled_locks(&samples, sent.span, &before, &after, trace.started);
@@ -391,7 +404,7 @@ impl<'a> Runner<'a> {
             xids: xid_after - xid,
             blocked: blocked(&[at], &self.trace.statements),
         });
-        self.last = Snapshot::take(&self.migrator, Statistics::Transaction).await?;
+        self.last = Snapshot::take(&self.migrator, self.statistics()).await?;
         if sent.result.is_err() { Err(Stop::Refused) } else { Ok(()) }
     }
 }

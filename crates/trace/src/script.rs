@@ -79,7 +79,7 @@ impl<'a> Script<'a> {
             };
             script.steps.push(Step {
                 kind,
-                sql: sql(text, statement, variables, &file.source.path)?,
+                sql: fill(text, statement, variables, &file.source.path)?,
                 statement: Some(statement),
                 copy_data: data.after(statement.range.end).map(|range| &text[range.as_usize()]),
                 filled: !statement.placeholders.is_empty(),
@@ -125,7 +125,7 @@ fn kind(statement: &Statement, block: bool) -> StepKind {
 }
 
 /// The text to send, with placeholders filled.
-fn sql(text: &str, statement: &Statement, variables: &Variables, path: &str) -> Result<String, Error> {
+pub(crate) fn fill(text: &str, statement: &Statement, variables: &Variables, path: &str) -> Result<String, Error> {
     let range = statement.range;
     let mut sql = text[range.as_usize()].to_owned();
     for placeholder in statement.placeholders.iter().rev() {
@@ -192,7 +192,7 @@ impl CopyData {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pgvet_linter::check::{Direction, ParsedFile, parse_file};
+    use pgvet_linter::check::{ParsedFile, parse_file};
     use pgvet_linter::source::SourceFile;
 
     fn file(text: &str) -> ParsedFile {

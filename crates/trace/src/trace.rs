@@ -4,12 +4,14 @@ use crate::Error;
 use crate::canary::Canaries;
 use crate::connection::Connection;
 use crate::observation::{MigrationTrace, Trace};
+use crate::progress::Progress;
 use crate::provider::{CloneProvider, ServerInfo, ThinClone};
 use crate::repeat;
 use crate::rows::{self, RowTarget};
 use crate::runner::Runner;
 use crate::script::{Script, Step, StepKind, Variables};
 use crate::send::send;
+use crate::workload::{Clients, Workload};
 use pgvet_linter::check::{Direction, Migration};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -31,6 +33,10 @@ pub struct Settings {
     pub canaries: BTreeMap<usize, Vec<String>>,
     /// How long a session reads those tables when the migration begins.
     pub reader: Option<Duration>,
+    /// What clients run meanwhile, and how long that takes.
+    pub workload: Option<Workload>,
+    /// Tell how far long statements have come.
+    pub progress: bool,
     /// SQL that is run on every new clone; one text is one query.
     pub setup: Vec<String>,
 }
@@ -42,9 +48,14 @@ pub enum Event<'a> {
     History { path: &'a str },
     /// A table is filled with generated rows.
     Rows { table: &'a str, rows: u64 },
-    /// A statement is about to run.
-    Statement { path: &'a str, number: usize, sql: &'a str },
+    /// A statement is about to run, or has come so far.
+    Statement { path: &'a str, number: usize, of: usize, sql: &'a str, progress: Option<&'a Progress> },
+    /// The clients run their statements alone.
+    Workload,
 }
+
+/// What a workload does to other measures.
+const SHARED: &str = "XIDs, write-ahead log, dead rows and sizes also count what the workload did";
 
 /// Replays the history and measures the migrations that are to be reported. Whatever happens, also when the user
 /// interrupts it, no clone is left.
@@ -172,11 +183,26 @@ impl Group<'_> {
         for (index, migration) in self.migrations.iter().filter(|(_, migration)| migration.report) {
             let path = &migration.file.source.path;
             let script = Script::new(migration, &self.settings.variables)?;
+            if self.settings.workload.is_some() {
+                tell(Event::Workload);
+            }
             let runner = Runner::new(self.clone, self.server.major, *index, self.settings).await?;
-            let mut progress = |number, sql: &str| tell(Event::Statement { path, number, sql });
+            let of = script.steps.len();
+            let mut progress = |number, sql: &str, progress: Option<&Progress>| {
+                tell(Event::Statement { path, number, of, sql, progress });
+            };
             let tables = self.settings.canaries.get(index).map_or(&[][..], Vec::as_slice);
             let canaries = Canaries::start(self.clone, tables, self.settings.reader).await?;
+            let clients = match &self.settings.workload {
+                Some(workload) => Some(Clients::start(self.clone, workload).await?),
+                None => None,
+            };
             let mut migration = runner.run(&script, &mut progress).await?;
+            if let Some(clients) = clients {
+                tell(Event::Workload);
+                migration.workload = clients.finish().await;
+                migration.notes.push(SHARED.to_owned());
+            }
             migration.canaries = canaries.finish().await;
             let failed = migration.failure().is_some() && !self.settings.keep_going;
             traces.push(migration);

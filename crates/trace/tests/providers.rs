@@ -1,6 +1,6 @@
 //! Providers that work on a server of the user's, tried on a private one.
 
-use pgvet_linter::check::{Direction, Migration, ParsedFile, TransactionMode, parse_file};
+use pgvet_linter::check::{Migration, ParsedFile, parse_file};
 use pgvet_linter::source::SourceFile;
 use pgvet_trace::provider::{CloneProvider, Config, DataDir, DataDirOptions, Template, Url};
 use pgvet_trace::server::{Server, testing};
@@ -88,26 +88,59 @@ fn a_template_in_use_is_refused_with_the_reason() {
     });
 }
 
+fn data_directory(folder: &std::path::Path, user: &str) -> DataDir {
+    let (database, user) = ("shop".to_owned(), user.to_owned());
+    DataDir::new(DataDirOptions { folder: folder.to_owned(), database, user, binaries: None })
+}
+
 #[test]
-fn a_data_directory_is_copied_and_left_as_it_was() {
+fn a_snapshot_of_a_data_directory_is_copied_and_left_as_it_was() {
     let Some((server, _)) = shop(18) else { return };
-    let provider = |folder: &std::path::Path| {
-        let (database, user) = ("shop".to_owned(), "postgres".to_owned());
-        DataDir::new(DataDirOptions { folder: folder.to_owned(), database, user, binaries: None })
-    };
-    let error = trace(&mut provider(&server.data()), "SELECT 1").unwrap_err();
-    assert!(error.message.contains("is running"), "{error}");
     query(&server, "shop", "CHECKPOINT");
     // A copy of the files stands for a snapshot of them: nothing is written meanwhile.
     let parent = tempfile::tempdir().unwrap();
     let snapshot = parent.path().join("snapshot");
     let copied = std::process::Command::new("cp").arg("-a").arg(server.data()).arg(&snapshot).status().unwrap();
     assert!(copied.success());
-    let trace = trace(&mut provider(&snapshot), "ALTER TABLE orders ADD COLUMN b int").unwrap();
+    let trace = trace(&mut data_directory(&snapshot, "postgres"), "ALTER TABLE orders ADD COLUMN b int").unwrap();
     assert_eq!(trace.migrations[0].statements[0].locks[0].mode.sql(), "ACCESS EXCLUSIVE");
     assert_eq!(std::fs::read_dir(parent.path()).unwrap().count(), 1, "the copy is gone");
-    let error = self::trace(&mut provider(parent.path()), "SELECT 1").unwrap_err();
+    let error = self::trace(&mut data_directory(parent.path(), "postgres"), "SELECT 1").unwrap_err();
     assert!(error.message.contains("is no data directory"), "{error}");
+    std::fs::rename(snapshot.join("pg_wal"), parent.path().join("log")).unwrap();
+    std::os::unix::fs::symlink(parent.path().join("log"), snapshot.join("pg_wal")).unwrap();
+    let error = self::trace(&mut data_directory(&snapshot, "postgres"), "SELECT 1").unwrap_err();
+    assert!(error.message.contains("write-ahead log in another folder"), "{error}");
+}
+
+#[test]
+fn a_running_server_is_copied_in_backup_mode_while_it_is_used() {
+    for major in [14, 18] {
+        let Some((server, _)) = shop(major) else { continue };
+        let done = std::sync::atomic::AtomicBool::new(false);
+        let sql = "INSERT INTO orders SELECT max(id) + 1 FROM orders; UPDATE orders SET id = id WHERE id % 7 = 0";
+        let traced = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                    query(&server, "shop", sql);
+                }
+            });
+            let check = "DO $$ BEGIN IF (SELECT count(*) FROM orders) < 500 THEN RAISE 'rows are missing'; END IF; \
+                         END $$; ALTER TABLE orders ADD COLUMN b uuid DEFAULT gen_random_uuid()";
+            let traced = trace(&mut data_directory(&server.data(), "postgres"), check);
+            done.store(true, std::sync::atomic::Ordering::Relaxed);
+            traced
+        });
+        let migration = &traced.unwrap().migrations[0];
+        assert!(migration.failure().is_none(), "{:?}", migration.failure());
+        assert_eq!(migration.statements[1].rewrites.len(), 1, "{major}");
+        assert_eq!(columns(&server).as_deref(), Some("1"), "the original is as it was");
+        let error = trace(&mut data_directory(&server.data(), "stranger"), "SELECT 1").unwrap_err();
+        assert!(error.message.contains("cannot be asked for a backup"), "{error}");
+        let beside = std::fs::read_dir(server.socket()).unwrap().flatten();
+        let copies = beside.filter(|entry| entry.file_name().to_string_lossy().starts_with(".pgvet-data")).count();
+        assert_eq!(copies, 0, "the copies are gone");
+    }
 }
 
 #[test]

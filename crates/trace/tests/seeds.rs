@@ -1,10 +1,11 @@
 //! Published measurements that a trace must reproduce, on real servers.
 
-use pgvet_linter::check::{Direction, Migration, ParsedFile, TransactionMode, parse_file};
+use pgvet_linter::check::{Migration, ParsedFile, parse_file};
 use pgvet_linter::source::SourceFile;
 use pgvet_trace::provider::{Scratch, ScratchOptions};
 use pgvet_trace::server::testing::{MAJORS, binaries};
-use pgvet_trace::{Limit, MigrationTrace, Settings, exceeded, run};
+use pgvet_trace::{MigrationTrace, Settings, exceeded, run};
+use pgvet_workspace::config::{HeldLimits, Limit};
 use std::fmt::Write as _;
 
 /// The majors that tests of one figure run on: the oldest way to measure it, and the newest.
@@ -122,7 +123,8 @@ fn a_temporary_table_writes_62_27_and_9_rows_into_the_catalog() {
 fn an_index_fails_the_limit_and_passes_it_when_built_concurrently() {
     let setup = "CREATE TABLE t AS SELECT g AS a, repeat('x', 50) AS b FROM generate_series(1, 300000) g;";
     let texts = ["CREATE INDEX i ON t (a)", "CREATE INDEX CONCURRENTLY i ON t (a)"];
-    let limits = [Limit::parse("share=20ms").unwrap()];
+    let mut limits = HeldLimits::default();
+    limits.set(Limit::parse("share=20ms").unwrap());
     for major in TWO {
         let Some(traces) = traces(major, setup, &texts) else { continue };
         let over: Vec<usize> = traces.iter().map(|trace| exceeded(trace, &limits).len()).collect();

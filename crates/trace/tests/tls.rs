@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
 
-use pgvet_linter::check::{Direction, Migration, TransactionMode, parse_file};
+use pgvet_linter::check::{Migration, parse_file};
 use pgvet_linter::source::SourceFile;
 use pgvet_trace::provider::{Config, Url};
 use pgvet_trace::server::{Options, Server, testing};

@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
 
-use pgvet_linter::check::{Direction, Migration, TransactionMode, check, parse_file};
+use pgvet_linter::check::{Migration, check, parse_file};
 use pgvet_linter::diagnostic::Diagnostic;
 use pgvet_linter::settings::Settings;
 use pgvet_linter::source::SourceFile;

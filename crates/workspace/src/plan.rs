@@ -227,7 +227,8 @@ fn is_outside(config: &Config, given: &Path, file: &Path) -> bool {
 fn stdin(request: &Request, configs: &Configs, folders: &Folders) -> Result<Asked, ConfigError> {
     let path = PathBuf::from(request.stdin_name.as_deref().unwrap_or("<stdin>"));
     let config = configs.of(path.parent().unwrap_or(Path::new("")))?;
-    let root = request.stdin_name.as_ref().and_then(|_| roots::of_single(&path, "", folders, &config));
+    let text = request.texts.stdin.as_deref().unwrap_or_default();
+    let root = request.stdin_name.as_ref().and_then(|_| roots::of_single(&path, text, folders, &config));
     Ok(Asked { path, is_stdin: true, single: true, root, config })
 }
 

@@ -1,22 +1,27 @@
 //! The files of a run, read, split into statements and in the order in which they are replayed.
 
 use crate::STACK_SIZE;
+use crate::cache::{Cache, Warm};
 use crate::config::{Config, ConfigError, ConfigSource, absolute};
 use crate::discovery::{Problem, display};
 use crate::git::ChangeSelection;
-use crate::layout::{self, Folders, Layout};
+use crate::layout::{self, Folders, Layout, Section};
 use crate::placeholders::{Substitution, substitute};
 use crate::plan::{Database, Plan, Source};
-use crate::read::{self, EncodingError};
+use crate::read::EncodingError;
 use crate::roots;
-use pgvet_linter::check::{self, Migration, Outcome, ParsedFile, StatementEffects};
+use crate::texts::Texts;
+use pgvet_linter::catalog::Catalog;
+use pgvet_linter::check::{self, Migration, Observe, Outcome, ParsedFile, StatementEffects, TransactionMode};
 use pgvet_linter::diagnostic::{Diagnostic, Severity};
-use pgvet_linter::effect::Evidence;
+use pgvet_linter::effect::{Effects, Evidence};
+use pgvet_linter::fix::Edit;
 use pgvet_linter::settings::{Levels, Settings};
 use pgvet_linter::source::{LineIndex, SourceFile, TextRange};
 use rayon::prelude::*;
+use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -38,6 +43,8 @@ pub struct Request {
     pub changes: Option<ChangeSelection>,
     /// The last migration that is not reported, of one or several folders; goes before what configuration says.
     pub start_after: Vec<String>,
+    /// Texts that are not those on disk.
+    pub texts: Texts,
 }
 
 impl Request {
@@ -58,7 +65,7 @@ pub enum Role {
 /// One file of a run.
 #[derive(Debug)]
 pub struct ProjectFile {
-    pub parsed: ParsedFile,
+    pub parsed: Arc<ParsedFile>,
     pub layout: Layout,
     pub role: Role,
     pub encoding: Option<EncodingError>,
@@ -69,12 +76,12 @@ pub struct ProjectFile {
     /// The nearest configuration.
     pub config: Arc<Config>,
     /// What was read, where placeholders were replaced before it was parsed.
-    original: Option<Box<Original>>,
+    pub(crate) original: Option<Box<Original>>,
 }
 
 /// A file before its placeholders were replaced.
 #[derive(Debug)]
-struct Original {
+pub(crate) struct Original {
     /// Without statements.
     file: ParsedFile,
     substitution: Substitution,
@@ -88,6 +95,8 @@ pub struct Project {
     pub databases: Vec<Database>,
     /// What could not be loaded.
     pub problems: Vec<Problem>,
+    /// What the cache knows of each group; empty without a cache.
+    warm: Vec<Warm>,
 }
 
 /// What is replayed on one catalog.
@@ -97,18 +106,90 @@ struct Group {
     migrations: Vec<u32>,
 }
 
+impl Group {
+    fn own<'m>(&self, migrations: &[Migration<'m>]) -> Vec<Migration<'m>> {
+        self.migrations.iter().map(|index| migrations[*index as usize]).collect()
+    }
+
+    /// The settings of its run.
+    fn settings(
+        &self,
+        levels: &BTreeMap<u32, Levels>,
+        sections: &[(&ProjectFile, Section)],
+        settings: &dyn Fn(&Config) -> Settings,
+    ) -> Settings {
+        let places = self.migrations.iter().enumerate();
+        let of_files = places.filter_map(|(place, index)| Some((place as u32, levels.get(index)?.clone())));
+        Settings { file_levels: of_files.collect(), opt_outs: opt_outs(self, sections), ..settings(&self.config) }
+    }
+}
+
+/// How the text of a file becomes statements.
+type Parse = dyn Fn(&Texts, &Path, SourceFile) -> Arc<ParsedFile> + Sync;
+
 /// Below so many files, threads cost more than they save.
 const PARALLEL_FROM: usize = 8;
 
 impl Project {
     /// Reads and parses everything that the request names. Calls `progress` with the number of files done and of all.
     pub fn load(request: &Request, progress: &(dyn Fn(usize, usize) + Sync)) -> Result<Self, ConfigError> {
-        let folders = Folders::default();
-        let Plan { sources, databases, mut problems } = Plan::new(request, &folders)?;
+        Self::load_with(request, &Folders::default(), &Texts::parse, progress)
+    }
+
+    /// [`Project::load`] for [`Project::check`] only: files that lead to what the cache knows are not parsed. `settings`
+    /// makes the settings of a run of a configuration.
+    pub fn load_warm(
+        request: &Request,
+        cache: &Cache,
+        settings: &(dyn Fn(&Config) -> Settings + Sync),
+        progress: &(dyn Fn(usize, usize) + Sync),
+    ) -> Result<Self, ConfigError> {
+        let unread = |_: &Texts, _: &Path, text| Arc::new(ParsedFile::unread(text));
+        let mut project = Self::load_with(request, &Folders::default(), &unread, progress)?;
+        let migrations = project.migrations();
+        let (levels, sections) = (project.file_levels(), project.sections());
+        let groups = project.groups(&migrations);
+        let warm =
+            |group: &Group| Warm::new(cache, &group.own(&migrations), &group.settings(&levels, &sections, settings));
+        let warm: Vec<Warm> = groups.iter().map(warm).collect();
+        let needed = groups.iter().zip(&warm).flat_map(|(group, warm)| &group.migrations[warm.first_needed()..]);
+        let needed: BTreeSet<u32> = needed.copied().collect();
+        project.parse(&needed);
+        project.warm = warm;
+        Ok(project)
+    }
+
+    /// Parses the files of some migrations.
+    fn parse(&mut self, migrations: &BTreeSet<u32>) {
+        let mut next = 0;
+        let is_needed = |file: &&mut ProjectFile| {
+            let first = next;
+            next += file.layout.sections.len() as u32;
+            migrations.range(first..next).next().is_some()
+        };
+        let needed: Vec<&mut ProjectFile> = self.files.iter_mut().filter(is_needed).collect();
+        let parse = |file: &mut ProjectFile| {
+            let source = std::mem::take(&mut Arc::make_mut(&mut file.parsed).source);
+            file.parsed = Arc::new(check::parse_file(source));
+        };
+        if needed.len() >= PARALLEL_FROM {
+            in_parallel(|| needed.into_par_iter().for_each(parse));
+        } else {
+            needed.into_iter().for_each(parse);
+        }
+    }
+
+    pub(crate) fn load_with(
+        request: &Request,
+        folders: &Folders,
+        parse: &Parse,
+        progress: &(dyn Fn(usize, usize) + Sync),
+    ) -> Result<Self, ConfigError> {
+        let Plan { sources, databases, mut problems } = Plan::new(request, folders)?;
         let all = sources.len();
         let done = AtomicUsize::new(0);
         let load = |source: Source| {
-            let file = load_file(source, &folders);
+            let file = load_file(source, folders, &request.texts, parse);
             progress(done.fetch_add(1, Ordering::Relaxed) + 1, all);
             file
         };
@@ -124,7 +205,7 @@ impl Project {
                 Err(problem) => problems.push(problem),
             }
         }
-        Ok(Self { files, databases, problems })
+        Ok(Self { files, databases, problems, warm: Vec::new() })
     }
 
     /// What the engine is given: each section of each file.
@@ -142,17 +223,29 @@ impl Project {
         settings: &(dyn Fn(&Config) -> Settings + Sync),
         progress: &(dyn Fn(usize, usize) + Sync),
     ) -> Outcome {
+        self.check_observed(settings, &|_, _, _, _| None, progress)
+    }
+
+    /// The same, and where `observe` tells what a statement was seen to do, that is judged; see [`Observe`].
+    pub fn check_observed(
+        &self,
+        settings: &(dyn Fn(&Config) -> Settings + Sync),
+        observe: &Observe<'_>,
+        progress: &(dyn Fn(usize, usize) + Sync),
+    ) -> Outcome {
         let migrations = self.migrations();
         let done = AtomicUsize::new(0);
         let one_done = || progress(done.fetch_add(1, Ordering::Relaxed) + 1, migrations.len());
-        let levels = self.file_levels();
-        let check_group = |group: &Group| {
-            let own: Vec<Migration<'_>> = group.migrations.iter().map(|index| migrations[*index as usize]).collect();
-            let mut settings = settings(&group.config);
-            let places = group.migrations.iter().enumerate();
-            let of_files = places.filter_map(|(place, index)| Some((place as u32, levels.get(index)?.clone())));
-            settings.file_levels = of_files.collect();
-            let mut outcome = check::run(&own, &settings, &one_done);
+        let (levels, sections) = (self.file_levels(), self.sections());
+        let check_group = |(at, group): (usize, &Group)| {
+            let (own, settings) = (group.own(&migrations), group.settings(&levels, &sections, settings));
+            let observe = |index: u32, statement: TextRange, predicted: &Effects, after: &Catalog| {
+                observe(group.migrations[index as usize], statement, predicted, after)
+            };
+            let mut outcome = match self.warm.get(at) {
+                Some(warm) => warm.check(&own, &settings, &one_done),
+                None => check::run_observed(&own, &settings, &observe, &one_done),
+            };
             let suppressed = outcome.suppressed.iter_mut().map(|suppressed| &mut suppressed.diagnostic);
             for diagnostic in outcome.found.iter_mut().chain(suppressed) {
                 diagnostic.file = group.migrations[diagnostic.file as usize];
@@ -161,24 +254,29 @@ impl Project {
             outcome
         };
         let outcomes: Vec<Outcome> = match self.groups(&migrations).as_slice() {
-            [only] => vec![check_group(only)],
-            many => in_parallel(|| many.par_iter().map(check_group).collect()),
+            [only] => vec![check_group((0, only))],
+            many => in_parallel(|| many.par_iter().enumerate().map(check_group).collect()),
         };
         let mut all = Outcome::default();
         for outcome in outcomes {
             all.found.extend(outcome.found);
             all.suppressed.extend(outcome.suppressed);
         }
+        self.finish(&mut all, settings);
+        all
+    }
+
+    /// Moves findings to where they are in the files, adds those about the files themselves, and sorts.
+    pub(crate) fn finish(&self, outcome: &mut Outcome, settings: &dyn Fn(&Config) -> Settings) {
         let files = self.files_of_migrations();
-        let suppressed = all.suppressed.iter_mut().map(|suppressed| &mut suppressed.diagnostic);
-        for diagnostic in all.found.iter_mut().chain(suppressed) {
+        let suppressed = outcome.suppressed.iter_mut().map(|suppressed| &mut suppressed.diagnostic);
+        for diagnostic in outcome.found.iter_mut().chain(suppressed) {
             put_on_disk(diagnostic, &files);
         }
-        all.found.extend(self.encoding_diagnostics(settings));
+        outcome.found.extend(self.encoding_diagnostics(settings));
         let place = |diagnostic: &Diagnostic| (diagnostic.file, diagnostic.range.start, diagnostic.range.end);
-        all.found.sort_by_key(place);
-        all.suppressed.sort_by_key(|suppressed| place(&suppressed.diagnostic));
-        all
+        outcome.found.sort_by_key(place);
+        outcome.suppressed.sort_by_key(|suppressed| place(&suppressed.diagnostic));
     }
 
     /// What the statements of reported files do: see [`check::effects`].
@@ -209,8 +307,14 @@ impl Project {
         database.or(self.databases.first()).map(|database| database.config.clone()).unwrap_or_default()
     }
 
+    /// The file and section of each migration.
+    fn sections(&self) -> Vec<(&ProjectFile, Section)> {
+        let sections = |file| ProjectFile::sections(file).map(move |section| (file, section));
+        self.files.iter().flat_map(sections).collect()
+    }
+
     /// The levels of rules in files for which configuration has overrides, by the index of the migration.
-    fn file_levels(&self) -> BTreeMap<u32, Levels> {
+    pub(crate) fn file_levels(&self) -> BTreeMap<u32, Levels> {
         let mut levels = BTreeMap::new();
         let mut index = 0;
         for file in &self.files {
@@ -223,6 +327,28 @@ impl Project {
             }
         }
         levels
+    }
+
+    /// Puts another text in place of that of the file with this index in [`Project::files`]; nothing is written.
+    pub fn replace_text(&mut self, file: usize, text: String) {
+        let Some(file) = self.files.get_mut(file) else { return };
+        let source = Source {
+            path: file.path.clone(),
+            is_stdin: false,
+            role: file.role,
+            database: file.database,
+            config: Arc::clone(&file.config),
+        };
+        let path = file.shown().source.path.clone();
+        let parse = |_: &Path, text| Arc::new(check::parse_file(text));
+        *file = project_file(SourceFile { path, text }, file.encoding, source, &Folders::default(), parse);
+        self.warm.clear();
+    }
+
+    /// The index in [`Project::files`] of the file of each of [`Project::migrations`].
+    pub fn file_indexes(&self) -> Vec<usize> {
+        let sections = |(index, file): (usize, &ProjectFile)| std::iter::repeat_n(index, file.layout.sections.len());
+        self.files.iter().enumerate().flat_map(sections).collect()
     }
 
     /// How many files are reported on.
@@ -261,8 +387,13 @@ impl ProjectFile {
         self.original.as_ref().map_or(&self.parsed, |original| &original.file)
     }
 
+    /// Were placeholders replaced by the values of the configuration?
+    pub fn has_values(&self) -> bool {
+        self.original.is_some()
+    }
+
     /// The range on disk of a range of what was parsed.
-    fn on_disk(&self, range: TextRange) -> TextRange {
+    pub fn on_disk(&self, range: TextRange) -> TextRange {
         self.original.as_ref().map_or(range, |original| original.substitution.original(range))
     }
 
@@ -277,7 +408,11 @@ impl ProjectFile {
         }
     }
 
-    fn migrations(&self) -> impl Iterator<Item = Migration<'_>> {
+    fn sections(&self) -> impl Iterator<Item = Section> {
+        self.layout.sections.iter().copied()
+    }
+
+    pub(crate) fn migrations(&self) -> impl Iterator<Item = Migration<'_>> {
         self.layout.sections.iter().map(|section| Migration {
             file: &self.parsed,
             section: section.range,
@@ -290,6 +425,20 @@ impl ProjectFile {
     }
 }
 
+/// What takes each migration of a group out of the transaction of its tool.
+fn opt_outs(group: &Group, sections: &[(&ProjectFile, Section)]) -> FxHashMap<u32, Edit> {
+    let mut opt_outs = FxHashMap::default();
+    for (place, index) in group.migrations.iter().enumerate() {
+        let (file, section) = &sections[*index as usize];
+        if file.role == Role::Reported && section.transaction == TransactionMode::Transaction {
+            let text = &file.parsed.source.text;
+            let opt_out = layout::opt_out(file.layout.tool, text, section.range);
+            opt_outs.extend(opt_out.map(|edit| (place as u32, edit)));
+        }
+    }
+    opt_outs
+}
+
 /// Runs work of rayon on threads whose stack is deep enough for the parser.
 fn in_parallel<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     match rayon::ThreadPoolBuilder::new().stack_size(STACK_SIZE).build() {
@@ -299,10 +448,34 @@ fn in_parallel<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     }
 }
 
-fn load_file(source: Source, folders: &Folders) -> Result<ProjectFile, Problem> {
-    let Source { path, is_stdin, role, database, config } = source;
-    let (text, encoding) = if is_stdin { read::read_stdin(&path.to_string_lossy())? } else { read::read(&path)? };
-    let (text, original) = match substitute(&text.text, &config.placeholders) {
+fn load_file(source: Source, folders: &Folders, texts: &Texts, parse: &Parse) -> Result<ProjectFile, Problem> {
+    let path = &source.path;
+    if source.is_stdin {
+        let (text, encoding) = texts.read_stdin(&path.to_string_lossy())?;
+        return Ok(project_file(text, encoding, source, folders, |_, text| Arc::new(check::parse_file(text))));
+    }
+    let (text, encoding) = texts.read(path)?;
+    Ok(project_file(text, encoding, source, folders, |path, text| parse(texts, path, text)))
+}
+
+/// A text that was read, with its placeholders replaced before it is parsed.
+fn project_file(
+    text: SourceFile,
+    encoding: Option<EncodingError>,
+    source: Source,
+    folders: &Folders,
+    parse: impl FnOnce(&Path, SourceFile) -> Arc<ParsedFile>,
+) -> ProjectFile {
+    let Source { path, role, database, config, .. } = source;
+    let (text, original) = substituted(text, &config);
+    let layout = layout::detect(&path, &text.text, folders, &config);
+    let parsed = parse(&path, text);
+    ProjectFile { parsed, layout, role, encoding, database, path, config, original }
+}
+
+/// The text with the values of placeholders, and the file as it was where there are any.
+pub(crate) fn substituted(text: SourceFile, config: &Config) -> (SourceFile, Option<Box<Original>>) {
+    match substitute(&text.text, &config.placeholders) {
         None => (text, None),
         Some((replaced, substitution)) => {
             let lines = LineIndex::new(&text.text);
@@ -310,10 +483,7 @@ fn load_file(source: Source, folders: &Folders) -> Result<ProjectFile, Problem> 
             let file = ParsedFile { source: text, lines, statements: Vec::new() };
             (replaced, Some(Box::new(Original { file, substitution })))
         }
-    };
-    let layout = layout::detect(&path, &text.text, folders, &config);
-    let parsed = check::parse_file(text);
-    Ok(ProjectFile { parsed, layout, role, encoding, database, path, config, original })
+    }
 }
 
 /// Moves the places of a finding to where they are in the files.
@@ -323,7 +493,16 @@ fn put_on_disk(diagnostic: &mut Diagnostic, files: &[&ProjectFile]) {
     diagnostic.statement = file.on_disk(diagnostic.statement);
     // A change of a value would have to be made in the configuration.
     let holds_value = |range| file.original.as_ref().is_some_and(|original| original.substitution.holds_value(range));
-    diagnostic.fixes.retain(|fix| !fix.edits.iter().any(|edit| holds_value(edit.range)));
+    // Nor may a fix write a value where the file has the placeholder.
+    let writes_value = |text: &str| {
+        file.original.is_some()
+            && file.config.placeholders.values().any(|value| value.len() > 1 && text.contains(value))
+    };
+    let keeps = |edit: &Edit| !holds_value(edit.range) && !writes_value(&edit.text);
+    diagnostic.fixes.retain(|fix| fix.edits.iter().all(keeps));
+    if diagnostic.steps.iter().any(|step| writes_value(&step.sql)) {
+        diagnostic.steps.clear();
+    }
     for edit in diagnostic.fixes.iter_mut().flat_map(|fix| &mut fix.edits) {
         edit.range = file.on_disk(edit.range);
     }
@@ -347,99 +526,10 @@ fn encoding_diagnostic(file: u32, error: EncodingError, settings: &Settings) -> 
         relations: Vec::new(),
         pg_versions: settings.versions.iter().collect(),
         fixes: Vec::new(),
+        steps: Vec::new(),
         evidence: Evidence::Predicted,
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use pgvet_linter::check::Direction;
-    use std::fs;
-
-    fn folder(files: &[(&str, &[u8])]) -> tempfile::TempDir {
-        let root = tempfile::tempdir().unwrap();
-        for (name, bytes) in files {
-            fs::write(root.path().join(name), bytes).unwrap();
-        }
-        root
-    }
-
-    fn load(request: &Request) -> Project {
-        Project::load(request, &|_, _| {}).unwrap()
-    }
-
-    fn names(project: &Project) -> Vec<(String, Role)> {
-        let name = |file: &ProjectFile| file.parsed.source.path.rsplit('/').next().unwrap().to_owned();
-        project.files.iter().map(|file| (name(file), file.role)).collect()
-    }
-
-    #[test]
-    fn named_files_keep_their_order_and_count_once() {
-        let root = folder(&[("1.sql", b""), ("2.sql", b"")]);
-        let at = |name: &str| root.path().join(name);
-        let project = load(&Request { paths: vec![at("2.sql"), at("1.sql"), at("2.sql")], ..Request::default() });
-        assert_eq!(names(&project), [("2.sql".to_owned(), Role::Reported), ("1.sql".to_owned(), Role::Reported)]);
-    }
-
-    #[test]
-    fn folders_of_migrations_are_databases_of_their_own() {
-        let root = tempfile::tempdir().unwrap();
-        for name in ["a/migrations/1.sql", "a/migrations/2/up.sql", "b/migrations/1.sql"] {
-            let path = root.path().join(name);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, "SELECT 1;").unwrap();
-        }
-        let project = load(&Request { paths: vec![root.path().to_owned()], ..Request::default() });
-        assert_eq!(project.files.iter().map(|file| file.database).collect::<Vec<_>>(), [1, 1, 2]);
-    }
-
-    #[test]
-    fn history_stops_before_what_is_reported() {
-        let root = folder(&[("1.sql", b""), ("2.sql", b""), ("3.sql", b""), ("dump.txt", b"")]);
-        let at = |name: &str| root.path().join(name);
-        let project = load(&Request {
-            paths: vec![at("2.sql")],
-            history: vec![root.path().to_owned()],
-            schema: Some(at("dump.txt")),
-            ..Request::default()
-        });
-        let expected = [("dump.txt", Role::Baseline), ("1.sql", Role::History), ("2.sql", Role::Reported)];
-        assert_eq!(names(&project), expected.map(|(name, role)| (name.to_owned(), role)));
-        let migrations = project.migrations();
-        assert_eq!(migrations.iter().map(|migration| migration.report).collect::<Vec<_>>(), [false, false, true]);
-    }
-
-    #[test]
-    fn one_bad_file_does_not_stop_the_others() {
-        let root = folder(&[("1.sql", b"SELECT 1;"), ("2.sql", b"-- \xff\n"), ("3.sql", b"\0")]);
-        let mut paths = vec![root.path().to_owned()];
-        paths.push(root.path().join("missing.sql"));
-        let project = load(&Request { paths, ..Request::default() });
-        let problems: Vec<_> = project.problems.iter().map(|problem| problem.message.as_str()).collect();
-        assert_eq!(problems, ["does not exist", "is no SQL text: byte 0 is NUL"]);
-        assert_eq!(project.reported_files(), 2);
-        let diagnostics = project.encoding_diagnostics(&|_| Settings::default());
-        assert_eq!(diagnostics.iter().map(|diagnostic| diagnostic.file).collect::<Vec<_>>(), [1]);
-        assert!(diagnostics[0].message.starts_with("byte 3 is not UTF-8"), "{}", diagnostics[0].message);
-    }
-
-    #[test]
-    fn sections_become_migrations_in_both_directions() {
-        let root = folder(&[("1.sql", b"-- +goose Up\nSELECT 1;\n-- +goose Down\nSELECT 2;\n")]);
-        let project = load(&Request { paths: vec![root.path().to_owned()], ..Request::default() });
-        let directions: Vec<_> = project.migrations().iter().map(|migration| migration.direction).collect();
-        assert_eq!(directions, [Direction::Up, Direction::Down]);
-    }
-
-    #[test]
-    fn many_files_are_read_in_parallel_in_order() {
-        let files: Vec<(String, Vec<u8>)> =
-            (1..=40).map(|n| (format!("{n}_x.sql"), format!("SELECT {n};").into())).collect();
-        let borrowed: Vec<(&str, &[u8])> = files.iter().map(|(name, text)| (name.as_str(), text.as_slice())).collect();
-        let root = folder(&borrowed);
-        let project = load(&Request { paths: vec![root.path().to_owned()], ..Request::default() });
-        let expected: Vec<_> = files.iter().map(|(name, _)| (name.clone(), Role::Reported)).collect();
-        assert_eq!(names(&project), expected);
-    }
-}
+mod tests;

@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
 
-use pgvet_linter::check::{Direction, Migration, TransactionMode, effects, parse_file};
+use pgvet_linter::check::{Migration, effects, parse_file};
 use pgvet_linter::effect::CatalogRows;
 use pgvet_linter::settings::Settings;
 use pgvet_linter::source::SourceFile;

@@ -56,16 +56,9 @@ pub(super) fn known(
 }
 
 fn path(project: &Project, args: &BaselineFileArgs) -> PathBuf {
-    let configured = || project.config_of(1).baseline.clone();
-    args.baseline.clone().or_else(configured).unwrap_or_else(|| default_path(project))
-}
-
-/// Beside the configuration, or else in the current folder.
-fn default_path(project: &Project) -> PathBuf {
-    let config = project.config_of(1);
-    config.root().unwrap_or(Path::new("")).join(baseline::FILE_NAME)
+    args.baseline.clone().unwrap_or_else(|| project.config_of(1).baseline_path())
 }
 
 fn is_default(project: &Project, path: &Path) -> bool {
-    *path == default_path(project) || project.config_of(1).baseline.as_deref() == Some(path)
+    project.config_of(1).baseline_path() == path
 }

@@ -1,11 +1,12 @@
 //! `pgvet check`.
 
-use super::{baseline, load};
+use super::{baseline, fix, load, load_to_check};
 use crate::args::{CheckArgs, Format, Output};
 use crate::error::{ExitStatus, Failure};
 use crate::report::{Report, checkstyle, concise, full, github, gitlab, json, junit, markdown, sarif, sonarqube};
 use crate::rule_names;
 use crate::style::Style;
+use pgvet_workspace::config::Config;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -13,8 +14,18 @@ use std::path::Path;
 pub(crate) fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<ExitStatus, Failure> {
     rule_names::check(&args.rules)?;
     let outputs = outputs(args)?;
-    let project = load(&args.input)?;
-    let outcome = super::check(&project, &|config| args.settings(config));
+    let settings = |config: &Config| args.settings(config);
+    let project = if args.fix.any() {
+        let mut project = load(&args.input)?;
+        if args.fix.diff {
+            return fix::show(args, &mut project, out);
+        }
+        fix::make(args, &mut project)?;
+        project
+    } else {
+        load_to_check(&args.input, &args.cache, &settings)?
+    };
+    let outcome = super::check(&project, &settings);
     let mut report = Report::new(&project, &outcome);
     if !args.report_suppressed {
         report = report.without_suppressed();

@@ -6,18 +6,22 @@ pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod effects;
 pub(crate) mod explain;
+mod fix;
 pub(crate) mod init;
+pub(crate) mod lsp;
 pub(crate) mod man;
+pub(crate) mod rewrite;
 pub(crate) mod rules;
+pub(crate) mod snapshot;
 pub(crate) mod trace;
 
-use crate::args::InputArgs;
+use crate::args::{CacheArgs, InputArgs};
 use crate::error::Failure;
 use crate::progress::Progress;
 use pgvet_linter::check::Outcome;
 use pgvet_linter::settings::Settings;
-use pgvet_workspace::Project;
-use pgvet_workspace::config::Config;
+use pgvet_workspace::config::{Config, ConfigError};
+use pgvet_workspace::{Project, Request};
 use std::io;
 
 /// Checks a project, with a progress bar.
@@ -26,10 +30,31 @@ fn check(project: &Project, settings: &(dyn Fn(&Config) -> Settings + Sync)) -> 
     project.check(settings, &|done, all| progress.update(done, all))
 }
 
+/// [`load`] for a check: what earlier runs left in the cache is not parsed.
+fn load_to_check(
+    args: &InputArgs,
+    cache: &CacheArgs,
+    settings: &(dyn Fn(&Config) -> Settings + Sync),
+) -> Result<Project, Failure> {
+    match cache.cache() {
+        None => load(args),
+        Some(cache) => loaded(args, |request, progress| Project::load_warm(request, &cache, settings, progress)),
+    }
+}
+
 /// Loads what the arguments name, and tells on standard error what could not be loaded.
 fn load(args: &InputArgs) -> Result<Project, Failure> {
+    loaded(args, Project::load)
+}
+
+type OnProgress<'a> = &'a (dyn Fn(usize, usize) + Sync);
+
+fn loaded(
+    args: &InputArgs,
+    load: impl FnOnce(&Request, OnProgress<'_>) -> Result<Project, ConfigError>,
+) -> Result<Project, Failure> {
     let progress = Progress::new("reading");
-    let project = Project::load(&args.request(), &|done, all| progress.update(done, all));
+    let project = load(&args.request(), &|done, all| progress.update(done, all));
     drop(progress);
     let project = project.map_err(|error| Failure::config(error, args.color))?;
     let mut stderr = io::stderr().lock();

@@ -1,22 +1,27 @@
 //! `pgvet trace`.
 
-use super::load;
+use super::{baseline, load};
 use crate::bookkeeping;
 use crate::error::{ExitStatus, Failure};
 use crate::progress::Spinner;
+use crate::report::Report;
 use crate::report::trace::TraceReport;
 use crate::report::{trace_html, trace_json, trace_markdown, trace_table};
 use crate::style::Style;
 use crate::trace_args::{On, TraceArgs, TraceFormat};
-use pgvet_linter::check::{self, Direction, Migration, StatementEffects, TransactionMode};
-use pgvet_linter::effect::RelationKind;
-use pgvet_linter::settings::Settings;
+use pgvet_linter::catalog::Catalog;
+use pgvet_linter::check::{self, Migration, Outcome, StatementEffects};
+use pgvet_linter::effect::{Effects, RelationKind};
+use pgvet_linter::settings::{Settings, TableSettings};
 use pgvet_linter::source::SourceFile;
 use pgvet_linter::version::{PgVersion, VersionRange};
 use pgvet_trace::provider::{
     CloneProvider, DataDir, DataDirOptions, Dblab, DblabOptions, Scratch, ScratchOptions, Template, Url, parse_address,
+    with_password,
 };
-use pgvet_trace::{Address, Event, server};
+use pgvet_trace::{Address, Event, Observations, Trace, Workload, server};
+use pgvet_workspace::config::Config;
+use pgvet_workspace::{Project, Role};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
@@ -30,31 +35,16 @@ pub(crate) fn run(args: &TraceArgs, out: &mut dyn Write) -> Result<ExitStatus, F
     }
     let migrations = project.migrations();
     let model = args.input.settings(&project.config_of(1));
-    let mut settings = pgvet_trace::Settings {
-        variables: args.variables.iter().cloned().collect(),
-        statement_timeout: args.statement_timeout,
-        keep_going: args.keep_going,
-        repeat: args.repeat.into(),
-        rows: args.rows.clone(),
-        setup: bookkeeping::tables(&project, args.input.schema.is_some()),
-        canaries: BTreeMap::new(),
-        reader: args.inject_reader,
-    };
-    if args.canary {
-        settings.canaries = canaries(&predicted(args, &settings.setup, &migrations, &model));
+    let settings = trace_settings(args, &project, &migrations, &model)?;
+    let trace = measure(args, &model, &migrations, settings)?;
+    let predicted = predicted(args, &project, &migrations, &settings_for(trace.major, model));
+    let outcome = judge(args, &project, &trace);
+    let run = trace.migrations.iter().map(|migration| migration.migration).collect();
+    let mut findings = Report::new(&project, &outcome).without_suppressed().of_migrations(&run);
+    if let Some(baseline) = baseline::known(&project, &args.baseline, &|config| args.input.settings(config))? {
+        findings = findings.without_known(&baseline);
     }
-    let mut provider = provider(args)?;
-    let spinner = Spinner::new();
-    let trace = pgvet_trace::run(&migrations, provider.as_mut(), &settings, &mut |event| spinner.say(&said(event)));
-    drop(spinner);
-    let trace = trace?;
-    let predicted = predicted(
-        args,
-        &settings.setup,
-        &migrations,
-        &settings_for(trace.major, args.input.settings(&project.config_of(1))),
-    );
-    let report = TraceReport::new(&project, &trace, &predicted, &args.max_held);
+    let report = TraceReport::new(&trace, &predicted, &args.max_held, &args.production_rows, findings);
     let style = Style::new(args.input.color);
     match args.format {
         TraceFormat::Full => trace_table::write(&report, style, out)?,
@@ -68,17 +58,83 @@ pub(crate) fn run(args: &TraceArgs, out: &mut dyn Write) -> Result<ExitStatus, F
     Ok(status(args, &report))
 }
 
+fn trace_settings(
+    args: &TraceArgs,
+    project: &Project,
+    migrations: &[Migration<'_>],
+    model: &Settings,
+) -> Result<pgvet_trace::Settings, Failure> {
+    let canaries = if args.canary { canaries(&predicted(args, project, migrations, model)) } else { BTreeMap::new() };
+    Ok(pgvet_trace::Settings {
+        variables: args.variables.iter().cloned().collect(),
+        statement_timeout: args.statement_timeout,
+        keep_going: args.keep_going,
+        repeat: args.repeat.into(),
+        rows: args.rows.clone(),
+        setup: bookkeeping::tables(project, has_schema(project)),
+        canaries,
+        reader: args.inject_reader,
+        workload: workload(args)?,
+        progress: false,
+    })
+}
+
+/// Runs the migrations, and shows how far they have come.
+fn measure(
+    args: &TraceArgs,
+    model: &Settings,
+    migrations: &[Migration<'_>],
+    mut settings: pgvet_trace::Settings,
+) -> Result<Trace, Failure> {
+    let mut provider = provider(args, model)?;
+    let spinner = Spinner::new();
+    settings.progress = spinner.is_shown();
+    let mut trace = pgvet_trace::run(migrations, provider.as_mut(), &settings, &mut |event| match event {
+        Event::Statement { progress: Some(_), .. } => spinner.say(&said(event)),
+        _ => spinner.begin(&said(event)),
+    })?;
+    let versions = model.versions;
+    let VersionRange { from, to } = versions;
+    let shown = if from == to { from.to_string() } else { format!("{from}-{to}") };
+    if model.versions_configured && !versions.iter().any(|version| version.0 == trace.major) {
+        trace.notes.push(format!("the server is PostgreSQL {}, but the migrations are for {shown}", trace.major));
+    }
+    Ok(trace)
+}
+
+/// What the rules say about what was seen.
+fn judge(args: &TraceArgs, project: &Project, trace: &Trace) -> Outcome {
+    let settings = |config: &Config| {
+        let mut settings = settings_for(trace.major, args.input.settings(config));
+        if args.on != On::Scratch {
+            know_sizes(trace, &mut settings);
+        }
+        settings
+    };
+    let observations = Observations::new(trace);
+    let observe = |migration, statement, predicted: &Effects, after: &Catalog| {
+        observations.effects(migration, statement, predicted, after)
+    };
+    project.check_observed(&settings, &observe, &|_, _| ())
+}
+
+/// Does the run begin with a dump of a schema?
+fn has_schema(project: &Project) -> bool {
+    project.files.iter().any(|file| file.role == Role::Baseline)
+}
+
 /// What the model says. A scratch server is empty at first, but for the tables of the tools, and the model is told so.
 fn predicted(
     args: &TraceArgs,
-    setup: &[String],
+    project: &Project,
     migrations: &[Migration<'_>],
     settings: &Settings,
 ) -> Vec<Vec<StatementEffects>> {
-    if args.on != On::Scratch || args.input.schema.is_some() {
+    if args.on != On::Scratch || has_schema(project) {
         return check::effects(migrations, settings);
     }
-    let empty = check::parse_file(SourceFile { path: String::new(), text: setup.join(";\n") });
+    let tables = bookkeeping::tables(project, false).join(";\n");
+    let empty = check::parse_file(SourceFile { path: String::new(), text: tables });
     let baseline = Migration { report: false, baseline: true, ..Migration::new(&empty) };
     let all: Vec<Migration<'_>> = std::iter::once(baseline).chain(migrations.iter().copied()).collect();
     let mut predicted = check::effects(&all, settings);
@@ -103,7 +159,7 @@ fn canaries(predicted: &[Vec<StatementEffects>]) -> BTreeMap<usize, Vec<String>>
 fn status(args: &TraceArgs, report: &TraceReport<'_>) -> ExitStatus {
     if report.failed() {
         ExitStatus::NotChecked
-    } else if !report.exceeded.is_empty() {
+    } else if !report.exceeded.is_empty() || fails(args, report) {
         ExitStatus::Findings
     } else if args.strict_model && report.differences.iter().any(|difference| difference.unknown.is_none()) {
         ExitStatus::ModelDiffers
@@ -112,11 +168,17 @@ fn status(args: &TraceArgs, report: &TraceReport<'_>) -> ExitStatus {
     }
 }
 
-fn provider(args: &TraceArgs) -> Result<Box<dyn CloneProvider>, Failure> {
+/// Is there a finding for which the user wants to see the run fail?
+fn fails(args: &TraceArgs, report: &TraceReport<'_>) -> bool {
+    let severities = report.findings.findings.iter().map(|finding| finding.diagnostic.severity);
+    args.fail_on.is_some_and(|fail_on| severities.into_iter().any(|severity| fail_on.includes(severity)))
+}
+
+fn provider(args: &TraceArgs, settings: &Settings) -> Result<Box<dyn CloneProvider>, Failure> {
     Ok(match args.on {
         On::Scratch => Box::new(Scratch::new(ScratchOptions {
             binaries: args.pg_bin.clone(),
-            major: args.input.pg_version.map(|versions| versions.to.0),
+            major: settings.versions_configured.then_some(settings.versions.to.0),
             durable: !args.rows.is_empty(),
             setup: Vec::new(),
         })),
@@ -155,10 +217,16 @@ fn dblab(args: &TraceArgs) -> Result<Dblab, Failure> {
 }
 
 fn address(args: &TraceArgs) -> Result<Address, Failure> {
-    let text = args.database.as_deref().ok_or_else(|| {
-        Failure::new("--on template and --on url need a database").help("name it: --database postgres://HOST/DATABASE")
-    })?;
-    Ok(parse_address(text)?)
+    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let text = match &args.database {
+        Some(text) => text,
+        None if is_set("PGSERVICE") || is_set("PGDATABASE") => "",
+        None => {
+            return Err(Failure::new("--on template and --on url need a database")
+                .help("name it: --database postgres://HOST/DATABASE, or --database service=NAME"));
+        }
+    };
+    Ok(with_password(parse_address(text)?)?)
 }
 
 /// The settings of the project, for the major that was traced.
@@ -167,15 +235,40 @@ fn settings_for(major: u8, settings: Settings) -> Settings {
     Settings { versions: VersionRange { from: version, to: version }, versions_configured: true, ..settings }
 }
 
+/// A clone has the tables of production: where configuration does not say how large they are, they tell it themselves.
+fn know_sizes(trace: &Trace, settings: &mut Settings) {
+    for (name, rows) in trace.migrations.iter().flat_map(|migration| &migration.rows) {
+        let (schema, table) = name.split_once('.').unwrap_or(("public", name));
+        let known = settings.table(schema, table);
+        if known.rows.is_none() {
+            settings.tables.insert(name.clone(), TableSettings { rows: Some(*rows), ..known });
+        }
+    }
+}
+
 fn said(event: Event<'_>) -> String {
     match event {
         Event::History { path } => format!("replaying {path}"),
         Event::Rows { table, rows } => format!("filling {table} with {rows} rows"),
-        Event::Statement { path, number, sql } => {
+        Event::Workload => "running the workload alone".to_owned(),
+        Event::Statement { path, number, of, sql, progress } => {
             let line = sql.split_whitespace().collect::<Vec<_>>().join(" ");
-            format!("{path}: {} {}", number + 1, line.chars().take(60).collect::<String>())
+            let line: String = line.chars().take(60).collect();
+            let progress = progress.map(|progress| format!(" ({progress})")).unwrap_or_default();
+            format!("{path}: {} of {of} {line}{progress}", number + 1)
         }
     }
+}
+
+/// What clients are to run meanwhile.
+fn workload(args: &TraceArgs) -> Result<Option<Workload>, Failure> {
+    let Some(path) = &args.workload else { return Ok(None) };
+    let shown = path.display().to_string();
+    let text =
+        std::fs::read_to_string(path).map_err(|error| Failure::new(format!("cannot read `{shown}`: {error}")))?;
+    let clients = args.clients.unwrap_or(1).into();
+    let variables = args.variables.iter().cloned().collect();
+    Ok(Some(Workload::read(SourceFile { path: shown, text }, clients, &variables)?))
 }
 
 fn clean(args: &TraceArgs, out: &mut dyn Write) -> Result<ExitStatus, Failure> {

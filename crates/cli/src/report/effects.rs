@@ -1,10 +1,9 @@
 //! What statements do, put together for the formats of `pgvet effects`.
 
 use pgvet_linter::check::{ParsedFile, StatementEffects};
-use pgvet_linter::effect::{Effects, LockMode, RelationKind, RelationName};
+use pgvet_linter::effect::RelationKind;
 use pgvet_linter::version::PgVersion;
 use pgvet_workspace::{Project, Role};
-use std::collections::BTreeMap;
 
 /// The effects of every reported file.
 #[derive(Debug)]
@@ -35,40 +34,6 @@ impl<'a> EffectsReport<'a> {
     }
 }
 
-/// The strongest lock on each relation that was there before the statement, strongest first.
-pub(crate) fn strongest_locks(effects: &Effects) -> Vec<(&RelationName, LockMode)> {
-    let mut strongest: BTreeMap<String, (&RelationName, LockMode)> = BTreeMap::new();
-    for lock in &effects.locks {
-        if effects.creates.iter().any(|created| is_same(created, &lock.relation)) {
-            continue;
-        }
-        let entry = strongest.entry(lock.relation.to_string()).or_insert((&lock.relation, lock.mode));
-        entry.1 = entry.1.max(lock.mode);
-    }
-    let mut locks: Vec<_> = strongest.into_values().collect();
-    locks.sort_by_key(|(_, mode)| std::cmp::Reverse(*mode));
-    locks
-}
-
-fn is_same(left: &RelationName, right: &RelationName) -> bool {
-    if left.oid.is_valid() && right.oid.is_valid() {
-        left.oid == right.oid
-    } else {
-        left.schema == right.schema && left.name == right.name
-    }
-}
-
-/// Each name once, in the order of appearance.
-pub(crate) fn names<'a>(relations: impl Iterator<Item = &'a RelationName>) -> Vec<String> {
-    let mut names: Vec<String> = Vec::new();
-    for name in relations.map(ToString::to_string) {
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    names
-}
-
 pub(crate) fn kind(kind: RelationKind) -> &'static str {
     match kind {
         RelationKind::Table => "table",
@@ -87,7 +52,7 @@ pub(crate) fn kind(kind: RelationKind) -> &'static str {
 pub(crate) mod tests {
     use super::*;
     use pgvet_linter::catalog::Oid;
-    use pgvet_linter::effect::{Lock, LockCause, Visibility};
+    use pgvet_linter::effect::{Effects, Lock, LockCause, LockMode, RelationName, Visibility};
     use pgvet_linter::source::TextRange;
 
     pub(crate) fn relation(oid: u32, name: &str) -> RelationName {
@@ -113,7 +78,7 @@ pub(crate) mod tests {
             lock(relation(1, "a"), LockMode::Share),
         ];
         let effects = Effects { locks, creates: vec![relation(2, "new")], ..Effects::default() };
-        let shown: Vec<_> = strongest_locks(&effects).iter().map(|(name, mode)| (name.name.as_str(), *mode)).collect();
+        let shown: Vec<_> = effects.strongest_locks().iter().map(|(name, mode)| (name.name.as_str(), *mode)).collect();
         assert_eq!(shown, [("b", LockMode::ShareRowExclusive), ("a", LockMode::Share)]);
     }
 }

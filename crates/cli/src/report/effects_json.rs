@@ -1,9 +1,9 @@
 //! Effects for programs. The names of fields are stable within a `schema_version`.
 
 use super::JsonRange;
-use super::effects::{EffectsReport, kind, names, strongest_locks};
+use super::effects::{EffectsReport, kind};
 use pgvet_linter::check::{ParsedFile, StatementEffects, TransactionState};
-use pgvet_linter::effect::{Effects, LockMode};
+use pgvet_linter::effect::{Effects, LockMode, names};
 use pgvet_linter::routine::subtransactions::Bound;
 use pgvet_linter::version::PgVersion;
 use serde::Serialize;
@@ -87,7 +87,7 @@ fn effects(effects: &Effects, subtransactions: Bound) -> JsonEffects<'_> {
         mode,
     };
     JsonEffects {
-        locks: strongest_locks(effects).into_iter().map(lock).collect(),
+        locks: effects.strongest_locks().into_iter().map(lock).collect(),
         rewrites: names(effects.rewrites.iter().map(|rewrite| &rewrite.relation)),
         scans: names(effects.scans.iter().map(|scan| &scan.relation)),
         index_builds: names(effects.index_builds.iter().map(|build| &build.index)),

@@ -1,10 +1,10 @@
 //! Effects for reading: each statement with its locks and work.
 
-use super::effects::{EffectsReport, FileEffects, names, strongest_locks};
+use super::effects::{EffectsReport, FileEffects};
 use super::position;
 use crate::style::Style;
 use pgvet_linter::check::{StatementEffects, TransactionState};
-use pgvet_linter::effect::{Effects, LockMode};
+use pgvet_linter::effect::LockMode;
 use std::io::{self, Write};
 
 pub(crate) fn write(report: &EffectsReport<'_>, style: Style, out: &mut dyn Write) -> io::Result<()> {
@@ -35,13 +35,13 @@ fn write_statement(
     };
     writeln!(out, "  {line:>4}  {}{transaction}", excerpt(file, statement))?;
     let effects = &statement.effects;
-    let locks = strongest_locks(effects);
+    let locks = effects.strongest_locks();
     let width = locks.iter().map(|(relation, _)| relation.to_string().chars().count()).max().unwrap_or(0);
     for (relation, mode) in locks {
         let relation = relation.to_string();
         writeln!(out, "        lock    {relation:width$}  {:22}{}", mode.sql(), blocked(mode, style))?;
     }
-    for (verb, names) in work(effects) {
+    for (verb, names) in effects.work() {
         writeln!(out, "        {verb:7} {}", names.join(", "))?;
     }
     if let Some(failure) = &effects.fails {
@@ -59,18 +59,6 @@ fn blocked(mode: LockMode, style: Style) -> String {
         (false, true) => format!("  {}", style.yellow("blocks writes")),
         (false, false) => String::new(),
     }
-}
-
-/// What is done besides locking, with the relations that it is done to.
-fn work(effects: &Effects) -> impl Iterator<Item = (&'static str, Vec<String>)> {
-    let lists = [
-        ("rewrite", names(effects.rewrites.iter().map(|rewrite| &rewrite.relation))),
-        ("scan", names(effects.scans.iter().map(|scan| &scan.relation))),
-        ("build", names(effects.index_builds.iter().map(|build| &build.index))),
-        ("create", names(effects.creates.iter())),
-        ("drop", names(effects.drops.iter())),
-    ];
-    lists.into_iter().filter(|(_, names)| !names.is_empty())
 }
 
 /// The statement on one line, cut.
@@ -96,10 +84,10 @@ pub(crate) fn write_concise(report: &EffectsReport<'_>, out: &mut dyn Write) -> 
         for statement in &file.statements {
             let start = position(file.file, statement.statement.start);
             let effects = &statement.effects;
-            let locks = strongest_locks(effects);
+            let locks = effects.strongest_locks();
             let mut parts: Vec<String> =
                 locks.iter().map(|(relation, mode)| format!("lock {relation} {}", mode.sql())).collect();
-            parts.extend(work(effects).map(|(verb, names)| format!("{verb} {}", names.join(", "))));
+            parts.extend(effects.work().map(|(verb, names)| format!("{verb} {}", names.join(", "))));
             parts.extend(effects.fails.as_ref().map(|failure| format!("fails {}", failure.sqlstate)));
             parts.extend((!effects.unknown.is_empty()).then(|| "unknown".to_owned()));
             let parts = if parts.is_empty() { "nothing".to_owned() } else { parts.join("; ") };

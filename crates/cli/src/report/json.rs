@@ -2,7 +2,8 @@
 
 use super::{Finding, JsonRange, Known, Report, Summary, rule_url};
 use pgvet_linter::diagnostic::Severity;
-use pgvet_linter::fix::{Applicability, Fix};
+use pgvet_linter::effect::Evidence;
+use pgvet_linter::fix::{Applicability, Fix, Step};
 use pgvet_linter::version::PgVersion;
 use serde::Serialize;
 use std::io::{self, Write};
@@ -20,7 +21,7 @@ struct Document<'a> {
 }
 
 #[derive(Debug, Serialize)]
-struct JsonDiagnostic<'a> {
+pub(super) struct JsonDiagnostic<'a> {
     rule: &'a str,
     severity: Severity,
     message: &'a str,
@@ -31,8 +32,14 @@ struct JsonDiagnostic<'a> {
     relations: &'a [String],
     pg_versions: &'a [PgVersion],
     fixes: Vec<JsonFix<'a>>,
+    /// The statements that can take the place of this one: see `pgvet rewrite`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    rewrite: Vec<JsonStep<'a>>,
     fingerprint: &'a str,
     url: String,
+    /// After a trace: was the statement judged by what it was seen to do?
+    #[serde(skip_serializing_if = "Option::is_none")]
+    evidence: Option<Evidence>,
     /// Why a comment suppresses it.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'a str>,
@@ -50,6 +57,19 @@ struct JsonFix<'a> {
     title: &'a str,
     applicability: Applicability,
     edits: Vec<JsonEdit<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct JsonStep<'a> {
+    sql: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<&'a str>,
+}
+
+impl<'a> JsonStep<'a> {
+    fn new(step: &'a Step) -> Self {
+        Self { sql: &step.sql, note: step.note.as_deref() }
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -79,6 +99,11 @@ pub(crate) fn write(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> 
     writeln!(out)
 }
 
+/// A finding after a trace.
+pub(super) fn traced<'a>(report: &Report<'a>, finding: &'a Finding<'a>) -> JsonDiagnostic<'a> {
+    JsonDiagnostic { evidence: Some(finding.diagnostic.evidence), ..diagnostic(report, finding) }
+}
+
 fn diagnostic<'a>(report: &Report<'a>, finding: &'a Finding<'a>) -> JsonDiagnostic<'a> {
     let found = finding.diagnostic;
     let file = report.file(found.file);
@@ -106,8 +131,10 @@ fn diagnostic<'a>(report: &Report<'a>, finding: &'a Finding<'a>) -> JsonDiagnost
         relations: &found.relations,
         pg_versions: &found.pg_versions,
         fixes: fixes.collect(),
+        rewrite: found.steps.iter().map(JsonStep::new).collect(),
         fingerprint: &finding.fingerprint,
         url: rule_url(found.rule),
+        evidence: None,
         reason: finding.reason,
     }
 }

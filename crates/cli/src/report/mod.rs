@@ -22,13 +22,12 @@ pub(crate) mod trace_table;
 mod xml;
 
 use crate::baseline::Baseline;
-use crate::fingerprint::Fingerprints;
 use pgvet_linter::check::{Outcome, ParsedFile};
 use pgvet_linter::diagnostic::{Diagnostic, Severity};
 use pgvet_linter::rule::RuleMeta;
 use pgvet_linter::rules;
 use pgvet_linter::source::{Position, TextRange};
-use pgvet_workspace::{Project, ProjectFile};
+use pgvet_workspace::{Fingerprints, KnownFinding, Project, ProjectFile};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -69,7 +68,7 @@ pub(crate) struct Known {
     /// How many findings it holds back.
     pub(crate) findings: usize,
     /// What it knows and is not there any more.
-    pub(crate) fixed: Vec<crate::baseline::Entry>,
+    pub(crate) fixed: Vec<KnownFinding>,
 }
 
 impl<'a> Report<'a> {
@@ -89,6 +88,14 @@ impl<'a> Report<'a> {
     #[must_use]
     pub(crate) fn without_suppressed(mut self) -> Self {
         self.suppressed.clear();
+        self.summarize();
+        self
+    }
+
+    /// Leaves out what other migrations have: those are the indexes of the wanted ones.
+    #[must_use]
+    pub(crate) fn of_migrations(mut self, wanted: &BTreeSet<usize>) -> Self {
+        self.findings.retain(|finding| wanted.contains(&(finding.diagnostic.file as usize)));
         self.summarize();
         self
     }
@@ -235,7 +242,7 @@ pub(crate) fn position(file: &ParsedFile, offset: u32) -> Position {
 /// A range as programs see it.
 #[derive(Debug, Serialize)]
 pub(crate) struct JsonRange {
-    start: Position,
+    pub(crate) start: Position,
     end: Position,
 }
 
@@ -247,7 +254,7 @@ impl JsonRange {
 
 /// The page of a rule.
 pub(crate) fn rule_url(rule: &str) -> String {
-    format!("{}/blob/main/rules/{rule}.md", env!("CARGO_PKG_REPOSITORY"))
+    rules::find(rule).map(|rule| rule.meta.url()).unwrap_or_default()
 }
 
 #[cfg(test)]

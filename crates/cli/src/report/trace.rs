@@ -1,11 +1,15 @@
 //! What was measured, put together for the formats of `pgvet trace`.
 
-use pgvet_linter::check::{ParsedFile, StatementEffects};
-use pgvet_linter::effect::LockMode;
+use super::{Finding, JsonRange, Report, position};
+use pgvet_linter::check::StatementEffects;
+use pgvet_linter::effect::{Evidence, LockMode};
+use pgvet_linter::source::{Position, TextRange};
 use pgvet_trace::{
-    Exceeded, Limit, LockTrace, MigrationTrace, ModelDifference, StatementTrace, Trace, compare, exceeded,
+    Exceeded, Extrapolation, LockTrace, MigrationTrace, ModelDifference, Relation, RowTarget, StatementTrace, Trace,
+    compare, exceeded, extrapolate,
 };
-use pgvet_workspace::Project;
+use pgvet_workspace::ProjectFile;
+use pgvet_workspace::config::Limit;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -17,37 +21,48 @@ pub(crate) struct TraceReport<'a> {
     pub(crate) differences: Vec<ModelDifference>,
     /// With the index of their migration in `migrations`.
     pub(crate) exceeded: Vec<(usize, Exceeded<'a>)>,
+    /// What the rules say about what was seen.
+    pub(crate) findings: Report<'a>,
+    /// How many rows tables have in production, where the arguments say it.
+    production: &'a [RowTarget],
     /// The file of each migration of the run.
-    files: Vec<&'a ParsedFile>,
+    files: Vec<&'a ProjectFile>,
 }
 
 /// A migration that was run, and its file.
 #[derive(Debug)]
 pub(crate) struct TracedFile<'a> {
-    pub(crate) file: &'a ParsedFile,
+    file: &'a ProjectFile,
     pub(crate) trace: &'a MigrationTrace,
 }
 
 impl<'a> TraceReport<'a> {
-    /// `predicted` runs parallel to [`Project::migrations`].
+    /// `predicted` runs parallel to [`pgvet_workspace::Project::migrations`].
     pub(crate) fn new(
-        project: &'a Project,
         trace: &'a Trace,
         predicted: &[Vec<StatementEffects>],
         limits: &[Limit],
+        production: &'a [RowTarget],
+        findings: Report<'a>,
     ) -> Self {
-        let files: Vec<&ParsedFile> = project.migrations().iter().map(|migration| migration.file).collect();
+        let files = findings.project.files_of_migrations();
         let traced = trace.migrations.iter();
         let migrations: Vec<TracedFile<'a>> =
             traced.map(|trace| TracedFile { file: files[trace.migration], trace }).collect();
         let differences = trace.migrations.iter().flat_map(|trace| compare(trace, &predicted[trace.migration]));
-        let exceeded = trace.migrations.iter().enumerate();
-        let exceeded = exceeded.flat_map(|(at, trace)| exceeded_in(at, trace, limits));
-        Self { trace, differences: differences.collect(), exceeded: exceeded.collect(), migrations, files }
+        let exceeded = trace.migrations.iter().enumerate().flat_map(|(at, trace)| {
+            let mut limits_of = findings.project.config_of(files[trace.migration].database).max_held.clone();
+            limits.iter().for_each(|limit| limits_of.set(*limit));
+            exceeded(trace, &limits_of).into_iter().map(move |exceeded| (at, exceeded))
+        });
+        let (differences, exceeded) = (differences.collect(), exceeded.collect());
+        Self { trace, differences, exceeded, findings, migrations, production, files }
     }
 
-    pub(crate) fn file(&self, migration: usize) -> &'a ParsedFile {
-        self.files[migration]
+    /// The file of a difference, and its place there.
+    pub(crate) fn place(&self, difference: &ModelDifference) -> (&'a str, JsonRange) {
+        let file = self.files[difference.migration];
+        (&file.shown().source.path, json_range(file, difference.range))
     }
 
     pub(crate) fn failed(&self) -> bool {
@@ -58,14 +73,80 @@ impl<'a> TraceReport<'a> {
     pub(crate) fn statements(&self) -> usize {
         self.trace.migrations.iter().map(|migration| migration.statements.len()).sum()
     }
+
+    /// What the statement would take in production, where that can be told.
+    pub(crate) fn extrapolation(&self, traced: &TracedFile<'_>, statement: &StatementTrace) -> Option<Extrapolation> {
+        let config = self.findings.project.config_of(traced.file.database);
+        let given = |relation: &Relation| {
+            let name = relation.to_string();
+            self.production.iter().find(|target| target.table == name || target.table == relation.name)
+        };
+        let configured = |relation: &Relation| config.settings.table(&relation.schema, &relation.name).rows;
+        let production =
+            |relation: &Relation| given(relation).map(|target| target.rows).or_else(|| configured(relation));
+        extrapolate(statement, traced.trace, &production)
+    }
+
+    /// The findings about one statement of a migration.
+    pub(crate) fn findings_about(&self, traced: &TracedFile<'_>, statement: &StatementTrace) -> Vec<&Finding<'a>> {
+        let start = traced.file.on_disk(statement.range).start;
+        let all = self.findings_in(traced).into_iter();
+        all.filter(|finding| finding.diagnostic.statement.start == start).collect()
+    }
+
+    /// The findings of a migration that are about none of the statements that were run.
+    pub(crate) fn other_findings(&self, traced: &TracedFile<'_>) -> Vec<&Finding<'a>> {
+        let run: Vec<u32> = traced.statements().map(|statement| traced.file.on_disk(statement.range).start).collect();
+        let all = self.findings_in(traced).into_iter();
+        all.filter(|finding| !run.contains(&finding.diagnostic.statement.start)).collect()
+    }
+
+    fn findings_in(&self, traced: &TracedFile<'_>) -> Vec<&Finding<'a>> {
+        let in_migration = |finding: &&Finding<'a>| finding.diagnostic.file as usize == traced.trace.migration;
+        self.findings.findings.iter().filter(in_migration).collect()
+    }
 }
 
-fn exceeded_in<'a>(
-    at: usize,
-    trace: &'a MigrationTrace,
-    limits: &[Limit],
-) -> impl Iterator<Item = (usize, Exceeded<'a>)> + use<'a> {
-    exceeded(trace, limits).into_iter().map(move |exceeded| (at, exceeded))
+impl<'a> TracedFile<'a> {
+    /// As the user named it.
+    pub(crate) fn path(&self) -> &'a str {
+        &self.file.shown().source.path
+    }
+
+    /// The statements of the file, without what the tool adds.
+    pub(crate) fn statements(&self) -> impl Iterator<Item = &'a StatementTrace> + use<'a> {
+        self.trace.statements.iter().filter(|statement| !statement.range.is_empty())
+    }
+
+    pub(crate) fn line(&self, statement: &StatementTrace) -> u32 {
+        self.position(statement.range.start).line
+    }
+
+    /// Where an offset of what was run is in the file.
+    pub(crate) fn position(&self, offset: u32) -> Position {
+        position(self.file.shown(), self.file.on_disk(TextRange::at(offset)).start)
+    }
+
+    /// The text of a range of the file.
+    pub(crate) fn text(&self, range: TextRange) -> &'a str {
+        self.file.shown().source.text.get(range.as_usize()).unwrap_or_default()
+    }
+
+    pub(crate) fn range(&self, range: TextRange) -> JsonRange {
+        json_range(self.file, range)
+    }
+}
+
+fn json_range(file: &ProjectFile, range: TextRange) -> JsonRange {
+    JsonRange::new(file.shown(), file.on_disk(range))
+}
+
+/// How a finding came about, in a word.
+pub(crate) fn evidence(evidence: Evidence) -> &'static str {
+    match evidence {
+        Evidence::Predicted => "predicted",
+        Evidence::Observed => "observed",
+    }
 }
 
 /// The strongest lock on each relation that was there before the statement, strongest first.

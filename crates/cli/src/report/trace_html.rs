@@ -1,10 +1,10 @@
 //! Measures as one page that needs nothing else: a timeline of locks for each migration, and tables that sort.
 
-use super::trace::{TraceReport, TracedFile, blocks, strongest_locks};
-use super::trace_table::{bytes, held, plural_of, summary, time};
-use super::{plural, position};
+use super::plural;
+use super::trace::{TraceReport, TracedFile, blocks, evidence, strongest_locks};
+use super::trace_table::{bytes, extrapolated, held, plural_of, summary, time};
 use pgvet_linter::effect::LockMode;
-use pgvet_trace::{LockTrace, StatementTrace};
+use pgvet_trace::{LockTrace, StatementTrace, WorkloadTrace};
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Write};
 use std::time::Duration;
@@ -37,8 +37,9 @@ fn write_page(report: &TraceReport<'_>, out: &mut String) -> fmt::Result {
     }
     write_legend(out)?;
     write_exceeded(report, out)?;
+    write_findings(report, out)?;
     for migration in &report.migrations {
-        write_migration(migration, out)?;
+        write_migration(report, migration, out)?;
     }
     write_differences(report, out)?;
     write!(out, "<script>\n{SCRIPT}</script>\n</body>\n</html>\n")
@@ -60,7 +61,7 @@ fn write_exceeded(report: &TraceReport<'_>, out: &mut String) -> fmt::Result {
     for (at, exceeded) in &report.exceeded {
         let (blocked, limit) = (exceeded.blocked, exceeded.limit);
         out.push_str("<tr>");
-        cell(out, &report.migrations[*at].file.source.path)?;
+        cell(out, report.migrations[*at].path())?;
         cell(out, &blocked.relation)?;
         cell(out, blocked.mode.sql())?;
         number(out, blocked.held.best.as_micros(), held(blocked.held))?;
@@ -71,11 +72,33 @@ fn write_exceeded(report: &TraceReport<'_>, out: &mut String) -> fmt::Result {
     Ok(())
 }
 
-fn write_migration(traced: &TracedFile<'_>, out: &mut String) -> fmt::Result {
+fn write_findings(report: &TraceReport<'_>, out: &mut String) -> fmt::Result {
+    let findings = &report.findings.findings;
+    if findings.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "<h2>Findings <small>{}</small></h2>\n<table>", findings.len())?;
+    head(out, &["Where", "Severity", "Rule", "Finding", "Next step", "Evidence"])?;
+    for finding in findings {
+        let found = finding.diagnostic;
+        write!(out, "<tr class=\"{}\">", found.severity.as_str())?;
+        cell(out, format!("{}:{}", finding.path, finding.start.line))?;
+        cell(out, found.severity.as_str())?;
+        cell(out, found.rule)?;
+        cell(out, &found.message)?;
+        write!(out, "<td class=\"help\">{}</td>", Escaped(found.help.as_deref().unwrap_or_default()))?;
+        cell(out, evidence(found.evidence))?;
+        out.push_str("</tr>\n");
+    }
+    out.push_str("</tbody></table>\n");
+    Ok(())
+}
+
+fn write_migration(report: &TraceReport<'_>, traced: &TracedFile<'_>, out: &mut String) -> fmt::Result {
     let trace = traced.trace;
     let totals =
         format!("{}, {}, {} of WAL", time(trace.duration), plural_of(trace.xids, "XID"), bytes(trace.wal_bytes));
-    writeln!(out, "<section>\n<h2>{} <small>{totals}</small></h2>", Escaped(&traced.file.source.path))?;
+    writeln!(out, "<section>\n<h2>{} <small>{totals}</small></h2>", Escaped(traced.path()))?;
     for note in &trace.notes {
         writeln!(out, "<p class=\"note\">{}</p>", Escaped(note))?;
     }
@@ -83,7 +106,8 @@ fn write_migration(traced: &TracedFile<'_>, out: &mut String) -> fmt::Result {
         writeln!(out, "<p class=\"failure\">{} ({})</p>", Escaped(&failure.message), failure.sqlstate)?;
     }
     write_timeline(traced, out)?;
-    write_statements(traced, out)?;
+    write_statements(report, traced, out)?;
+    write_workload(&trace.workload, out)?;
     out.push_str("</section>\n");
     Ok(())
 }
@@ -111,7 +135,7 @@ fn write_timeline(traced: &TracedFile<'_>, out: &mut String) -> fmt::Result {
     }
     out.push_str("<div class=\"name\">statements</div><div class=\"track axis\">");
     for statement in &trace.statements {
-        let line = position(traced.file, statement.range.start).line;
+        let line = traced.line(statement);
         let title = format!("line {line}, {}: {}", time(statement.duration), statement.sql);
         bar(out, statement.started, statement.duration, whole, "statement", &title)?;
     }
@@ -148,19 +172,34 @@ fn bar(out: &mut String, from: Duration, length: Duration, whole: Duration, clas
     )
 }
 
-fn write_statements(traced: &TracedFile<'_>, out: &mut String) -> fmt::Result {
+fn write_statements(report: &TraceReport<'_>, traced: &TracedFile<'_>, out: &mut String) -> fmt::Result {
     out.push_str("<table>\n");
     head(
         out,
-        &["Line", "Statement", "Time", "Strongest lock", "On", "Held", "Blocks", "Rows read", "Rewrites", "WAL"],
+        &[
+            "Line",
+            "Statement",
+            "Time",
+            "Extrapolated",
+            "Strongest lock",
+            "On",
+            "Held",
+            "Blocks",
+            "Rows read",
+            "Rewrites",
+            "WAL",
+        ],
     )?;
-    for statement in traced.trace.statements.iter().filter(|statement| !statement.range.is_empty()) {
+    for statement in traced.statements() {
         let lock = strongest_locks(statement).into_iter().find(|lock| lock.mode >= LockMode::ShareUpdateExclusive);
-        let line = position(traced.file, statement.range.start).line;
+        let line = traced.line(statement);
         out.push_str("<tr>");
         number(out, line.into(), line)?;
         write!(out, "<td><code>{}</code></td>", Escaped(&statement.sql))?;
         number(out, statement.duration.as_micros(), time(statement.duration))?;
+        let grown = report.extrapolation(traced, statement);
+        let key = grown.as_ref().map_or(0, |found| found.duration.as_micros());
+        number(out, key, grown.as_ref().map(extrapolated).unwrap_or_default())?;
         cell(out, lock.map_or("", |lock| lock.mode.sql()))?;
         cell(out, lock.map(|lock| lock.relation.to_string()).unwrap_or_default())?;
         number(
@@ -181,6 +220,30 @@ fn write_statements(traced: &TracedFile<'_>, out: &mut String) -> fmt::Result {
     Ok(())
 }
 
+fn write_workload(workload: &[WorkloadTrace], out: &mut String) -> fmt::Result {
+    if workload.is_empty() {
+        return Ok(());
+    }
+    out.push_str("<h3>Workload</h3>\n<table>\n");
+    head(
+        out,
+        &["Where", "Statement", "Median before", "Median during", "Median after", "Longest during", "Refused", "Why"],
+    )?;
+    for client in workload {
+        out.push_str("<tr>");
+        cell(out, &client.place)?;
+        write!(out, "<td><code>{}</code></td>", Escaped(&client.sql))?;
+        for latency in [client.before.median, client.during.median, client.after.median, client.during.longest] {
+            number(out, latency.as_micros(), time(latency))?;
+        }
+        number(out, client.errors as u128, client.errors)?;
+        cell(out, client.error.as_deref().unwrap_or_default())?;
+        out.push_str("</tr>\n");
+    }
+    out.push_str("</tbody></table>\n");
+    Ok(())
+}
+
 fn write_differences(report: &TraceReport<'_>, out: &mut String) -> fmt::Result {
     if report.differences.is_empty() {
         return Ok(());
@@ -189,10 +252,9 @@ fn write_differences(report: &TraceReport<'_>, out: &mut String) -> fmt::Result 
     writeln!(out, "<h2>The model and the server differ <small>{count}</small></h2>\n<table>")?;
     head(out, &["Where", "What", "Relation", "Predicted", "Observed", "Why the model may not know"])?;
     for difference in &report.differences {
-        let file = report.file(difference.migration);
-        let line = position(file, difference.range.start).line;
+        let (path, range) = report.place(difference);
         out.push_str("<tr>");
-        cell(out, format!("{}:{line}", file.source.path))?;
+        cell(out, format!("{path}:{}", range.start.line))?;
         cell(out, difference.what)?;
         cell(out, &difference.relation)?;
         cell(out, &difference.predicted)?;

@@ -1,10 +1,12 @@
 //! Measures for programs. The names of fields are stable within a `schema_version`; units are in the names.
 
 use super::trace::{TraceReport, TracedFile, blocks, strongest_locks};
-use super::{JsonRange, position};
+use super::{JsonRange, json};
 use pgvet_linter::effect::LockMode;
 use pgvet_linter::source::Position;
-use pgvet_trace::{CanaryTrace, Growth, LockTrace, Relation, RowCounts, StatementTrace};
+use pgvet_trace::{
+    CanaryTrace, Extrapolation, Growth, Latency, LockTrace, Relation, RowCounts, StatementTrace, WorkloadTrace,
+};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -26,6 +28,7 @@ struct JsonMigration<'a> {
     indexes: Vec<Value>,
     statements: Vec<JsonStatement<'a>>,
     canaries: Vec<Value>,
+    workload: Vec<Value>,
     notes: &'a [String],
 }
 
@@ -48,8 +51,11 @@ struct JsonStatement<'a> {
     started_ms: f64,
     duration_ms: f64,
     spread: Option<Value>,
+    extrapolated: Option<Value>,
     /// Its locks were sampled, so short ones may be missing.
     sampled: bool,
+    /// Other sessions used the tables, so scans and writes are left out.
+    uncounted: bool,
     locks: Vec<JsonLock>,
     rewrites: Vec<String>,
     truncates: Vec<String>,
@@ -79,18 +85,18 @@ struct JsonLock {
 }
 
 pub(crate) fn write(report: &TraceReport<'_>, out: &mut dyn Write) -> io::Result<()> {
-    let trace = report.trace;
+    let (trace, findings) = (report.trace, &report.findings);
     let document = json!({
         "schema_version": 1,
         "pg_version": trace.major,
         "server_version": trace.server_version,
         "provider": trace.provider,
         "notes": trace.notes,
-        "migrations": report.migrations.iter().map(migration).collect::<Vec<_>>(),
-        "diagnostics": [],
+        "migrations": report.migrations.iter().map(|traced| migration(report, traced)).collect::<Vec<_>>(),
+        "diagnostics": findings.findings.iter().map(|finding| json::traced(findings, finding)).collect::<Vec<_>>(),
         "model_differences": report.differences.iter().map(|difference| json!({
-            "path": report.file(difference.migration).source.path,
-            "range": JsonRange::new(report.file(difference.migration), difference.range),
+            "path": report.place(difference).0,
+            "range": report.place(difference).1,
             "what": difference.what,
             "relation": difference.relation,
             "predicted": difference.predicted,
@@ -98,7 +104,7 @@ pub(crate) fn write(report: &TraceReport<'_>, out: &mut dyn Write) -> io::Result
             "unknown": difference.unknown,
         })).collect::<Vec<_>>(),
         "exceeded": report.exceeded.iter().map(|(at, exceeded)| json!({
-            "path": report.migrations[*at].file.source.path,
+            "path": report.migrations[*at].path(),
             "relation": exceeded.blocked.relation.to_string(),
             "mode": exceeded.blocked.mode,
             "held_ms": milliseconds(exceeded.blocked.held.best),
@@ -115,20 +121,20 @@ pub(crate) fn milliseconds(duration: Duration) -> f64 {
     (duration.as_secs_f64() * 1e6).round() / 1e3
 }
 
-fn migration<'a>(traced: &TracedFile<'a>) -> JsonMigration<'a> {
+fn migration<'a>(report: &TraceReport<'_>, traced: &TracedFile<'a>) -> JsonMigration<'a> {
     let trace = traced.trace;
     let failure = trace.failure().map(|(statement, failure)| JsonFailure {
         sqlstate: &failure.sqlstate,
         message: &failure.message,
         detail: failure.detail.as_deref(),
         hint: failure.hint.as_deref(),
-        range: JsonRange::new(traced.file, statement.range),
-        position: failure.position.map(|offset| position(traced.file, offset)),
+        range: traced.range(statement.range),
+        position: failure.position.map(|offset| traced.position(offset)),
         timed_out: failure.timed_out,
     });
     let (indexes, tables): (Vec<_>, Vec<_>) = trace.tables.iter().partition(|growth| growth.relation.is_index());
     JsonMigration {
-        path: &traced.file.source.path,
+        path: traced.path(),
         outcome: if failure.is_some() { "failed" } else { "ok" },
         failure,
         duration_ms: milliseconds(trace.duration),
@@ -139,8 +145,9 @@ fn migration<'a>(traced: &TracedFile<'a>) -> JsonMigration<'a> {
         catalog_rows: catalog_rows(&trace.catalog_rows),
         tables: tables.into_iter().map(growth).collect(),
         indexes: indexes.into_iter().map(growth).collect(),
-        statements: trace.statements.iter().map(|found| statement(traced, found)).collect(),
+        statements: trace.statements.iter().map(|found| statement(report, traced, found)).collect(),
         canaries: trace.canaries.iter().map(canary).collect(),
+        workload: trace.workload.iter().map(workload).collect(),
         notes: &trace.notes,
     }
 }
@@ -152,6 +159,26 @@ fn canary(canary: &CanaryTrace) -> Value {
         "probes": canary.probes,
         "usual_ms": milliseconds(canary.usual),
         "longest_wait_ms": milliseconds(canary.longest_wait),
+    })
+}
+
+fn workload(workload: &WorkloadTrace) -> Value {
+    let latency = |latency: Latency| {
+        json!({
+            "runs": latency.runs,
+            "median_ms": milliseconds(latency.median),
+            "p95_ms": milliseconds(latency.p95),
+            "max_ms": milliseconds(latency.longest),
+        })
+    };
+    json!({
+        "place": workload.place,
+        "sql": workload.sql,
+        "before": latency(workload.before),
+        "during": latency(workload.during),
+        "after": latency(workload.after),
+        "errors": workload.errors,
+        "error": workload.error,
     })
 }
 
@@ -178,14 +205,18 @@ fn catalog_rows(rows: &BTreeMap<String, RowCounts>) -> BTreeMap<&str, Value> {
     rows.iter().map(|(catalog, rows)| (catalog.as_str(), counts(rows))).collect()
 }
 
-fn statement<'a>(traced: &TracedFile<'a>, statement: &'a StatementTrace) -> JsonStatement<'a> {
+fn statement<'a>(
+    report: &TraceReport<'_>,
+    traced: &TracedFile<'a>,
+    statement: &'a StatementTrace,
+) -> JsonStatement<'a> {
     let names = |relations: &[Relation]| relations.iter().map(ToString::to_string).collect();
     let scanned = statement
         .scans
         .iter()
         .map(|scan| json!({ "relation": scan.relation.to_string(), "times": scan.times, "rows": scan.rows }));
     JsonStatement {
-        range: JsonRange::new(traced.file, statement.range),
+        range: traced.range(statement.range),
         sql: &statement.sql,
         transaction: if statement.in_block { "block" } else { "none" },
         started_ms: milliseconds(statement.started),
@@ -193,7 +224,9 @@ fn statement<'a>(traced: &TracedFile<'a>, statement: &'a StatementTrace) -> Json
         spread: statement.spread.map(|spread| {
             json!({ "runs": spread.runs, "min_ms": milliseconds(spread.least), "max_ms": milliseconds(spread.most) })
         }),
+        extrapolated: report.extrapolation(traced, statement).as_ref().map(extrapolated),
         sampled: statement.sampled,
+        uncounted: statement.uncounted,
         locks: strongest_locks(statement).into_iter().map(lock).collect(),
         rewrites: names(&statement.rewrites),
         truncates: names(&statement.truncates),
@@ -207,6 +240,16 @@ fn statement<'a>(traced: &TracedFile<'a>, statement: &'a StatementTrace) -> Json
         wal_bytes: statement.wal_bytes,
         catalog_rows: catalog_rows(&statement.catalog_rows),
     }
+}
+
+fn extrapolated(found: &Extrapolation) -> Value {
+    json!({
+        "relation": found.relation.to_string(),
+        "rows": found.rows,
+        "production_rows": found.production_rows,
+        "duration_ms": milliseconds(found.duration),
+        "lower_bound": found.sorts,
+    })
 }
 
 fn lock(lock: &LockTrace) -> JsonLock {

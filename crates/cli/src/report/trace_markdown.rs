@@ -1,10 +1,10 @@
 //! Measures for the page of a job or a comment on a pull request, in GitHub's markdown.
 
 use super::trace::{TraceReport, TracedFile, blocks, strongest_locks};
-use super::trace_table::{excerpt, held, summary, time};
-use super::{plural, position};
+use super::trace_table::{excerpt, extrapolated, held, summary, time};
+use super::{plural, rule_url};
 use pgvet_linter::effect::LockMode;
-use pgvet_trace::{Relation, StatementTrace};
+use pgvet_trace::{Latency, Relation, StatementTrace};
 use std::io::{self, Write};
 
 /// Pages of jobs and comments are limited in length.
@@ -24,14 +24,15 @@ pub(crate) fn write(report: &TraceReport<'_>, out: &mut dyn Write) -> io::Result
         )?;
     }
     for (at, exceeded) in &report.exceeded {
-        let path = &report.migrations[*at].file.source.path;
+        let path = report.migrations[*at].path();
         let (blocked, limit) = (exceeded.blocked, exceeded.limit);
         let (relation, mode) = (cell(&blocked.relation.to_string()), blocked.mode.sql());
         let (held, most) = (held(blocked.held), time(limit.held));
         writeln!(out, "| `{path}` | `{relation}` | {mode} | **{held}** | {most} |")?;
     }
+    write_findings(report, out)?;
     for migration in report.migrations.iter().take(MOST) {
-        write_migration(migration, out)?;
+        write_migration(report, migration, out)?;
     }
     if let Some(more) = report.migrations.len().checked_sub(MOST).filter(|more| *more > 0) {
         writeln!(out, "\nand {} more.", plural(more, "migration"))?;
@@ -39,22 +40,53 @@ pub(crate) fn write(report: &TraceReport<'_>, out: &mut dyn Write) -> io::Result
     write_differences(report, out)
 }
 
-fn write_migration(traced: &TracedFile<'_>, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "\n### `{}`\n", traced.file.source.path)?;
+fn write_migration(report: &TraceReport<'_>, traced: &TracedFile<'_>, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "\n### `{}`\n", traced.path())?;
     writeln!(
         out,
         "| Line | Statement | Time | Strongest lock | Held | Blocks | Work |\n|--:|---|--:|---|--:|---|---|"
     )?;
-    for statement in traced.trace.statements.iter().filter(|statement| !statement.range.is_empty()) {
-        let line = position(traced.file, statement.range.start).line;
-        let (sql, duration) = (cell(&excerpt(&statement.sql)), time(statement.duration));
+    for statement in traced.statements() {
+        let line = traced.line(statement);
+        let (sql, mut duration) = (cell(&excerpt(&statement.sql)), time(statement.duration));
+        if let Some(found) = report.extrapolation(traced, statement) {
+            duration.push_str(&format!("; {} (extrapolated)", extrapolated(&found)));
+        }
         let (lock, held, blocked) = strongest(statement);
         writeln!(out, "| {line} | `{sql}` | {duration} | {lock} | {held} | {blocked} | {} |", work(statement))?;
+    }
+    if !traced.trace.workload.is_empty() {
+        writeln!(out, "\n| Workload | Before: median, longest | During | After | Refused |\n|---|---|---|---|--:|")?;
+    }
+    for workload in &traced.trace.workload {
+        let latency = |latency: Latency| format!("{}, {}", time(latency.median), time(latency.longest));
+        let phases = [workload.before, workload.during, workload.after].map(latency).join(" | ");
+        let (place, sql) = (&workload.place, cell(&excerpt(&workload.sql)));
+        writeln!(out, "| `{place}` `{sql}` | {phases} | {} |", workload.errors)?;
     }
     if let Some((_, failure)) = traced.trace.failure() {
         writeln!(out, "\n> [!CAUTION]\n> {} ({})", failure.message, failure.sqlstate)?;
     }
     Ok(())
+}
+
+fn write_findings(report: &TraceReport<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let findings = &report.findings.findings;
+    if findings.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\n### Findings\n\n| Where | Rule | Finding | Evidence |\n|---|---|---|---|")?;
+    for finding in findings.iter().take(MOST) {
+        let found = finding.diagnostic;
+        let (path, line, url) = (finding.path, finding.start.line, rule_url(found.rule));
+        let (severity, message) = (found.severity.as_str(), escaped(&found.message));
+        let evidence = super::trace::evidence(found.evidence);
+        writeln!(out, "| `{path}:{line}` | {severity} [{}]({url}) | {message} | {evidence} |", found.rule)?;
+    }
+    match findings.len().saturating_sub(MOST) {
+        0 => Ok(()),
+        more => writeln!(out, "\nand {more} more."),
+    }
 }
 
 /// The strongest lock that somebody may wait for: its mode and relation, how long, and what it blocks.
@@ -93,16 +125,21 @@ fn write_differences(report: &TraceReport<'_>, out: &mut dyn Write) -> io::Resul
         "\n### The model and the server differ\n\n| Where | What | Predicted | Observed |\n|---|---|---|---|"
     )?;
     for difference in report.differences.iter().take(MOST) {
-        let file = report.file(difference.migration);
-        let line = position(file, difference.range.start).line;
+        let (path, range) = report.place(difference);
+        let line = range.start.line;
         let what = cell(&format!("{} {}", difference.what, difference.relation));
         let (predicted, observed) = (&difference.predicted, &difference.observed);
-        writeln!(out, "| `{}:{line}` | {} | {predicted} | {observed} |", file.source.path, what.trim_end())?;
+        writeln!(out, "| `{path}:{line}` | {} | {predicted} | {observed} |", what.trim_end())?;
     }
     Ok(())
 }
 
 /// Text that stays in its cell.
 fn cell(text: &str) -> String {
-    text.replace('|', "\\|").replace('`', "'").replace('\n', " ")
+    escaped(text).replace('`', "'")
+}
+
+/// Text with code in backticks that stays in its cell.
+fn escaped(text: &str) -> String {
+    text.replace('|', "\\|").replace('\n', " ")
 }

@@ -1,10 +1,11 @@
 //! Measures for reading.
 
 use super::trace::{TraceReport, TracedFile, blocks, strongest_locks};
-use super::{plural, position};
+use super::{Finding, plural};
 use crate::style::Style;
-use pgvet_linter::effect::LockMode;
-use pgvet_trace::{Failure, Growth, Held, LockTrace, Relation, StatementTrace};
+use pgvet_linter::diagnostic::Severity;
+use pgvet_linter::effect::{Evidence, LockMode};
+use pgvet_trace::{Extrapolation, Failure, Growth, Held, LockTrace, Relation, StatementTrace, WorkloadTrace};
 use std::io::{self, Write};
 use std::time::Duration;
 
@@ -15,21 +16,37 @@ pub(crate) fn write(report: &TraceReport<'_>, style: Style, out: &mut dyn Write)
         writeln!(out, "{} {note}", style.yellow("note"))?;
     }
     for migration in &report.migrations {
-        write_migration(migration, style, out)?;
+        write_migration(report, migration, style, out)?;
     }
     write_differences(report, style, out)?;
     write_exceeded(report, style, out)?;
     writeln!(out, "\n{}", summary(report))
 }
 
-fn write_migration(traced: &TracedFile<'_>, style: Style, out: &mut dyn Write) -> io::Result<()> {
+fn write_migration(
+    report: &TraceReport<'_>,
+    traced: &TracedFile<'_>,
+    style: Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let trace = traced.trace;
-    writeln!(out, "\n{}  {}", style.bold(&traced.file.source.path), style.dim(&time(trace.duration)))?;
+    writeln!(out, "\n{}  {}", style.bold(traced.path()), style.dim(&time(trace.duration)))?;
     for note in &trace.notes {
         writeln!(out, "  {} {note}", style.yellow("note"))?;
     }
-    for statement in trace.statements.iter().filter(|statement| !statement.range.is_empty()) {
+    for statement in traced.statements() {
         write_statement(traced, statement, style, out)?;
+        if let Some(found) = report.extrapolation(traced, statement) {
+            writeln!(out, "        {}   {} (extrapolated, not measured)", style.yellow("grows"), extrapolated(&found))?;
+        }
+        for finding in report.findings_about(traced, statement) {
+            write_finding(finding, style, out)?;
+        }
+    }
+    for finding in report.other_findings(traced) {
+        let statement = traced.text(finding.diagnostic.statement);
+        writeln!(out, "  {:>4}  {}", finding.start.line, style.dim(&excerpt(statement)))?;
+        write_finding(finding, style, out)?;
     }
     let mut totals = vec![plural_of(trace.xids, "XID"), format!("{} of WAL", bytes(trace.wal_bytes))];
     if trace.temp_bytes > 0 {
@@ -51,6 +68,9 @@ fn write_migration(traced: &TracedFile<'_>, style: Style, out: &mut dyn Write) -
             canary.blocked, canary.probes
         )?;
     }
+    for workload in &trace.workload {
+        write_workload(workload, style, out)?;
+    }
     if trace.subtransactions.overflowed == Some(true) {
         let what = "more than 64 subtransactions: every snapshot on the server looked into pg_subtrans";
         writeln!(out, "        {} {what}", style.yellow("overflow"))?;
@@ -65,13 +85,30 @@ fn write_migration(traced: &TracedFile<'_>, style: Style, out: &mut dyn Write) -
     Ok(())
 }
 
+/// How long a statement of the user's own took before, during and after the migration.
+fn write_workload(workload: &WorkloadTrace, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "        client  {}  {}", workload.place, excerpt(&workload.sql))?;
+    let phases = [("before", workload.before), ("during", workload.during), ("after", workload.after)];
+    for (phase, latency) in phases.into_iter().filter(|(_, latency)| latency.runs > 0) {
+        let (runs, median, p95) = (plural(latency.runs, "run"), time(latency.median), time(latency.p95));
+        let longest = time(latency.longest);
+        writeln!(out, "                {phase:6}  median {median:>9}  p95 {p95:>9}  longest {longest:>9}  {runs}")?;
+    }
+    match &workload.error {
+        Some(error) => {
+            writeln!(out, "                {} {} times: {error}", style.red("refused"), workload.errors)
+        }
+        None => Ok(()),
+    }
+}
+
 fn write_statement(
     traced: &TracedFile<'_>,
     statement: &StatementTrace,
     style: Style,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let line = position(traced.file, statement.range.start).line;
+    let line = traced.line(statement);
     let spread = statement.spread.map(|spread| format!(" ({} to {})", time(spread.least), time(spread.most)));
     let duration = style.dim(&format!("  {}{}", time(statement.duration), spread.unwrap_or_default()));
     writeln!(out, "  {line:>4}  {}{duration}", excerpt(&statement.sql))?;
@@ -103,6 +140,25 @@ fn write_statement(
         Some(failure) => write_failure(traced, failure, style, out),
         None => Ok(()),
     }
+}
+
+/// What a rule says, with its next step.
+fn write_finding(finding: &Finding<'_>, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let found = finding.diagnostic;
+    let severity = format!("{:7}", found.severity.as_str());
+    let severity = match found.severity {
+        Severity::Error => style.red(&severity),
+        Severity::Warning => style.yellow(&severity),
+        Severity::Info => severity,
+    };
+    let predicted = if found.evidence == Evidence::Predicted { style.dim(" (predicted)") } else { String::new() };
+    writeln!(out, "        {severity} {}: {}{predicted}", found.rule, found.message)?;
+    let mut lead = "help: ";
+    for line in found.help.iter().flat_map(|help| help.lines()) {
+        writeln!(out, "                {}", style.dim(&format!("{lead}{line}")))?;
+        lead = "";
+    }
+    Ok(())
 }
 
 /// Locks that somebody may have to wait for.
@@ -146,7 +202,7 @@ fn blocked(lock: &LockTrace, style: Style) -> String {
 
 fn write_failure(traced: &TracedFile<'_>, failure: &Failure, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let place = failure.position.map(|offset| {
-        let at = position(traced.file, offset);
+        let at = traced.position(offset);
         format!(" at {}:{}", at.line, at.column)
     });
     let why = if failure.timed_out { ", because it took longer than --statement-timeout" } else { "" };
@@ -164,10 +220,9 @@ fn write_differences(report: &TraceReport<'_>, style: Style, out: &mut dyn Write
     }
     writeln!(out, "\n{}", style.bold("The model and the server differ"))?;
     for difference in &report.differences {
-        let file = report.file(difference.migration);
-        let start = position(file, difference.range.start);
+        let (path, range) = report.place(difference);
         let what = format!("{} {}", difference.what, difference.relation);
-        writeln!(out, "  {}:{}:{}: {}", file.source.path, start.line, start.column, what.trim_end())?;
+        writeln!(out, "  {path}:{}:{}: {}", range.start.line, range.start.column, what.trim_end())?;
         writeln!(out, "        predicted {}, observed {}", difference.predicted, difference.observed)?;
         if let Some(reason) = &difference.unknown {
             writeln!(out, "        the model did not know: {reason}")?;
@@ -182,13 +237,19 @@ fn write_exceeded(report: &TraceReport<'_>, style: Style, out: &mut dyn Write) -
     }
     writeln!(out, "\n{}", style.bold("Held longer than allowed"))?;
     for (at, exceeded) in &report.exceeded {
-        let path = &report.migrations[*at].file.source.path;
+        let path = report.migrations[*at].path();
         let (blocked, limit) = (exceeded.blocked, exceeded.limit);
         let (relation, mode) = (&blocked.relation, blocked.mode.sql());
         let limit = format!("{}={}", limit.mode.sql().to_lowercase().replace(' ', "-"), time(limit.held));
         writeln!(out, "  {path}: {relation}  {mode}  {}  (limit {limit})", style.red(&held(blocked.held)))?;
     }
     Ok(())
+}
+
+/// `about 12.3 s at 50000000 rows of public.orders`.
+pub(crate) fn extrapolated(found: &Extrapolation) -> String {
+    let about = if found.sorts { "at least" } else { "about" };
+    format!("{about} {} at {} rows of {}", time(found.duration), found.production_rows, found.relation)
 }
 
 pub(crate) fn summary(report: &TraceReport<'_>) -> String {
@@ -205,6 +266,9 @@ pub(crate) fn summary(report: &TraceReport<'_>) -> String {
         0 => "all as predicted".to_owned(),
         _ => plural(differences, "difference") + " from the prediction",
     });
+    let findings = report.findings.summary;
+    let counts = [(findings.errors, "error"), (findings.warnings, "warning"), (findings.infos, "note")];
+    parts.extend(counts.into_iter().filter(|(count, _)| *count > 0).map(|(count, noun)| plural(count, noun)));
     if !report.exceeded.is_empty() {
         parts.push(format!("{} held too long", plural(report.exceeded.len(), "lock")));
     }

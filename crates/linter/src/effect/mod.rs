@@ -5,6 +5,7 @@
 mod catalog_rows;
 mod lock_mode;
 mod removal;
+mod summary;
 
 use crate::catalog::{Oid, SqlType};
 use crate::source::TextRange;
@@ -13,9 +14,10 @@ pub use lock_mode::LockMode;
 pub use removal::{Removal, RemovalReason, RemovedObject, RenamedObject, Renaming};
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
+pub use summary::names;
 
 /// Where knowledge of an effect comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Evidence {
     /// Derived from the statement and the catalog before it.

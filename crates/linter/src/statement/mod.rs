@@ -3,6 +3,7 @@
 //! [`split`] cuts a text into [`Piece`]s without parsing; [`SplitResult::parse`] parses them. Neither ever fails: what
 //! PostgreSQL would refuse is a [`SyntaxError`] of its statement, and the next statement is still found.
 
+mod again;
 mod parse;
 mod placeholder;
 mod plpgsql_block;
@@ -14,6 +15,7 @@ mod start;
 #[cfg(test)]
 mod tests;
 
+pub use again::{Unchanged, parse_again};
 pub use placeholder::{Placeholder, PlaceholderKind, fill_text};
 
 use crate::ast::Ast;

@@ -30,6 +30,15 @@ pub enum PlaceholderKind {
     MetaCommand,
 }
 
+impl Placeholder {
+    /// The identifier that stands in for it in the catalog, where it stands for one.
+    pub(crate) fn identifier(&self) -> String {
+        let mut text = self.text.to_ascii_lowercase().into_bytes();
+        Filler::Identifier.apply(&mut text);
+        String::from_utf8_lossy(&text).into_owned()
+    }
+}
+
 /// What stands in for a placeholder; always as long as the placeholder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Filler {

@@ -1,8 +1,8 @@
 //! Every fix of every example and fixture, applied: the text still parses, and the finding is gone.
 
-use crate::scenario::Scenario;
+use crate::scenario::{Outcome, Scenario};
 use crate::{examples, expect_none, fixtures, tested_rules};
-use pgvet_linter::fix::{Applicability, Fix};
+use pgvet_linter::fix::{Applicability, Fix, apply};
 
 pub(crate) fn check() {
     let mut problems = Vec::new();
@@ -29,28 +29,36 @@ fn check_text(rule: &str, text: &str, problems: &mut Vec<String>) -> usize {
     for found in outcome.of_rule(rule) {
         for fix in found.fixes.iter().filter(|fix| fix.applicability > Applicability::DisplayOnly) {
             fixes += 1;
-            let mut fixed = Scenario { sections: scenario.sections.clone(), settings: scenario.settings.clone() };
-            let section = &mut fixed.sections[found.file as usize];
-            section.text = apply(&section.text, fix);
+            let fixed = with(&scenario, found.file, fix);
             let after = fixed.run();
-            let broken =
-                after.files.iter().flat_map(|file| &file.statements).any(|statement| statement.parsed.is_err());
-            if broken {
-                problems.push(format!("{rule}: the fix `{}` breaks the syntax of\n{text}", fix.title));
+            let again = after.of_rule(rule).filter(|again| again.fixes.iter().any(|other| other.title == fix.title));
+            let offered = outcome.of_rule(rule).filter(|one| one.fixes.iter().any(|other| other.title == fix.title));
+            if failures(&after) > failures(&outcome) {
+                problems.push(format!("{rule}: the fix `{}` makes PostgreSQL refuse\n{text}", fix.title));
             } else if after.of_rule(rule).count() >= before {
                 problems.push(format!("{rule}: the fix `{}` does not silence it in\n{text}", fix.title));
+            } else if again.count() >= offered.count() {
+                problems.push(format!("{rule}: the fix `{}` is offered again in\n{text}", fix.title));
             }
         }
     }
     fixes
 }
 
-fn apply(text: &str, fix: &Fix) -> String {
-    let mut edits: Vec<_> = fix.edits.iter().collect();
-    edits.sort_by_key(|edit| edit.range);
-    let mut text = text.to_owned();
-    for edit in edits.into_iter().rev() {
-        text.replace_range(edit.range.as_usize(), &edit.text);
-    }
-    text
+/// The scenario with a fix made.
+fn with(scenario: &Scenario, file: u32, fix: &Fix) -> Scenario {
+    let mut fixed = Scenario { sections: scenario.sections.clone(), settings: scenario.settings.clone() };
+    let section = &mut fixed.sections[file as usize];
+    let applied = apply(&section.text, [fix]);
+    assert_eq!(applied.made, [0], "{fix:?}");
+    section.text = applied.text;
+    fixed
+}
+
+/// What does not parse, or fails when it is run.
+fn failures(outcome: &Outcome) -> usize {
+    let statements = outcome.files.iter().flat_map(|file| &file.statements);
+    let broken = statements.filter(|statement| statement.parsed.is_err()).count();
+    let fails = |rule| outcome.of_rule(rule).count();
+    broken + fails("statement-will-fail") + fails("concurrently-in-transaction")
 }

@@ -14,14 +14,18 @@
 
 use pgvet_linter::check::{Migration, ParsedFile, TransactionMode, check, parse_file};
 use pgvet_linter::diagnostic::{Diagnostic, Severity};
+use pgvet_linter::fix::Edit;
 use pgvet_linter::settings::{LockTimeout, Settings};
-use pgvet_linter::source::SourceFile;
+use pgvet_linter::source::{SourceFile, TextRange};
 use pgvet_linter::version::VersionRange;
 
 pub(crate) struct Scenario {
     pub(crate) sections: Vec<Section>,
     pub(crate) settings: Settings,
 }
+
+/// The comment by which the tool of `-- set: opt-out` leaves its transaction out.
+const OPT_OUT: &str = "-- no transaction";
 
 /// One migration of a scenario. Its text starts with as many empty lines as stand before it, so that lines agree.
 #[derive(Debug, Clone)]
@@ -90,7 +94,7 @@ impl Scenario {
         let files: Vec<ParsedFile> = self.sections.iter().map(|section| parse_file(source(section))).collect();
         let migrations: Vec<Migration<'_>> = std::iter::zip(&self.sections, &files)
             .map(|(section, file)| Migration {
-                transaction: section.mode,
+                transaction: if section.text.starts_with(OPT_OUT) { TransactionMode::Autocommit } else { section.mode },
                 report: section.kind == SectionKind::Migration,
                 baseline: section.kind == SectionKind::Baseline,
                 ..Migration::new(file)
@@ -131,6 +135,10 @@ fn set(settings: &mut Settings, directive: &str) {
         }
         ["max-locked-tables", number] => settings.max_locked_tables = number.parse().unwrap(),
         ["lock-timeout", "runner"] => settings.lock_timeout = LockTimeout::Runner,
+        ["opt-out", file] => {
+            let edit = Edit { range: TextRange::at(0), text: OPT_OUT.to_owned() };
+            settings.opt_outs.insert(file.parse().unwrap(), edit);
+        }
         ["require-reasons"] => settings.require_reasons = true,
         ["recommended"] => settings.strict = false,
         _ => panic!("no setting: {directive}"),

@@ -1,6 +1,7 @@
 //! A copy of a data directory, started as a server of its own. Where the file system can, the copy shares its blocks
 //! with the original.
 
+use super::backup::RunningServer;
 use super::{Answer, CloneProvider, ServerInfo, ThinClone};
 use crate::Error;
 use crate::connection::Connection;
@@ -11,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// What to copy, and how to enter it.
 #[derive(Debug, Clone)]
 pub struct DataDirOptions {
-    /// The data directory of a server that is stopped, or a snapshot of one that runs.
+    /// The data directory of a server, which may run, or a snapshot of one.
     pub folder: PathBuf,
     pub database: String,
     /// A superuser of that server.
@@ -33,7 +34,7 @@ impl DataDir {
         Self { options, server: None, thin: false }
     }
 
-    fn start(&mut self) -> Result<&Server, Error> {
+    async fn start(&mut self) -> Result<&Server, Error> {
         let folder = &self.options.folder;
         let major = major(folder)?;
         refuse_what_cannot_be_copied(folder)?;
@@ -45,7 +46,10 @@ impl DataDir {
             let data = folder.display();
             return Err(Error::new(format!("`{data}` is of PostgreSQL {major}, not {}", binaries.version)));
         }
-        let copy = CopiedData::new(folder)?;
+        let copy = match RunningServer::of(folder) {
+            Some(running) => running.copy(folder, major, &self.options.user, &self.options.database).await?,
+            None => CopiedData::new(folder)?,
+        };
         self.thin = copy.thin;
         // What the original loads, archives or replicates is no business of the copy.
         let settings = [
@@ -75,19 +79,17 @@ fn major(folder: &Path) -> Result<u8, Error> {
     text.trim().parse().map_err(|_| Error::new(format!("`{}` is of PostgreSQL {}", folder.display(), text.trim())))
 }
 
-/// A copy of files that change meanwhile is damaged, and tablespaces elsewhere would be shared with the original.
+/// What is in other folders would be shared with the original.
 fn refuse_what_cannot_be_copied(folder: &Path) -> Result<(), Error> {
     let shown = folder.display();
-    let pid_file = fs::read_to_string(folder.join("postmaster.pid")).unwrap_or_default();
-    // The second line of `postmaster.pid` is the directory; in a snapshot it still names the original.
-    let named = pid_file.lines().nth(1).map(PathBuf::from);
-    if named.is_some_and(|named| named.canonicalize().ok() == folder.canonicalize().ok()) {
-        return Err(Error::new(format!("the server of `{shown}` is running, or was not stopped properly"))
-            .help("stop it, or name a snapshot of the folder"));
-    }
     let mut tablespaces = fs::read_dir(folder.join("pg_tblspc")).into_iter().flatten();
     if tablespaces.next().is_some() {
         return Err(Error::new(format!("`{shown}` has tablespaces in other folders, which would not be copied")));
+    }
+    if fs::symlink_metadata(folder.join("pg_wal")).is_ok_and(|log| log.is_symlink()) {
+        return Err(Error::new(format!(
+            "`{shown}` has its write-ahead log in another folder, which would not be copied"
+        )));
     }
     Ok(())
 }
@@ -100,7 +102,7 @@ impl CloneProvider for DataDir {
     fn prepare(&mut self) -> Answer<'_, ServerInfo> {
         Box::pin(async {
             let database = self.options.database.clone();
-            let address = self.start()?.address(&database)?;
+            let address = self.start().await?.address(&database)?;
             let mut info = ServerInfo::ask(&Connection::open(&address, "provider").await?).await?;
             if !self.thin {
                 info.notes.push("the file system cannot share blocks, so the copy is a full one".to_owned());
@@ -115,7 +117,7 @@ impl CloneProvider for DataDir {
             let database = self.options.database.clone();
             let server = match self.server.take() {
                 Some(server) => self.server.insert(server),
-                None => self.start()?,
+                None => self.start().await?,
             };
             Ok(ThinClone { database: server.address(&database)?, observer: server.address("template1")? })
         })

@@ -1,15 +1,19 @@
 //! Where a trace runs. One provider, one file.
 
+mod backup;
 mod connection_string;
 mod datadir;
 mod dblab;
+mod prompt;
 mod scratch;
+mod service;
 mod template;
 mod url;
 
 pub use connection_string::parse_address;
 pub use datadir::{DataDir, DataDirOptions};
 pub use dblab::{Dblab, DblabOptions};
+pub use prompt::with_password;
 pub use scratch::{Scratch, ScratchOptions};
 pub use template::Template;
 pub use url::Url;

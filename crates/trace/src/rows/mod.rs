@@ -96,7 +96,7 @@ impl Filler<'_> {
         for sql in table.after(rows) {
             self.connection.run(&sql).await?;
         }
-        Ok(())
+        self.connection.run(&format!("ANALYZE {}", table.name)).await
     }
 }
 

@@ -19,7 +19,17 @@ pub struct CopiedData {
 }
 
 impl CopiedData {
+    /// A copy of files that nobody changes.
     pub fn new(original: &Path) -> Result<Self, Error> {
+        Self::copied(original, copy)
+    }
+
+    /// A copy of the files of a server in backup mode, which [`CopiedData::complete`] makes whole.
+    pub(crate) fn of_running(original: &Path) -> Result<Self, Error> {
+        Self::copied(original, copy_of_changing)
+    }
+
+    fn copied(original: &Path, copy: fn(&Path, &Path, &str) -> Result<(), String>) -> Result<Self, Error> {
         let cannot = |what: &str| Error::new(format!("cannot copy `{}`: {what}", original.display()));
         let beside = original.canonicalize().ok().and_then(|path| Some(path.parent()?.to_owned()));
         let beside = beside.ok_or_else(|| cannot("it has no parent folder"))?;
@@ -38,6 +48,19 @@ impl CopiedData {
         Ok(Self { folder, thin })
     }
 
+    /// Adds what the end of the backup says, and the write-ahead log up to there.
+    pub(crate) fn complete(&self, original: &Path, label: &str) -> Result<(), Error> {
+        let cannot = |what: &str| Error::new(format!("cannot copy `{}`: {what}", original.display()));
+        let log = self.folder.path().join("pg_wal");
+        let copied = copy_of_changing(&original.join("pg_wal"), &log, "--reflink=auto");
+        copied.or_else(|_| copy_of_changing(&original.join("pg_wal"), &log, "-c")).map_err(|said| cannot(&said))?;
+        // Slots of the original would keep log for subscribers that the copy does not have.
+        for slot in fs::read_dir(self.folder.path().join("pg_replslot")).into_iter().flatten().flatten() {
+            let _ = fs::remove_dir_all(slot.path());
+        }
+        fs::write(self.folder.path().join("backup_label"), label).map_err(|error| cannot(&error.to_string()))
+    }
+
     /// Makes the copy the data of a server: owned by its user, and linked so that it is found from its folder.
     pub(super) fn give_to(&self, server: &Folder) -> Result<(), Error> {
         let cannot = |error: std::io::Error| Error::new(format!("cannot prepare the copied data: {error}"));
@@ -53,10 +76,16 @@ impl CopiedData {
     }
 }
 
+/// The same for files of which some may go away meanwhile.
+fn copy_of_changing(from: &Path, to: &Path, how: &str) -> Result<(), String> {
+    let is_gone = |said: &String| said.lines().all(|line| line.ends_with("No such file or directory"));
+    copy(from, to, how).or_else(|said| if is_gone(&said) { Ok(()) } else { Err(said) })
+}
+
 /// `cp`, which knows how to share blocks.
 fn copy(from: &Path, to: &Path, how: &str) -> Result<(), String> {
     let mut command = Command::new("cp");
-    command.arg("-R").arg("-p").arg(how).arg(from.join(".")).arg(to);
+    command.env("LC_ALL", "C").arg("-R").arg("-p").arg(how).arg(from.join(".")).arg(to);
     let output = command.output().map_err(|error| error.to_string())?;
     if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()) }
 }

@@ -3,6 +3,7 @@
 use crate::layout::Tool;
 use pgvet_linter::check::TransactionMode;
 use pgvet_linter::diagnostic::Severity;
+use pgvet_linter::effect::LockMode;
 use pgvet_linter::rule::Category;
 use pgvet_linter::settings::LockTimeout;
 use schemars::JsonSchema;
@@ -34,6 +35,9 @@ pub(crate) struct ConfigFile {
     pub(crate) require_reasons: Option<bool>,
     /// The file with known findings, relative to this file. The default is `pgvet-baseline.json`, if it is there.
     pub(crate) baseline: Option<String>,
+    /// The file with statistics of production that `pgvet snapshot` writes, relative to this file. The default is
+    /// `pgvet.stats.json`, if it is there.
+    pub(crate) statistics: Option<String>,
     /// Levels of single rules, by name.
     #[schemars(with = "BTreeMap<String, RuleSetting>")]
     pub(crate) rules: BTreeMap<Spanned<String>, Spanned<RuleSetting>>,
@@ -44,6 +48,8 @@ pub(crate) struct ConfigFile {
     pub(crate) tables: BTreeMap<String, TableSetting>,
     /// What is known about functions, by `schema.name`, or `name` for any schema.
     pub(crate) functions: BTreeMap<String, FunctionSetting>,
+    /// For `pgvet trace`.
+    pub(crate) trace: TraceSetting,
     /// Values of placeholders, by name: `schema = "app"` is for `${schema}`, `{{ schema }}` and `:schema`.
     pub(crate) placeholders: BTreeMap<String, String>,
     /// Where migrations are and how they are run, where pgvet cannot see it itself.
@@ -148,8 +154,49 @@ impl<'de> Deserialize<'de> for RuleSetting {
     }
 }
 
+/// For `pgvet trace`.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct TraceSetting {
+    /// The longest that locks of at least this strength may be held on any relation, such as `"500ms"`.
+    #[schemars(with = "BTreeMap<LockModeSetting, String>")]
+    pub(crate) max_held: MaxHeldSetting,
+}
+
+/// Durations by lock mode.
+pub(crate) type MaxHeldSetting = BTreeMap<LockModeSetting, Spanned<String>>;
+
+/// A lock mode, as `--max-held` names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum LockModeSetting {
+    AccessShare,
+    RowShare,
+    RowExclusive,
+    ShareUpdateExclusive,
+    Share,
+    ShareRowExclusive,
+    Exclusive,
+    AccessExclusive,
+}
+
+impl From<LockModeSetting> for LockMode {
+    fn from(setting: LockModeSetting) -> Self {
+        match setting {
+            LockModeSetting::AccessShare => Self::AccessShare,
+            LockModeSetting::RowShare => Self::RowShare,
+            LockModeSetting::RowExclusive => Self::RowExclusive,
+            LockModeSetting::ShareUpdateExclusive => Self::ShareUpdateExclusive,
+            LockModeSetting::Share => Self::Share,
+            LockModeSetting::ShareRowExclusive => Self::ShareRowExclusive,
+            LockModeSetting::Exclusive => Self::Exclusive,
+            LockModeSetting::AccessExclusive => Self::AccessExclusive,
+        }
+    }
+}
+
 /// What is known about a table.
-#[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct TableSetting {
     /// About how many rows it has. Up to 10,000, findings about it are notes; from 10 million on, warnings are errors.
@@ -158,6 +205,9 @@ pub(crate) struct TableSetting {
     pub(crate) hot: bool,
     /// Report nothing about it.
     pub(crate) ignore: bool,
+    /// For `pgvet trace`: the longest that locks of at least this strength may be held on it, such as `"200ms"`.
+    #[schemars(with = "BTreeMap<LockModeSetting, String>")]
+    pub(crate) max_held: MaxHeldSetting,
 }
 
 /// What is known about a function.

@@ -2,17 +2,20 @@
 
 mod error;
 mod file;
+mod limit;
 mod resolve;
 mod schema;
 
 pub use error::ConfigError;
 pub use file::FailOn;
+pub use limit::{HeldLimits, Limit, parse_duration};
 pub use schema::json_schema;
 
 use crate::layout::Tool;
 use globset::GlobSet;
 use pgvet_linter::check::TransactionMode;
 use pgvet_linter::settings::{Levels, Settings};
+use pgvet_linter::statistics::Statistics;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,6 +23,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// The name of a configuration file.
 pub const FILE_NAME: &str = "pgvet.toml";
+
+/// The name of a file with statistics.
+pub const STATISTICS_NAME: &str = "pgvet.stats.json";
 
 /// Where configuration comes from.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -43,9 +49,13 @@ pub struct Config {
     pub level_configured: bool,
     pub fail_on: Option<FailOn>,
     pub baseline: Option<PathBuf>,
+    /// The file with statistics of production.
+    pub statistics: Option<PathBuf>,
     pub migrations: MigrationsConfig,
     /// Values of placeholders, by name.
     pub placeholders: BTreeMap<String, String>,
+    /// How long `pgvet trace` may see locks held.
+    pub max_held: HeldLimits,
     overrides: Vec<Override>,
 }
 
@@ -86,7 +96,32 @@ impl Config {
     pub fn read(path: &Path) -> Result<Self, ConfigError> {
         let mut config = Self::default();
         resolve::read_into(&mut config, path, &mut Vec::new())?;
+        if config.statistics.is_none() {
+            let beside = config.root().map(|root| root.join(STATISTICS_NAME));
+            config.statistics = beside.filter(|path| path.is_file());
+        }
+        config.read_statistics()?;
         Ok(config)
+    }
+
+    /// Defaults, with the statistics that lie in or above the folder.
+    fn without_file(folder: &Path) -> Result<Self, ConfigError> {
+        let mut candidates = folder.ancestors().map(|folder| folder.join(STATISTICS_NAME));
+        let mut config = Self { statistics: candidates.find(|path| path.is_file()), ..Self::default() };
+        config.read_statistics()?;
+        Ok(config)
+    }
+
+    fn read_statistics(&mut self) -> Result<(), ConfigError> {
+        let Some(path) = &self.statistics else { return Ok(()) };
+        let text = fs::read_to_string(path)
+            .map_err(|error| ConfigError::new(path, format!("the statistics cannot be read: {error}")))?;
+        let statistics = Statistics::parse(&text).map_err(|error| {
+            ConfigError::new(path, format!("these are no statistics of pgvet: {error}"))
+                .help(Some("write the file anew with `pgvet snapshot`".to_owned()))
+        })?;
+        statistics.apply(&mut self.settings);
+        Ok(())
     }
 
     /// The folder of the configuration file.
@@ -155,7 +190,7 @@ impl Configs {
                 let mut candidates = folder.ancestors().map(|folder| folder.join(FILE_NAME));
                 match candidates.find(|path| fs::metadata(path).is_ok_and(|metadata| metadata.is_file())) {
                     Some(path) => self.read(&path),
-                    None => Ok(Arc::default()),
+                    None => Config::without_file(&folder).map(Arc::new),
                 }
             }
         }

@@ -1,7 +1,11 @@
 //! From the text of a configuration file to settings.
 
 use super::error::{ConfigError, did_you_mean};
-use super::file::{ConfigFile, MigrationsSetting, OverrideSetting, Preset, RuleLevel, RuleOptions, RuleSetting};
+use super::file::{
+    ConfigFile, LockModeSetting, MaxHeldSetting, MigrationsSetting, OverrideSetting, Preset, RuleLevel, RuleOptions,
+    RuleSetting,
+};
+use super::limit::{Limit, parse_duration};
 use super::{Config, Override, Patterns, absolute};
 use globset::{GlobBuilder, GlobSetBuilder};
 use pgvet_linter::rule::Category;
@@ -81,8 +85,15 @@ impl Layer<'_> {
             }
         }
         settings.levels.categories.extend(categories(&file.categories));
+        for limit in self.limits(&file.trace.max_held)? {
+            config.max_held.set(limit);
+        }
         for (name, table) in file.tables {
-            let table = TableSettings { rows: table.rows, hot: table.hot, ignore: table.ignore };
+            for limit in self.limits(&table.max_held)? {
+                config.max_held.set_for(&name, limit);
+            }
+            let table =
+                TableSettings { rows: table.rows, hot: table.hot, ignore: table.ignore, ..TableSettings::default() };
             settings.tables.insert(name, table);
         }
         for (name, function) in file.functions {
@@ -90,6 +101,7 @@ impl Layer<'_> {
         }
         config.fail_on = file.fail_on.or(config.fail_on);
         config.baseline = file.baseline.map(|path| self.root.join(path)).or(config.baseline.take());
+        config.statistics = file.statistics.map(|path| self.root.join(path)).or(config.statistics.take());
         config.placeholders.extend(file.placeholders);
         for entry in &file.overrides {
             config.overrides.push(self.override_entry(entry)?);
@@ -124,6 +136,14 @@ impl Layer<'_> {
             }
         };
         VersionRange::parse(&text).map_err(|message| self.error(value.span(), message))
+    }
+
+    fn limits(&self, setting: &MaxHeldSetting) -> Result<Vec<Limit>, ConfigError> {
+        let limit = |(mode, held): (&LockModeSetting, &Spanned<String>)| {
+            let duration = parse_duration(held.get_ref()).map_err(|message| self.error(held.span(), message))?;
+            Ok(Limit { mode: (*mode).into(), held: duration })
+        };
+        setting.iter().map(limit).collect()
     }
 
     /// The name of a rule that there is.

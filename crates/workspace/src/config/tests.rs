@@ -1,5 +1,6 @@
 use super::*;
 use pgvet_linter::diagnostic::Severity;
+use pgvet_linter::effect::LockMode;
 use pgvet_linter::rules;
 use pgvet_linter::version::{PgVersion, VersionRange};
 
@@ -35,7 +36,7 @@ many-tables-locked = { level = "error", max-tables = 5 }
 locking = "warning"
 
 [tables]
-orders = { rows = 50_000_000, hot = true }
+orders = { rows = 50_000_000, hot = true, max-held = { access-exclusive = "200ms" } }
 "audit.log" = { ignore = true }
 
 [functions]
@@ -43,6 +44,9 @@ orders = { rows = 50_000_000, hot = true }
 
 [placeholders]
 schema = "app"
+
+[trace]
+max-held = { share = "5s" }
 
 [migrations]
 paths = ["db/migrations"]
@@ -72,6 +76,9 @@ fn every_key_is_read() {
     assert_eq!(severity("index-without-concurrently"), None);
     assert_eq!(severity("many-tables-locked"), Some(Severity::Error));
     assert_eq!(severity("table-rewrite"), Some(Severity::Warning));
+    let held = |table, mode| config.max_held.of("public", table, mode).map(|limit| limit.held.as_millis());
+    assert_eq!(held("orders", LockMode::AccessExclusive), Some(200));
+    assert_eq!((held("orders", LockMode::Share), held("users", LockMode::RowShare)), (Some(5000), None));
     assert_eq!(config.fail_on, Some(FailOn::Warning));
     assert_eq!(config.placeholders["schema"], "app");
     let root = absolute(root.path());
@@ -128,6 +135,14 @@ fn what_is_wrong_is_underlined() {
         ("[rules]\ntable-rewrite = 3", "3", "invalid type: integer `3`, expected a level", None),
         ("[categories]\nlokking = \"off\"", "lokking", "there is no value `lokking`", Some("did you mean `locking`?")),
         ("[tables]\nt = { row = 3 }", "row", "there is no key `row`", Some("did you mean `rows`?")),
+        (
+            "[trace]\nmax-held = { shared = \"1s\" }",
+            "shared",
+            "there is no value `shared`",
+            Some("did you mean `share`?"),
+        ),
+        ("[tables]\nt.max-held.share = \"5\"", "\"5\"", "`5` is no duration: expected a number and ms, s", None),
+        ("[trace]\nmax-hold = {}", "max-hold", "there is no key `max-hold`", Some("did you mean `max-held`?")),
         ("[migrations]\ntool = \"flywai\"", "\"flywai\"", "there is no value `flywai`", Some("did you mean `flyway`?")),
         ("[[overrides]]\npaths = [\"a[\"]", "\"a[\"", "unclosed character class", None),
         ("extend = \"none.toml\"", "\"none.toml\"", "there is no file `none.toml`", None),

@@ -25,7 +25,9 @@
 mod annotations;
 pub(crate) mod folder;
 mod liquibase;
+mod sequence;
 mod transaction;
+mod version;
 
 use crate::config::Config;
 use crate::order::FlywayName;
@@ -34,8 +36,10 @@ pub(crate) use folder::Folders;
 use pgvet_linter::check::{Direction, TransactionMode};
 use pgvet_linter::source::TextRange;
 use schemars::JsonSchema;
+pub use sequence::{Sequence, WrittenFile, newer, sequence};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
+pub(crate) use transaction::opt_out;
 
 /// A program that runs migrations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]

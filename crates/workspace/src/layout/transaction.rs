@@ -3,6 +3,7 @@
 use super::Tool;
 use super::annotations::{SQLX_NO_TRANSACTION, header};
 use pgvet_linter::check::TransactionMode::{self, Autocommit, SingleString, Transaction};
+use pgvet_linter::fix::Edit;
 use pgvet_linter::lexer::{Token, tokenize};
 use pgvet_linter::source::TextRange;
 use std::fs;
@@ -39,6 +40,28 @@ pub(super) fn mode(tool: Tool, path: &Path, text: &str) -> TransactionMode {
         Tool::GraphileMigrate => {
             unless(header(text).any(|comment| comment.trim_end() == "! no-transaction"), SingleString)
         }
+    }
+}
+
+/// The comment that takes a migration out of the tool's transaction, for tools that know one in the file.
+pub(crate) fn opt_out(tool: Tool, text: &str, section: Option<TextRange>) -> Option<Edit> {
+    let at_start = |comment: &str| {
+        let start = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() as u32 } else { 0 };
+        Some(Edit { range: TextRange::at(start), text: comment.to_owned() })
+    };
+    // The section begins on the line behind its marker.
+    let at_marker = |words: &str| {
+        let marker = text.get(..section?.start as usize)?.trim_end();
+        Some(Edit { range: TextRange::at(marker.len() as u32), text: words.to_owned() })
+    };
+    match tool {
+        Tool::Goose => at_start("-- +goose NO TRANSACTION\n"),
+        Tool::Sqlx => at_start("-- no-transaction\n"),
+        Tool::Atlas => at_start("-- atlas:txmode none\n\n"),
+        Tool::SqlMigrate => at_marker(" notransaction"),
+        Tool::Dbmate => at_marker(" transaction:false"),
+        Tool::Liquibase => at_marker(" runInTransaction:false"),
+        _ => None,
     }
 }
 

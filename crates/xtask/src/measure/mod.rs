@@ -6,6 +6,7 @@ mod history;
 pub mod history_truth;
 pub mod lock_truth;
 mod locks;
+mod lsp;
 pub mod outcome;
 mod speed;
 mod squawk;
@@ -38,6 +39,8 @@ enum Measurement {
     Danger(danger::Arguments),
     /// Run pgvet and squawk in turn over the same files.
     Speed(speed::Arguments),
+    /// How long after a keystroke do its diagnostics come?
+    Lsp(lsp::Arguments),
     /// What does pgvet report on public migration histories?
     Findings(findings::Arguments),
 }
@@ -53,6 +56,7 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
         Measurement::Trace(arguments) => trace::run(arguments),
         Measurement::Danger(arguments) => danger::run(arguments),
         Measurement::Speed(arguments) => speed::run(arguments),
+        Measurement::Lsp(arguments) => lsp::run(arguments),
         Measurement::Findings(arguments) => findings::run(arguments),
     }?;
     print(&report);

@@ -1,8 +1,9 @@
 //! New and changed columns without rewriting the table.
 
-use super::{Advice, before, everywhere_at_least, not_null, one_line, without};
+use super::{Advice, backfill, before, everywhere_at_least, not_null, one_line, replace, without};
 use crate::ast::{ColumnDef, ConstraintKind, Expr, Name, TypeName};
 use crate::effect::RelationName;
+use crate::fix::Step;
 use crate::rule::RuleContext;
 use crate::rules::text::{identifier, sql_name};
 use crate::source::TextRange;
@@ -52,6 +53,7 @@ pub(crate) fn replace(
         .sql(format!("ALTER TABLE {sql_table} RENAME COLUMN {new} TO {old}"))
         .sql("COMMIT")
         .then("before the swap the new column needs the indexes and constraints of the old one, built without blocking, too")
+        .with_steps(context, replace::steps(context, table, column, &type_text, using).unwrap_or_default())
 }
 
 /// A CHECK in place of the length of varchar(n).
@@ -60,6 +62,7 @@ pub(crate) fn limit_length(context: &RuleContext<'_>, table: &RelationName, colu
     let sql_column = identifier(&column.text);
     let name = context.before.choose_constraint_name(&table.name, Some(&column.text), "check", &table.schema, &[]);
     let name = identifier(&name);
+    // A CHECK is not the type that was asked for: no steps.
     Advice::new("leave the type as it is, and limit the length with a CHECK that is validated in a later transaction:")
         .sql(format!(
             "ALTER TABLE {sql_table} ADD CONSTRAINT {name} CHECK (char_length({sql_column}) <= {length}) NOT VALID"
@@ -105,7 +108,22 @@ fn with_default(context: &RuleContext<'_>, table: &RelationName, column: &Column
         .sql(format!("ALTER TABLE {sql_table} ADD COLUMN {name} {type_text}"))
         .sql(format!("ALTER TABLE {sql_table} ALTER COLUMN {name} SET DEFAULT {value}"))
         .sql(batch(context, table, &format!("{name} = {value}"), &format!("{name} IS NULL")));
-    Some(then_constraints(context, table, column, advice, false))
+    let advice = then_constraints(context, table, column, advice, false);
+    Some(with_backfill(context, table, advice, &format!("{name} = {value}"), &format!("{name} IS NULL")))
+}
+
+/// The steps of the advice, with the batches as a loop; none where there is no way to go through the table in parts.
+fn with_backfill(
+    context: &RuleContext<'_>,
+    table: &RelationName,
+    advice: Advice,
+    assignment: &str,
+    missing: &str,
+) -> Advice {
+    let Some(backfill) = backfill::step(context, table, assignment, missing) else { return advice };
+    let is_batch = |sql: &String| sql.starts_with("UPDATE ");
+    let steps = advice.sql.iter().map(|sql| if is_batch(sql) { backfill.clone() } else { Step::new(sql) }).collect();
+    advice.with_steps(context, steps)
 }
 
 fn with_sequence(
@@ -116,7 +134,9 @@ fn with_sequence(
     identity: bool,
 ) -> Advice {
     let (sql_table, name) = (sql_name(context, table), identifier(&column.name.text));
-    let chosen = context.before.choose_relation_name(&table.name, Some(&column.name.text), "seq", &table.schema, false);
+    // The sequence of an identity column gets the usual name.
+    let label = if identity { "fill_seq" } else { "seq" };
+    let chosen = context.before.choose_relation_name(&table.name, Some(&column.name.text), label, &table.schema, false);
     let sequence = sql_name(context, &RelationName { name: chosen, ..table.clone() });
     let next = format!("nextval('{}')", literal(&sequence));
     let owned = if identity { String::new() } else { format!(" OWNED BY {sql_table}.{name}") };
@@ -126,11 +146,12 @@ fn with_sequence(
         .sql(format!("ALTER TABLE {sql_table} ALTER COLUMN {name} SET DEFAULT {next}"))
         .sql(batch(context, table, &format!("{name} = {next}"), &format!("{name} IS NULL")));
     let advice = then_constraints(context, table, column, advice, true);
+    let fill = |advice| with_backfill(context, table, advice, &format!("{name} = {next}"), &format!("{name} IS NULL"));
     match (identity, everywhere_at_least(context, 12)) {
-        (false, _) => advice,
+        (false, _) => fill(advice),
         (true, false) => advice
             .then("leave it at the sequence: GENERATED AS IDENTITY needs NOT NULL, which reads the table before 12"),
-        (true, true) => then_identity(advice, column, &sql_table, &sequence),
+        (true, true) => fill(then_identity(advice, column, &sql_table, &sequence)),
     }
 }
 

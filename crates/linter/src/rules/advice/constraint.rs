@@ -4,9 +4,11 @@ use super::key::named;
 use super::{Advice, before, everywhere_at_least, without};
 use crate::ast::{AlterTableAction, ConstraintKind};
 use crate::effect::{RelationKind, RelationName};
+use crate::fix::{Applicability, Edit, Fix, Step};
 use crate::rule::RuleContext;
 use crate::rules::altered::{Altered, WrittenConstraint};
 use crate::rules::text::{identifier, sql_name};
+use crate::source::TextRange;
 
 const LATER: &str = "add it unchecked, and check it in a later transaction:";
 
@@ -47,7 +49,36 @@ pub(crate) fn not_valid(
             .sql(format!("ALTER TABLE {table} DROP CONSTRAINT {old}"))
             .sql(format!("ALTER TABLE {table} RENAME CONSTRAINT {new} TO {old}"));
     }
-    advice
+    match (replaced, altered.statement.commands.len()) {
+        (Some(_), 2) => advice.complete_pair(),
+        (Some(_), _) => advice,
+        (None, _) => advice.complete(context),
+    }
+}
+
+/// NOT VALID written behind the constraint; the rows have to be checked in a later migration.
+pub(crate) fn without_check(
+    context: &RuleContext<'_>,
+    altered: Altered<'_>,
+    written: WrittenConstraint<'_>,
+) -> Option<Fix> {
+    let kind = &written.constraint.kind;
+    let refused = match kind {
+        ConstraintKind::ForeignKey(_) => {
+            altered.table.kind == RelationKind::PartitionedTable && !everywhere_at_least(context, 18)
+        }
+        ConstraintKind::NotNull { .. } => !everywhere_at_least(context, 18),
+        ConstraintKind::Check(_) => false,
+        _ => true,
+    };
+    if refused || written.column.is_some() {
+        return None;
+    }
+    Some(Fix {
+        title: "Leave the rows to a later VALIDATE CONSTRAINT".to_owned(),
+        applicability: Applicability::Unsafe,
+        edits: vec![Edit { range: TextRange::at(written.constraint.range.end), text: " NOT VALID".to_owned() }],
+    })
 }
 
 /// The constraint of that name that the same statement drops.
@@ -68,10 +99,8 @@ fn constraint_text(context: &RuleContext<'_>, written: WrittenConstraint<'_>, na
     let (Some(column), ConstraintKind::ForeignKey(_)) = (written.column, &written.constraint.kind) else {
         return named(context, written, name);
     };
-    let references = super::one_line(
-        context,
-        crate::source::TextRange::new(written.constraint.keyword.start, written.constraint.range.end),
-    )?;
+    let references =
+        super::one_line(context, TextRange::new(written.constraint.keyword.start, written.constraint.range.end))?;
     let column = identifier(&column.name.text);
     Some(format!("CONSTRAINT {} FOREIGN KEY ({column}) {references}", identifier(name)))
 }
@@ -104,11 +133,36 @@ pub(crate) fn foreign_key(
         .sql(format!("ALTER TABLE {partition} VALIDATE CONSTRAINT {}", identifier(name)))
         .sql(format!("ALTER TABLE {table} ADD {text}"));
     match partitions.len() {
-        1 => advice,
+        1 => advice.complete(context),
         count => {
-            advice.then(format!("with the foreign keys of the other partitions ({} more) before the last", count - 1))
+            let all_known = before(context, altered.table).is_some_and(|parent| parent.known && !parent.unknown_parts);
+            let steps = by_partition(context, altered, &text, name, partitions);
+            let more = format!("with the foreign keys of the other partitions ({} more) before the last", count - 1);
+            match written.column {
+                None if all_known => advice.then(more).with_steps(context, steps),
+                _ => advice.then(more),
+            }
         }
     }
+}
+
+/// The foreign key of each partition, then that of their parent.
+fn by_partition(
+    context: &RuleContext<'_>,
+    altered: Altered<'_>,
+    text: &str,
+    name: &str,
+    partitions: &[&RelationName],
+) -> Vec<Step> {
+    let name = identifier(name);
+    let mut steps = Vec::new();
+    for partition in partitions {
+        let partition = sql_name(context, partition);
+        steps.push(Step::new(format!("ALTER TABLE {partition} ADD {text} NOT VALID")));
+        steps.push(Step::new(format!("ALTER TABLE {partition} VALIDATE CONSTRAINT {name}")));
+    }
+    steps.push(Step::new(format!("ALTER TABLE {} ADD {text}", sql_name(context, altered.table))));
+    steps
 }
 
 /// Dropping foreign keys one at a time, each with a lock that gives up.

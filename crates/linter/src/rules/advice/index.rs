@@ -2,8 +2,9 @@
 
 use super::{Advice, before, one_line, outside_transaction};
 use crate::ast::CreateIndex;
-use crate::catalog::Oid;
-use crate::effect::RelationName;
+use crate::catalog::{Oid, Relation};
+use crate::effect::{RelationKind, RelationName};
+use crate::fix::Step;
 use crate::rule::RuleContext;
 use crate::rules::text::{identifier, sql_name};
 use crate::source::TextRange;
@@ -14,7 +15,7 @@ pub(crate) fn create_concurrently(context: &RuleContext<'_>, statement: &CreateI
     let tail = TextRange::new(statement.index_keyword.end, context.statement.range.end);
     let sentence = format!("build it {}:", outside_transaction(context));
     match (one_line(context, head), tail_line(context, tail)) {
-        (Some(head), Some(tail)) => Advice::new(sentence).sql(format!("{head} CONCURRENTLY {tail}")),
+        (Some(head), Some(tail)) => Advice::new(sentence).sql(format!("{head} CONCURRENTLY {tail}")).complete(context),
         _ => Advice::new("build it with CREATE INDEX CONCURRENTLY, outside of functions, DO blocks and transactions"),
     }
     .then("a build that fails leaves an invalid index: drop it before the next attempt")
@@ -48,14 +49,7 @@ pub(crate) fn create_by_partition(
         .iter()
         .map(|table| {
             let relation = context.after.get_relation(*table)?;
-            let name = RelationName {
-                oid: *table,
-                schema: relation.schema.clone(),
-                name: relation.name.clone(),
-                kind: relation.kind,
-                visibility: parent.visibility,
-            };
-            Some((sql_name(context, &name), index_made_on(context, *table)?))
+            Some((sql_name(context, &relation_name(relation, parent)), index_made_on(context, *table)?))
         })
         .collect();
     let (Some(keys), Some(named)) = (keys, named) else {
@@ -74,10 +68,49 @@ pub(crate) fn create_by_partition(
         }
     }
     let advice = advice.all(statements);
+    let steps = by_partition(context, unique, &keys).unwrap_or_default();
     match partitions {
         0 | 1 => advice,
         2 => advice.then("and the same for the other partition"),
         _ => advice.then(format!("and the same for the other {} partitions", partitions - 1)),
+    }
+    .with_steps(context, steps)
+}
+
+/// The same for every partition: each index that the statement makes, those of partitioned tables first, then attached
+/// from below.
+fn by_partition(context: &RuleContext<'_>, unique: &str, keys: &str) -> Option<Vec<Step>> {
+    let mut builds = Vec::new();
+    let mut attachments = Vec::new();
+    for index in &context.effects.creates {
+        let table = context.after.get_relation(context.after.get_relation(index.oid)?.index()?.table)?;
+        if !table.known || table.unknown_parts {
+            return None;
+        }
+        let partitioned = table.kind == RelationKind::PartitionedTable;
+        let (concurrently, only) = if partitioned { ("", "ONLY ") } else { ("CONCURRENTLY ", "") };
+        let on = sql_name(context, &relation_name(table, index));
+        let build =
+            Step::new(format!("CREATE {unique}INDEX {concurrently}{} ON {only}{on} {keys}", identifier(&index.name)));
+        builds.push((partitioned, build));
+        let above = table.parents.first().and_then(|parent| index_made_on(context, *parent));
+        if let Some(above) = above {
+            let (upper, lower) = (sql_name(context, &above), sql_name(context, index));
+            attachments.push(Step::new(format!("ALTER INDEX {upper} ATTACH PARTITION {lower}")));
+        }
+    }
+    builds.sort_by_key(|(partitioned, _)| !partitioned);
+    Some(builds.into_iter().map(|(_, build)| build).chain(attachments.into_iter().rev()).collect())
+}
+
+/// A table under its own name.
+fn relation_name(table: &Relation, like: &RelationName) -> RelationName {
+    RelationName {
+        oid: table.oid,
+        schema: table.schema.clone(),
+        name: table.name.clone(),
+        kind: table.kind,
+        visibility: like.visibility,
     }
 }
 
@@ -110,10 +143,11 @@ pub(crate) fn drop_concurrently(context: &RuleContext<'_>, indexes: &[String], i
         1 => format!("drop it {}:", outside_transaction(context)),
         _ => format!("drop one after the other {}:", outside_transaction(context)),
     };
-    Advice::new(sentence).all(indexes.iter().map(|index| format!("DROP INDEX CONCURRENTLY {if_exists}{index}")))
+    let drops = indexes.iter().map(|index| format!("DROP INDEX CONCURRENTLY {if_exists}{index}"));
+    Advice::new(sentence).all(drops).complete(context)
 }
 
 /// Is the index one that PostgreSQL refuses to drop or rebuild concurrently?
 pub(crate) fn is_partitioned(context: &RuleContext<'_>, index: &RelationName) -> bool {
-    before(context, index).is_some_and(|index| index.kind == crate::effect::RelationKind::PartitionedIndex)
+    before(context, index).is_some_and(|index| index.kind == RelationKind::PartitionedIndex)
 }

@@ -1,9 +1,10 @@
 //! PRIMARY KEY, UNIQUE and EXCLUDE over an index that was built concurrently.
 
 use super::index::index_made_on;
-use super::{Advice, before, list, not_null, one_line, outside_transaction, without};
+use super::{Advice, before, everywhere_at_least, list, not_null, one_line, outside_transaction, without};
 use crate::ast::{ConstraintKind, IndexConstraint};
 use crate::effect::{IndexBuild, RelationKind, RelationName};
+use crate::fix::Step;
 use crate::rule::RuleContext;
 use crate::rules::altered::{Altered, WrittenConstraint};
 use crate::rules::text::{identifier, sql_name};
@@ -52,6 +53,8 @@ pub(crate) fn advice(
         first.extend(not_null::steps_for_key(context, altered.table, &columns));
     }
     let advice = Advice::new(sentence).all(first).all(steps.with_index(altered.table, &index, attributes));
+    // Before 12 nothing spares a primary key over nullable columns that the table is read.
+    let advice = if word == "UNIQUE" || everywhere_at_least(context, 12) { advice.complete(context) } else { advice };
     if word == "PRIMARY KEY" && before(context, altered.table).is_none_or(|table| !table.known) {
         return advice.then("the steps to NOT NULL are for columns that may hold nulls, which no migration shows");
     }
@@ -134,9 +137,51 @@ impl Steps<'_, '_> {
         );
         let advice = Advice::new(sentence).all(steps);
         match builds.len() {
-            0 | 1 => advice,
-            count => advice.then(format!("with the index and constraint of the other partitions ({} more)", count - 1)),
+            0 | 1 => advice.complete(self.context),
+            count => {
+                let advice =
+                    advice.then(format!("with the index and constraint of the other partitions ({} more)", count - 1));
+                match self.all_partitions(parent, builds, &index) {
+                    Some(steps) => advice.with_steps(self.context, steps),
+                    None => advice,
+                }
+            }
         }
+    }
+
+    /// The same for every partition, where none of them is partitioned itself.
+    fn all_partitions(&self, parent: &RelationName, builds: &[&IndexBuild], index: &RelationName) -> Option<Vec<Step>> {
+        let is_direct = |build: &&IndexBuild| {
+            let relation = self.context.before.get_relation(build.table.oid);
+            relation.is_some_and(|relation| relation.parents.contains(&parent.oid))
+        };
+        let all_known = before(self.context, parent).is_some_and(|parent| parent.known && !parent.unknown_parts);
+        if !all_known || !builds.iter().all(is_direct) || !self.first_is_empty() {
+            return None;
+        }
+        let (table, key, name) = (sql_name(self.context, parent), self.word, identifier(&index.name));
+        let mut sql = Vec::new();
+        if self.word == "PRIMARY KEY" {
+            sql.extend(not_null::steps_for_key(self.context, parent, self.columns));
+        }
+        sql.extend(builds.iter().flat_map(|build| self.with_index(&build.table, &build.index.name, "")));
+        sql.push(format!("ALTER TABLE ONLY {table} ADD CONSTRAINT {name} {key} {}", self.keys()));
+        let upper = sql_name(self.context, index);
+        let attach = |build: &&IndexBuild| {
+            format!("ALTER INDEX {upper} ATTACH PARTITION {}", sql_name(self.context, &build.index))
+        };
+        sql.extend(builds.iter().map(attach));
+        Some(sql.into_iter().map(Step::new).collect())
+    }
+
+    /// Is the constraint added to columns that are there?
+    fn first_is_empty(&self) -> bool {
+        let table = |column: &SmolStr| {
+            let altered = Altered::of(self.context)?;
+            let relation = before(self.context, altered.table)?;
+            relation.column(column)
+        };
+        self.columns.iter().all(|column| table(column).is_some())
     }
 }
 

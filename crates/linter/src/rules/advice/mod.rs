@@ -2,35 +2,79 @@
 //!
 //! A recipe never uses what PostgreSQL refuses: CONCURRENTLY and USING INDEX on partitioned tables, CONCURRENTLY on
 //! indexes of constraints, NOT VALID foreign keys of partitioned tables before 18. The tests run every recipe.
+//!
+//! Advice that says all there is to do has [`Step`]s as well, which can take the place of the statement.
 
+pub(crate) mod backfill;
 pub(crate) mod column;
 pub(crate) mod constraint;
 pub(crate) mod index;
 pub(crate) mod key;
 pub(crate) mod not_null;
+pub(crate) mod offer;
+pub(crate) mod replace;
 
 #[cfg(test)]
 mod tests;
 
+use crate::ast::{AlterTable, AlterTableAction, AlterTableCommand, Ast};
 use crate::catalog::Relation;
 use crate::effect::RelationName;
+use crate::fix::Step;
 use crate::rule::RuleContext;
+use crate::rules::altered::Altered;
 use crate::source::TextRange;
+use smol_str::SmolStr;
 use std::fmt::Display;
 use std::sync::Arc;
 
 /// A next step: sentences, and SQL on lines of its own.
 #[derive(Debug, Clone)]
-pub(crate) struct Advice(String);
+pub(crate) struct Advice {
+    text: String,
+    /// The SQL of the text.
+    sql: Vec<String>,
+    steps: Vec<Step>,
+}
 
 impl Advice {
     pub(crate) fn new(sentence: impl Into<String>) -> Self {
-        Self(sentence.into())
+        Self { text: sentence.into(), sql: Vec::new(), steps: Vec::new() }
     }
 
     /// A statement on a line of its own.
     pub(crate) fn sql(mut self, statement: impl Display) -> Self {
-        self.0 = format!("{}\n    {statement};", self.0);
+        let statement = statement.to_string();
+        self.text = format!("{}\n    {statement};", self.text);
+        self.sql.push(statement);
+        self
+    }
+
+    /// Its SQL is all there is to do, if the statement has only the command that it is about.
+    pub(crate) fn complete(self, context: &RuleContext<'_>) -> Self {
+        let steps = self.sql.iter().map(Step::new).collect();
+        self.with_steps(context, steps)
+    }
+
+    /// These steps are all there is to do, if the statement has only the command that it is about.
+    pub(crate) fn with_steps(mut self, context: &RuleContext<'_>, steps: Vec<Step>) -> Self {
+        let replaceable = match context.ast {
+            Ast::AlterTable(statement) => can_be_replaced(context, statement),
+            _ => true,
+        };
+        if replaceable {
+            self.steps = steps;
+        }
+        if let (Some(unseen), Some(first)) = (unseen_target(context), self.steps.first_mut()) {
+            let note = format!("No migration shows {unseen}: this is right if it is an ordinary table.");
+            first.note.get_or_insert(note);
+        }
+        self
+    }
+
+    /// Its SQL is all there is to do, for both commands of the statement.
+    pub(crate) fn complete_pair(mut self) -> Self {
+        self.steps = self.sql.iter().map(Step::new).collect();
         self
     }
 
@@ -40,15 +84,39 @@ impl Advice {
 
     /// Another sentence.
     pub(crate) fn then(mut self, sentence: impl Display) -> Self {
-        self.0 = format!("{}\n{sentence}", self.0);
+        self.text = format!("{}\n{sentence}", self.text);
         self
     }
 }
 
 impl From<Advice> for String {
     fn from(advice: Advice) -> Self {
-        advice.0
+        advice.text
     }
+}
+
+/// Has it one command, and nothing that the steps would leave out?
+fn can_be_replaced(context: &RuleContext<'_>, statement: &AlterTable) -> bool {
+    let relation = Altered::of(context).and_then(|altered| before(context, altered.table));
+    let known = relation.is_some_and(|relation| relation.known);
+    let has_children = relation.is_none_or(|relation| !relation.children.is_empty());
+    let guarded =
+        |command: &AlterTableCommand| matches!(command.action, AlterTableAction::AddColumn { if_not_exists: true, .. });
+    statement.commands.len() == 1
+        && !statement.commands.iter().any(guarded)
+        && (known || !statement.if_exists)
+        && !(statement.only && has_children)
+}
+
+/// The table that the statement is about, where it is not known what kind of table it is.
+fn unseen_target(context: &RuleContext<'_>) -> Option<SmolStr> {
+    let range = match context.ast {
+        Ast::AlterTable(statement) => statement.name.range(),
+        Ast::CreateIndex(statement) => statement.table.range(),
+        _ => return None,
+    };
+    let target = &context.effects.locks.iter().find(|lock| lock.range == range)?.relation;
+    before(context, target).is_none_or(|relation| !relation.known).then(|| target.name.clone())
 }
 
 /// Is this true for every configured version? Advice must work for all of them.

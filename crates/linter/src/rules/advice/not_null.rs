@@ -1,9 +1,10 @@
 //! NOT NULL without reading the table under ACCESS EXCLUSIVE.
 
 use super::{Advice, before, everywhere_at_least};
-use crate::ast::ExprKind;
+use crate::ast::{AlterTableAction, Ast, ExprKind};
 use crate::catalog::{ConstraintKind, Relation};
 use crate::effect::RelationName;
+use crate::fix::Step;
 use crate::rule::RuleContext;
 use crate::rules::text::{identifier, sql_name};
 use smol_str::SmolStr;
@@ -12,10 +13,28 @@ use smol_str::SmolStr;
 pub(crate) fn advice(context: &RuleContext<'_>, table: &RelationName, columns: &[SmolStr]) -> Advice {
     let advice = Advice::new(sentence(context)).all(steps(context, table, columns));
     if everywhere_at_least(context, 12) {
-        advice
+        let steps = all_steps(context, table, columns);
+        advice.with_steps(context, steps)
     } else {
         advice.then("before PostgreSQL 12 SET NOT NULL reads the table in any case: leave it at the CHECK")
     }
+}
+
+/// The steps, and where it was not SET NOT NULL that asked for them, the statement itself.
+fn all_steps(context: &RuleContext<'_>, table: &RelationName, columns: &[SmolStr]) -> Vec<Step> {
+    let proven = before(context, table).map(|relation| &relation.constraints);
+    // A CHECK that was there before stays.
+    let stays = |sql: &String| {
+        let mut names = proven.into_iter().flatten().map(|constraint| identifier(&constraint.name));
+        names.any(|name| sql.ends_with(&format!(" DROP CONSTRAINT {name}")))
+    };
+    let mut steps: Vec<Step> =
+        steps(context, table, columns).into_iter().filter(|sql| !stays(sql)).map(Step::new).collect();
+    let Ast::AlterTable(statement) = context.ast else { return Vec::new() };
+    if !statement.commands.iter().all(|command| matches!(command.action, AlterTableAction::SetNotNull { .. })) {
+        steps.push(Step::new(context.text(context.statement.range)));
+    }
+    steps
 }
 
 fn sentence(context: &RuleContext<'_>) -> &'static str {

@@ -2,8 +2,10 @@
 
 use crate::ast::{AlterTableAction, Ast};
 use crate::effect::{DataChangeKind, IndexBuildCause, RelationName};
+use crate::fix::{Applicability, Fix};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
+use crate::rules::advice::offer::line_after;
 use crate::rules::text::sql_name;
 use crate::source::TextRange;
 
@@ -39,8 +41,12 @@ declare_rule! {
     ///
     /// Where the migration has an `ANALYZE` of the table afterwards, and for tables of the same migration. Of several
     /// statements about one table only the last is reported.
+    ///
+    /// ## Fix safety
+    ///
+    /// The fix writes ANALYZE after the statement. It is safe: ANALYZE reads a sample and changes no data.
     "missing-analyze", Data, Info,
-    { sources: &["mysql-postgres/MP088"] }
+    { fixable: true, sources: &["mysql-postgres/MP088"] }
     statement = check,
 }
 
@@ -64,7 +70,11 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         return;
     }
     let help = format!("at the end of the migration:\n    ANALYZE {};", sql_name(context, table));
-    drop(reporter.report(range, why).relation(table).help(help));
+    let finding = reporter.report(range, why).relation(table).help(help);
+    if let Some(edit) = line_after(context, &format!("ANALYZE {}", sql_name(context, table))) {
+        let title = "Write ANALYZE after it".to_owned();
+        drop(finding.fix(Fix { title, applicability: Applicability::Safe, edits: vec![edit] }));
+    }
 }
 
 fn changes_type(ast: &Ast) -> bool {

@@ -44,11 +44,10 @@ const HELP: &str = "use the DDL that does it; where there is none, leave it";
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let path = context.session.settings.search_path();
-    let earlier = context.migration.statements().take_while(|other| other.range != context.statement.range);
-    let earlier: Vec<&Ast> = earlier.filter_map(|statement| statement.parsed.as_ref().ok()).collect();
     written(context.ast, context.before, &path, &mut |name| {
         let mut said = false;
-        for ast in &earlier {
+        let earlier = context.migration.statements().take_while(|other| other.range != context.statement.range);
+        for ast in earlier.filter_map(|statement| statement.parsed.as_ref().ok()) {
             written(ast, context.before, &path, &mut |other| said |= other.name.text == name.name.text);
         }
         if !said {

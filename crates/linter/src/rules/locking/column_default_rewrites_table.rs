@@ -5,8 +5,10 @@ use crate::effect::{RelationName, Rewrite, RewriteCause};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::column::{Filling, fill_later};
+use crate::rules::advice::offer::offer;
 use crate::rules::altered::{Altered, by_range, subject};
 use crate::source::TextRange;
+use crate::statistics::Work;
 
 declare_rule! {
     /// `ADD COLUMN` that rewrites the table because every row needs a value of its own.
@@ -99,9 +101,9 @@ fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
         return;
     };
     let (place, filling) = culprit(column, &first.cause);
-    let finding = reporter.report(place.unwrap_or(range), message).relation(table);
+    let finding = reporter.report(place.unwrap_or(range), message).relation(table).work(Work::Rewrite);
     drop(match filling {
-        Some(filling) => finding.help(fill_later(context, table, column, filling)),
+        Some(filling) => offer(context, finding, fill_later(context, table, column, filling)),
         None => finding,
     });
 }

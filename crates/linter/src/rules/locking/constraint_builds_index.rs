@@ -5,8 +5,10 @@ use crate::effect::{IndexBuild, IndexBuildCause, RelationName};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::key;
+use crate::rules::advice::offer::offer;
 use crate::rules::altered::{Altered, by_range, subject};
 use crate::source::TextRange;
+use crate::statistics::Work;
 
 declare_rule! {
     /// A `PRIMARY KEY`, `UNIQUE` or `EXCLUDE` constraint that builds its index while nobody can use the table.
@@ -37,8 +39,14 @@ declare_rule! {
     ///
     /// For `USING INDEX`; for the constraint of a new column that rewrites the table, which `column-default-rewrites-table`
     /// reports; for a table that the same transaction created, or the same migration while it is empty.
+    ///
+    /// ## Fix safety
+    ///
+    /// Where each statement of the file is a transaction of its own, the fix writes the steps in its place. It
+    /// ends in the same schema, but duplicate values now leave an invalid index. It is unsafe.
     "constraint-builds-index", Locking, Error,
     {
+        fixable: true,
         sources: &[
             "squawk/adding-serial-primary-key-field",
             "squawk/disallowed-unique-constraint",
@@ -89,9 +97,12 @@ fn report(
     let message =
         format!("this {kind} builds its index under ACCESS EXCLUSIVE on {subject}: nobody can read or write meanwhile");
     let place = written.map_or(range, |(_, written)| written.constraint.keyword);
-    let finding = reporter.report(place, message).relation(altered.map_or(&first.table, |altered| altered.table));
+    let finding = reporter
+        .report(place, message)
+        .relation(altered.map_or(&first.table, |altered| altered.table))
+        .work(Work::IndexBuild);
     drop(match written {
-        Some((altered, written)) => finding.help(key::advice(context, altered, written, builds)),
+        Some((altered, written)) => offer(context, finding, key::advice(context, altered, written, builds)),
         None => finding.help("build a unique index concurrently, then add the constraint with USING INDEX"),
     });
 }

@@ -4,9 +4,11 @@ use crate::ast::{AlterTableAction, ConstraintKind};
 use crate::effect::{RelationName, Scan, ScanCause};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use crate::rules::advice::constraint;
+use crate::rules::advice::constraint::{self, without_check};
+use crate::rules::advice::offer::offer;
 use crate::rules::altered::{Altered, by_range, subject};
 use crate::source::TextRange;
+use crate::statistics::Work;
 use smol_str::SmolStr;
 
 declare_rule! {
@@ -38,8 +40,15 @@ declare_rule! {
     ///
     /// For `NOT VALID` and `NOT ENFORCED`; where the statement rewrites the table anyway, which its own rule reports; for a
     /// table that the same transaction created, or the same migration while it is empty.
+    ///
+    /// ## Fix safety
+    ///
+    /// Where each statement of the file is a transaction of its own, the fix writes the steps in its place. It
+    /// ends in the same schema, but a row that breaks the constraint now leaves it there, not valid. The other
+    /// fix adds NOT VALID alone; a later migration has to validate the constraint. Both are unsafe.
     "constraint-scans-table", Locking, Error,
     {
+        fixable: true,
         sources: &[
             "squawk/constraint-missing-not-valid",
             "eugene/E1",
@@ -94,11 +103,19 @@ fn report(
     let message = format!(
         "checking this constraint reads all of {subject} under ACCESS EXCLUSIVE: nobody can read or write meanwhile"
     );
-    let finding = reporter.report(place, message).relation(altered.map_or(&first.relation, |altered| altered.table));
-    drop(match (written, name) {
-        (Some((altered, written)), Some(name)) => finding.help(constraint::not_valid(context, altered, written, &name)),
+    let finding = reporter
+        .report(place, message)
+        .relation(altered.map_or(&first.relation, |altered| altered.table))
+        .work(Work::Scan);
+    let finding = match (written, name) {
+        (Some((altered, written)), Some(name)) => {
+            offer(context, finding, constraint::not_valid(context, altered, written, &name))
+        }
         _ => finding.help("add it with NOT VALID, and validate it in a later transaction"),
-    });
+    };
+    if let Some(fix) = written.and_then(|(altered, written)| without_check(context, altered, written)) {
+        drop(finding.fix(fix));
+    }
 }
 
 /// The name that PostgreSQL gives the constraint.

@@ -3,8 +3,10 @@
 use crate::ast::{AlterTableAction, Ast};
 use crate::catalog::Oid;
 use crate::effect::{Lock, LockMode, RelationKind};
+use crate::fix::{Applicability, Edit, Fix};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
+use crate::rules::advice::everywhere_at_least;
 use crate::rules::partition_bound::default_partition;
 use crate::rules::text::{identifier, sql_name};
 use crate::source::TextRange;
@@ -36,8 +38,15 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// For a parent that the same transaction created, or the same migration while it is empty.
+    ///
+    /// ## Fix safety
+    ///
+    /// The fix adds `CONCURRENTLY`. It is unsafe: the file can no longer run in a transaction, and a statement
+    /// that is cancelled leaves the partition half detached. It is not offered inside a transaction, where
+    /// PostgreSQL refuses it because of a DEFAULT partition, and before PostgreSQL 14.
     "detach-partition-without-concurrently", Locking, Warning,
     {
+        fixable: true,
         sources: &[
             "squawk/require-concurrent-partition-detach",
             "pgls/requireConcurrentDetachPartition",
@@ -60,8 +69,28 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         let message =
             format!("detaching this partition blocks every read and write of `{name}` until the transaction ends");
         let help = help(context, lock.relation.oid, &sql_name(context, &lock.relation), &partition, "");
-        drop(reporter.report(range, message).relation(&lock.relation).help(help));
+        let finding = reporter.report(range, message).relation(&lock.relation).help(help);
+        if let Some(fix) = concurrently(context, lock) {
+            drop(finding.fix(fix));
+        }
     }
+}
+
+fn concurrently(context: &RuleContext<'_>, lock: &Lock) -> Option<Fix> {
+    let Ast::AlterTable(statement) = context.ast else { return None };
+    let [command] = statement.commands.as_slice() else { return None };
+    let AlterTableAction::DetachPartition { partition, .. } = &command.action else { return None };
+    let parent = context.before.get_relation(lock.relation.oid)?;
+    let refused = !everywhere_at_least(context, 14)
+        || context.session.in_transaction()
+        || !parent.known
+        || default_partition(context, lock.relation.oid).is_some();
+    if refused {
+        return None;
+    }
+    let edit = Edit { range: TextRange::at(partition.range().end), text: " CONCURRENTLY".to_owned() };
+    let title = "Detach it concurrently".to_owned();
+    Some(Fix { title, applicability: Applicability::Unsafe, edits: vec![edit] })
 }
 
 /// Where the statement detaches a partition of the locked table, and that partition.

@@ -5,6 +5,7 @@ use crate::effect::{LockMode, RelationKind, RelationName};
 use crate::fix::{Applicability, Edit, Fix};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
+use crate::rules::advice::offer::{leave_transaction, offer};
 use crate::rules::advice::{constraint, index};
 use crate::rules::doomed::is_doomed;
 use crate::rules::text::{enumerate, sql_name};
@@ -99,7 +100,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         drop(finding.help(advice.then("CONCURRENTLY is refused for the index of a partitioned table")));
         return;
     }
-    finding = finding.help(index::drop_concurrently(context, &names, statement.if_exists));
+    finding = offer(context, finding, index::drop_concurrently(context, &names, statement.if_exists));
     if let Some(fix) = concurrently(context, statement) {
         drop(finding.fix(fix));
     }
@@ -112,13 +113,8 @@ fn is_partition_of(context: &RuleContext<'_>, table: &RelationName, parents: &[&
 
 fn concurrently(context: &RuleContext<'_>, statement: &Drop) -> Option<Fix> {
     let alone = statement.objects.len() == 1 && statement.behavior == DropBehavior::Restrict;
-    if context.session.in_transaction() || !alone {
-        return None;
-    }
+    let mut edits = leave_transaction(context).filter(|_| alone)?;
     let edit = Edit { range: TextRange::at(statement.keyword.end), text: " CONCURRENTLY".to_owned() };
-    Some(Fix {
-        title: "Drop the index concurrently".to_owned(),
-        applicability: Applicability::Unsafe,
-        edits: vec![edit],
-    })
+    edits.push(edit);
+    Some(Fix { title: "Drop the index concurrently".to_owned(), applicability: Applicability::Unsafe, edits })
 }

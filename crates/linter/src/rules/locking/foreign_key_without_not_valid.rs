@@ -3,10 +3,12 @@
 use crate::effect::{LockCause, RelationName, Scan, ScanCause};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use crate::rules::advice::constraint;
+use crate::rules::advice::constraint::{self, without_check};
+use crate::rules::advice::offer::offer;
 use crate::rules::altered::{Altered, by_range, subject};
 use crate::rules::text::enumerate;
 use crate::source::TextRange;
+use crate::statistics::Work;
 
 declare_rule! {
     /// A foreign key that is added without `NOT VALID`.
@@ -39,8 +41,16 @@ declare_rule! {
     /// For `NOT VALID` and `NOT ENFORCED`; for `ADD COLUMN ... REFERENCES` without default, since PostgreSQL knows that all
     /// values are null; when the referencing table is new and empty. A new table that was filled counts: the
     /// referenced table is locked while it is read.
+    ///
+    /// ## Fix safety
+    ///
+    /// Where each statement of the file is a transaction of its own, the fix writes the steps in its place. It
+    /// ends in the same schema, but a row that breaks the foreign key now leaves it there, not valid. The other
+    /// fix adds NOT VALID alone; a later migration has to validate the foreign key. Both are unsafe, and
+    /// neither is offered for partitioned tables before PostgreSQL 18.
     "foreign-key-without-not-valid", Locking, Error,
     {
+        fixable: true,
         sources: &[
             "squawk/adding-foreign-key-constraint",
             "squawk/constraint-missing-not-valid",
@@ -103,7 +113,7 @@ fn report(
     let blocked = enumerate(waiting.map(|table| table.name.as_str()));
     let message =
         format!("checking this foreign key reads all of {subject}, and blocks every write to {blocked} meanwhile");
-    let mut finding = reporter.report(range, message).relation(table);
+    let mut finding = reporter.report(range, message).relation(table).work(Work::Scan);
     for table in referenced {
         finding = finding.relation(table);
     }
@@ -112,10 +122,13 @@ fn report(
         ScanCause::ForeignKey { constraint } => constraint.as_ref(),
         _ => None,
     };
-    drop(match (written, name) {
+    let finding = match (written, name) {
         (Some((altered, written)), Some(name)) => {
-            finding.help(constraint::foreign_key(context, altered, written, name, &tables))
+            offer(context, finding, constraint::foreign_key(context, altered, written, name, &tables))
         }
         _ => finding.help("add it with NOT VALID, and validate it in a later transaction"),
-    });
+    };
+    if let Some(fix) = written.and_then(|(altered, written)| without_check(context, altered, written)) {
+        drop(finding.fix(fix));
+    }
 }

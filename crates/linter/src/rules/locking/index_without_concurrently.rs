@@ -7,8 +7,10 @@ use crate::fix::{Applicability, Edit, Fix};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::index;
+use crate::rules::advice::offer::{leave_transaction, offer};
 use crate::rules::altered::by_range;
 use crate::source::TextRange;
+use crate::statistics::Work;
 
 declare_rule! {
     /// `CREATE INDEX` without `CONCURRENTLY` on a table that is in use.
@@ -44,8 +46,9 @@ declare_rule! {
     /// ## Fix safety
     ///
     /// The fix adds `CONCURRENTLY`. It is unsafe: the file can no longer run in a transaction, and a build that fails
-    /// leaves an invalid index, which `IF NOT EXISTS` takes for a good one. It is not offered inside a transaction, for
-    /// partitioned tables, and in function bodies.
+    /// leaves an invalid index, which `IF NOT EXISTS` takes for a good one. In the transaction of a migration tool it also
+    /// adds the tool's comment against that, if the statement is the only one. It is not offered in other transactions,
+    /// for partitioned tables, and in function bodies.
     "index-without-concurrently", Locking, Error,
     {
         fixable: true,
@@ -96,15 +99,16 @@ fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
         }
         _ => format!("building this index blocks every write to `{}` until it is done", table.name),
     };
-    let mut finding = reporter.report(range, message).relation(table);
+    let mut finding = reporter.report(range, message).relation(table).work(Work::IndexBuild);
     if table.kind == RelationKind::MaterializedView {
         finding = finding.severity(Severity::Warning);
     }
     let finding = match statement {
         Some(statement) if table.kind == RelationKind::PartitionedTable => {
-            finding.help(index::create_by_partition(context, statement, table, &first.table, builds.len()))
+            let advice = index::create_by_partition(context, statement, table, &first.table, builds.len());
+            offer(context, finding, advice)
         }
-        Some(statement) => finding.help(index::create_concurrently(context, statement)),
+        Some(statement) => offer(context, finding, index::create_concurrently(context, statement)),
         None => finding.help("build it with CREATE INDEX CONCURRENTLY, which functions and DO blocks cannot run"),
     };
     let unpartitioned = statement.filter(|_| table.kind != RelationKind::PartitionedTable);
@@ -114,13 +118,8 @@ fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
 }
 
 fn concurrently(context: &RuleContext<'_>, statement: &CreateIndex) -> Option<Fix> {
-    if context.session.in_transaction() {
-        return None;
-    }
+    let mut edits = leave_transaction(context)?;
     let edit = Edit { range: TextRange::at(statement.index_keyword.end), text: " CONCURRENTLY".to_owned() };
-    Some(Fix {
-        title: "Build the index concurrently".to_owned(),
-        applicability: Applicability::Unsafe,
-        edits: vec![edit],
-    })
+    edits.push(edit);
+    Some(Fix { title: "Build the index concurrently".to_owned(), applicability: Applicability::Unsafe, edits })
 }

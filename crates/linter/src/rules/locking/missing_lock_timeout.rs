@@ -2,10 +2,13 @@
 
 use crate::ast::Ast;
 use crate::diagnostic::Diagnostic;
+use crate::fix::{Applicability, Fix};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, RunContext, declare_rule};
+use crate::rules::advice::offer::line_before;
 use crate::rules::timeouts::{first_strong_lock, lock_timeout_in_effect, lost, waited_before};
 use crate::settings::LockTimeout;
+use crate::statement::Statement;
 
 declare_rule! {
     /// A lock that stops reads or writes of a table in use, while no `lock_timeout` is in effect.
@@ -41,8 +44,16 @@ declare_rule! {
     /// `explicit-table-lock`; where the migration did set a timeout that does not act, which is `timeout-not-in-effect`;
     /// for statements such as `CREATE INDEX CONCURRENTLY`, which a timeout would harm; for a table that the same
     /// transaction created, or the same migration while it is empty.
+    ///
+    /// ## Fix safety
+    ///
+    /// In a transaction the fix writes `SET LOCAL lock_timeout` before the statement, and is safe: a migration
+    /// that gives up is undone as a whole. Elsewhere it writes `SET lock_timeout`, and is unsafe: what ran
+    /// before the statement that gives up stays, and the setting stays for the session. It is not offered in
+    /// files with CONCURRENTLY, which must be able to wait, and where one finding stands for many migrations.
     "missing-lock-timeout", Locking, Warning,
     {
+        fixable: true,
         sources: &["squawk/require-lock-timeout", "eugene/E9", "pgls/lockTimeoutWarning"],
     }
     statement = check,
@@ -70,7 +81,27 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         lock.relation.name
     );
     let help = if context.session.in_transaction() { INSIDE } else { OUTSIDE };
-    drop(reporter.report(lock.range, message).relation(&lock.relation).help(help));
+    let finding = reporter.report(lock.range, message).relation(&lock.relation).help(help);
+    if let Some(fix) = set_before(context) {
+        drop(finding.fix(fix));
+    }
+}
+
+/// The setting on a line before the statement; not where something follows that must be able to wait.
+fn set_before(context: &RuleContext<'_>) -> Option<Fix> {
+    let waits = |statement: &Statement| {
+        statement.tokens.iter().any(|token| context.text(token.range).eq_ignore_ascii_case("concurrently"))
+    };
+    let in_transaction = context.session.in_transaction();
+    if !in_transaction && context.migration.statements().any(waits) {
+        return None;
+    }
+    let (sql, applicability) = if in_transaction {
+        ("SET LOCAL lock_timeout = '2s'", Applicability::Safe)
+    } else {
+        ("SET lock_timeout = '2s'", Applicability::Unsafe)
+    };
+    Some(Fix { title: format!("Write {sql} before it"), applicability, edits: vec![line_before(context, sql)] })
 }
 
 /// With fewer than one migration in this many that sets it, its lack is a habit of the project.
@@ -107,5 +138,9 @@ fn merge(run: &RunContext<'_>, found: &mut Vec<Diagnostic>) {
     }
     let first = only.help.unwrap_or_default();
     only.help = Some(format!("{first}\n{RUNNER}"));
+    // The one finding stands for transactions that a fix of one would leave as they are.
+    if transactions > 1 {
+        only.fixes.clear();
+    }
     *found = vec![only];
 }

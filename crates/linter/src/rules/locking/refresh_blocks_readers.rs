@@ -3,9 +3,11 @@
 use crate::ast::Ast;
 use crate::catalog::{Catalog, Relation};
 use crate::effect::{Rewrite, RewriteCause};
+use crate::fix::{Applicability, Edit, Fix};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::text::sql_name;
+use crate::source::TextRange;
 
 declare_rule! {
     /// `REFRESH MATERIALIZED VIEW` without `CONCURRENTLY`.
@@ -32,8 +34,14 @@ declare_rule! {
     ///
     /// For a view that was never filled (`WITH NO DATA`): reading it is an error until the first refresh. For a view that
     /// the same transaction created.
+    ///
+    /// ## Fix safety
+    ///
+    /// The fix adds `CONCURRENTLY` where the view has the unique index that it needs. It is unsafe: it takes
+    /// longer, and writes more.
     "refresh-blocks-readers", Locking, Warning,
     {
+        fixable: true,
         sources: &["pgls/requireConcurrentRefreshMatview"],
     }
     statement = check,
@@ -64,7 +72,19 @@ fn report(context: &RuleContext<'_>, rewrite: &Rewrite, with_data: bool, reporte
         let message = format!("WITH NO DATA makes every read of `{name}` an error until it is refreshed again");
         (message, "drop the view when nobody reads it any more, or keep its rows".to_owned())
     };
-    drop(reporter.report(rewrite.range, message).relation(&rewrite.relation).help(help));
+    let finding = reporter.report(rewrite.range, message).relation(&rewrite.relation).help(help);
+    let usable = view.is_some_and(|view| view.view().is_some() && has_usable_index(context.before, view));
+    if let Some(fix) = concurrently(context).filter(|_| with_data && usable) {
+        drop(finding.fix(fix));
+    }
+}
+
+fn concurrently(context: &RuleContext<'_>) -> Option<Fix> {
+    let Ast::RefreshMaterializedView(_) = context.ast else { return None };
+    let view = context.statement.tokens.get(2)?.range;
+    let edit = Edit { range: TextRange::at(view.end), text: " CONCURRENTLY".to_owned() };
+    let title = "Refresh it while it is read".to_owned();
+    Some(Fix { title, applicability: Applicability::Unsafe, edits: vec![edit] })
 }
 
 fn help(context: &RuleContext<'_>, name: &str, view: Option<&Relation>) -> String {

@@ -5,6 +5,7 @@ use crate::effect::{LockCause, LockMode, RelationKind, RelationName};
 use crate::fix::{Applicability, Edit, Fix};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
+use crate::rules::advice::offer::offer;
 use crate::rules::advice::{Advice, everywhere_at_least, outside_transaction};
 use crate::source::TextRange;
 
@@ -85,7 +86,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let target = TextRange::new(statement.keyword.start, statement.target_keyword.end);
     let rest = TextRange::new(statement.target_keyword.end, context.statement.range.end);
     let sql = format!("{} CONCURRENTLY {}", context.text(target), context.text(rest).trim());
-    finding = finding.help(Advice::new(format!("rebuild {}:", outside_transaction(context))).sql(sql));
+    let advice = Advice::new(format!("rebuild {}:", outside_transaction(context))).sql(sql).complete(context);
+    finding = offer(context, finding, advice);
     if !context.session.in_transaction() {
         let edit = Edit { range: TextRange::at(statement.target_keyword.end), text: " CONCURRENTLY".to_owned() };
         drop(finding.fix(Fix {

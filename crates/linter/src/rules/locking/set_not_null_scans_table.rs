@@ -5,9 +5,11 @@ use crate::effect::{RelationName, Scan, ScanCause};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::not_null;
+use crate::rules::advice::offer::offer;
 use crate::rules::altered::{Altered, by_range, subject};
 use crate::rules::text::enumerate;
 use crate::source::TextRange;
+use crate::statistics::Work;
 use smol_str::SmolStr;
 
 declare_rule! {
@@ -44,8 +46,15 @@ declare_rule! {
     /// `ADD COLUMN ... NOT NULL` without default is `required-column-without-default`, and so is `SET NOT NULL` of a column that
     /// the same migration adds; a primary key that also builds its
     /// index is `constraint-builds-index`.
+    ///
+    /// ## Fix safety
+    ///
+    /// Where each statement of the file is a transaction of its own, the fix writes the steps in its place. It
+    /// ends in the same schema, but a null now leaves the constraint that was to prove that there is none. It
+    /// is unsafe, and needs PostgreSQL 12.
     "set-not-null-scans-table", Locking, Error,
     {
+        fixable: true,
         sources: &[
             "squawk/adding-not-nullable-field",
             "eugene/E2",
@@ -112,5 +121,5 @@ fn report(
         "making {names} NOT NULL reads all of {subject} under ACCESS EXCLUSIVE: nobody can read or write meanwhile"
     );
     let advice = not_null::advice(context, table, &columns);
-    drop(reporter.report(range, message).relation(table).help(advice));
+    drop(offer(context, reporter.report(range, message).relation(table).work(Work::Scan), advice));
 }

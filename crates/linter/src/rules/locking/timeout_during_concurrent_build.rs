@@ -1,8 +1,10 @@
 //! A timeout that cancels work which must be able to wait.
 
 use crate::ast::{AlterTableAction, Ast};
+use crate::fix::{Applicability, Fix};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
+use crate::rules::advice::offer::{is_autocommit, line_before};
 use crate::rules::text::join;
 use crate::rules::timeouts::TIMEOUTS;
 use crate::source::TextRange;
@@ -35,8 +37,13 @@ declare_rule! {
     ///
     /// When the file sets no timeout: one that the role, the database or the program sets is not seen. Inside a
     /// transaction block, where PostgreSQL refuses the statement anyway.
+    ///
+    /// ## Fix safety
+    ///
+    /// The fix writes `SET ... = 0` before the statement. It is unsafe: the setting holds for what follows as
+    /// well.
     "timeout-during-concurrent-build", Locking, Warning,
-    {}
+    { fixable: true }
     statement = check,
 }
 
@@ -55,6 +62,12 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let message = format!("{} {verb} in effect: when {which} strikes, {left}", join(&names));
     let zeros: Vec<String> = active.iter().map(|name| format!("\n    SET {name} = 0;")).collect();
     let mut finding = reporter.report(range, message).help(format!("before it:{}", zeros.concat()));
+    if is_autocommit(context) {
+        let sql: Vec<String> = active.iter().map(|name| format!("SET {name} = 0")).collect();
+        let edit = line_before(context, &sql.join(";\n"));
+        let title = "Switch the timeout off before it".to_owned();
+        finding = finding.fix(Fix { title, applicability: Applicability::Unsafe, edits: vec![edit] });
+    }
     for name in active {
         if let Some(setting) = settings.get(name) {
             finding = finding.label_in(setting.place.file, setting.place.range, "set here");

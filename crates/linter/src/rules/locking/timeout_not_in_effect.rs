@@ -2,10 +2,13 @@
 
 use crate::ast::{Ast, Literal, Setting};
 use crate::diagnostic::Diagnostic;
+use crate::fix::{Applicability, Edit, Fix};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, RunContext, declare_rule};
+use crate::rules::advice::offer::line_before;
 use crate::rules::timeouts::{Lost, TIMEOUTS, first_strong_lock, lock_timeout_in_effect, lost, waited_before};
 use crate::settings::LockTimeout;
+use crate::source::TextRange;
 
 declare_rule! {
     /// A timeout that a migration sets, but that is not in effect when it is needed.
@@ -34,8 +37,13 @@ declare_rule! {
     ///
     /// When nothing follows that takes a lock which stops reads or writes of a table in use (`SET LOCAL` outside a
     /// transaction is always reported). `lock_timeout = 0` is right before `CREATE INDEX CONCURRENTLY`.
+    ///
+    /// ## Fix safety
+    ///
+    /// The fix takes `LOCAL` away, or sets `lock_timeout` again before the statement. It is unsafe: a statement
+    /// that waited now gives up, and what ran before it stays.
     "timeout-not-in-effect", Locking, Warning,
-    {}
+    { fixable: true }
     statement = check,
     run = merge,
 }
@@ -58,7 +66,14 @@ fn check_local(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     }
     let message = format!("SET LOCAL outside a transaction block does nothing: {name} is not set");
     let help = format!("set it for the session:\n    SET {};", without_local(context));
-    drop(reporter.report(set.range, message).help(help));
+    let local = context.statement.tokens.get(1).map(|token| token.range);
+    let finding = reporter.report(set.range, message).help(help);
+    if let Some(range) = local.filter(|range| context.text(*range).eq_ignore_ascii_case("local")) {
+        let next = context.statement.tokens.get(2).map_or(range.end, |token| token.range.start);
+        let edit = Edit { range: TextRange::new(range.start, next), text: String::new() };
+        let title = "Set it for the session".to_owned();
+        drop(finding.fix(Fix { title, applicability: Applicability::Unsafe, edits: vec![edit] }));
+    }
 }
 
 /// What stands after SET LOCAL.
@@ -89,7 +104,10 @@ fn check_lost(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     );
     let set = if context.session.in_transaction() { "SET LOCAL" } else { "SET" };
     let help = format!("before this statement:\n    {set} lock_timeout = '2s';");
-    drop(reporter.report(lock.range, message).relation(&lock.relation).label(place, label).help(help));
+    let finding = reporter.report(lock.range, message).relation(&lock.relation).label(place, label).help(help);
+    let edit = line_before(context, &format!("{set} lock_timeout = '2s'"));
+    let title = "Set lock_timeout again before it".to_owned();
+    drop(finding.fix(Fix { title, applicability: Applicability::Unsafe, edits: vec![edit] }));
 }
 
 /// What was lost once is reported once.

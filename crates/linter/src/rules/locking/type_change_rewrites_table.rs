@@ -5,6 +5,7 @@ use crate::builtin::type_by_name;
 use crate::effect::{IndexBuildCause, RelationName, RewriteCause, ScanCause};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
+use crate::rules::advice::offer::offer;
 use crate::rules::advice::{Advice, column, outside_transaction};
 use crate::rules::altered::{Altered, subject};
 use crate::rules::text::{enumerate, sql_name};
@@ -151,8 +152,11 @@ impl Work<'_> {
             return;
         };
         let mut finding = reporter.report(range, message).relation(altered.map_or(table, |altered| altered.table));
+        if !self.rewritten.is_empty() {
+            finding = finding.work(crate::statistics::Work::Rewrite);
+        }
         if let Some(advice) = self.advice(context, altered, range) {
-            finding = finding.help(advice);
+            finding = offer(context, finding, advice);
         }
         drop(finding);
     }

@@ -3,8 +3,10 @@
 use super::first_words;
 use crate::ast::Ast;
 use crate::check::TransactionMode;
+use crate::fix::{Applicability, Fix};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
+use crate::rules::advice::offer::leave_transaction;
 use crate::source::TextRange;
 
 declare_rule! {
@@ -33,8 +35,14 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// Where the file is run without a transaction, and for a file of one statement that is sent as one string.
+    ///
+    /// ## Fix safety
+    ///
+    /// Where the statement is the only one of its migration, and the migration tool knows a comment against its
+    /// transaction, the fix adds that comment. It is unsafe: what has run stays when a later part fails.
     "concurrently-in-transaction", Transaction, Error,
     {
+        fixable: true,
         sources: &[
             "squawk/ban-concurrent-index-creation-in-transaction",
             "pgls/banConcurrentIndexCreationInTransaction",
@@ -66,7 +74,11 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             "statements that are sent as one string are one transaction, which begins here"
         }
     };
-    let finding = reporter.report(range, failure.reason.clone()).help(help);
+    let mut finding = reporter.report(range, failure.reason.clone()).help(help);
+    if let Some(edits) = leave_transaction(context) {
+        let title = "Take the migration out of the transaction".to_owned();
+        finding = finding.fix(Fix { title, applicability: Applicability::Unsafe, edits });
+    }
     // The tool's transaction begins at the first statement, which is no news where that is this one.
     if block.started.range.start < context.statement.range.start {
         drop(finding.label_in(block.started.file, beginning(context, block.started.range), began));

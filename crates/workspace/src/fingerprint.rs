@@ -1,9 +1,9 @@
 //! Identities of findings that outlive edits elsewhere in the file.
 
+use crate::project::ProjectFile;
 use pgvet_linter::diagnostic::Diagnostic;
 use pgvet_linter::lexer::{TokenKind, tokenize};
 use pgvet_linter::source::TextRange;
-use pgvet_workspace::ProjectFile;
 use std::collections::BTreeMap;
 
 /// FNV-1a, 64 bits: <http://www.isthe.com/chongo/tech/comp/fnv/>. Its algorithm never changes.
@@ -21,12 +21,12 @@ fn hash(parts: &[&str]) -> u64 {
 /// It is made of the rule, the path, the words of the statement, and the message without its numbers. What is equal in
 /// all of them is told apart by its place among its equals. Lines, blanks and comments play no part.
 #[derive(Debug, Default)]
-pub(crate) struct Fingerprints {
+pub struct Fingerprints {
     seen: BTreeMap<u64, u32>,
 }
 
 impl Fingerprints {
-    pub(crate) fn next(&mut self, file: &ProjectFile, diagnostic: &Diagnostic) -> String {
+    pub fn next(&mut self, file: &ProjectFile, diagnostic: &Diagnostic) -> String {
         let statement = words(&file.shown().source.text, diagnostic.statement);
         self.of(&[diagnostic.rule, &file.stable_path(), &statement, &without_numbers(&diagnostic.message)])
     }

@@ -1,0 +1,16 @@
+# docker build -t pgvet . && docker run --rm -v "$PWD:/work" pgvet check
+FROM rust:1-bookworm AS build
+RUN apt-get update -qq && apt-get install -y -qq --no-install-recommends libclang-dev && rm -rf /var/lib/apt/lists/*
+WORKDIR /source
+COPY . .
+RUN cargo build --release --locked --package pgvet
+
+FROM debian:bookworm-slim
+# git finds what has changed.
+RUN apt-get update -qq && apt-get install -y -qq --no-install-recommends git && rm -rf /var/lib/apt/lists/* \
+    && git config --system --add safe.directory '*'
+COPY --from=build /source/target/release/pgvet /usr/local/bin/pgvet
+WORKDIR /work
+USER 1000
+ENTRYPOINT ["pgvet"]
+CMD ["check"]

@@ -1,0 +1,73 @@
+"""One comment on a pull request, made once and then kept up to date."""
+
+from __future__ import annotations
+
+import json
+import os
+import urllib.error
+import urllib.request
+
+# Stands first in the comment, by which it is found again.
+MARK = "<!-- pgvet -->"
+
+MAX_COMMENT = 60_000
+
+
+def update(event: dict, report: str, is_needed: bool, token: str) -> str | None:
+    """Writes the comment. Returns what went wrong, if something did: a comment is no reason to fail."""
+    pull = event.get("pull_request")
+    if not pull:
+        return None
+    if not token:
+        return "no comment was written: there is no token"
+    api = Api(token)
+    body = f"{MARK}\n{cut(report)}"
+    try:
+        for known in api.comments(pull["number"]):
+            if known["body"].startswith(MARK):
+                if known["body"] != body:
+                    api.send("PATCH", f"issues/comments/{known['id']}", {"body": body})
+                return None
+        if is_needed:
+            api.send("POST", f"issues/{pull['number']}/comments", {"body": body})
+    except urllib.error.HTTPError as error:
+        why = "the token may not write: pull requests from forks get one that reads only, others need `pull-requests: write`"
+        reason = why if error.code in (401, 403, 404) else str(error)
+        return f"no comment was written: {reason}"
+    except (urllib.error.URLError, TimeoutError, ValueError) as error:
+        return f"no comment was written: {error}"
+    return None
+
+
+def cut(report: str) -> str:
+    if len(report) <= MAX_COMMENT:
+        return report
+    return report[:MAX_COMMENT].rsplit("\n", 1)[0] + "\n\nThe rest is in the summary of the job.\n"
+
+
+class Api:
+    def __init__(self, token: str) -> None:
+        root = os.environ.get("GITHUB_API_URL", "https://api.github.com")
+        self.root = f"{root}/repos/{os.environ['GITHUB_REPOSITORY']}/"
+        self.token = token
+
+    def comments(self, number: int):
+        page = 1
+        while True:
+            found = self.send("GET", f"issues/{number}/comments?per_page=100&page={page}")
+            yield from found
+            if len(found) < 100:
+                return
+            page += 1
+
+    def send(self, method: str, path: str, content: dict | None = None):
+        data = json.dumps(content).encode() if content is not None else None
+        headers = {
+            "Accept": "application/vnd.github+json",
+            "Authorization": f"Bearer {self.token}",
+            "X-GitHub-Api-Version": "2022-11-28",
+            "User-Agent": "pgvet",
+        }
+        request = urllib.request.Request(self.root + path, data=data, headers=headers, method=method)
+        with urllib.request.urlopen(request, timeout=30) as response:
+            return json.loads(response.read() or "null")

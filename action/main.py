@@ -1,0 +1,139 @@
+"""What action.yml does: finds what changed, checks it, and shows the result where GitHub shows it.
+
+Only the standard library of Python 3.9 is used, so that every runner has all it takes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import changes  # noqa: E402
+import comment  # noqa: E402
+
+# GitHub refuses larger summaries and comments.
+MAX_SUMMARY = 1_000_000
+
+
+def given(name: str) -> str:
+    return os.environ.get("INPUT_" + name, "").strip()
+
+
+def is_on(name: str) -> bool:
+    return given(name).lower() == "true"
+
+
+def command(kind: str, message: str) -> None:
+    """Tells GitHub something: <https://docs.github.com/actions/reference/workflow-commands-for-github-actions>."""
+    escaped = message.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    print(f"::{kind}::{escaped}", flush=True)
+
+
+def append(variable: str, text: str) -> None:
+    path = os.environ.get(variable)
+    if path:
+        with open(path, "a", encoding="utf-8") as file:
+            file.write(text)
+
+
+def shortened(text: str, limit: int) -> str:
+    if len(text.encode()) <= limit:
+        return text
+    note = "\n\nThe rest is left out, it is too long to be shown here.\n"
+    kept = text.encode()[: limit - len(note)].decode(errors="ignore")
+    return kept.rsplit("\n", 1)[0] + note
+
+
+def selection(event: dict) -> list[str]:
+    """The options of pgvet that name what is reported."""
+    if is_on("ALL"):
+        return []
+    found = changes.base(os.environ.get("GITHUB_EVENT_NAME", ""), event, given("BASE"))
+    if found is None:
+        command("notice", "nothing tells what has changed, so all migrations are reported")
+        return []
+    print(f"reporting what changed since {found}", flush=True)
+    return ["--since", found]
+
+
+def common(selected: list[str]) -> list[str]:
+    options = list(selected)
+    if given("PG_VERSION"):
+        options += ["--pg-version", given("PG_VERSION")]
+    paths = [line.strip() for line in given("PATHS").splitlines() if line.strip()]
+    return options + (["--", *paths] if paths else [])
+
+
+def program() -> str:
+    """The pgvet that the step before has installed, or the one on PATH."""
+    if given("VERSION") == "installed":
+        return "pgvet"
+    found = Path(os.environ["RUNNER_TEMP"], "pgvet").glob("*/pgvet*")
+    return str(next(found, "pgvet"))
+
+
+def check(selected: list[str], folder: Path) -> int:
+    outputs = [f"{name}={folder / file}" for name, file in FILES.items()]
+    screen = "github" if is_on("ANNOTATIONS") else "concise"
+    formats = [option for output in [screen, *outputs] for option in ("--format", output)]
+    options = shlex.split(given("ARGS"))
+    if given("FAIL_ON"):
+        options += ["--fail-on", given("FAIL_ON")]
+    return subprocess.run([program(), "check", *formats, *options, *common(selected)], check=False).returncode
+
+
+FILES = {"json": "pgvet.json", "markdown": "pgvet.md", "sarif": "pgvet.sarif"}
+
+
+def trace(selected: list[str]) -> tuple[int, str]:
+    options = shlex.split(given("TRACE_ARGS"))
+    arguments = [program(), "trace", "--format", "markdown", *options, *common(selected)]
+    run = subprocess.run(arguments, stdout=subprocess.PIPE, check=False, text=True, encoding="utf-8")
+    return run.returncode, run.stdout
+
+
+def read(path: Path) -> str:
+    return path.read_text(encoding="utf-8") if path.exists() else ""
+
+
+def main() -> int:
+    event_path = os.environ.get("GITHUB_EVENT_PATH")
+    event = json.loads(Path(event_path).read_text(encoding="utf-8")) if event_path else {}
+    try:
+        selected = selection(event)
+    except changes.Failure as failure:
+        command("error", str(failure))
+        return 2
+    folder = Path(tempfile.mkdtemp(prefix="pgvet-", dir=os.environ.get("RUNNER_TEMP")))
+    status = check(selected, folder)
+    report = read(folder / FILES["markdown"])
+    if status == 2 and not report:
+        command("error", "pgvet could not check the migrations: the log says why")
+        return status
+    counts = json.loads(read(folder / FILES["json"]) or "{}").get("summary", {})
+    if is_on("TRACE") and counts.get("files"):
+        trace_status, traced = trace(selected)
+        report += "\n" + traced
+        status = max(status, trace_status)
+    if is_on("SUMMARY"):
+        append("GITHUB_STEP_SUMMARY", shortened(report, MAX_SUMMARY) + "\n")
+    for name in ("errors", "warnings", "files"):
+        append("GITHUB_OUTPUT", f"{name}={counts.get(name, 0)}\n")
+    append("GITHUB_OUTPUT", f"sarif-file={folder / FILES['sarif']}\n")
+    if is_on("COMMENT"):
+        has_findings = any(counts.get(name) for name in ("errors", "warnings", "infos"))
+        problem = comment.update(event, report, has_findings or is_on("TRACE"), given("TOKEN"))
+        if problem:
+            command("warning", problem)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

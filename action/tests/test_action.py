@@ -1,0 +1,331 @@
+"""The action on recorded events, in git repositories made for it, against a server that plays GitHub's API."""
+
+import http.server
+import json
+import os
+import string
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+from pathlib import Path
+
+HERE = Path(__file__).parent
+MAIN = HERE.parent / "main.py"
+ZEROS = "0" * 40
+
+TABLE = "CREATE TABLE orders (id bigint PRIMARY KEY, note varchar(20));\n"
+INDEX = "SET lock_timeout = '2s';\nCREATE INDEX orders_note ON orders (note);\n"
+NEW_INDEX = INDEX.replace("orders_note", "orders_note_again")
+CLEAN = "SET lock_timeout = '2s';\nALTER TABLE orders ADD COLUMN other text;\n"
+
+
+def git(folder, *arguments):
+    settings = ["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "init.defaultBranch=main"]
+    settings += ["-c", "protocol.file.allow=always", "-c", "advice.detachedHead=false"]
+    run = subprocess.run(["git", *settings, *arguments], cwd=folder, capture_output=True, text=True)
+    assert run.returncode == 0, f"git {arguments}: {run.stderr}"
+    return run.stdout.strip()
+
+
+class Api(http.server.BaseHTTPRequestHandler):
+    """Comments of one pull request."""
+
+    def do_GET(self):
+        self.server.asked.append(("GET", self.path))
+        page = int(self.path.rsplit("page=", 1)[1])
+        self.answer(200, self.server.comments[(page - 1) * 100 : page * 100])
+
+    def do_POST(self):
+        self.write("POST", lambda body: self.server.comments.append({"id": 999, "body": body}))
+
+    def do_PATCH(self):
+        number = int(self.path.rsplit("/", 1)[1])
+
+        def change(body):
+            next(one for one in self.server.comments if one["id"] == number)["body"] = body
+
+        self.write("PATCH", change)
+
+    def write(self, method, change):
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["body"]
+        self.server.asked.append((method, self.path))
+        if self.server.reads_only:
+            return self.answer(403, {"message": "Resource not accessible by integration"})
+        change(body)
+        return self.answer(200, {})
+
+    def answer(self, status, content):
+        data = json.dumps(content).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *arguments):
+        pass
+
+
+class ActionTest(unittest.TestCase):
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.folder = Path(temporary.name)
+        self.upstream = self.folder / "upstream"
+        self.upstream.mkdir()
+        git(self.upstream, "init", "-q")
+        git(self.upstream, "config", "uploadpack.allowAnySHA1InWant", "true")
+        self.write("migrations/1.sql", TABLE)
+        self.write("migrations/2.sql", INDEX)
+        self.base = self.commit("the past")
+        self.api = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Api)
+        self.api.comments, self.api.asked, self.api.reads_only = [], [], False
+        threading.Thread(target=self.api.serve_forever, daemon=True).start()
+        self.addCleanup(self.api.server_close)
+        self.addCleanup(self.api.shutdown)
+
+    def write(self, path, text):
+        path = self.upstream / path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def commit(self, message):
+        git(self.upstream, "add", "-A")
+        git(self.upstream, "commit", "-q", "--allow-empty", "-m", message)
+        return git(self.upstream, "rev-parse", "HEAD")
+
+    def branch(self):
+        """A branch for the change; meanwhile others change main."""
+        git(self.upstream, "checkout", "-q", "-b", "feature")
+
+    def merge(self):
+        """What GitHub makes of a pull request, as refs/pull/7/merge."""
+        head = git(self.upstream, "rev-parse", "HEAD")
+        git(self.upstream, "checkout", "-q", "main")
+        self.write("migrations/0.sql", "CREATE INDEX ON unrelated (a);\n")
+        self.commit("a change of others, after the event's base")
+        git(self.upstream, "checkout", "-q", "--detach")
+        git(self.upstream, "merge", "-q", "--no-ff", "-m", "merge", head)
+        merge = git(self.upstream, "rev-parse", "HEAD")
+        git(self.upstream, "update-ref", "refs/pull/7/merge", merge)
+        git(self.upstream, "checkout", "-q", "main")
+        return head, merge
+
+    def clone(self, revision, depth=1):
+        """What actions/checkout leaves."""
+        clone = self.folder / "clone"
+        clone.mkdir()
+        git(clone, "init", "-q")
+        git(clone, "remote", "add", "origin", self.upstream.as_uri())
+        limit = [f"--depth={depth}"] if depth else []
+        git(clone, "fetch", "-q", *limit, "origin", revision)
+        git(clone, "checkout", "-q", "FETCH_HEAD")
+        return clone
+
+    def run_action(self, clone, event_name, payload=None, values=None, **inputs):
+        event = self.folder / "event.json"
+        text = (HERE / "events" / f"{payload or event_name}.json").read_text() if payload != "" else "{}"
+        event.write_text(string.Template(text).safe_substitute(values or {}))
+        names = ("summary", "output")
+        files = {name: self.folder / name for name in names}
+        for file in files.values():
+            file.write_text("")
+        environment = {
+            "PATH": os.pathsep.join([str(Path(os.environ["PGVET"]).parent), os.environ["PATH"]]),
+            "HOME": str(self.folder),
+            "GIT_CONFIG_COUNT": "1",
+            "GIT_CONFIG_KEY_0": "protocol.file.allow",
+            "GIT_CONFIG_VALUE_0": "always",
+            "GITHUB_EVENT_NAME": event_name,
+            "GITHUB_EVENT_PATH": str(event),
+            "GITHUB_REPOSITORY": "octo-org/shop",
+            "GITHUB_API_URL": f"http://127.0.0.1:{self.api.server_port}",
+            "GITHUB_STEP_SUMMARY": str(files["summary"]),
+            "GITHUB_OUTPUT": str(files["output"]),
+            "RUNNER_TEMP": str(self.folder),
+            "INPUT_VERSION": "installed",
+            "INPUT_ANNOTATIONS": "true",
+            "INPUT_SUMMARY": "true",
+            "INPUT_TOKEN": "secret",
+        }
+        environment.update({f"INPUT_{name.upper()}": value for name, value in inputs.items()})
+        run = subprocess.run([sys.executable, MAIN], cwd=clone, env=environment, capture_output=True, text=True)
+        self.said = run.stdout + run.stderr
+        self.summary, output = (files[name].read_text() for name in names)
+        self.outputs = dict(line.split("=", 1) for line in output.splitlines())
+        return run.returncode
+
+    def assert_reported(self, status, *paths):
+        """These files have annotations, and no others."""
+        lines = [line for line in self.said.splitlines() if line.startswith(("::error ", "::warning "))]
+        found = sorted({line.split("file=", 1)[1].split(",", 1)[0] for line in lines})
+        self.assertEqual((status, found), (1 if paths else 0, sorted(paths)), self.said)
+
+    def pull_request(self, depth=1, event="pull_request", **inputs):
+        head, merge = self.merge()
+        clone = self.clone("refs/pull/7/merge", depth)
+        values = {"HEAD": head, "BASE": self.base, "MERGE": merge}
+        return self.run_action(clone, "pull_request", event, values, **inputs)
+
+    def test_a_pull_request_in_a_shallow_clone(self):
+        self.branch()
+        self.write("migrations/3.sql", NEW_INDEX)
+        self.commit("change")
+        self.assert_reported(self.pull_request(), "migrations/3.sql")
+        self.assertIn("index-without-concurrently", self.summary)
+        self.assertEqual((self.outputs["errors"], self.outputs["files"]), ("1", "1"))
+        sarif = json.loads(Path(self.outputs["sarif-file"]).read_text())
+        self.assertEqual(sarif["version"], "2.1.0")
+
+    def test_a_pull_request_in_a_whole_clone(self):
+        self.branch()
+        self.write("migrations/3.sql", NEW_INDEX)
+        self.commit("change")
+        self.assert_reported(self.pull_request(depth=0), "migrations/3.sql")
+
+    def test_the_head_of_a_pull_request_in_a_shallow_clone(self):
+        self.branch()
+        self.write("migrations/3.sql", NEW_INDEX)
+        head = self.commit("change")
+        git(self.upstream, "checkout", "-q", "main")
+        self.write("migrations/0.sql", INDEX)
+        base = self.commit("main goes on")
+        clone = self.clone(head)
+        values = {"HEAD": head, "BASE": base, "MERGE": ZEROS}
+        self.assert_reported(self.run_action(clone, "pull_request", values=values), "migrations/3.sql")
+
+    def test_a_pull_request_that_is_clean(self):
+        self.branch()
+        self.write("migrations/3.sql", CLEAN)
+        self.commit("change")
+        self.assert_reported(self.pull_request(comment="true"))
+        self.assertEqual(self.api.comments, [])
+
+    def test_a_pull_request_without_sql(self):
+        self.branch()
+        self.write("README.md", "nothing to see")
+        self.commit("change")
+        self.assert_reported(self.pull_request())
+        self.assertEqual(self.outputs["files"], "0")
+
+    def test_a_migration_that_is_renamed_and_changed(self):
+        self.branch()
+        git(self.upstream, "mv", "migrations/2.sql", "migrations/4.sql")
+        self.write("migrations/4.sql", INDEX + "SELECT 1;\n")
+        self.commit("rename")
+        self.assert_reported(self.pull_request(), "migrations/4.sql")
+
+    def test_a_deleted_migration_is_nothing(self):
+        self.branch()
+        git(self.upstream, "rm", "-q", "migrations/2.sql")
+        self.commit("delete")
+        self.assert_reported(self.pull_request())
+
+    def test_three_hundred_changed_files(self):
+        self.branch()
+        for number in range(100, 400):
+            self.write(f"migrations/{number}.sql", INDEX.replace("orders_note", f"i{number}"))
+        self.commit("many")
+        status = self.pull_request()
+        self.assertEqual((status, self.outputs["files"], self.outputs["errors"]), (1, "300", "300"), self.said)
+
+    def test_a_push(self):
+        self.write("migrations/3.sql", NEW_INDEX)
+        head = self.commit("change")
+        values = {"BRANCH": "main", "BEFORE": self.base, "HEAD": head}
+        self.assert_reported(self.run_action(self.clone("main"), "push", values=values), "migrations/3.sql")
+
+    def test_the_first_push_of_a_branch(self):
+        self.branch()
+        self.write("migrations/3.sql", NEW_INDEX)
+        head = self.commit("change")
+        values = {"BRANCH": "feature", "BEFORE": ZEROS, "HEAD": head}
+        self.assert_reported(self.run_action(self.clone("feature"), "push", values=values), "migrations/3.sql")
+
+    def test_a_forced_push_whose_old_commit_is_gone(self):
+        self.branch()
+        self.write("migrations/3.sql", NEW_INDEX)
+        head = self.commit("change")
+        values = {"BRANCH": "feature", "BEFORE": "1" * 40, "HEAD": head}
+        self.assert_reported(self.run_action(self.clone("feature"), "push", values=values), "migrations/3.sql")
+
+    def test_other_events_report_all(self):
+        status = self.run_action(self.clone("main"), "schedule", payload="")
+        self.assert_reported(status, "migrations/2.sql")
+
+    def test_a_base_that_is_given(self):
+        self.branch()
+        self.write("migrations/3.sql", NEW_INDEX)
+        self.commit("change")
+        status = self.run_action(self.clone("feature"), "workflow_dispatch", payload="", base="main")
+        self.assert_reported(status, "migrations/3.sql")
+
+    def test_a_base_that_is_not_there(self):
+        status = self.run_action(self.clone("main"), "workflow_dispatch", payload="", base="no-such-branch")
+        self.assertEqual(status, 2)
+        self.assertIn("::error::`no-such-branch` is no commit or branch", self.said)
+
+    def test_histories_without_a_common_commit(self):
+        git(self.upstream, "checkout", "-q", "--orphan", "other")
+        head = self.commit("orphan")
+        values = {"HEAD": head, "BASE": self.base, "MERGE": ZEROS}
+        self.assertEqual(self.run_action(self.clone("other"), "pull_request", values=values), 2)
+        self.assertIn("fetch-depth: 0", self.said)
+
+    def test_no_repository(self):
+        empty = self.folder / "empty"
+        empty.mkdir()
+        self.assertEqual(self.run_action(empty, "push", values={"BEFORE": ZEROS}), 2)
+        self.assertIn("actions/checkout", self.said)
+
+    def test_inputs_reach_the_program(self):
+        self.branch()
+        self.write("migrations/3.sql", NEW_INDEX)
+        self.commit("change")
+        status = self.pull_request(fail_on="never", args="--ignore index-without-concurrently", annotations="false")
+        self.assertEqual(status, 0)
+        self.assertNotIn("::error ", self.said)
+        self.assertEqual(self.outputs["errors"], "0")
+
+    def test_a_comment_is_made_once_and_kept_up_to_date(self):
+        self.branch()
+        self.write("migrations/3.sql", NEW_INDEX)
+        self.commit("change")
+        self.api.comments = [{"id": number, "body": "thanks"} for number in range(150)]
+        head, merge = self.merge()
+        clone = self.clone("refs/pull/7/merge")
+        values = {"HEAD": head, "BASE": self.base, "MERGE": merge}
+        run = lambda **inputs: self.run_action(clone, "pull_request", values=values, comment="true", **inputs)
+        run()
+        self.assertEqual(len(self.api.comments), 151)
+        self.assertIn("index-without-concurrently", self.api.comments[-1]["body"])
+        run()
+        run(args="--ignore index-without-concurrently")
+        self.assertEqual(len(self.api.comments), 151)
+        self.assertNotIn("index-without-concurrently", self.api.comments[-1]["body"])
+        writes = [method for method, _ in self.api.asked if method != "GET"]
+        self.assertEqual(writes, ["POST", "PATCH"])
+
+    def test_a_fork_has_no_right_to_comment(self):
+        self.branch()
+        self.write("migrations/3.sql", NEW_INDEX)
+        self.commit("change")
+        self.api.reads_only = True
+        status = self.pull_request(event="pull_request_from_fork", comment="true")
+        self.assertEqual(status, 1)
+        self.assertIn("::warning::no comment was written: the token may not write", self.said)
+
+    def test_the_changed_migrations_are_traced(self):
+        if not os.environ.get("PGVET_POSTGRESQL"):
+            self.skipTest("no server")
+        self.branch()
+        self.write("migrations/3.sql", NEW_INDEX)
+        self.commit("change")
+        servers = os.environ["PGVET_POSTGRESQL"]
+        self.pull_request(trace="true", trace_args=f"--pg-bin {servers}/18/bin --pg-version 18")
+        self.assertIn("SHARE", self.summary, self.said)
+
+
+if __name__ == "__main__":
+    unittest.main()

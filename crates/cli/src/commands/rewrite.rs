@@ -1,0 +1,174 @@
+//! `pgvet rewrite`: a sequence of safe migrations in place of one that would block.
+
+use super::load;
+use crate::args::RewriteArgs;
+use crate::error::{ExitStatus, Failure};
+use crate::report::plural;
+use pgvet_linter::check::{Direction, Migration};
+use pgvet_linter::rewrite::{Plan, Refusal, rewrite};
+use pgvet_workspace::{
+    Change, Problem, Project, Role, Section, Sequence, WrittenFile, create_files, newer, sequence, write_changes,
+};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+pub(crate) fn run(args: &RewriteArgs, out: &mut dyn Write) -> Result<ExitStatus, Failure> {
+    let mut project = load(&args.input)?;
+    if let Some(problem) = project.problems.first() {
+        return Err(Failure::new(format!("`{}` was not rewritten: {}", problem.path, problem.message)));
+    }
+    let index = the_file(&project)?;
+    let original = project.files[index].shown().source.text.clone();
+    if args.in_place
+        && let Some(newer) = newer(&project.files[index])
+    {
+        let message = format!("`{}` comes after it, and would come before the new files", newer.display());
+        let help = "write the files to a folder of its own with `--out`, and number them as the project needs";
+        return Err(Failure::new(message).help(help));
+    }
+    let mut unsolved = Vec::new();
+    let mut last: Option<Sequence> = None;
+    // From the last section to the first, so that the places of those before stay.
+    for section in up_sections(&project, index).into_iter().rev() {
+        let plan = match plan(args, &project, index, section) {
+            Ok(plan) => plan,
+            Err(Refusal::NothingToDo) => continue,
+            Err(Refusal::Unsupported(reason)) => return Err(refused(&project, index, &reason)),
+            Err(Refusal::Fails(reason)) => {
+                return Err(refused(&project, index, &format!("PostgreSQL would refuse it: {reason}")));
+            }
+        };
+        match sequence(&project.files[index], Some(section), &plan.files) {
+            Ok(sequence) => {
+                if let Some(first) = sequence.files.first() {
+                    project.replace_text(index, first.text.clone());
+                }
+                last = Some(sequence);
+            }
+            Err(problem) if args.in_place || args.out.is_some() => return Err(Failure::from(&problem)),
+            Err(problem) => {
+                show_plan(&plan, out)?;
+                Failure::from(&problem).write(&mut io::stderr().lock())?;
+                return Ok(ExitStatus::Findings);
+            }
+        }
+        unsolved.extend(plan.unsolved);
+    }
+    let Some(sequence) = last else {
+        writeln!(io::stderr().lock(), "Nothing to rewrite: no finding has a recipe")?;
+        return Ok(ExitStatus::Clean);
+    };
+    deliver(args, &project.files[index].path.clone(), &original, &sequence, out)?;
+    let mut stderr = io::stderr().lock();
+    for (rule, message) in &unsolved {
+        writeln!(stderr, "warning: there is no recipe for what is left: [{rule}] {message}")?;
+    }
+    for note in &sequence.notes {
+        writeln!(stderr, "note: {note}")?;
+    }
+    Ok(if unsolved.is_empty() { ExitStatus::Clean } else { ExitStatus::Findings })
+}
+
+/// The index of the one file that is to be rewritten.
+fn the_file(project: &Project) -> Result<usize, Failure> {
+    let mut reported = project.files.iter().enumerate().filter(|(_, file)| file.role == Role::Reported);
+    let (Some((index, file)), None) = (reported.next(), reported.next()) else {
+        return Err(Failure::new("rewrite takes one file").help("name the migration that is to be rewritten"));
+    };
+    if file.has_values() {
+        let reason = "it has placeholders with values of the configuration, which would be written out";
+        return Err(refused(project, index, reason));
+    }
+    if file.encoding.is_some() {
+        return Err(refused(project, index, "it is not UTF-8"));
+    }
+    Ok(index)
+}
+
+fn refused(project: &Project, index: usize, reason: &str) -> Failure {
+    let path = &project.files[index].shown().source.path;
+    Failure::from(&Problem { path: path.clone(), message: format!("was not rewritten: {reason}"), help: None })
+}
+
+fn up_sections(project: &Project, index: usize) -> Vec<Section> {
+    let sections = project.files[index].layout.sections.iter();
+    sections.filter(|section| section.direction == Direction::Up).copied().collect()
+}
+
+/// The plan of one section of the file, with all that is run before it as history.
+fn plan(args: &RewriteArgs, project: &Project, index: usize, section: Section) -> Result<Plan, Refusal> {
+    let database = project.files[index].database;
+    let mut migrations: Vec<Migration<'_>> = Vec::new();
+    for (migration, file) in std::iter::zip(project.migrations(), project.file_indexes()) {
+        if migration.database != 0 && migration.database != database {
+            continue;
+        }
+        migrations.push(migration);
+        if file == index && migration.section == section.range {
+            break;
+        }
+    }
+    rewrite(&migrations, &args.input.settings(&project.config_of(database)))
+}
+
+/// Writes or prints the files.
+fn deliver(
+    args: &RewriteArgs,
+    path: &Path,
+    original: &str,
+    sequence: &Sequence,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    let failure = |problem: Problem| Failure::from(&problem);
+    let mut stderr = io::stderr().lock();
+    if let Some(folder) = &args.out {
+        let root = root(path, &sequence.files);
+        let inside = |file: &WrittenFile| {
+            let relative = file.path.strip_prefix(&root).unwrap_or(&file.path);
+            (folder.join(relative), file.text.clone())
+        };
+        let files: Vec<(PathBuf, String)> = sequence.files.iter().map(inside).collect();
+        create_files(&files).map_err(failure)?;
+        writeln!(stderr, "Wrote {} to {}", plural(files.len(), "file"), folder.display())?;
+    } else if args.in_place {
+        let (changed, new): (Vec<&WrittenFile>, Vec<&WrittenFile>) =
+            sequence.files.iter().partition(|file| file.path == path);
+        let new: Vec<(PathBuf, String)> = new.into_iter().map(|file| (file.path.clone(), file.text.clone())).collect();
+        let mut changes = sequence.lists.clone();
+        let change = |file: &&WrittenFile| Change {
+            path: file.path.clone(),
+            before: original.to_owned(),
+            after: file.text.clone(),
+        };
+        changes.extend(changed.iter().map(change));
+        create_files(&new).map_err(failure)?;
+        if let Err(problem) = write_changes(&changes) {
+            new.iter().for_each(|(path, _)| drop(std::fs::remove_file(path)));
+            return Err(failure(problem));
+        }
+        writeln!(stderr, "Rewrote {} and wrote {} beside it", path.display(), plural(new.len(), "file"))?;
+    } else {
+        for (at, file) in sequence.files.iter().enumerate() {
+            if at > 0 {
+                writeln!(out)?;
+            }
+            write!(out, "-- ==> {}\n{}", file.path.display(), file.text)?;
+        }
+    }
+    Ok(())
+}
+
+/// The folder that holds all files of the sequence: that of the file, or of its folder where that is the migration.
+fn root(path: &Path, files: &[WrittenFile]) -> PathBuf {
+    let holds_all = |folder: &&Path| files.iter().all(|file| file.path.starts_with(folder));
+    path.ancestors().skip(1).find(holds_all).unwrap_or(Path::new("")).to_owned()
+}
+
+/// The plan where the tool has no form for it.
+fn show_plan(plan: &Plan, out: &mut dyn Write) -> io::Result<()> {
+    for file in &plan.files {
+        let place = if file.transaction { "" } else { " (outside of a transaction)" };
+        writeln!(out, "-- ==> {}{place}\n{}", file.title, file.text())?;
+    }
+    Ok(())
+}

@@ -1,0 +1,32 @@
+//! `pgvet snapshot`.
+
+use crate::args::SnapshotArgs;
+use crate::error::{ExitStatus, Failure};
+use crate::report::plural;
+use pgvet_linter::statistics::Statistics;
+use pgvet_trace::provider::parse_address;
+use std::io::{self, Write};
+use std::path::Path;
+
+pub(crate) fn run(args: &SnapshotArgs, out: &mut dyn Write) -> Result<ExitStatus, Failure> {
+    let statistics = pgvet_trace::snapshot(&parse_address(&args.database)?)?;
+    let mut text = serde_json::to_string_pretty(&statistics)
+        .map_err(|error| Failure::new(format!("the statistics cannot be written: {error}")))?;
+    text.push('\n');
+    if args.out == Path::new("-") {
+        out.write_all(text.as_bytes())?;
+    } else {
+        let failure = |error: io::Error| Failure::new(format!("cannot write `{}`: {error}", args.out.display()));
+        std::fs::write(&args.out, text).map_err(failure)?;
+        tell(&statistics, &args.out)?;
+    }
+    Ok(ExitStatus::Clean)
+}
+
+fn tell(statistics: &Statistics, path: &Path) -> io::Result<()> {
+    let mut stderr = io::stderr().lock();
+    let (tables, functions) = (statistics.tables.len(), statistics.functions.len());
+    let (tables, functions) = (plural(tables, "table"), plural(functions, "function"));
+    writeln!(stderr, "Wrote {}: {tables}, {functions}, PostgreSQL {}", path.display(), statistics.pg_version)?;
+    statistics.missing.iter().try_for_each(|missing| writeln!(stderr, "note: without {missing}"))
+}

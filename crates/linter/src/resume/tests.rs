@@ -1,0 +1,88 @@
+use super::*;
+use crate::check::{self, ParsedFile, parse_file};
+use crate::source::SourceFile;
+
+fn file(text: &str) -> ParsedFile {
+    parse_file(SourceFile { path: "m.sql".to_owned(), text: text.to_owned() })
+}
+
+fn migrations(files: &[ParsedFile], mode: TransactionMode) -> Vec<Migration<'_>> {
+    let last = files.len() - 1;
+    let of_file = |(at, file)| Migration { transaction: mode, report: at == last, database: 1, ..Migration::new(file) };
+    files.iter().enumerate().map(of_file).collect()
+}
+
+const HISTORY: &str = "CREATE TABLE a (id int PRIMARY KEY, v varchar(20)); SET lock_timeout = '1s';";
+
+const EDITED: &str = "ALTER TABLE a ADD COLUMN b int;
+CREATE FUNCTION f() RETURNS void LANGUAGE plpgsql AS $$ BEGIN CREATE TEMPORARY TABLE t (i int); END $$;
+CREATE INDEX i ON a (b);
+DO $$ BEGIN PERFORM f(); END $$;
+SAVEPOINT s;
+ALTER TABLE a ALTER COLUMN v TYPE text;
+DROP TABLE a;
+";
+
+/// What an edit turns the text into, and where it begins.
+fn edited(text: &str, at: usize, removed: usize, inserted: &str) -> String {
+    [&text[..at], inserted, &text[at + removed..]].concat()
+}
+
+#[test]
+fn a_check_from_a_state_finds_what_a_whole_run_finds() {
+    let settings = Settings::default();
+    for mode in [TransactionMode::Autocommit, TransactionMode::Transaction, TransactionMode::SingleString] {
+        let files = [file(HISTORY), file(EDITED)];
+        let migrations = migrations(&files, mode);
+        let mut state = Checkpoint::default();
+        state.advance(&migrations, 1, &settings);
+        assert_eq!(state.next(), 1);
+        let outcome = state.check(&migrations, &settings, &mut Memory::default());
+        assert_eq!(outcome.found, check::check(&migrations, &settings));
+        assert!(outcome.found.len() >= 3, "{:?}", outcome.found);
+    }
+}
+
+/// Every short edit everywhere: with memory the check finds what it finds without.
+#[test]
+fn a_check_after_an_edit_finds_what_a_whole_run_finds() {
+    let settings = Settings::default();
+    for mode in [TransactionMode::Autocommit, TransactionMode::SingleString] {
+        let mut memory = Memory::default();
+        let mut previous = EDITED.to_owned();
+        for at in (0..EDITED.len()).step_by(3) {
+            for (removed, inserted) in [(0, ";"), (1, " "), (0, "--"), (1, "$$")] {
+                let text = edited(EDITED, at, removed, inserted);
+                let same = text.bytes().zip(previous.bytes()).take_while(|(new, old)| new == old).count() as u32;
+                memory.forget(|range| range.end >= same);
+                let files = [file(HISTORY), file(&text)];
+                let migrations = migrations(&files, mode);
+                let mut state = Checkpoint::default();
+                state.advance(&migrations, 1, &settings);
+                let outcome = state.check(&migrations, &settings, &mut memory);
+                assert_eq!(outcome.found, check::check(&migrations, &settings), "{text}");
+                previous = text;
+            }
+        }
+    }
+}
+
+#[test]
+fn memory_has_the_effects_of_each_statement() {
+    let settings = Settings::default();
+    let files = [file(HISTORY), file(EDITED)];
+    let migrations = migrations(&files, TransactionMode::Autocommit);
+    let mut state = Checkpoint::default();
+    state.advance(&migrations, 1, &settings);
+    let mut memory = Memory::default();
+    state.check(&migrations, &settings, &mut memory);
+    let remembered: Vec<_> = memory.statements().collect();
+    assert_eq!(remembered.len(), 7);
+    let shown = check::effects(&migrations, &settings);
+    for (remembered, shown) in remembered.iter().zip(&shown[1]) {
+        assert_eq!(remembered.effects, &shown.effects);
+        assert_eq!((remembered.statement, remembered.transaction), (shown.statement, shown.transaction));
+    }
+    memory.forget(|range| range.start > 40);
+    assert_eq!(memory.statements().count(), 2);
+}

@@ -1,0 +1,375 @@
+//! The plan while it is made: check, do what the findings offer, check again.
+
+use super::title::title;
+use super::{Plan, PlannedFile, PlannedStatement, Refusal, Unsolved, parsed};
+use crate::ast::{AlterTableAction, Ast, Set, Setting, Transaction};
+use crate::check::{self, Migration, ParsedFile, TransactionMode};
+use crate::diagnostic::Diagnostic;
+use crate::settings::Settings;
+use crate::source::TextRange;
+use crate::statement::{self, Statement};
+use std::collections::BTreeMap;
+
+/// A plan settles after a few rounds; one that does not is not one.
+const ROUNDS: usize = 40;
+
+/// Rules whose finding is gone when the statement begins another transaction.
+const SPLITTING: [&str; 6] = [
+    "validate-in-same-transaction",
+    "work-after-strong-lock",
+    "mixed-ddl-and-bulk-dml",
+    "many-tables-locked",
+    "timeout-during-concurrent-build",
+    "enum-value-used-in-same-transaction",
+];
+
+/// Rules that say that PostgreSQL refuses a statement.
+const FAILURES: [&str; 3] = ["syntax-error", "statement-will-fail", "concurrently-in-transaction"];
+
+pub(super) struct Draft {
+    files: Vec<PlannedFile>,
+    /// Does the tool run each statement of a file on its own?
+    autocommit: bool,
+    changed: bool,
+}
+
+/// What is done about a statement.
+enum Action {
+    Replace(Vec<PlannedStatement>),
+    /// Begin another file with it.
+    Split,
+    SetLockTimeout,
+    Suppress(&'static str),
+}
+
+/// By file and statement.
+type Actions = BTreeMap<(usize, usize), Action>;
+
+impl Draft {
+    pub(super) fn new(original: &Migration<'_>) -> Result<Self, Refusal> {
+        let text = &original.file.source.text;
+        let section = original.section.unwrap_or(TextRange::new(0, text.len() as u32));
+        let pieces = statement::split(text).pieces;
+        let other = pieces.iter().find(|piece| !piece.kind.is_statement() && section.contains(piece.range));
+        if let Some(piece) = other {
+            let shown = text[piece.range.as_usize()].lines().next().unwrap_or_default();
+            return Err(Refusal::Unsupported(format!("`{shown}` is no statement of PostgreSQL, and cannot be moved")));
+        }
+        let mut statements = Vec::new();
+        for statement in original.statements() {
+            match &statement.parsed {
+                Err(error) => return Err(Refusal::Unsupported(format!("it does not parse: {}", error.message))),
+                Ok(Ast::Transaction(control))
+                    if !matches!(control, Transaction::Begin | Transaction::Commit { chain: false }) =>
+                {
+                    return Err(Refusal::Unsupported("savepoints and ROLLBACK cannot be moved".to_owned()));
+                }
+                Ok(_) => {}
+            }
+            statements.push(PlannedStatement {
+                comments: comments_before(text, statement),
+                sql: text[statement.range.as_usize()].to_owned(),
+                ..PlannedStatement::default()
+            });
+        }
+        let autocommit = original.transaction == TransactionMode::Autocommit;
+        let transaction = match original.transaction {
+            TransactionMode::Autocommit => false,
+            TransactionMode::Transaction => true,
+            TransactionMode::SingleString => statements.len() > 1,
+        };
+        let file = PlannedFile { title: String::new(), transaction, statements };
+        let mut draft = Self { files: vec![file], autocommit, changed: false };
+        draft.arrange()?;
+        Ok(draft)
+    }
+
+    pub(super) fn improve(
+        &mut self,
+        history: &[Migration<'_>],
+        original: &Migration<'_>,
+        settings: &Settings,
+    ) -> Result<Plan, Refusal> {
+        for _ in 0..ROUNDS {
+            let files: Vec<ParsedFile> = self.files.iter().map(parsed).collect();
+            let found = self.check(history, original, &files, settings);
+            if let Some(failure) = found.iter().find(|found| FAILURES.contains(&found.rule)) {
+                return Err(Refusal::Fails(failure.message.clone()));
+            }
+            let (actions, unsolved) = self.actions(&files, &found);
+            if actions.is_empty() {
+                return if self.changed { Ok(self.plan(&files, unsolved)) } else { Err(Refusal::NothingToDo) };
+            }
+            self.act(actions);
+            self.arrange()?;
+        }
+        Err(Refusal::Unsupported("no sequence of migrations was found that does better".to_owned()))
+    }
+
+    fn plan(&self, files: &[ParsedFile], unsolved: Vec<Unsolved>) -> Plan {
+        let titled = |(file, parsed): (&PlannedFile, &ParsedFile)| PlannedFile { title: title(parsed), ..file.clone() };
+        Plan { files: std::iter::zip(&self.files, files).map(titled).collect(), unsolved }
+    }
+
+    /// What is found in the present files.
+    fn check(
+        &self,
+        history: &[Migration<'_>],
+        original: &Migration<'_>,
+        files: &[ParsedFile],
+        settings: &Settings,
+    ) -> Vec<Diagnostic> {
+        let mut migrations: Vec<Migration<'_>> =
+            history.iter().map(|migration| Migration { report: false, ..*migration }).collect();
+        for (file, planned) in std::iter::zip(files, &self.files) {
+            let transaction =
+                if planned.transaction { TransactionMode::Transaction } else { TransactionMode::Autocommit };
+            migrations.push(Migration { file, section: None, transaction, report: true, ..*original });
+        }
+        let mut found = check::check(&migrations, settings);
+        for diagnostic in &mut found {
+            diagnostic.file -= history.len() as u32;
+        }
+        found
+    }
+
+    /// What is to be done, by file and statement, and what nothing can be done about.
+    fn actions(&self, files: &[ParsedFile], found: &[Diagnostic]) -> (Actions, Vec<Unsolved>) {
+        let mut actions = BTreeMap::new();
+        let mut unsolved = Vec::new();
+        for diagnostic in found {
+            let file = diagnostic.file as usize;
+            let statements = &files[file].statements;
+            let at = statements.iter().position(|statement| statement.range == diagnostic.statement);
+            match at.and_then(|at| Some((at, self.action(diagnostic, &files[file], file, at)?))) {
+                // One thing at a time; the others are found again.
+                Some((at, action)) => drop(actions.entry((file, at)).or_insert(action)),
+                None => unsolved.push((diagnostic.rule, diagnostic.message.clone())),
+            }
+        }
+        (actions, unsolved)
+    }
+
+    fn action(&self, found: &Diagnostic, parsed: &ParsedFile, file: usize, at: usize) -> Option<Action> {
+        let planned = &self.files[file].statements[at];
+        if !found.steps.is_empty() {
+            let step = |step: &crate::fix::Step| PlannedStatement {
+                note: step.note.clone(),
+                accepted: step.accepted.clone(),
+                ..PlannedStatement::new(step.sql.clone())
+            };
+            return Some(Action::Replace(found.steps.iter().map(step).collect()));
+        }
+        if found.rule == "missing-lock-timeout" {
+            return Some(Action::SetLockTimeout);
+        }
+        let settings_only = parsed.statements[..at].iter().all(|statement| matches!(statement.parsed, Ok(Ast::Set(_))));
+        if SPLITTING.contains(&found.rule) && !settings_only {
+            return Some(Action::Split);
+        }
+        if let Some(commands) = commands(&parsed.source.text, &parsed.statements[at]) {
+            return Some(Action::Replace(commands));
+        }
+        let is_meant = planned.accepted.is_some() && !planned.suppressed.contains(&found.rule);
+        is_meant.then_some(Action::Suppress(found.rule))
+    }
+
+    fn act(&mut self, actions: Actions) {
+        for ((file, at), action) in actions.into_iter().rev() {
+            let statements = &mut self.files[file].statements;
+            match action {
+                Action::Replace(mut steps) => {
+                    if let (Some(first), Some(old)) = (steps.first_mut(), statements.get(at)) {
+                        first.comments.clone_from(&old.comments);
+                    }
+                    statements.splice(at..=at, steps);
+                    self.changed = true;
+                }
+                Action::Split => {
+                    self.split(file, at);
+                    self.changed = true;
+                }
+                Action::SetLockTimeout => {
+                    // What stands before it outside of a transaction may have to be able to wait.
+                    let (local, place) = if self.files[file].transaction { ("LOCAL ", 0) } else { ("", at) };
+                    let set = PlannedStatement::new(format!("SET {local}lock_timeout = '2s'"));
+                    self.files[file].statements.insert(place, set);
+                    self.changed = true;
+                }
+                Action::Suppress(rule) => statements[at].suppressed.push(rule),
+            }
+        }
+    }
+
+    /// Moves the statements from `at` on to a file of their own, which has the settings of the first.
+    fn split(&mut self, file: usize, at: usize) {
+        let rest = self.files[file].statements.split_off(at);
+        let transaction = self.files[file].transaction;
+        let waits = rest.first().is_some_and(|first| matches!(Kind::of(first), Kind::Outside));
+        let mut statements = settings(&self.files[file].statements, |name| !waits || !name.ends_with("_timeout"));
+        statements.extend(rest);
+        self.files.insert(file + 1, PlannedFile { title: String::new(), transaction, statements });
+    }
+
+    /// Puts what cannot share a transaction, or waits for a person, into files of its own.
+    fn arrange(&mut self) -> Result<(), Refusal> {
+        let mut arranged = Vec::new();
+        for file in std::mem::take(&mut self.files) {
+            self.arrange_file(file, &mut arranged)?;
+        }
+        arranged.retain(|file| !is_only_settings(&file.statements));
+        self.files = arranged;
+        Ok(())
+    }
+
+    fn arrange_file(&self, file: PlannedFile, arranged: &mut Vec<PlannedFile>) -> Result<(), Refusal> {
+        let usual = file.transaction;
+        let new = |transaction, statements| PlannedFile { title: String::new(), transaction, statements };
+        let mut current = new(usual, Vec::new());
+        let mut seen: Vec<PlannedStatement> = Vec::new();
+        for statement in file.statements {
+            let kind = Kind::of(&statement);
+            let carried = |transaction: bool| settings(&seen, |name| transaction || !name.ends_with("_timeout"));
+            match kind {
+                Kind::Begin => {
+                    arranged.push(std::mem::replace(&mut current, new(true, carried(true))));
+                }
+                Kind::Commit => {
+                    arranged.push(std::mem::replace(&mut current, new(usual, carried(true))));
+                }
+                Kind::Outside if !(self.autocommit && !current.transaction && statement.note.is_none()) => {
+                    let mut statements = carried(false);
+                    if !statements.is_empty() && !self.autocommit {
+                        let message = "a setting would be lost for what cannot run in a transaction".to_owned();
+                        return Err(Refusal::Unsupported(message));
+                    }
+                    statements.push(statement);
+                    arranged.push(std::mem::replace(&mut current, new(usual, carried(true))));
+                    arranged.push(new(false, statements));
+                }
+                // What VALIDATE reads takes long; whatever lock stands beside it is held as long.
+                Kind::Validate if current.transaction => {
+                    if !is_only_settings(&current.statements) {
+                        arranged.push(std::mem::replace(&mut current, new(true, carried(true))));
+                    }
+                    current.statements.push(statement);
+                    arranged.push(std::mem::replace(&mut current, new(true, carried(true))));
+                }
+                Kind::Outside | Kind::Inside | Kind::Validate => {
+                    if statement.note.is_some() && !is_only_settings(&current.statements) {
+                        let transaction = current.transaction;
+                        arranged.push(std::mem::replace(&mut current, new(transaction, carried(true))));
+                    }
+                    current.statements.push(statement.clone());
+                    seen.push(statement);
+                }
+            }
+        }
+        arranged.push(current);
+        Ok(())
+    }
+}
+
+/// Where a statement can run.
+#[derive(Clone, Copy)]
+enum Kind {
+    Begin,
+    Commit,
+    /// Only outside of a transaction.
+    Outside,
+    /// VALIDATE CONSTRAINT and nothing else.
+    Validate,
+    Inside,
+}
+
+impl Kind {
+    fn of(statement: &PlannedStatement) -> Self {
+        match first_ast(&statement.sql).as_ref() {
+            Some(Ast::Transaction(Transaction::Begin)) => Self::Begin,
+            Some(Ast::Transaction(Transaction::Commit { .. })) => Self::Commit,
+            Some(ast) if runs_outside(ast, &statement.sql) => Self::Outside,
+            Some(Ast::AlterTable(alter)) => match alter.commands.as_slice() {
+                [command] if matches!(command.action, AlterTableAction::ValidateConstraint { .. }) => Self::Validate,
+                _ => Self::Inside,
+            },
+            _ => Self::Inside,
+        }
+    }
+}
+
+fn first_ast(sql: &str) -> Option<Ast> {
+    statement::parse(sql).into_iter().next()?.parsed.ok()
+}
+
+/// Does PostgreSQL refuse it in a transaction block?
+fn runs_outside(ast: &Ast, sql: &str) -> bool {
+    match ast {
+        Ast::CreateIndex(index) => index.concurrently,
+        Ast::Drop(drop) => drop.concurrently,
+        Ast::Reindex(_) => sql.to_ascii_uppercase().contains("CONCURRENTLY"),
+        Ast::Vacuum(vacuum) => vacuum.vacuum,
+        Ast::AlterTable(alter) => alter
+            .commands
+            .iter()
+            .any(|command| matches!(command.action, AlterTableAction::DetachPartition { concurrently: true, .. })),
+        Ast::Do(_) => sql.contains("COMMIT"),
+        _ => false,
+    }
+}
+
+/// The settings among statements whose name is wanted.
+fn settings(statements: &[PlannedStatement], wanted: impl Fn(&str) -> bool) -> Vec<PlannedStatement> {
+    let is_wanted = |statement: &&PlannedStatement| match first_ast(&statement.sql) {
+        Some(Ast::Set(Set { setting: Setting::Value { name, .. } | Setting::Default { name }, .. })) => wanted(&name),
+        Some(Ast::Set(_)) => true,
+        _ => false,
+    };
+    let mut found: Vec<PlannedStatement> = Vec::new();
+    for statement in statements.iter().filter(is_wanted) {
+        if !found.iter().any(|other| other.sql == statement.sql) {
+            found.push(PlannedStatement::new(statement.sql.clone()));
+        }
+    }
+    found
+}
+
+fn is_only_settings(statements: &[PlannedStatement]) -> bool {
+    statements.iter().all(|statement| matches!(first_ast(&statement.sql), Some(Ast::Set(_))))
+}
+
+/// The commands of ALTER TABLE as statements, where there are several.
+fn commands(text: &str, statement: &Statement) -> Option<Vec<PlannedStatement>> {
+    let Ok(Ast::AlterTable(alter)) = &statement.parsed else { return None };
+    let [first, _, ..] = alter.commands.as_slice() else { return None };
+    let head = &text[statement.range.start as usize..first.range.start as usize];
+    let alone = |command: &crate::ast::AlterTableCommand| {
+        PlannedStatement::new(format!("{head}{}", text[command.range.as_usize()].trim_end()))
+    };
+    Some(alter.commands.iter().map(alone).collect())
+}
+
+/// The comments before a statement, each on lines of its own.
+fn comments_before(text: &str, statement: &Statement) -> String {
+    let before = statement.comments.iter().filter(|comment| comment.end <= statement.range.start);
+    let lines = before.filter_map(|comment| text.get(comment.as_usize()));
+    lines.filter(|line| !is_of_tool(line)).fold(String::new(), |all, line| all + line.trim_end() + "\n")
+}
+
+/// Does the comment steer a migration tool, which writes its own?
+fn is_of_tool(comment: &str) -> bool {
+    let words = comment.trim_start_matches('-').trim_start().to_ascii_lowercase();
+    let signs = [
+        "+goose",
+        "+migrate",
+        "migrate:",
+        "changeset",
+        "liquibase",
+        "atlas:",
+        "no-transaction",
+        "deploy ",
+        "! ",
+        "up migration",
+        "rollback",
+    ];
+    signs.iter().any(|sign| words.starts_with(sign))
+}

@@ -1,0 +1,127 @@
+//! A sequence of migrations in place of one that would block: what findings offer as [`Step`](crate::fix::Step)s, put
+//! into files, and checked again until nothing more is offered.
+//!
+//! Nothing is said about names and forms of files, which are the business of the migration tool.
+
+mod draft;
+#[cfg(test)]
+mod tests;
+mod title;
+
+use crate::check::{Migration, ParsedFile};
+use crate::settings::Settings;
+use draft::Draft;
+use serde::Serialize;
+
+/// The migrations that take the place of one, in the order of their deployment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Plan {
+    pub files: Vec<PlannedFile>,
+    /// What `check` still reports about them, for which there is no recipe: rule and message.
+    pub unsolved: Vec<Unsolved>,
+}
+
+/// A rule and its message.
+pub type Unsolved = (&'static str, String);
+
+/// One migration of a plan.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PlannedFile {
+    /// What it does, in words of a file name: `validate_orders_customer_fk`.
+    pub title: String,
+    /// Does it run in one transaction? If not, it holds one statement, unless the tool runs each on its own.
+    pub transaction: bool,
+    pub statements: Vec<PlannedStatement>,
+}
+
+/// One statement of a plan.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct PlannedStatement {
+    /// Comments that stood before it, as they were written.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub comments: String,
+    /// What a person has to decide or to know before it runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// Without a semicolon at its end.
+    pub sql: String,
+    /// Why what rules say about it is meant to be, and which rules those are.
+    #[serde(skip)]
+    pub accepted: Option<String>,
+    #[serde(skip)]
+    pub suppressed: Vec<&'static str>,
+}
+
+/// Why there is no plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// Nothing that it would do better was found.
+    NothingToDo,
+    /// The migration holds something that cannot be moved about.
+    Unsupported(String),
+    /// What the plan would do is refused by PostgreSQL, as far as the model knows.
+    Fails(String),
+}
+
+impl PlannedStatement {
+    pub fn new(sql: impl Into<String>) -> Self {
+        Self { sql: sql.into(), ..Self::default() }
+    }
+
+    fn write(&self, text: &mut String) {
+        text.push_str(&self.comments);
+        if let Some(note) = &self.note {
+            text.push_str(&wrapped(note));
+        }
+        if let Some(reason) = self.accepted.as_ref().filter(|_| !self.suppressed.is_empty()) {
+            *text += &["-- pgvet: ignore[", &self.suppressed.join(", "), "] ", reason, "\n"].concat();
+        }
+        text.push_str(&self.sql);
+        text.push_str(";\n");
+    }
+}
+
+impl PlannedFile {
+    /// The statements with their comments, without what the tool puts around them.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        self.statements.iter().for_each(|statement| statement.write(&mut text));
+        text
+    }
+}
+
+/// A comment of lines that are not too long.
+fn wrapped(note: &str) -> String {
+    const WIDTH: usize = 100;
+    let mut text = String::new();
+    let mut line = String::from("--");
+    for word in note.split_whitespace() {
+        if line.len() + word.len() >= WIDTH {
+            text.push_str(&line);
+            text.push('\n');
+            line = String::from("--");
+        }
+        line.push(' ');
+        line.push_str(word);
+    }
+    text + &line + "\n"
+}
+
+/// Makes the plan for the last of the migrations; those before it are history.
+pub fn rewrite(migrations: &[Migration<'_>], settings: &Settings) -> Result<Plan, Refusal> {
+    let Some((original, history)) = migrations.split_last() else { return Err(Refusal::NothingToDo) };
+    let mut draft = Draft::new(original)?;
+    let settings = Settings {
+        only: Vec::new(),
+        ignore: Vec::new(),
+        level: crate::diagnostic::Severity::Warning,
+        file_levels: rustc_hash::FxHashMap::default(),
+        ..settings.clone()
+    };
+    draft.improve(history, original, &settings)
+}
+
+/// A file of a plan, parsed.
+fn parsed(file: &PlannedFile) -> ParsedFile {
+    crate::check::parse_file(crate::source::SourceFile { path: file.title.clone(), text: file.text() })
+}

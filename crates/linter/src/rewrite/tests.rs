@@ -1,0 +1,97 @@
+//! Plans of whole migrations.
+
+use super::{Plan, Refusal, rewrite};
+use crate::check::{Direction, Migration, ParsedFile, TransactionMode, parse_file};
+use crate::settings::Settings;
+use crate::source::SourceFile;
+use crate::version::VersionRange;
+
+const HISTORY: &str = "
+    CREATE TABLE customers (id bigint PRIMARY KEY, code text);
+    CREATE TABLE orders (id bigint PRIMARY KEY, customer_id bigint, note text, total integer NOT NULL DEFAULT 0);
+    CREATE INDEX orders_total_idx ON orders (total);";
+
+fn plan(text: &str, transaction: TransactionMode, versions: &str) -> Result<Plan, Refusal> {
+    let texts = [HISTORY, text];
+    let parse = |text: &str| parse_file(SourceFile { path: String::new(), text: text.to_owned() });
+    let files: Vec<ParsedFile> = texts.iter().map(|text| parse(text)).collect();
+    let migration = |at: usize| Migration {
+        file: &files[at],
+        section: None,
+        direction: Direction::Up,
+        transaction,
+        report: at == 1,
+        baseline: false,
+        database: 0,
+    };
+    let versions = VersionRange::parse(versions).expect("a range");
+    rewrite(&[migration(0), migration(1)], &Settings { versions, versions_configured: true, ..Settings::default() })
+}
+
+/// The files of a plan as text, `*` for those outside of a transaction.
+fn shown(text: &str, transaction: TransactionMode, versions: &str) -> String {
+    match plan(text, transaction, versions) {
+        Ok(plan) => {
+            let mut shown = String::new();
+            for file in &plan.files {
+                let mark = if file.transaction { "" } else { " *" };
+                shown += &["== ", &file.title, mark, "\n", &file.text()].concat();
+            }
+            for (rule, message) in &plan.unsolved {
+                shown += &["unsolved: ", rule, ": ", message, "\n"].concat();
+            }
+            shown
+        }
+        Err(refusal) => format!("{refusal:?}\n"),
+    }
+}
+
+#[test]
+fn a_foreign_key_is_added_and_validated_apart() {
+    let text = "-- why\nALTER TABLE orders ADD CONSTRAINT fk FOREIGN KEY (customer_id) REFERENCES customers (id);";
+    insta::assert_snapshot!(shown(text, TransactionMode::Transaction, "14-18"));
+}
+
+#[test]
+fn each_command_goes_its_own_way() {
+    let text = "ALTER TABLE orders ALTER COLUMN note SET NOT NULL, ADD COLUMN seen timestamptz,
+        ADD CONSTRAINT positive CHECK (total >= 0), ADD CONSTRAINT once UNIQUE (note);
+        CREATE INDEX orders_note ON orders (note);";
+    insta::assert_snapshot!(shown(text, TransactionMode::Transaction, "14-17"));
+}
+
+#[test]
+fn a_column_changes_its_type_by_another_one() {
+    let text = "ALTER TABLE orders ALTER COLUMN total TYPE bigint;";
+    insta::assert_snapshot!(shown(text, TransactionMode::Transaction, "14-18"));
+}
+
+#[test]
+fn values_for_old_rows_come_in_batches() {
+    let text = "ALTER TABLE orders ADD COLUMN token uuid NOT NULL DEFAULT gen_random_uuid();";
+    insta::assert_snapshot!(shown(text, TransactionMode::Transaction, "18"));
+}
+
+#[test]
+fn files_of_psql_keep_their_statements_together() {
+    let text = "SET search_path = public;\nALTER TABLE orders ALTER COLUMN note SET NOT NULL;\nSELECT 1;\n";
+    insta::assert_snapshot!(shown(text, TransactionMode::Autocommit, "14-17"));
+}
+
+#[test]
+fn what_is_well_is_left_alone_and_what_cannot_be_moved_is_said() {
+    for (text, expected) in [
+        ("ALTER TABLE orders ADD COLUMN x int;", Err("SetLockTimeout")),
+        ("CREATE TABLE new (id int PRIMARY KEY);", Ok(Refusal::NothingToDo)),
+        ("\\set x 1\nCREATE INDEX ON orders (note);", Ok(Refusal::Unsupported(String::new()))),
+        ("CREATE INDEX ON ordrs note", Ok(Refusal::Unsupported(String::new()))),
+    ] {
+        let refusal = plan(text, TransactionMode::Transaction, "14-18");
+        match (refusal, expected) {
+            (Ok(plan), Err(_)) => assert_eq!(plan.files.len(), 1, "{text}"),
+            (Err(Refusal::Unsupported(_)), Ok(Refusal::Unsupported(_))) => {}
+            (Err(refusal), Ok(expected)) => assert_eq!(refusal, expected, "{text}"),
+            (plan, _) => panic!("{text}: {plan:?}"),
+        }
+    }
+}

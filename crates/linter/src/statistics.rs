@@ -1,0 +1,229 @@
+//! What production knows: sizes, traffic and calls, as `pgvet snapshot` writes them. Numbers only, no data.
+
+use crate::settings::{FunctionSettings, Settings, TableSettings};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The version of the file's format.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// The statistics of one database at one time.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Statistics {
+    pub schema_version: u32,
+    /// When it was read, as the server's clock says.
+    pub taken_at: String,
+    /// As the server says it: `16.4`.
+    pub pg_version: String,
+    /// Since when the server counts writes and calls, in seconds; absent where it does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counted_seconds: Option<u64>,
+    /// By `schema.name`.
+    pub tables: BTreeMap<String, TableStatistics>,
+    /// By `schema.name`; only those that were called.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub functions: BTreeMap<String, FunctionStatistics>,
+    #[serde(default)]
+    pub transactions: TransactionStatistics,
+    /// The server's settings for autovacuum.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub autovacuum: BTreeMap<String, String>,
+    /// How fast the server works, where it was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throughput: Option<Throughput>,
+    /// What could not be read, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<String>,
+}
+
+/// A table, partitioned tables with all that is below them.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TableStatistics {
+    /// Estimated.
+    pub rows: u64,
+    /// Without indexes, as of the last VACUUM or ANALYZE.
+    pub bytes: u64,
+    /// Rows that are inserted, updated and deleted in a second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub writes_per_second: Option<u64>,
+    /// Bytes of each index.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub indexes: BTreeMap<String, u64>,
+    /// Is autovacuum switched off for it?
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub autovacuum_off: bool,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FunctionStatistics {
+    pub calls_per_hour: u64,
+}
+
+/// Transactions that were open when the snapshot was taken.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TransactionStatistics {
+    /// For how long the oldest had been open.
+    pub oldest_seconds: Option<u64>,
+    /// The same for prepared ones.
+    pub oldest_prepared_seconds: Option<u64>,
+}
+
+/// Bytes of a table that the server gets through in a second; measured with `pgvet trace`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Throughput {
+    pub scan: u64,
+    pub index_build: u64,
+    pub rewrite: u64,
+}
+
+/// Work whose time grows with the size of a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Work {
+    Scan,
+    IndexBuild,
+    Rewrite,
+}
+
+impl Default for Throughput {
+    /// A server with local disks, one process, tables that are not in memory.
+    fn default() -> Self {
+        const MB: u64 = 1_000_000;
+        Self { scan: 400 * MB, index_build: 60 * MB, rewrite: 80 * MB }
+    }
+}
+
+impl Throughput {
+    pub fn of(self, work: Work) -> u64 {
+        match work {
+            Work::Scan => self.scan,
+            Work::IndexBuild => self.index_build,
+            Work::Rewrite => self.rewrite,
+        }
+    }
+}
+
+impl Statistics {
+    /// Reads the file's text; the error says what is wrong with it.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let statistics: Self = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        if statistics.schema_version != SCHEMA_VERSION {
+            let found = statistics.schema_version;
+            return Err(format!("it has the format {found}, and this version of pgvet reads {SCHEMA_VERSION}"));
+        }
+        Ok(statistics)
+    }
+
+    /// Adds what is known to settings; what these say about a table goes before.
+    pub fn apply(&self, settings: &mut Settings) {
+        for (name, table) in &self.tables {
+            let unqualified = name.split_once('.').map_or(name.as_str(), |(_, name)| name);
+            let known = settings.tables.get(name).or_else(|| settings.tables.get(unqualified)).copied();
+            let known = known.unwrap_or_default();
+            let combined = TableSettings {
+                rows: known.rows.or(Some(table.rows)),
+                bytes: Some(table.bytes),
+                writes_per_second: table.writes_per_second,
+                ..known
+            };
+            settings.tables.insert(name.clone(), combined);
+        }
+        for (name, function) in &self.functions {
+            let calls = FunctionSettings { calls_per_hour: Some(function.calls_per_hour) };
+            settings.functions.entry(name.clone()).or_insert(calls);
+        }
+        settings.throughput = self.throughput.unwrap_or_default();
+    }
+}
+
+/// `1.2 billion rows, 340 GB, 900 writes/s`; `None` where nothing is known.
+pub(crate) fn describe(table: &TableSettings) -> Option<String> {
+    let bytes = table.bytes?;
+    let mut parts =
+        vec![format!("{} rows", rounded(table.rows?, &[(1_000_000_000, " billion"), (1_000_000, " million")]))];
+    parts.push(shown_bytes(bytes));
+    if let Some(writes) = table.writes_per_second.filter(|writes| *writes > 0) {
+        parts.push(format!("{writes} writes/s"));
+    }
+    Some(format!("about {}", parts.join(", ")))
+}
+
+fn shown_bytes(bytes: u64) -> String {
+    rounded(
+        bytes,
+        &[(1_000_000_000_000, " TB"), (1_000_000_000, " GB"), (1_000_000, " MB"), (1000, " kB"), (1, " bytes")],
+    )
+}
+
+/// With two digits at least: `1.2 billion`, `340 GB`.
+fn rounded(number: u64, units: &[(u64, &str)]) -> String {
+    let Some((size, unit)) = units.iter().find(|(size, _)| number >= *size) else { return number.to_string() };
+    let tenths = number / (size / 10).max(1);
+    match (tenths, tenths % 10) {
+        _ if *size == 1 => format!("{number}{unit}"),
+        (..100, 1..) => format!("{}.{}{unit}", tenths / 10, tenths % 10),
+        _ => format!("{}{unit}", (number + size / 2) / size),
+    }
+}
+
+/// `about 40 s`, `about 12 min`, `about 3 h`.
+pub(crate) fn shown_time(seconds: u64) -> String {
+    match seconds {
+        0 => "less than a second".to_owned(),
+        1..=90 => format!("about {seconds} s"),
+        91..=5400 => format!("about {} min", (seconds + 30) / 60),
+        _ => format!("about {} h", (seconds + 1800) / 3600),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_said_as_people_say_them() {
+        let table = |rows, bytes, writes_per_second| TableSettings {
+            rows: Some(rows),
+            bytes: Some(bytes),
+            writes_per_second,
+            ..TableSettings::default()
+        };
+        for (settings, expected) in [
+            (table(1_234_000_000, 340_000_000_000, Some(900)), "about 1.2 billion rows, 340 GB, 900 writes/s"),
+            (table(45_600_000, 1_049_000_000, Some(0)), "about 46 million rows, 1 GB"),
+            (table(1200, 999, None), "about 1200 rows, 999 bytes"),
+        ] {
+            assert_eq!(describe(&settings).as_deref(), Some(expected));
+        }
+        assert_eq!(describe(&TableSettings { rows: Some(5), ..TableSettings::default() }), None);
+        assert_eq!(
+            [0, 40, 600, 20_000].map(shown_time),
+            ["less than a second", "about 40 s", "about 10 min", "about 6 h"]
+        );
+    }
+
+    #[test]
+    fn configuration_goes_before_statistics() {
+        let mut settings = Settings::default();
+        let small = TableSettings { rows: Some(100), ignore: true, ..TableSettings::default() };
+        settings.tables.insert("orders".to_owned(), small);
+        let tables =
+            [("public.orders".to_owned(), TableStatistics { rows: 5, bytes: 8, ..TableStatistics::default() })];
+        let statistics = Statistics { schema_version: 1, tables: tables.into(), ..Statistics::default() };
+        statistics.apply(&mut settings);
+        let found = settings.table("public", "orders");
+        assert_eq!((found.rows, found.bytes, found.ignore), (Some(100), Some(8), true));
+    }
+
+    #[test]
+    fn a_file_of_another_format_is_refused() {
+        let statistics = Statistics { schema_version: 2, ..Statistics::default() };
+        let text = serde_json::to_string(&statistics).expect("it is plain data");
+        assert!(Statistics::parse(&text).is_err_and(|error| error.contains("format 2")));
+        assert!(Statistics::parse("{}").is_err());
+    }
+}

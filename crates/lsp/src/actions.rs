@@ -1,0 +1,188 @@
+//! What can be done about a finding.
+
+use crate::analysis::Analysis;
+use crate::diagnostics::SOURCE;
+use crate::document::Document;
+use lsp_types::{
+    CodeAction, CodeActionKind, CodeActionParams, Diagnostic, NumberOrString, TextEdit, Uri, WorkspaceEdit,
+};
+use pgvet_linter::diagnostic::Diagnostic as Finding;
+use pgvet_linter::fix::{Applicability, Edit, Fix};
+use pgvet_linter::rule::Category;
+use pgvet_linter::rules;
+use pgvet_linter::source::TextRange;
+use std::collections::HashMap;
+
+pub(crate) const FIX_ALL: &str = "source.fixAll.pgvet";
+
+/// What stands in a suppression until somebody writes the reason.
+const REASON: &str = "TODO: say why it does no harm here";
+
+/// The kinds of actions that there are.
+pub(crate) fn kinds() -> Vec<CodeActionKind> {
+    vec![CodeActionKind::QUICKFIX, CodeActionKind::REFACTOR, CodeActionKind::from(FIX_ALL)]
+}
+
+pub(crate) fn actions(
+    analysis: &Analysis,
+    document: &Document,
+    uri: &Uri,
+    params: &CodeActionParams,
+) -> Vec<CodeAction> {
+    let actions = Actions { document, uri, given: &params.context.diagnostics };
+    let wanted = |kind: &str| {
+        let only = params.context.only.as_deref();
+        only.is_none_or(|only| only.iter().any(|asked| is_within(kind, asked.as_str())))
+    };
+    let asked = document.text_range(params.range);
+    let touches = |finding: &&Finding| finding.range.start <= asked.end && asked.start <= finding.range.end;
+    let mut found = Vec::new();
+    for finding in analysis.findings().iter().filter(touches) {
+        if wanted(CodeActionKind::QUICKFIX.as_str()) {
+            found.extend(finding.fixes.iter().filter_map(|fix| actions.fix(finding, fix)));
+            found.extend(actions.ignore(finding));
+        }
+        if wanted(CodeActionKind::REFACTOR.as_str()) {
+            found.extend(actions.sequence(finding));
+        }
+    }
+    if wanted(FIX_ALL) {
+        found.extend(actions.fix_all(analysis.findings()));
+    }
+    found
+}
+
+/// Is a kind of action the one that was asked for, or a kind of it?
+fn is_within(kind: &str, asked: &str) -> bool {
+    kind.strip_prefix(asked).is_some_and(|rest| rest.is_empty() || rest.starts_with('.') || asked.is_empty())
+}
+
+struct Actions<'a> {
+    document: &'a Document,
+    uri: &'a Uri,
+    /// The diagnostics that the client asks about.
+    given: &'a [Diagnostic],
+}
+
+impl Actions<'_> {
+    fn fix(&self, finding: &Finding, fix: &Fix) -> Option<CodeAction> {
+        if fix.applicability == Applicability::DisplayOnly {
+            return None;
+        }
+        let is_safe = fix.applicability == Applicability::Safe;
+        let note = if is_safe { "" } else { " (check the result)" };
+        Some(CodeAction {
+            title: format!("pgvet: {}{note}", fix.title),
+            kind: Some(CodeActionKind::QUICKFIX),
+            is_preferred: Some(is_safe),
+            ..self.action(finding, self.edits(fix))
+        })
+    }
+
+    /// The statements that can take the place of this one, in a comment behind it. `pgvet rewrite` makes files of them.
+    fn sequence(&self, finding: &Finding) -> Option<CodeAction> {
+        if finding.steps.is_empty() {
+            return None;
+        }
+        let mut text = String::from("\n-- The same without blocking for long, each in a transaction of its own:\n");
+        for step in &finding.steps {
+            let note = step.note.iter().map(|note| format!("({note})"));
+            let sql = format!("{};", step.sql);
+            for line in note.chain([sql]).flat_map(|part| part.lines().map(str::to_owned).collect::<Vec<_>>()) {
+                text.push_str(format!("--     {line}").trim_end());
+                text.push('\n');
+            }
+        }
+        let end = self.document.line(finding.statement.end).end;
+        let text = text.trim_end().replace('\n', self.document.line_end());
+        let edit = TextEdit::new(self.document.range(TextRange::at(end)), text);
+        Some(CodeAction {
+            title: "pgvet: show the safe sequence below, as a comment".to_owned(),
+            kind: Some(CodeActionKind::REFACTOR),
+            ..self.action(finding, vec![edit])
+        })
+    }
+
+    /// A comment before the statement.
+    fn ignore(&self, finding: &Finding) -> Option<CodeAction> {
+        let rule = &rules::find(finding.rule)?.meta;
+        if rule.category == Category::Engine {
+            return None;
+        }
+        let start = if finding.statement.is_empty() { finding.range.start } else { finding.statement.start };
+        let line = self.document.line(start);
+        let before = self.document.slice(TextRange::new(line.start, start));
+        // Behind other code the rest of the line must stay what it is.
+        let text = if before.trim().is_empty() {
+            format!("-- pgvet: ignore[{}] {REASON}{}{before}", rule.name, self.document.line_end())
+        } else {
+            format!("/* pgvet: ignore[{}] {REASON} */ ", rule.name)
+        };
+        let edit = TextEdit::new(self.document.range(TextRange::at(start)), text);
+        Some(CodeAction {
+            title: format!("pgvet: ignore {} here, with a reason", rule.name),
+            kind: Some(CodeActionKind::QUICKFIX),
+            ..self.action(finding, vec![edit])
+        })
+    }
+
+    /// All safe fixes that do not touch each other.
+    fn fix_all(&self, findings: &[Finding]) -> Option<CodeAction> {
+        let mut taken: Vec<TextRange> = Vec::new();
+        let mut edits = Vec::new();
+        for fix in findings.iter().filter_map(|finding| finding.fixes.first()) {
+            let is_free =
+                |range: TextRange| taken.iter().all(|other| range.end < other.start || other.end < range.start);
+            if fix.applicability == Applicability::Safe && fix.edits.iter().all(|edit| is_free(edit.range)) {
+                taken.extend(fix.edits.iter().map(|edit| edit.range));
+                edits.extend(self.edits(fix));
+            }
+        }
+        (!edits.is_empty()).then(|| CodeAction {
+            title: "pgvet: fix all that is safe to fix".to_owned(),
+            kind: Some(CodeActionKind::from(FIX_ALL)),
+            edit: Some(self.workspace_edit(edits)),
+            ..CodeAction::default()
+        })
+    }
+
+    fn action(&self, finding: &Finding, edits: Vec<TextEdit>) -> CodeAction {
+        let is_same = |given: &&Diagnostic| {
+            given.source.as_deref() == Some(SOURCE)
+                && given.code == Some(NumberOrString::String(finding.rule.to_owned()))
+                && given.range == self.document.range(finding.range)
+        };
+        let diagnostics: Vec<Diagnostic> = self.given.iter().filter(is_same).cloned().collect();
+        CodeAction {
+            diagnostics: (!diagnostics.is_empty()).then_some(diagnostics),
+            edit: Some(self.workspace_edit(edits)),
+            ..CodeAction::default()
+        }
+    }
+
+    fn edits(&self, fix: &Fix) -> Vec<TextEdit> {
+        let new_text = |text: &str| text.replace('\n', self.document.line_end());
+        let edit = |edit: &Edit| TextEdit::new(self.document.range(edit.range), new_text(&edit.text));
+        fix.edits.iter().map(edit).collect()
+    }
+
+    #[expect(clippy::mutable_key_type, reason = "the protocol's types want it so; an address never changes")]
+    fn workspace_edit(&self, edits: Vec<TextEdit>) -> WorkspaceEdit {
+        WorkspaceEdit::new(HashMap::from([(self.uri.clone(), edits)]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kind_holds_the_kinds_below_it() {
+        for asked in ["", "source", "source.fixAll", "source.fixAll.pgvet"] {
+            assert!(is_within(FIX_ALL, asked), "{asked}");
+        }
+        for asked in ["quickfix", "source.fix", "source.fixAll.pgvet.more"] {
+            assert!(!is_within(FIX_ALL, asked), "{asked}");
+        }
+    }
+}

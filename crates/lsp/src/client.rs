@@ -1,0 +1,84 @@
+//! What the client can do, and what its user wants.
+
+use crate::position::Encoding;
+use lsp_types::{ClientCapabilities, InitializeParams};
+use serde::Deserialize;
+use serde_json::Value;
+
+/// What the client can do.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Client {
+    pub(crate) encoding: Encoding,
+    /// It asks for diagnostics; otherwise they are sent whenever they change.
+    pub(crate) pulls: bool,
+    pub(crate) related_information: bool,
+    pub(crate) code_description: bool,
+    /// It can be told to ask again.
+    pub(crate) refreshes_diagnostics: bool,
+    pub(crate) refreshes_hints: bool,
+    pub(crate) watches_files: bool,
+    pub(crate) hierarchical_symbols: bool,
+}
+
+/// What the user wants: `initializationOptions`, or the section `pgvet` of the settings.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Options {
+    /// The strongest lock at the end of each statement.
+    pub(crate) inlay_hints: bool,
+}
+
+impl Client {
+    pub(crate) fn new(params: &InitializeParams) -> Self {
+        let ClientCapabilities { general, workspace, text_document, .. } = &params.capabilities;
+        let encodings = general.as_ref().and_then(|general| general.position_encodings.as_deref());
+        let text = text_document.as_ref();
+        let publish = text.and_then(|text| text.publish_diagnostics.as_ref());
+        let workspace = workspace.as_ref();
+        let watching = workspace.and_then(|workspace| workspace.did_change_watched_files.as_ref());
+        let symbols = text.and_then(|text| text.document_symbol.as_ref());
+        Self {
+            encoding: Encoding::choose(encodings.unwrap_or_default()),
+            pulls: text.is_some_and(|text| text.diagnostic.is_some()),
+            related_information: publish.and_then(|publish| publish.related_information) == Some(true),
+            code_description: publish.and_then(|publish| publish.code_description_support) == Some(true),
+            refreshes_diagnostics: workspace
+                .and_then(|workspace| workspace.diagnostic.as_ref())
+                .and_then(|diagnostic| diagnostic.refresh_support)
+                == Some(true),
+            refreshes_hints: workspace
+                .and_then(|workspace| workspace.inlay_hint.as_ref())
+                .and_then(|hint| hint.refresh_support)
+                == Some(true),
+            watches_files: watching.and_then(|watching| watching.dynamic_registration) == Some(true),
+            hierarchical_symbols: symbols.and_then(|symbols| symbols.hierarchical_document_symbol_support)
+                == Some(true),
+        }
+    }
+}
+
+impl Options {
+    /// Reads options, or says what is wrong with them.
+    pub(crate) fn read(value: &Value) -> Result<Self, String> {
+        if value.is_null() {
+            return Ok(Self::default());
+        }
+        let section = value.get("pgvet").unwrap_or(value);
+        Self::deserialize(section).map_err(|error| format!("the options of pgvet are wrong: {error}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn options_may_stand_alone_or_in_their_section() {
+        let on = Options { inlay_hints: true };
+        assert_eq!(Options::read(&json!({"inlayHints": true})), Ok(on));
+        assert_eq!(Options::read(&json!({"pgvet": {"inlayHints": true}, "other": 1})), Ok(on));
+        assert_eq!(Options::read(&Value::Null), Ok(Options::default()));
+        assert!(Options::read(&json!({"inlayHints": "yes"})).is_err());
+    }
+}

@@ -1,0 +1,93 @@
+//! What a statement does, as a table, and what a rule says where a suppression names it.
+
+use crate::analysis::Analysis;
+use crate::document::Document;
+use lsp_types::{Hover, HoverContents, MarkupContent, MarkupKind};
+use pgvet_linter::effect::{LockMode, RelationName};
+use pgvet_linter::rules;
+use pgvet_linter::settings::Settings;
+use pgvet_linter::source::TextRange;
+use pgvet_workspace::OpenStatement;
+use std::fmt::Write as _;
+
+pub(crate) fn at(analysis: Option<&Analysis>, document: &Document, offset: u32) -> Option<Hover> {
+    if let Some((range, text)) = rule_page(document, offset) {
+        return Some(hover(document, range, text));
+    }
+    let analysis = analysis?;
+    let statement = analysis.statement_at(offset)?;
+    Some(hover(document, statement.range, effects(&statement, analysis.open().settings())))
+}
+
+fn hover(document: &Document, range: TextRange, value: String) -> Hover {
+    let contents = HoverContents::Markup(MarkupContent { kind: MarkupKind::Markdown, value });
+    Hover { contents, range: Some(document.range(range)) }
+}
+
+/// The page of the rule that a suppression names at this place.
+fn rule_page(document: &Document, offset: u32) -> Option<(TextRange, String)> {
+    let line = document.line(offset);
+    let text = document.slice(line);
+    let list = text.find("pgvet:")? + text[text.find("pgvet:")?..].find('[')? + 1;
+    let at = offset.checked_sub(line.start)? as usize;
+    let is_part = |character: char| character.is_ascii_alphanumeric() || character == '-';
+    let start = text.get(..at)?.rfind(|character| !is_part(character)).map_or(0, |before| before + 1);
+    let end = at + text[at..].find(|character| !is_part(character)).unwrap_or(text.len() - at);
+    if start < list {
+        return None;
+    }
+    let rule = &rules::find(&text[start..end])?.meta;
+    let range = TextRange::new(line.start + start as u32, line.start + end as u32);
+    let page = rule.page().replace("```sql,reported", "```sql").replace("```sql,clean", "```sql");
+    Some((
+        range,
+        format!("**{}** ({})\n\n{page}\n\n[{}]({})", rule.name, rule.severity.as_str(), rule.name, rule.url()),
+    ))
+}
+
+/// The effects of a statement in markdown.
+fn effects(statement: &OpenStatement<'_>, settings: &Settings) -> String {
+    let effects = statement.run.effects;
+    let mut text = String::new();
+    let locks = effects.strongest_locks();
+    let rows = |relation: &RelationName| settings.table(&relation.schema, &relation.name).rows;
+    let has_rows = locks.iter().any(|(relation, _)| rows(relation).is_some());
+    if !locks.is_empty() {
+        text.push_str(if has_rows {
+            "| relation | lock | blocks | rows |\n|---|---|---|--:|\n"
+        } else {
+            "| relation | lock | blocks |\n|---|---|---|\n"
+        });
+        for (relation, mode) in &locks {
+            let _ = write!(text, "| {relation} | {} | {} |", mode.sql(), blocks(*mode));
+            if has_rows {
+                let rows = rows(relation).map(|rows| rows.to_string()).unwrap_or_default();
+                let _ = write!(text, " {rows} |");
+            }
+            text.push('\n');
+        }
+        text.push('\n');
+    }
+    for (verb, names) in effects.work() {
+        let _ = writeln!(text, "- **{verb}** {}", names.join(", "));
+    }
+    if let Some(failure) = &effects.fails {
+        let _ = writeln!(text, "- **fails** {} ({})", failure.reason, failure.sqlstate);
+    }
+    for reason in &effects.unknown {
+        let _ = writeln!(text, "- **unknown** {reason}");
+    }
+    if text.is_empty() {
+        text.push_str("Locks nothing that was there before.\n");
+    }
+    let _ = write!(text, "\nPredicted for PostgreSQL {}", statement.run.version);
+    text
+}
+
+fn blocks(mode: LockMode) -> &'static str {
+    match (mode.blocks_reads(), mode.blocks_writes()) {
+        (true, _) => "reads and writes",
+        (false, true) => "writes",
+        (false, false) => "",
+    }
+}

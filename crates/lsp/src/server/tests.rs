@@ -1,0 +1,302 @@
+use super::*;
+use crossbeam_channel::{Sender, unbounded};
+use pgvet_linter::check::Outcome;
+use serde_json::json;
+use std::fs;
+use std::thread::{self, JoinHandle};
+
+/// A client in the same process, in a folder of migrations of its own.
+struct TestClient {
+    inbox: Sender<Incoming>,
+    outbox: Receiver<String>,
+    server: JoinHandle<bool>,
+    root: tempfile::TempDir,
+    id: i32,
+    /// What came while something else was waited for.
+    kept: Vec<Value>,
+}
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+impl TestClient {
+    fn start(files: &[(&str, &str)], capabilities: Value) -> Self {
+        Self::start_with(files, capabilities, OpenFile::check)
+    }
+
+    fn start_with(files: &[(&str, &str)], capabilities: Value, check: Check) -> Self {
+        let root = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        let (inbox, receiver) = unbounded();
+        let (sender, outbox) = unbounded();
+        let serve = move || Server::with_check(Outbox::to(sender), check).run(&receiver);
+        let server = thread::Builder::new().stack_size(pgvet_workspace::STACK_SIZE).spawn(serve).unwrap();
+        let mut client = Self { inbox, outbox, server, root, id: 0, kept: Vec::new() };
+        let options = json!({"inlayHints": true});
+        client.ask("initialize", json!({"capabilities": capabilities, "initializationOptions": options}));
+        client.tell("initialized", json!({}));
+        client
+    }
+
+    fn uri(&self, name: &str) -> Value {
+        json!(uri::from_path(&self.root.path().join(name)).unwrap())
+    }
+
+    fn send(&self, message: Value) {
+        let message = serde_json::from_value(message).unwrap();
+        self.inbox.send(Incoming::Message(Box::new(message))).unwrap();
+    }
+
+    fn tell(&self, method: &str, params: Value) {
+        self.send(json!({"jsonrpc": "2.0", "method": method, "params": params}));
+    }
+
+    fn begin(&mut self, method: &str, params: Value) -> i32 {
+        self.id += 1;
+        self.send(json!({"jsonrpc": "2.0", "id": self.id, "method": method, "params": params}));
+        self.id
+    }
+
+    fn ask(&mut self, method: &str, params: Value) -> Value {
+        let id = self.begin(method, params);
+        self.response(id)["result"].take()
+    }
+
+    fn response(&mut self, id: i32) -> Value {
+        self.until(|message| message["id"] == json!(id) && message.get("method").is_none())
+    }
+
+    fn until(&mut self, is_wanted: impl Fn(&Value) -> bool) -> Value {
+        if let Some(at) = self.kept.iter().position(&is_wanted) {
+            return self.kept.remove(at);
+        }
+        loop {
+            let text = self.outbox.recv_timeout(PATIENCE).expect("the server says something in time");
+            let message: Value = serde_json::from_str(&text).unwrap();
+            if is_wanted(&message) {
+                return message;
+            }
+            self.kept.push(message);
+        }
+    }
+
+    fn open(&mut self, name: &str, text: &str) {
+        let document = json!({"uri": self.uri(name), "languageId": "sql", "version": 1, "text": text});
+        self.tell("textDocument/didOpen", json!({"textDocument": document}));
+    }
+
+    fn change(&mut self, name: &str, version: i32, changes: Value) {
+        let document = json!({"uri": self.uri(name), "version": version});
+        self.tell("textDocument/didChange", json!({"textDocument": document, "contentChanges": changes}));
+    }
+
+    /// The rules that report, once they are those of this version of the text.
+    fn published(&mut self, name: &str, version: i32) -> Vec<String> {
+        let uri = self.uri(name);
+        let is_wanted = |message: &Value| {
+            message["method"] == "textDocument/publishDiagnostics"
+                && message["params"]["uri"] == uri
+                && message["params"]["version"] == json!(version)
+        };
+        let message = self.until(is_wanted);
+        message["params"]["diagnostics"].as_array().unwrap().iter().map(code).collect()
+    }
+
+    fn end(mut self) -> bool {
+        self.ask("shutdown", Value::Null);
+        self.tell("exit", Value::Null);
+        self.server.join().unwrap()
+    }
+}
+
+fn code(diagnostic: &Value) -> String {
+    diagnostic["code"].as_str().unwrap().to_owned()
+}
+
+const TABLE: (&str, &str) = ("migrations/1.sql", "CREATE TABLE a (v varchar(9));");
+const WIDEN: &str = "SET lock_timeout = '1s';\nALTER TABLE a ALTER v TYPE varchar(5);\n";
+
+#[test]
+fn the_history_before_a_file_counts() {
+    let mut client = TestClient::start(&[TABLE], json!({}));
+    client.open("migrations/2.sql", WIDEN);
+    assert_eq!(client.published("migrations/2.sql", 1), ["type-change-rewrites-table"]);
+    let end = json!({"line": 1, "character": 36});
+    client.change(
+        "migrations/2.sql",
+        2,
+        json!([{"range": {"start": {"line": 1, "character": 35}, "end": end}, "text": "15"}]),
+    );
+    assert_eq!(client.published("migrations/2.sql", 2), Vec::<String>::new());
+    assert!(client.end());
+}
+
+#[test]
+fn a_text_that_is_not_saved_is_history_of_others() {
+    let mut client = TestClient::start(&[TABLE], json!({}));
+    client.open("migrations/2.sql", WIDEN);
+    assert_eq!(client.published("migrations/2.sql", 1).len(), 1);
+    client.open("migrations/1.sql", TABLE.1);
+    assert!(!client.published("migrations/1.sql", 1).contains(&"syntax-error".to_owned()));
+    client.change("migrations/1.sql", 2, json!([{"text": "CREATE TABLE a (v varchar(3));"}]));
+    assert_eq!(client.published("migrations/2.sql", 1), Vec::<String>::new());
+    assert!(client.end());
+}
+
+#[test]
+fn a_file_that_changes_on_disk_is_read_again() {
+    let mut client = TestClient::start(&[TABLE], json!({}));
+    client.open("migrations/2.sql", WIDEN);
+    assert_eq!(client.published("migrations/2.sql", 1).len(), 1);
+    fs::write(client.root.path().join("migrations/1.sql"), "CREATE TABLE a (v varchar(2));").unwrap();
+    let changes = json!([{"uri": client.uri("migrations/1.sql"), "type": 2}]);
+    client.tell("workspace/didChangeWatchedFiles", json!({"changes": changes}));
+    assert_eq!(client.published("migrations/2.sql", 1), Vec::<String>::new());
+    assert!(client.end());
+}
+
+#[test]
+fn a_mistake_in_the_configuration_is_shown_there_and_goes_away() {
+    let mut client = TestClient::start(&[TABLE, ("pgvet.toml", "levl = \"info\"\n")], json!({}));
+    client.open("migrations/2.sql", WIDEN);
+    let uri = client.uri("pgvet.toml");
+    let of_config = |message: &Value| message["params"]["uri"] == uri;
+    let shown = client.until(of_config);
+    let wrong = &shown["params"]["diagnostics"][0];
+    assert_eq!(wrong["message"], "there is no key `levl`\n\nhelp: did you mean `level`?");
+    assert_eq!(wrong["range"]["end"], json!({"line": 0, "character": 4}));
+    fs::write(client.root.path().join("pgvet.toml"), "level = \"warning\"\n").unwrap();
+    client.tell("workspace/didChangeWatchedFiles", json!({"changes": []}));
+    assert_eq!(client.until(of_config)["params"]["diagnostics"], json!([]));
+    assert_eq!(client.published("migrations/2.sql", 1), ["type-change-rewrites-table"]);
+    assert!(client.end());
+}
+
+#[test]
+fn a_file_that_configuration_leaves_out_has_no_findings() {
+    let config = ("pgvet.toml", "[migrations]\nexclude = [\"migrations/2.sql\"]\n");
+    let mut client = TestClient::start(&[TABLE, config], json!({}));
+    client.open("migrations/2.sql", WIDEN);
+    assert_eq!(client.published("migrations/2.sql", 1), Vec::<String>::new());
+    assert!(client.end());
+}
+
+#[test]
+fn a_thousand_rapid_edits_end_with_the_last_text() {
+    let mut client = TestClient::start(&[TABLE], json!({}));
+    client.open("migrations/2.sql", "");
+    for (at, character) in WIDEN.chars().enumerate() {
+        let place =
+            WIDEN[..at].rsplit_once('\n').map_or((0, at), |(before, line)| (before.lines().count(), line.len()));
+        let place = json!({"line": place.0, "character": place.1});
+        let change = json!([{"range": {"start": place, "end": place}, "text": character.to_string()}]);
+        client.change("migrations/2.sql", at as i32 + 2, change);
+    }
+    for version in 0..1000 {
+        client.change("migrations/2.sql", 1000 + version, json!([{"text": WIDEN}]));
+    }
+    assert_eq!(client.published("migrations/2.sql", 1999), ["type-change-rewrites-table"]);
+    assert!(client.end());
+}
+
+#[test]
+fn a_panic_is_reported_and_the_server_goes_on() {
+    fn check(file: &mut OpenFile) -> Outcome {
+        assert!(!file.file().unwrap().shown().source.text.contains("boom"), "a rule fell over");
+        file.check()
+    }
+    let mut client = TestClient::start_with(&[TABLE], json!({}), check);
+    client.open("migrations/2.sql", WIDEN);
+    assert_eq!(client.published("migrations/2.sql", 1).len(), 1);
+    client.change("migrations/2.sql", 2, json!([{"text": "-- boom"}]));
+    let shown = client.until(|message| message["method"] == "window/showMessage");
+    assert!(shown["params"]["message"].as_str().unwrap().contains("a rule fell over"));
+    client.change("migrations/2.sql", 3, json!([{"text": WIDEN}]));
+    assert_eq!(client.published("migrations/2.sql", 3).len(), 1);
+    assert!(client.end());
+}
+
+#[test]
+fn what_makes_no_sense_is_answered_and_skipped() {
+    let mut client = TestClient::start(&[TABLE], json!({}));
+    client.inbox.send(Incoming::Malformed("no JSON".to_owned())).unwrap();
+    assert_eq!(client.until(|message| message["error"]["code"] == -32700)["id"], Value::Null);
+    client.tell("textDocument/didChange", json!({"nonsense": true}));
+    client.tell("textDocument/didOpen", Value::Null);
+    client.tell("unknown/notification", json!([1]));
+    for (method, params, error) in
+        [("textDocument/hover", json!({"textDocument": 1}), -32602), ("unknown/request", Value::Null, -32601)]
+    {
+        let id = client.begin(method, params);
+        assert_eq!(client.response(id)["error"]["code"], error);
+    }
+    let closed = json!({"textDocument": {"uri": client.uri("no.sql")}, "position": {"line": 9, "character": 9}});
+    assert_eq!(client.ask("textDocument/hover", closed), Value::Null);
+    client.open("migrations/2.sql", WIDEN);
+    assert_eq!(client.published("migrations/2.sql", 1).len(), 1);
+    assert!(client.end());
+}
+
+#[test]
+fn nothing_is_answered_before_initialize_and_after_shutdown() {
+    let (inbox, receiver) = unbounded();
+    let (sender, outbox) = unbounded();
+    let server = thread::spawn(move || Server::new(Outbox::to(sender)).run(&receiver));
+    for (id, method) in [(1, "textDocument/hover"), (2, "initialize"), (3, "shutdown"), (4, "textDocument/hover")] {
+        let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": {"capabilities": {}}});
+        inbox.send(Incoming::Message(Box::new(serde_json::from_value(message).unwrap()))).unwrap();
+    }
+    drop(inbox);
+    let answers: Vec<Value> = outbox.iter().map(|text| serde_json::from_str(&text).unwrap()).collect();
+    let codes: Vec<&Value> = answers.iter().map(|answer| &answer["error"]["code"]).collect();
+    assert_eq!(codes, [&json!(-32002), &Value::Null, &Value::Null, &json!(-32600)]);
+    assert!(server.join().unwrap());
+}
+
+#[test]
+fn what_is_cancelled_before_it_is_begun_is_not_done() {
+    let mut client = TestClient::start(&[TABLE], json!({"textDocument": {"diagnostic": {}}}));
+    // The history is not there yet, so the first request waits, and the second one behind it in the queue.
+    client.open("migrations/2.sql", WIDEN);
+    let id = client.begin("textDocument/diagnostic", json!({"textDocument": {"uri": client.uri("migrations/2.sql")}}));
+    client.tell("$/cancelRequest", json!({"id": id}));
+    let response = client.response(id);
+    // It may have been faster.
+    assert!(response["error"]["code"] == -32800 || response["result"]["items"].is_array(), "{response}");
+    client.tell("$/cancelRequest", json!({"id": "unknown"}));
+    client.tell("$/cancelRequest", Value::Null);
+    assert!(client.end());
+}
+
+#[test]
+fn a_client_may_leave_at_any_moment() {
+    for messages in 0..4 {
+        let mut client = TestClient::start(&[TABLE], json!({}));
+        if messages > 0 {
+            client.open("migrations/2.sql", WIDEN);
+        }
+        if messages > 1 {
+            client.change("migrations/2.sql", 2, json!([{"text": "SELECT"}]));
+        }
+        if messages > 2 {
+            client.begin("textDocument/hover", Value::Null);
+        }
+        let TestClient { inbox, server, outbox, .. } = client;
+        drop(outbox);
+        drop(inbox);
+        assert!(!server.join().unwrap());
+    }
+}
+
+#[test]
+fn documents_without_a_file_are_migrations_alone() {
+    let mut client = TestClient::start(&[TABLE], json!({}));
+    let document = json!({"uri": "untitled:Untitled-1", "languageId": "sql", "version": 7, "text": "SELEC 1;"});
+    client.tell("textDocument/didOpen", json!({"textDocument": document}));
+    let shown = client.until(|message| message["params"]["uri"] == "untitled:Untitled-1");
+    assert_eq!(shown["params"]["diagnostics"][0]["code"], "syntax-error");
+    assert!(client.end());
+}

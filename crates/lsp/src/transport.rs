@@ -1,0 +1,166 @@
+//! Messages in and out, each on a thread of its own. A message that makes no sense is reported and skipped.
+
+use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
+use lsp_server::{ErrorCode, Message, RequestId, ResponseError};
+use serde::Serialize;
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
+use std::thread::{self, JoinHandle};
+
+/// What the reader passes on.
+#[derive(Debug)]
+pub(crate) enum Incoming {
+    Message(Box<Message>),
+    /// Something that is no message, and why.
+    Malformed(String),
+}
+
+/// Where messages to the client go. They are put into words at once, so that nothing is copied twice.
+#[derive(Debug, Clone)]
+pub(crate) struct Outbox(Sender<String>);
+
+#[derive(Debug)]
+pub(crate) struct Threads {
+    writer: JoinHandle<()>,
+}
+
+impl Threads {
+    /// Waits until everything is written. Every [`Outbox`] must be gone.
+    pub(crate) fn finish(self) {
+        // The reader is not waited for: a client that goes away may leave its end open.
+        let _ = self.writer.join();
+    }
+}
+
+pub(crate) fn start(
+    input: impl Read + Send + 'static,
+    output: impl Write + Send + 'static,
+) -> io::Result<(Receiver<Incoming>, Outbox, Threads)> {
+    // A client that floods the server has to wait.
+    let (sender, inbox) = bounded(4096);
+    thread::Builder::new().name("reader".to_owned()).spawn(move || read(&mut BufReader::new(input), &sender))?;
+    let (outbox, receiver) = unbounded();
+    let writer = thread::Builder::new().name("writer".to_owned()).spawn(move || write(output, &receiver))?;
+    Ok((inbox, Outbox(outbox), Threads { writer }))
+}
+
+fn read(input: &mut impl BufRead, sender: &Sender<Incoming>) {
+    loop {
+        let incoming = match Message::read(input) {
+            Ok(Some(message)) => Incoming::Message(Box::new(message)),
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => Incoming::Malformed(error.to_string()),
+            Ok(None) | Err(_) => return,
+        };
+        let is_exit = matches!(&incoming, Incoming::Message(message) if matches!(&**message, Message::Notification(n) if n.method == "exit"));
+        if sender.send(incoming).is_err() || is_exit {
+            return;
+        }
+    }
+}
+
+fn write(output: impl Write, receiver: &Receiver<String>) {
+    let mut output = BufWriter::new(output);
+    for text in receiver {
+        let written = write!(output, "Content-Length: {}\r\n\r\n{text}", text.len());
+        if written.and_then(|()| output.flush()).is_err() {
+            return;
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Response<'a, T> {
+    jsonrpc: &'static str,
+    id: &'a RequestId,
+    result: T,
+}
+
+#[derive(Serialize)]
+struct ErrorResponse<'a> {
+    jsonrpc: &'static str,
+    id: Option<&'a RequestId>,
+    error: ResponseError,
+}
+
+#[derive(Serialize)]
+struct Notification<'a, T> {
+    jsonrpc: &'static str,
+    method: &'a str,
+    params: T,
+}
+
+#[derive(Serialize)]
+struct Request<'a, T> {
+    jsonrpc: &'static str,
+    id: &'a RequestId,
+    method: &'a str,
+    params: T,
+}
+
+const JSONRPC: &str = "2.0";
+
+impl Outbox {
+    pub(crate) fn respond(&self, id: &RequestId, result: impl Serialize) {
+        self.send(&Response { jsonrpc: JSONRPC, id, result });
+    }
+
+    /// `None` for a message whose id could not be read.
+    pub(crate) fn fail(&self, id: Option<&RequestId>, code: ErrorCode, message: String) {
+        let error = ResponseError { code: code as i32, message, data: None };
+        self.send(&ErrorResponse { jsonrpc: JSONRPC, id, error });
+    }
+
+    pub(crate) fn notify<N: lsp_types::notification::Notification>(&self, params: N::Params) {
+        self.send(&Notification { jsonrpc: JSONRPC, method: N::METHOD, params });
+    }
+
+    pub(crate) fn request<R: lsp_types::request::Request>(&self, id: &RequestId, params: R::Params) {
+        self.send(&Request { jsonrpc: JSONRPC, id, method: R::METHOD, params });
+    }
+
+    fn send(&self, message: &impl Serialize) {
+        // Types of the protocol can be written, and a client that is gone needs no answer.
+        if let Ok(text) = serde_json::to_string(message) {
+            let _ = self.0.send(text);
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn to(sender: Sender<String>) -> Self {
+        Self(sender)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_message_is_skipped() {
+        let good = r#"{"jsonrpc":"2.0","method":"a"}"#;
+        let framed = |text: &str| format!("Content-Length: {}\r\n\r\n{text}", text.len());
+        let input = [
+            &framed("{nonsense"),
+            &framed(r#"{"jsonrpc":"2.0"}"#),
+            "garbage\r\n\r\n",
+            "Content-Length: many\r\n\r\n",
+            &framed(good),
+            &framed(r#"{"jsonrpc":"2.0","method":"exit"}"#),
+            &framed(good),
+        ]
+        .concat();
+        let (sender, inbox) = unbounded();
+        read(&mut input.as_bytes(), &sender);
+        drop(sender);
+        let methods: Vec<String> = inbox
+            .into_iter()
+            .filter_map(|incoming| match incoming {
+                Incoming::Message(message) => match *message {
+                    Message::Notification(notification) => Some(notification.method),
+                    _ => None,
+                },
+                Incoming::Malformed(_) => None,
+            })
+            .collect();
+        assert_eq!(methods, ["a", "exit"]);
+    }
+}

@@ -1,0 +1,113 @@
+//! What a statement would take at the size of production, where its work grows with the rows of one table.
+
+use crate::observation::{MigrationTrace, Relation, StatementTrace};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// A time that was not measured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Extrapolation {
+    /// The table whose rows count.
+    pub relation: Relation,
+    /// How many it has here.
+    pub rows: u64,
+    pub production_rows: u64,
+    pub duration: Duration,
+    /// It also builds indexes, and sorting takes longer than in proportion: the time is a lower bound.
+    pub sorts: bool,
+}
+
+/// Fewer rows tell nothing about many.
+const LEAST_ROWS: u64 = 10_000;
+/// In shorter times, what does not depend on rows counts too much.
+const LEAST_TIME: Duration = Duration::from_millis(20);
+
+/// The time at so many rows, for commands that read or rewrite all of one table. `production` knows how many rows a
+/// table has there.
+pub fn extrapolate(
+    statement: &StatementTrace,
+    migration: &MigrationTrace,
+    production: &dyn Fn(&Relation) -> Option<u64>,
+) -> Option<Extrapolation> {
+    if !is_linear(&statement.sql) || statement.failure.is_some() || statement.duration < LEAST_TIME {
+        return None;
+    }
+    let relation = only_table(statement)?;
+    let rows = rows(relation, statement, migration).filter(|rows| *rows >= LEAST_ROWS)?;
+    let production_rows = production(relation).filter(|production| *production > rows)?;
+    let nanoseconds = statement.duration.as_nanos() * u128::from(production_rows) / u128::from(rows);
+    let duration = Duration::from_nanos(u64::try_from(nanoseconds).ok()?);
+    let sorts = !statement.index_builds.is_empty();
+    Some(Extrapolation { relation: relation.clone(), rows, production_rows, duration, sorts })
+}
+
+/// Queries and changes of rows follow a plan, which may be another one at another size; CLUSTER sorts the whole table.
+fn is_linear(sql: &str) -> bool {
+    let words: Vec<String> = sql.split_whitespace().take(4).map(str::to_ascii_lowercase).collect();
+    match words.first().map(String::as_str) {
+        Some("alter" | "reindex" | "vacuum") => true,
+        Some("create") => words.iter().any(|word| word == "index"),
+        _ => false,
+    }
+}
+
+/// The table that is read or rewritten, if it is only one.
+fn only_table(statement: &StatementTrace) -> Option<&Relation> {
+    let scanned = statement.scans.iter().map(|scan| &scan.relation);
+    let tables: BTreeSet<&Relation> = scanned.chain(&statement.rewrites).collect();
+    let mut tables = tables.into_iter();
+    tables.next().filter(|_| tables.next().is_none())
+}
+
+/// Rows that were read, or those that the table had before.
+fn rows(relation: &Relation, statement: &StatementTrace, migration: &MigrationTrace) -> Option<u64> {
+    let once = |scan: &&crate::ScanTrace| scan.relation == *relation && scan.times == 1;
+    let read = statement.scans.iter().find(once).and_then(|scan| u64::try_from(scan.rows).ok());
+    read.or_else(|| migration.rows.get(&relation.to_string()).copied())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observation::ScanTrace;
+
+    fn relation(name: &str) -> Relation {
+        Relation { schema: "public".to_owned(), name: name.to_owned(), kind: 'r', ..Relation::default() }
+    }
+
+    /// What it says of a statement that takes 100 ms and reads 50,000 rows of each of these tables.
+    fn of(sql: &str, tables: &[&str], change: impl Fn(&mut StatementTrace)) -> Option<(u128, bool)> {
+        let scan = |name: &&str| ScanTrace { relation: relation(name), times: 1, rows: 50_000 };
+        let mut statement = StatementTrace {
+            sql: sql.to_owned(),
+            duration: Duration::from_millis(100),
+            scans: tables.iter().map(scan).collect(),
+            ..StatementTrace::default()
+        };
+        change(&mut statement);
+        let production = |relation: &Relation| (relation.name == "t").then_some(5_000_000);
+        let migration = MigrationTrace { rows: [("public.t".to_owned(), 20_000)].into(), ..MigrationTrace::default() };
+        let found = extrapolate(&statement, &migration, &production)?;
+        Some((found.duration.as_millis(), found.sorts))
+    }
+
+    #[test]
+    fn only_work_in_proportion_to_one_table_is_extrapolated() {
+        let nothing = |_: &mut StatementTrace| {};
+        let set_not_null = "ALTER TABLE t ALTER a SET NOT NULL";
+        assert_eq!(of(set_not_null, &["t"], nothing), Some((10_000, false)));
+        let builds = |statement: &mut StatementTrace| statement.index_builds.push(relation("i"));
+        assert_eq!(of("CREATE UNIQUE INDEX i ON t (a)", &["t"], builds), Some((10_000, true)));
+        let rewrites = |statement: &mut StatementTrace| {
+            statement.scans[0].times = 3;
+            statement.rewrites.push(relation("t"));
+        };
+        assert_eq!(of("ALTER TABLE t ALTER a TYPE bigint", &["t"], rewrites), Some((25_000, false)));
+        assert_eq!(of("ALTER TABLE t ADD FOREIGN KEY (a) REFERENCES u", &["t", "u"], nothing), None);
+        assert_eq!(of("UPDATE t SET a = 1", &["t"], nothing), None);
+        assert_eq!(of("CREATE TABLE u AS SELECT * FROM t", &["t"], nothing), None);
+        assert_eq!(of("ALTER TABLE u ALTER a SET NOT NULL", &["u"], nothing), None, "its size is not known");
+        assert_eq!(of(set_not_null, &["t"], |statement| statement.duration = Duration::from_millis(5)), None);
+        assert_eq!(of(set_not_null, &["t"], |statement| statement.scans[0].rows = 500), None);
+    }
+}

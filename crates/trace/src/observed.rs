@@ -1,0 +1,299 @@
+//! What a statement was seen to do, as effects: what the rules judge after a trace.
+//!
+//! Where the server did as predicted the prediction stays, for it knows causes and places. Where it did otherwise, the
+//! effects are corrected.
+
+use crate::compare::{build_disagreements, lock_disagreements, matters, rewrite_disagreements, scan_disagreements};
+use crate::observation::{LockTrace, MigrationTrace, Relation, StatementTrace, Trace, TransactionTrace};
+use pgvet_linter::catalog::{Catalog, Oid, TEMPORARY_SCHEMA};
+use pgvet_linter::effect::{
+    Effects, IndexBuild, IndexBuildCause, Lock, LockCause, LockMode, RelationKind, RelationName, Rewrite, RewriteCause,
+    Scan, ScanCause, Visibility,
+};
+use pgvet_linter::source::TextRange;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The statements of a run that were measured.
+#[derive(Debug)]
+pub struct Observations<'a> {
+    /// By migration and place.
+    statements: BTreeMap<(usize, u32), Seen<'a>>,
+}
+
+/// A statement that was measured.
+#[derive(Debug)]
+pub(crate) struct Seen<'a> {
+    pub(crate) statement: &'a StatementTrace,
+    /// All statements of its migration, and its place among them.
+    all: &'a [StatementTrace],
+    at: usize,
+    transaction: Arc<HeldLocks>,
+}
+
+/// The locks that a transaction took, and the statement that took each first.
+#[derive(Debug, Default)]
+struct HeldLocks {
+    statements: Vec<usize>,
+    taken: BTreeMap<(String, LockMode), usize>,
+}
+
+impl HeldLocks {
+    fn of(transaction: &TransactionTrace, statements: &[StatementTrace]) -> Self {
+        let mut taken = BTreeMap::new();
+        for at in &transaction.statements {
+            for lock in &statements[*at].locks {
+                taken.entry((lock.relation.to_string(), lock.mode)).or_insert(*at);
+            }
+            for (old, new) in &statements[*at].renames {
+                let (old, new) = (old.to_string(), new.to_string());
+                let modes: Vec<LockMode> =
+                    taken.keys().filter(|(name, _)| *name == old).map(|(_, mode)| *mode).collect();
+                for mode in modes {
+                    taken.entry((new.clone(), mode)).or_insert(*at);
+                }
+            }
+        }
+        Self { statements: transaction.statements.clone(), taken }
+    }
+}
+
+impl<'a> Seen<'a> {
+    /// The statements of a migration that were in a transaction, their own or a block.
+    pub(crate) fn in_transactions(trace: &'a MigrationTrace) -> Vec<Self> {
+        let of_transaction = |transaction: &'a TransactionTrace| {
+            let held = Arc::new(HeldLocks::of(transaction, &trace.statements));
+            let seen = move |at: &usize| Self {
+                statement: &trace.statements[*at],
+                all: &trace.statements,
+                at: *at,
+                transaction: Arc::clone(&held),
+            };
+            transaction.statements.iter().map(seen)
+        };
+        trace.transactions.iter().flat_map(of_transaction).collect()
+    }
+
+    /// Did an earlier statement of the transaction take this lock, so that taking it again shows nothing?
+    pub(crate) fn holds_already(&self, relation: &str, mode: LockMode) -> bool {
+        let taken = self.transaction.taken.get(&(relation.to_owned(), mode));
+        taken.is_some_and(|by| *by < self.at)
+    }
+
+    /// The relation as effects name it.
+    fn relation_name(&self, relation: &Relation, exposed: bool, catalog: &Catalog) -> RelationName {
+        let schema = if relation.schema.starts_with("pg_temp") { TEMPORARY_SCHEMA } else { &relation.schema };
+        // A relation that only the server knows must not be taken for one that the model knows.
+        let of_server = Oid(u32::MAX - relation.oid);
+        let made_here = || self.all[..self.at].iter().flat_map(|statement| &statement.creates);
+        let visibility = if !exposed {
+            Visibility::SameTransaction { filled: true }
+        } else if made_here().any(|created| created.oid == relation.oid) {
+            Visibility::SameMigration { filled: true }
+        } else {
+            Visibility::Existing
+        };
+        RelationName {
+            oid: catalog.relation_named(schema, &relation.name).unwrap_or(of_server),
+            schema: schema.into(),
+            name: relation.name.as_str().into(),
+            kind: kind(relation.kind),
+            visibility,
+        }
+    }
+
+    /// The strongest lock on a relation that the transaction holds after the statement.
+    fn strongest(&self, oid: u32) -> Option<&'a LockTrace> {
+        let so_far = self.transaction.statements.iter().filter(|at| **at <= self.at);
+        let locks = so_far.flat_map(|at| &self.all[*at].locks).filter(|lock| lock.relation.oid == oid);
+        locks.max_by_key(|lock| lock.mode)
+    }
+}
+
+impl<'a> Observations<'a> {
+    pub fn new(trace: &'a Trace) -> Self {
+        let mut statements = BTreeMap::new();
+        for migration in &trace.migrations {
+            for seen in Seen::in_transactions(migration) {
+                if !seen.statement.range.is_empty() {
+                    statements.insert((migration.migration, seen.statement.range.start), seen);
+                }
+            }
+        }
+        Self { statements }
+    }
+
+    /// What a statement did, for [`pgvet_linter::check::Observe`]; `None` where it was not run to its end.
+    pub fn effects(
+        &self,
+        migration: u32,
+        statement: TextRange,
+        predicted: &Effects,
+        after: &Catalog,
+    ) -> Option<Effects> {
+        let seen = self.statements.get(&(migration as usize, statement.start))?;
+        seen.statement.failure.is_none().then(|| Correction { seen, catalog: after, statement }.of(predicted))
+    }
+}
+
+/// How the prediction for one statement becomes what was seen.
+struct Correction<'a> {
+    seen: &'a Seen<'a>,
+    catalog: &'a Catalog,
+    statement: TextRange,
+}
+
+impl Correction<'_> {
+    fn of(&self, predicted: &Effects) -> Effects {
+        let mut effects = Effects { fails: None, ..predicted.clone() };
+        self.locks(&mut effects);
+        self.rewrites(&mut effects);
+        self.index_builds(&mut effects);
+        // Which scans do not depend on a plan is seen from the locks.
+        self.scans(&mut effects);
+        self.truncates(&mut effects);
+        effects
+    }
+
+    /// The relation as the effects so far name it.
+    fn name(&self, relation: &Relation, effects: &Effects) -> RelationName {
+        let text = relation.to_string();
+        let locks = effects.locks.iter().map(|lock| &lock.relation);
+        let mut known = locks.chain(&effects.creates);
+        if let Some(name) = known.find(|name| name.to_string() == text) {
+            return name.clone();
+        }
+        let lock = self.seen.statement.locks.iter().find(|lock| lock.relation.oid == relation.oid);
+        self.seen.relation_name(relation, lock.is_none_or(|lock| lock.exposed), self.catalog)
+    }
+
+    /// The place that the model knows for a relation, or the whole statement.
+    fn range(&self, relation: &str, effects: &Effects) -> TextRange {
+        let lock = effects.locks.iter().find(|lock| lock.relation.to_string() == relation);
+        lock.map_or(self.statement, |lock| lock.range)
+    }
+
+    fn locks(&self, effects: &mut Effects) {
+        for found in lock_disagreements(effects, self.seen) {
+            let known = effects.locks.iter().find(|lock| lock.relation.to_string() == found.relation).cloned();
+            let before = effects.clone();
+            let too_strong = |lock: &Lock| {
+                lock.relation.to_string() == found.relation
+                    && matters(&before, lock)
+                    && found.observed.is_none_or(|mode| lock.mode > mode)
+            };
+            effects.locks.retain(|lock| !too_strong(lock));
+            let locks = &self.seen.statement.locks;
+            let mut locks = locks.iter().filter(|lock| lock.relation.to_string() == found.relation);
+            let Some(seen) = locks.find(|lock| Some(lock.mode) == found.observed) else { continue };
+            effects.locks.push(match known {
+                Some(known) => Lock { mode: seen.mode, ..known },
+                None => Lock {
+                    relation: self.seen.relation_name(&seen.relation, seen.exposed, self.catalog),
+                    mode: seen.mode,
+                    cause: self.cause(seen),
+                    range: self.statement,
+                },
+            });
+        }
+    }
+
+    /// The likely cause of a lock that the model does not know.
+    fn cause(&self, lock: &LockTrace) -> LockCause {
+        let sql = self.seen.statement.sql.to_ascii_lowercase();
+        if lock.relation.is_index() {
+            LockCause::Part
+        } else if ["alter", "create", "drop"].iter().any(|word| sql.starts_with(word)) {
+            LockCause::Dependent
+        } else {
+            LockCause::Function
+        }
+    }
+
+    fn rewrites(&self, effects: &mut Effects) {
+        for (name, observed) in rewrite_disagreements(effects, self.seen.statement) {
+            effects.rewrites.retain(|rewrite| rewrite.relation.to_string() != name);
+            let seen = self.seen.statement.rewrites.iter().filter(|relation| observed && relation.to_string() == name);
+            for relation in seen {
+                let range = self.range(&name, effects);
+                let relation = self.name(relation, effects);
+                effects.rewrites.push(Rewrite { relation, cause: RewriteCause::Other, range });
+            }
+        }
+    }
+
+    fn index_builds(&self, effects: &mut Effects) {
+        for (name, observed) in build_disagreements(effects, self.seen.statement) {
+            effects.index_builds.retain(|build| build.index.to_string() != name);
+            let builds = &self.seen.statement.index_builds;
+            let seen = builds.iter().filter(|index| observed && index.to_string() == name);
+            effects.index_builds.extend(seen.filter_map(|index| self.index_build(index, effects)).collect::<Vec<_>>());
+        }
+    }
+
+    fn index_build(&self, index: &Relation, effects: &Effects) -> Option<IndexBuild> {
+        let statement = self.seen.statement;
+        let table = self.seen.strongest(index.table?)?;
+        let is = |relations: &[Relation], oid: u32| relations.iter().any(|relation| relation.oid == oid);
+        let cause = if is(&statement.rewrites, table.relation.oid) {
+            IndexBuildCause::Rewrite
+        } else if is(&statement.creates, index.oid) {
+            IndexBuildCause::CreateIndex
+        } else {
+            IndexBuildCause::Reindex
+        };
+        Some(IndexBuild {
+            index: self.name(index, effects),
+            table: self.name(&table.relation, effects),
+            cause,
+            concurrently: table.mode < LockMode::Share,
+            range: self.range(&table.relation.to_string(), effects),
+        })
+    }
+
+    fn scans(&self, effects: &mut Effects) {
+        let statement = self.seen.statement;
+        for (name, observed) in scan_disagreements(effects, statement) {
+            effects.scans.retain(|scan| scan.relation.to_string() != name);
+            for scan in statement.scans.iter().filter(|scan| observed && scan.relation.to_string() == name) {
+                let table = scan.relation.oid;
+                let cause = if statement.index_builds.iter().any(|index| index.table == Some(table)) {
+                    ScanCause::IndexBuild
+                } else if statement.rewrites.iter().any(|relation| relation.oid == table) {
+                    ScanCause::Rewrite
+                } else {
+                    ScanCause::Query
+                };
+                let lock = self.seen.strongest(table).map_or(LockMode::AccessShare, |lock| lock.mode);
+                let range = self.range(&name, effects);
+                let relation = self.name(&scan.relation, effects);
+                effects.scans.push(Scan { relation, cause, lock, range });
+            }
+        }
+    }
+
+    fn truncates(&self, effects: &mut Effects) {
+        for relation in &self.seen.statement.truncates {
+            let text = relation.to_string();
+            if !effects.truncates.iter().any(|known| known.to_string() == text) {
+                let relation = self.name(relation, effects);
+                effects.truncates.push(relation);
+            }
+        }
+    }
+}
+
+/// `pg_class.relkind`.
+fn kind(relkind: char) -> RelationKind {
+    match relkind {
+        'p' => RelationKind::PartitionedTable,
+        'i' => RelationKind::Index,
+        'I' => RelationKind::PartitionedIndex,
+        'S' => RelationKind::Sequence,
+        'v' => RelationKind::View,
+        'm' => RelationKind::MaterializedView,
+        'c' => RelationKind::CompositeType,
+        'f' => RelationKind::ForeignTable,
+        _ => RelationKind::Table,
+    }
+}

@@ -1,0 +1,245 @@
+//! Statements of the user's own, run by several clients while a migration runs: how long they take before, meanwhile
+//! and after.
+
+use crate::Error;
+use crate::connection::Connection;
+use crate::observation::{Latency, WorkloadTrace};
+use crate::provider::ThinClone;
+use crate::script::{Variables, fill};
+use pgvet_linter::ast::{Ast, Transaction};
+use pgvet_linter::check::parse_file;
+use pgvet_linter::source::SourceFile;
+use pgvet_linter::statement::Statement;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+use tokio::task::JoinHandle;
+
+/// What the clients run, over and over.
+#[derive(Debug, Clone, Default)]
+pub struct Workload {
+    /// At least one.
+    pub clients: usize,
+    statements: Vec<Query>,
+}
+
+/// One statement of a workload.
+#[derive(Debug, Clone)]
+struct Query {
+    sql: String,
+    /// `file:line`.
+    place: String,
+    /// BEGIN, COMMIT and their like are sent, but their times are not told.
+    control: bool,
+}
+
+/// A client rests between two statements, so that the clients alone do not keep the server busy.
+const PAUSE: Duration = Duration::from_millis(1);
+/// So long do the clients run alone at least, before the migration and after it.
+const ALONE: Duration = Duration::from_secs(1);
+/// So long do we wait at most until each statement was run before the migration.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+impl Workload {
+    /// Reads the statements of a file.
+    pub fn read(source: SourceFile, clients: usize, variables: &Variables) -> Result<Self, Error> {
+        let file = parse_file(source);
+        let path = &file.source.path;
+        let mut statements = Vec::new();
+        for statement in &file.statements {
+            let line = file.lines.position(&file.source.text, statement.range.start).line;
+            let place = format!("{path}:{line}");
+            let control = is_control(statement).map_err(|message| Error::new(format!("{place}: {message}")))?;
+            statements.push(Query { sql: fill(&file.source.text, statement, variables, path)?, place, control });
+        }
+        if statements.is_empty() {
+            return Err(Error::new(format!("`{path}` has no statement to run")));
+        }
+        Ok(Self { clients: clients.max(1), statements })
+    }
+}
+
+fn is_control(statement: &Statement) -> Result<bool, String> {
+    match &statement.parsed {
+        Ok(Ast::Copy(_)) => Err("COPY cannot be part of a workload".to_owned()),
+        Ok(Ast::Transaction(Transaction::Prepare)) => {
+            Err("PREPARE TRANSACTION cannot be part of a workload".to_owned())
+        }
+        Ok(ast) => Ok(matches!(ast, Ast::Transaction(_) | Ast::Set(_))),
+        Err(error) => Err(error.message.clone()),
+    }
+}
+
+/// A statement that was run once.
+#[derive(Debug)]
+struct Run {
+    query: usize,
+    started: Instant,
+    ended: Instant,
+    error: Option<String>,
+}
+
+/// The clients of one migration. They end with this value.
+#[derive(Debug)]
+pub(crate) struct Clients {
+    workload: Workload,
+    stop: Rc<Cell<bool>>,
+    runs: Rc<RefCell<Vec<Run>>>,
+    tasks: Vec<JoinHandle<()>>,
+    /// When the migration began.
+    began: Instant,
+}
+
+impl Clients {
+    /// Starts them, and returns when it is known how long each statement usually takes.
+    pub(crate) async fn start(clone: &ThinClone, workload: &Workload) -> Result<Self, Error> {
+        let mut clients = Self {
+            workload: workload.clone(),
+            stop: Rc::default(),
+            runs: Rc::default(),
+            tasks: Vec::new(),
+            began: Instant::now(),
+        };
+        for _ in 0..workload.clients {
+            let connection = Connection::open(&clone.database, "workload").await?;
+            let (stop, runs) = (Rc::clone(&clients.stop), Rc::clone(&clients.runs));
+            let queries = workload.statements.clone();
+            clients
+                .tasks
+                .push(tokio::task::spawn_local(async move { work(&connection, &queries, &stop, &runs).await }));
+        }
+        clients.warm_up().await?;
+        clients.began = Instant::now();
+        Ok(clients)
+    }
+
+    async fn warm_up(&self) -> Result<(), Error> {
+        let started = Instant::now();
+        loop {
+            tokio::time::sleep(PAUSE * 10).await;
+            let runs = self.runs.borrow();
+            if let Some((run, error)) = runs.iter().find_map(|run| Some((run, run.error.as_ref()?))) {
+                let place = &self.workload.statements[run.query].place;
+                return Err(Error::new(format!("the workload does not run before the migration: {place}: {error}")));
+            }
+            let was_run = |query| runs.iter().any(|run| run.query == query);
+            let all_run = (0..self.workload.statements.len()).all(was_run);
+            if started.elapsed() >= ALONE && (all_run || started.elapsed() >= PATIENCE) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The migration has ended: lets them run alone again for a while, and tells how long each statement took.
+    pub(crate) async fn finish(mut self) -> Vec<WorkloadTrace> {
+        let ended = Instant::now();
+        tokio::time::sleep(ALONE).await;
+        self.stop.set(true);
+        for task in std::mem::take(&mut self.tasks) {
+            // A client that panicked has nothing more to say.
+            let _ = task.await;
+        }
+        let runs = self.runs.take();
+        let queries = self.workload.statements.iter().enumerate().filter(|(_, query)| !query.control);
+        queries
+            .map(|(at, query)| summary(query, runs.iter().filter(|run| run.query == at), self.began, ended))
+            .collect()
+    }
+}
+
+impl Drop for Clients {
+    fn drop(&mut self) {
+        self.stop.set(true);
+    }
+}
+
+async fn work(connection: &Connection, queries: &[Query], stop: &Cell<bool>, runs: &RefCell<Vec<Run>>) {
+    while !stop.get() {
+        for (at, query) in queries.iter().enumerate() {
+            let started = Instant::now();
+            let result = connection.client.simple_query(&query.sql).await;
+            let error = result.err().map(|error| Error::from_postgres(&error).message);
+            let failed = error.is_some();
+            runs.borrow_mut().push(Run { query: at, started, ended: Instant::now(), error });
+            tokio::time::sleep(PAUSE).await;
+            if failed {
+                // The rest of its transaction would only be refused. Without one this is a warning.
+                if connection.client.simple_query("ROLLBACK").await.is_err() {
+                    return;
+                }
+                break;
+            }
+        }
+    }
+}
+
+/// What ran while the migration did, even if only in part, counts as meanwhile.
+fn summary<'a>(query: &Query, runs: impl Iterator<Item = &'a Run>, began: Instant, ended: Instant) -> WorkloadTrace {
+    let mut times: [Vec<Duration>; 3] = Default::default();
+    let (mut errors, mut error) = (0, None);
+    for run in runs {
+        let phase = if run.ended < began {
+            0
+        } else if run.started <= ended {
+            1
+        } else {
+            2
+        };
+        match &run.error {
+            None => times[phase].push(run.ended - run.started),
+            Some(message) => {
+                errors += 1;
+                error.get_or_insert_with(|| message.clone());
+            }
+        }
+    }
+    let [before, during, after] = times.map(latency);
+    WorkloadTrace { place: query.place.clone(), sql: query.sql.clone(), before, during, after, errors, error }
+}
+
+fn latency(mut times: Vec<Duration>) -> Latency {
+    times.sort_unstable();
+    let last = times.len().saturating_sub(1);
+    let at = |percent: usize| times.get((times.len() * percent / 100).min(last)).copied().unwrap_or_default();
+    Latency { runs: times.len(), median: at(50), p95: at(95), longest: at(100) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Workload, Error> {
+        let source = SourceFile { path: "w.sql".to_owned(), text: text.to_owned() };
+        Workload::read(source, 2, &Variables::from([("id".to_owned(), "7".to_owned())]))
+    }
+
+    #[test]
+    fn statements_are_read_with_their_values_or_refused_with_their_place() {
+        let workload = read("BEGIN;\nSELECT :id;\nCOMMIT;").unwrap();
+        let queries: Vec<_> = workload.statements.iter().map(|query| (query.sql.as_str(), query.control)).collect();
+        assert_eq!(queries, [("BEGIN", true), ("SELECT 7", false), ("COMMIT", true)]);
+        for (text, expected) in [
+            ("SELECT 1;\nSELEKT", "w.sql:2: syntax error"),
+            ("-- nothing", "`w.sql` has no statement to run"),
+            ("COPY t FROM stdin;\n\\.\n", "w.sql:1: COPY cannot be part"),
+            ("SELECT ${x}", "which has no value"),
+        ] {
+            let error = read(text).unwrap_err().to_string();
+            assert!(error.contains(expected), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn what_overlaps_the_migration_counts_as_meanwhile() {
+        let zero = Instant::now();
+        let at = |milliseconds| zero + Duration::from_millis(milliseconds);
+        let run = |from, to| Run { query: 0, started: at(from), ended: at(to), error: None };
+        let failed = Run { error: Some("no column".to_owned()), ..run(310, 320) };
+        let runs = [run(0, 1), run(90, 210), run(150, 152), run(199, 260), run(300, 303), failed];
+        let query = Query { sql: String::new(), place: String::new(), control: false };
+        let trace = summary(&query, runs.iter(), at(100), at(200));
+        let milliseconds = |latency: Latency| (latency.runs, latency.longest.as_millis());
+        assert_eq!([trace.before, trace.during, trace.after].map(milliseconds), [(1, 1), (3, 120), (1, 3)]);
+        assert_eq!((trace.errors, trace.error.as_deref()), (1, Some("no column")));
+    }
+}

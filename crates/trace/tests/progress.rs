@@ -1,0 +1,49 @@
+//! Long statements tell how far they have come.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
+
+use pgvet_linter::check::{Migration, parse_file};
+use pgvet_linter::source::SourceFile;
+use pgvet_trace::provider::{Scratch, ScratchOptions};
+use pgvet_trace::server::testing::binaries;
+use pgvet_trace::{Event, Progress, Settings, run};
+
+/// What a run of these statements tells about its progress.
+fn told(major: u8, sql: &str, progress: bool) -> Option<Vec<Progress>> {
+    binaries(major)?;
+    let file = parse_file(SourceFile { path: "m.sql".to_owned(), text: sql.to_owned() });
+    let migration = Migration::new(&file);
+    let setup = "CREATE FUNCTION slow(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS \
+                 $$ BEGIN PERFORM pg_sleep(0.003); RETURN $1; END $$; \
+                 CREATE TABLE t AS SELECT g AS a, repeat('x', 1000) AS b FROM generate_series(1, 400) g";
+    let settings = Settings { setup: vec![setup.to_owned()], progress, ..Settings::default() };
+    let mut provider = Scratch::new(ScratchOptions { major: Some(major), ..ScratchOptions::default() });
+    let mut told = Vec::new();
+    let trace = run(&[migration], &mut provider, &settings, &mut |event| {
+        if let Event::Statement { number, of, progress: Some(progress), .. } = event {
+            assert_eq!((number, of), (1, 2));
+            told.push(progress.clone());
+        }
+    });
+    assert!(trace.unwrap().migrations[0].failure().is_none());
+    Some(told)
+}
+
+#[test]
+fn an_index_build_tells_its_phase_and_how_much_is_read() {
+    for major in [14, 18] {
+        for command in ["CREATE INDEX", "CREATE INDEX CONCURRENTLY"] {
+            let sql = format!("SELECT 1; {command} i ON t (slow(a))");
+            let Some(told) = told(major, &sql, true) else { continue };
+            let building = told.iter().find(|told| told.phase.starts_with("building index")).unwrap();
+            assert!(building.total.is_some_and(|total| building.done <= total), "{building:?}");
+            assert!(building.to_string().contains(" of "), "{building}");
+        }
+    }
+}
+
+#[test]
+fn nobody_is_told_who_does_not_look() {
+    let Some(told) = told(18, "SELECT 1; CREATE INDEX i ON t (slow(a))", false) else { return };
+    assert_eq!(told, []);
+}

@@ -1,0 +1,175 @@
+//! Plans on real servers: they end in the schema of the migration that they replace.
+
+use pgvet_linter::check::{Direction, Migration, ParsedFile, TransactionMode, parse_file};
+use pgvet_linter::rewrite::{Plan, rewrite};
+use pgvet_linter::settings::Settings;
+use pgvet_linter::source::SourceFile;
+use pgvet_linter::version::VersionRange;
+use pgvet_trace::server::Server;
+use pgvet_trace::server::testing::server;
+use std::process::Command;
+
+const HISTORY: &str = "
+    CREATE TABLE customers (id bigint PRIMARY KEY, code text);
+    CREATE TABLE orders (id serial PRIMARY KEY, customer_id bigint, note text NOT NULL, kind varchar(5),
+        total integer NOT NULL DEFAULT 0);
+    CREATE INDEX orders_total_idx ON orders (total DESC, kind);
+    CREATE UNIQUE INDEX orders_once ON orders (id, total);
+    CREATE INDEX orders_note_idx ON orders (note);
+    CREATE TABLE log (at timestamptz, body text);
+    CREATE TABLE events (id bigint, customer_id bigint, at date NOT NULL) PARTITION BY RANGE (at);
+    CREATE TABLE events_1 PARTITION OF events FOR VALUES FROM ('2024-01-01') TO ('2025-01-01');
+    CREATE TABLE events_2 PARTITION OF events FOR VALUES FROM ('2025-01-01') TO ('2026-01-01');";
+
+/// Rows, so that what is copied and checked is there.
+const ROWS: &str = "
+    INSERT INTO customers SELECT g, 'c' FROM generate_series(1, 100) g;
+    INSERT INTO orders (customer_id, note, kind, total) SELECT g % 100 + 1, 'n' || g, 'k', g FROM generate_series(1, 12000) g;
+    INSERT INTO log SELECT now(), 'b' || g FROM generate_series(1, 9000) g;
+    INSERT INTO events SELECT g, g % 100 + 1, '2024-06-01' FROM generate_series(1, 100) g;";
+
+/// Migrations with a recipe.
+const MIGRATIONS: &[&str] = &[
+    "CREATE INDEX ON orders (customer_id);",
+    "CREATE UNIQUE INDEX log_once ON log (body);",
+    "CREATE INDEX events_customer ON events (customer_id);",
+    "DROP INDEX orders_note_idx;",
+    "ALTER TABLE orders ADD UNIQUE (note, total);",
+    "ALTER TABLE log ADD PRIMARY KEY (body);",
+    "ALTER TABLE events ADD UNIQUE (id, at);",
+    "ALTER TABLE events ADD PRIMARY KEY (id, at);",
+    "ALTER TABLE orders ADD CHECK (total > 0);",
+    "ALTER TABLE orders ADD FOREIGN KEY (customer_id) REFERENCES customers ON DELETE CASCADE;",
+    "ALTER TABLE events ADD FOREIGN KEY (customer_id) REFERENCES customers;",
+    "ALTER TABLE orders ADD COLUMN payer bigint DEFAULT 1 REFERENCES customers (id);",
+    "ALTER TABLE orders ALTER COLUMN customer_id SET NOT NULL;",
+    "ALTER TABLE log ALTER body SET NOT NULL, ALTER at SET NOT NULL, ADD COLUMN x int, ADD CHECK (body <> '');",
+    "ALTER TABLE orders ADD COLUMN token uuid NOT NULL DEFAULT gen_random_uuid();",
+    "ALTER TABLE log ADD COLUMN seen timestamptz DEFAULT clock_timestamp();",
+    "ALTER TABLE orders ADD COLUMN number bigserial;",
+    "ALTER TABLE log ADD COLUMN id serial PRIMARY KEY;",
+    "ALTER TABLE orders ADD COLUMN ident integer GENERATED ALWAYS AS IDENTITY;",
+    "ALTER TABLE orders ALTER COLUMN total TYPE bigint;",
+    "ALTER TABLE orders ALTER COLUMN id TYPE bigint;",
+    "ALTER TABLE log ALTER COLUMN body TYPE integer USING length(body);",
+    "CREATE TABLE new (id int PRIMARY KEY); ALTER TABLE orders ADD CONSTRAINT f FOREIGN KEY (customer_id) REFERENCES customers; CREATE INDEX i ON orders (kind);",
+];
+
+fn plan(text: &str, major: u8) -> Plan {
+    let texts = [HISTORY, text];
+    let files: Vec<ParsedFile> = texts
+        .iter()
+        .map(|text| parse_file(SourceFile { path: "m.sql".to_owned(), text: (*text).to_owned() }))
+        .collect();
+    let migration = |at: usize| Migration {
+        file: &files[at],
+        section: None,
+        direction: Direction::Up,
+        transaction: TransactionMode::Transaction,
+        report: at == 1,
+        baseline: false,
+        database: 0,
+    };
+    let versions =
+        VersionRange { from: pgvet_linter::version::PgVersion(major), to: pgvet_linter::version::PgVersion(major) };
+    let settings = Settings { versions, versions_configured: true, ..Settings::default() };
+    rewrite(&[migration(0), migration(1)], &settings).unwrap_or_else(|refusal| panic!("{major}: {text}: {refusal:?}"))
+}
+
+/// Runs a plan as a tool would; each text is one query.
+fn run(server: &Server, database: &str, plan: &Plan) {
+    for file in &plan.files {
+        let text = file.text();
+        let text = if file.transaction { format!("BEGIN;\n{text}COMMIT;") } else { text };
+        server.query(database, &text).unwrap_or_else(|error| panic!("{}: {error:?}\n{text}", server.major()));
+    }
+}
+
+/// What `pg_dump --schema-only` would say, in no order: a column that takes the place of another comes last.
+const SCHEMA: &str = "
+    SELECT format('column %s.%s %s %s %s %s', attrelid::regclass, attname, format_type(atttypid, atttypmod), attnotnull,
+        attidentity::text || attgenerated::text, pg_get_expr(adbin, adrelid))
+    FROM pg_attribute LEFT JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum
+    JOIN pg_class c ON c.oid = attrelid
+    WHERE relnamespace = 'public'::regnamespace AND attnum > 0 AND NOT attisdropped AND relkind IN ('r', 'p')
+    UNION ALL SELECT format('constraint %s %s %s %s', conrelid::regclass, conname, pg_get_constraintdef(oid), convalidated)
+    FROM pg_constraint WHERE connamespace = 'public'::regnamespace
+    UNION ALL SELECT format('index %s %s %s', pg_get_indexdef(indexrelid), indisvalid, (SELECT inhparent::regclass FROM pg_inherits WHERE inhrelid = indexrelid))
+    FROM pg_index JOIN pg_class c ON c.oid = indexrelid WHERE relnamespace = 'public'::regnamespace
+    UNION ALL SELECT format('sequence %s %s %s', s.seqrelid::regclass, s.seqtypid::regtype, d.refobjid::regclass::text || '.' || a.attname::text)
+    FROM pg_sequence s LEFT JOIN pg_depend d ON d.objid = s.seqrelid AND d.deptype IN ('a', 'i') AND d.refobjsubid > 0
+    LEFT JOIN pg_attribute a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
+    UNION ALL SELECT format('trigger %s', pg_get_triggerdef(oid)) FROM pg_trigger WHERE NOT tgisinternal
+    UNION ALL SELECT format('function %s', oid::regprocedure) FROM pg_proc WHERE pronamespace = 'public'::regnamespace
+    UNION ALL SELECT format('relation %s %s', oid::regclass, relkind) FROM pg_class WHERE relnamespace = 'public'::regnamespace
+    ORDER BY 1";
+
+fn schema(server: &Server, database: &str) -> Vec<String> {
+    let rows = server.query(database, SCHEMA).unwrap_or_else(|error| panic!("{error:?}"));
+    rows.into_iter().flatten().flatten().collect()
+}
+
+/// The lines of `pg_dump --schema-only`, in no order; `None` where it is missing or older than the server.
+fn dump(server: &Server, database: &str) -> Option<Vec<String>> {
+    let output = Command::new("pg_dump")
+        .args(["--schema-only", "--host"])
+        .arg(server.socket())
+        .args(["--username", "postgres", database])
+        .output()
+        .ok()
+        .filter(|output| output.status.success())?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let is_sql = |line: &&str| !line.starts_with("--") && !line.starts_with('\\');
+    let mut lines: Vec<String> =
+        text.lines().filter(is_sql).map(|line| line.trim_end_matches(',').to_owned()).collect();
+    lines.sort();
+    Some(lines)
+}
+
+#[test]
+fn a_plan_ends_in_the_schema_of_its_original_on_14() {
+    compare(14);
+}
+
+#[test]
+fn a_plan_ends_in_the_schema_of_its_original_on_18() {
+    compare(18);
+}
+
+fn compare(major: u8) {
+    let Some(server) = server(major) else { return };
+    let query = |database: &str, sql: &str| {
+        server.query(database, sql).unwrap_or_else(|error| panic!("{major}: {error:?}\n{sql}"))
+    };
+    query("postgres", "CREATE DATABASE filled");
+    query("filled", HISTORY);
+    query("filled", ROWS);
+    let mut problems = Vec::new();
+    for (at, text) in MIGRATIONS.iter().enumerate() {
+        let plan = plan(text, major);
+        if !plan.unsolved.is_empty() {
+            problems.push(format!("{major}: {text}\n  unsolved: {:?}", plan.unsolved));
+        }
+        let (original, planned) = (format!("original_{at}"), format!("planned_{at}"));
+        query("postgres", &format!("CREATE DATABASE {original} TEMPLATE filled"));
+        query("postgres", &format!("CREATE DATABASE {planned} TEMPLATE filled"));
+        query(&original, text);
+        run(&server, &planned, &plan);
+        let (before, after) = (schema(&server, &original), schema(&server, &planned));
+        let only = |one: &[String], other: &[String]| -> Vec<String> {
+            one.iter().filter(|line| !other.contains(line)).cloned().collect()
+        };
+        if before != after {
+            problems.push(format!(
+                "{major}: {text}\n  only the original: {:#?}\n  only the plan: {:#?}",
+                only(&before, &after),
+                only(&after, &before)
+            ));
+        } else if dump(&server, &original) != dump(&server, &planned) {
+            problems.push(format!("{major}: {text}: pg_dump sees a difference"));
+        }
+        query("postgres", &format!("DROP DATABASE {original}"));
+        query("postgres", &format!("DROP DATABASE {planned}"));
+    }
+    assert!(problems.is_empty(), "\n{}", problems.join("\n"));
+}

@@ -1,0 +1,68 @@
+//! Statistics of real servers.
+
+use pgvet_linter::statistics::Statistics;
+use pgvet_trace::provider::parse_address;
+use pgvet_trace::server::Server;
+use pgvet_trace::server::testing::server;
+use pgvet_trace::{Error, snapshot};
+use std::time::{Duration, Instant};
+
+fn take(server: &Server, user: &str, database: &str) -> Result<Statistics, Error> {
+    let socket = server.socket().display();
+    snapshot(&parse_address(&format!("host={socket} user={user} dbname={database}"))?)
+}
+
+#[test]
+fn sizes_traffic_and_calls_are_read_without_rights() {
+    for major in [14, 18] {
+        let Some(server) = server(major) else { continue };
+        let query = |sql: &str| server.query("postgres", sql).unwrap_or_else(|error| panic!("{major}: {error:?}"));
+        query("CREATE ROLE reader LOGIN");
+        query("CREATE TABLE orders (id bigint PRIMARY KEY, note text) WITH (autovacuum_enabled = false)");
+        query("INSERT INTO orders SELECT g, repeat('x', 50) FROM generate_series(1, 20000) g");
+        query("CREATE TABLE events (id int, at date) PARTITION BY RANGE (at)");
+        query("CREATE TABLE events_1 PARTITION OF events FOR VALUES FROM ('2024-01-01') TO ('2025-01-01')");
+        query("INSERT INTO events SELECT g, '2024-05-05' FROM generate_series(1, 3000) g");
+        query("ANALYZE");
+        let statistics = take(&server, "reader", "postgres").unwrap_or_else(|error| panic!("{major}: {error:?}"));
+        let orders = &statistics.tables["public.orders"];
+        assert_eq!((orders.rows, orders.autovacuum_off), (20000, true));
+        assert!(orders.bytes > 1_000_000 && orders.indexes["orders_pkey"] > 100_000, "{orders:?}");
+        assert_eq!(statistics.tables["public.events"].rows, 3000);
+        assert!(statistics.pg_version.starts_with(&major.to_string()));
+        assert!(statistics.autovacuum.contains_key("autovacuum_naptime"));
+        assert!(
+            statistics.missing.iter().any(|missing| missing.contains("track_functions")),
+            "{:?}",
+            statistics.missing
+        );
+        let text = serde_json::to_string(&statistics).expect("it is plain data");
+        assert_eq!(Statistics::parse(&text), Ok(statistics));
+    }
+}
+
+#[test]
+fn five_thousand_tables_take_little_time_and_wait_for_nobody() {
+    let Some(server) = server(18) else { return };
+    let query = |sql: &str| server.query("postgres", sql).unwrap_or_else(|error| panic!("{error:?}"));
+    for part in 0..50 {
+        query(&format!(
+            "DO $$ BEGIN FOR i IN 1..100 LOOP EXECUTE format('CREATE TABLE a_table_with_a_name_{part}_%s (id bigint PRIMARY KEY, a int UNIQUE)', i); END LOOP; END $$"
+        ));
+    }
+    query("ANALYZE");
+    let started = Instant::now();
+    let statistics = take(&server, "postgres", "postgres").unwrap_or_else(|error| panic!("{error:?}"));
+    let taken = started.elapsed();
+    let size = serde_json::to_string_pretty(&statistics).expect("it is plain data").len();
+    assert_eq!(statistics.tables.len(), 5000);
+    assert!(taken < Duration::from_secs(5), "{taken:?}");
+    assert!(size < 2_000_000, "{size} bytes");
+}
+
+#[test]
+fn a_server_that_cannot_be_reached_is_told() {
+    let address = parse_address("host=/nonexistent user=a dbname=b").expect("it is well formed");
+    let error = snapshot(&address).expect_err("nobody listens there");
+    assert!(error.message.starts_with("cannot connect to the server"), "{}", error.message);
+}

@@ -1,0 +1,89 @@
+//! Where a run can begin, of what the cache knows.
+
+use super::{Cache, Key};
+use pgvet_linter::check::{self, Migration, Outcome};
+use pgvet_linter::checkpoint::Checkpoint;
+use pgvet_linter::settings::Settings;
+use rayon::prelude::*;
+use std::time::{Duration, Instant};
+
+/// A history that is replayed faster than this is not worth a file.
+const WORTH_KEEPING: Duration = Duration::from_millis(20);
+
+/// The migrations of one database, as far as the cache knows them.
+#[derive(Debug)]
+pub(crate) struct Warm {
+    cache: Cache,
+    /// The states before each migration, and after the last.
+    checkpoints: Vec<Key>,
+    outcome: Key,
+    known: Known,
+}
+
+#[derive(Debug)]
+enum Known {
+    /// What comes of the whole run.
+    Outcome(Outcome),
+    /// The state somewhere in the history; before the first migration, if nothing is known.
+    State(Checkpoint),
+}
+
+impl Warm {
+    /// Of the migrations only the texts are needed.
+    pub(crate) fn new(cache: &Cache, migrations: &[Migration<'_>], settings: &Settings) -> Self {
+        let digest = |migration: &Migration<'_>| blake3::hash(migration.file.source.text.as_bytes());
+        let texts: Vec<_> = migrations.par_iter().map(digest).collect();
+        let checkpoints = Key::checkpoints(migrations, &texts, settings);
+        let end = checkpoints[migrations.len()];
+        let outcome = Key::outcome(end, migrations, settings);
+        let known = match cache.get(outcome) {
+            Some(outcome) => Known::Outcome(outcome),
+            None => Known::State(nearest(cache, &checkpoints[..=history(migrations)])),
+        };
+        Self { cache: cache.clone(), checkpoints, outcome, known }
+    }
+
+    /// The first migration whose statements are needed.
+    pub(crate) fn first_needed(&self) -> usize {
+        match &self.known {
+            Known::Outcome(_) => self.checkpoints.len() - 1,
+            Known::State(state) => state.next(),
+        }
+    }
+
+    /// Does what is left to do, and keeps what took time.
+    pub(crate) fn check(&self, migrations: &[Migration<'_>], settings: &Settings, progress: &dyn Fn()) -> Outcome {
+        let state = match &self.known {
+            Known::Outcome(outcome) => {
+                migrations.iter().for_each(|_| progress());
+                return outcome.clone();
+            }
+            Known::State(state) => state,
+        };
+        let begun = Instant::now();
+        let mut state = state.clone();
+        let reported = history(migrations);
+        if state.next() < reported {
+            state.advance(migrations, reported, settings);
+            if begun.elapsed() >= WORTH_KEEPING {
+                self.cache.put(self.checkpoints[reported], &state);
+            }
+        }
+        let outcome = check::run_from(state, migrations, settings, progress);
+        if begun.elapsed() >= WORTH_KEEPING {
+            self.cache.put(self.outcome, &outcome);
+        }
+        outcome
+    }
+}
+
+/// How many migrations come before the first that is reported.
+fn history(migrations: &[Migration<'_>]) -> usize {
+    migrations.iter().position(|migration| migration.report).unwrap_or(migrations.len())
+}
+
+/// The last of the states that is known.
+fn nearest(cache: &Cache, keys: &[Key]) -> Checkpoint {
+    let known = keys.iter().rev().filter(|key| cache.has(**key));
+    known.filter_map(|key| cache.get(*key)).next().unwrap_or_default()
+}

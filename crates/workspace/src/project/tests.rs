@@ -1,0 +1,89 @@
+use super::*;
+use pgvet_linter::check::Direction;
+use std::fs;
+
+fn folder(files: &[(&str, &[u8])]) -> tempfile::TempDir {
+    let root = tempfile::tempdir().unwrap();
+    for (name, bytes) in files {
+        fs::write(root.path().join(name), bytes).unwrap();
+    }
+    root
+}
+
+fn load(request: &Request) -> Project {
+    Project::load(request, &|_, _| {}).unwrap()
+}
+
+fn names(project: &Project) -> Vec<(String, Role)> {
+    let name = |file: &ProjectFile| file.parsed.source.path.rsplit('/').next().unwrap().to_owned();
+    project.files.iter().map(|file| (name(file), file.role)).collect()
+}
+
+#[test]
+fn named_files_keep_their_order_and_count_once() {
+    let root = folder(&[("1.sql", b""), ("2.sql", b"")]);
+    let at = |name: &str| root.path().join(name);
+    let project = load(&Request { paths: vec![at("2.sql"), at("1.sql"), at("2.sql")], ..Request::default() });
+    assert_eq!(names(&project), [("2.sql".to_owned(), Role::Reported), ("1.sql".to_owned(), Role::Reported)]);
+}
+
+#[test]
+fn folders_of_migrations_are_databases_of_their_own() {
+    let root = tempfile::tempdir().unwrap();
+    for name in ["a/migrations/1.sql", "a/migrations/2/up.sql", "b/migrations/1.sql"] {
+        let path = root.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "SELECT 1;").unwrap();
+    }
+    let project = load(&Request { paths: vec![root.path().to_owned()], ..Request::default() });
+    assert_eq!(project.files.iter().map(|file| file.database).collect::<Vec<_>>(), [1, 1, 2]);
+}
+
+#[test]
+fn history_stops_before_what_is_reported() {
+    let root = folder(&[("1.sql", b""), ("2.sql", b""), ("3.sql", b""), ("dump.txt", b"")]);
+    let at = |name: &str| root.path().join(name);
+    let project = load(&Request {
+        paths: vec![at("2.sql")],
+        history: vec![root.path().to_owned()],
+        schema: Some(at("dump.txt")),
+        ..Request::default()
+    });
+    let expected = [("dump.txt", Role::Baseline), ("1.sql", Role::History), ("2.sql", Role::Reported)];
+    assert_eq!(names(&project), expected.map(|(name, role)| (name.to_owned(), role)));
+    let migrations = project.migrations();
+    assert_eq!(migrations.iter().map(|migration| migration.report).collect::<Vec<_>>(), [false, false, true]);
+}
+
+#[test]
+fn one_bad_file_does_not_stop_the_others() {
+    let root = folder(&[("1.sql", b"SELECT 1;"), ("2.sql", b"-- \xff\n"), ("3.sql", b"\0")]);
+    let mut paths = vec![root.path().to_owned()];
+    paths.push(root.path().join("missing.sql"));
+    let project = load(&Request { paths, ..Request::default() });
+    let problems: Vec<_> = project.problems.iter().map(|problem| problem.message.as_str()).collect();
+    assert_eq!(problems, ["does not exist", "is no SQL text: byte 0 is NUL"]);
+    assert_eq!(project.reported_files(), 2);
+    let diagnostics = project.encoding_diagnostics(&|_| Settings::default());
+    assert_eq!(diagnostics.iter().map(|diagnostic| diagnostic.file).collect::<Vec<_>>(), [1]);
+    assert!(diagnostics[0].message.starts_with("byte 3 is not UTF-8"), "{}", diagnostics[0].message);
+}
+
+#[test]
+fn sections_become_migrations_in_both_directions() {
+    let root = folder(&[("1.sql", b"-- +goose Up\nSELECT 1;\n-- +goose Down\nSELECT 2;\n")]);
+    let project = load(&Request { paths: vec![root.path().to_owned()], ..Request::default() });
+    let directions: Vec<_> = project.migrations().iter().map(|migration| migration.direction).collect();
+    assert_eq!(directions, [Direction::Up, Direction::Down]);
+}
+
+#[test]
+fn many_files_are_read_in_parallel_in_order() {
+    let files: Vec<(String, Vec<u8>)> =
+        (1..=40).map(|n| (format!("{n}_x.sql"), format!("SELECT {n};").into())).collect();
+    let borrowed: Vec<(&str, &[u8])> = files.iter().map(|(name, text)| (name.as_str(), text.as_slice())).collect();
+    let root = folder(&borrowed);
+    let project = load(&Request { paths: vec![root.path().to_owned()], ..Request::default() });
+    let expected: Vec<_> = files.iter().map(|(name, _)| (name.clone(), Role::Reported)).collect();
+    assert_eq!(names(&project), expected);
+}

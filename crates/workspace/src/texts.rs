@@ -1,0 +1,64 @@
+//! Where the text of a file comes from: the disk, or an editor that has it open.
+
+use crate::discovery::Problem;
+use crate::plan::identity;
+use crate::read::{self, EncodingError};
+use pgvet_linter::check::{ParsedFile, parse_file};
+use pgvet_linter::source::SourceFile;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Texts that stand for files, and what was parsed before.
+#[derive(Debug, Clone, Default)]
+pub struct Texts {
+    /// The text of standard input; read where it is missing.
+    pub stdin: Option<String>,
+    /// By the path on disk.
+    open: BTreeMap<PathBuf, String>,
+    parsed: Option<Arc<ParsedFiles>>,
+}
+
+/// Files that were parsed, for runs over nearly the same files.
+#[derive(Debug, Default)]
+pub struct ParsedFiles(Mutex<BTreeMap<PathBuf, Arc<ParsedFile>>>);
+
+impl Texts {
+    /// Remembers what it parses in `parsed`.
+    pub fn remembering(parsed: Arc<ParsedFiles>) -> Self {
+        Self { parsed: Some(parsed), ..Self::default() }
+    }
+
+    /// `text` counts as the text of the file at `path`.
+    pub fn open(&mut self, path: &Path, text: String) {
+        self.open.insert(identity(path), text);
+    }
+
+    pub(crate) fn read(&self, path: &Path) -> Result<(SourceFile, Option<EncodingError>), Problem> {
+        if !self.open.is_empty()
+            && let Some(text) = self.open.get(&identity(path))
+        {
+            return Ok((SourceFile { path: crate::discovery::display(path), text: text.clone() }, None));
+        }
+        read::read(path)
+    }
+
+    pub(crate) fn read_stdin(&self, name: &str) -> Result<(SourceFile, Option<EncodingError>), Problem> {
+        match &self.stdin {
+            Some(text) => Ok((SourceFile { path: name.to_owned(), text: text.clone() }, None)),
+            None => read::read_stdin(name),
+        }
+    }
+
+    pub(crate) fn parse(&self, path: &Path, source: SourceFile) -> Arc<ParsedFile> {
+        let Some(parsed) = &self.parsed else { return Arc::new(parse_file(source)) };
+        let known = || parsed.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_same = |file: &&Arc<ParsedFile>| file.source.text == source.text && file.source.path == source.path;
+        if let Some(file) = known().get(path).filter(is_same) {
+            return Arc::clone(file);
+        }
+        let file = Arc::new(parse_file(source));
+        known().insert(path.to_owned(), Arc::clone(&file));
+        file
+    }
+}

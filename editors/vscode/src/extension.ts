@@ -1,0 +1,110 @@
+// Starts `pgvet lsp` and shows what it is doing.
+
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+import * as vscode from "vscode";
+import { LanguageClient, type LanguageClientOptions, type ServerOptions, State } from "vscode-languageclient/node";
+import { describeMigrations, traceCommand } from "./program";
+
+const LANGUAGES = ["sql", "postgres"];
+
+let client: LanguageClient | undefined;
+
+export async function activate(context: vscode.ExtensionContext): Promise<void> {
+  const status = vscode.window.createStatusBarItem("pgvet.status", vscode.StatusBarAlignment.Right, 100);
+  status.name = "pgvet";
+  status.command = "pgvet.showLog";
+  context.subscriptions.push(
+    status,
+    vscode.commands.registerCommand("pgvet.trace", trace),
+    vscode.commands.registerCommand("pgvet.restart", restart),
+    vscode.commands.registerCommand("pgvet.showLog", () => client?.outputChannel.show()),
+    vscode.window.onDidChangeActiveTextEditor((editor) => void showStatus(status, editor)),
+    vscode.workspace.onDidSaveTextDocument(() => void showStatus(status, vscode.window.activeTextEditor)),
+    vscode.workspace.onDidChangeConfiguration((event) => {
+      if (event.affectsConfiguration("pgvet.path")) {
+        void restart();
+      }
+    }),
+  );
+  await start();
+  await showStatus(status, vscode.window.activeTextEditor);
+}
+
+export async function deactivate(): Promise<void> {
+  await client?.stop();
+}
+
+function settings(): vscode.WorkspaceConfiguration {
+  return vscode.workspace.getConfiguration("pgvet");
+}
+
+function program(): string {
+  return settings().get("path", "pgvet");
+}
+
+async function start(): Promise<void> {
+  const server: ServerOptions = { command: program(), args: ["lsp"] };
+  const options: LanguageClientOptions = {
+    documentSelector: LANGUAGES.flatMap((language) => [
+      { language, scheme: "file" },
+      { language, scheme: "untitled" },
+    ]),
+    initializationOptions: { inlayHints: settings().get("inlayHints", false) },
+    synchronize: { configurationSection: "pgvet" },
+  };
+  client = new LanguageClient("pgvet", "pgvet", server, options);
+  try {
+    await client.start();
+  } catch (error) {
+    const install = "How to Install";
+    const why = `pgvet: \`${program()}\` does not start: ${error instanceof Error ? error.message : String(error)}`;
+    if ((await vscode.window.showErrorMessage(why, install)) === install) {
+      await vscode.env.openExternal(vscode.Uri.parse("https://github.com/pgvet/pgvet#start-in-60-seconds"));
+    }
+  }
+}
+
+async function restart(): Promise<void> {
+  if (client?.state === State.Running) {
+    await client.stop();
+  }
+  await client?.dispose();
+  await start();
+}
+
+/** Shows the version, and the tool that was detected for the migration in the editor. */
+async function showStatus(status: vscode.StatusBarItem, editor: vscode.TextEditor | undefined): Promise<void> {
+  if (editor === undefined || !LANGUAGES.includes(editor.document.languageId) || editor.document.uri.scheme !== "file") {
+    status.hide();
+    return;
+  }
+  const version = client?.initializeResult?.serverInfo?.version;
+  status.text = version === undefined ? "$(warning) pgvet" : "$(database) pgvet";
+  status.tooltip = version === undefined ? "pgvet does not run" : `pgvet ${version}`;
+  status.show();
+  try {
+    const path = editor.document.uri.fsPath;
+    const { stdout } = await promisify(execFile)(program(), ["config", "--format", "json", path]);
+    const migrations = describeMigrations(stdout);
+    if (migrations !== undefined && vscode.window.activeTextEditor === editor) {
+      status.text = `$(database) pgvet: ${migrations.tool}`;
+      status.tooltip = `pgvet ${version ?? ""}\n${migrations.details}`;
+    }
+  } catch {
+    // The server has told what is wrong.
+  }
+}
+
+async function trace(): Promise<void> {
+  const editor = vscode.window.activeTextEditor;
+  if (editor === undefined || editor.document.uri.scheme !== "file") {
+    return;
+  }
+  await editor.document.save();
+  const folder = vscode.workspace.getWorkspaceFolder(editor.document.uri);
+  const terminal = vscode.window.createTerminal({ name: "pgvet trace", cwd: folder?.uri });
+  terminal.show();
+  const given = settings().get<string[]>("traceArguments", []);
+  terminal.sendText(traceCommand(program(), editor.document.uri.fsPath, given, process.platform === "win32"));
+}
