@@ -82,6 +82,8 @@ pub struct Catalog {
     /// What GRANT gave on relations and functions.
     privileges: HashMap<Oid, Arc<Vec<Privilege>>>,
     default_privileges: Arc<Vec<DefaultPrivilege>>,
+    /// Relations that have, or had, row-level security.
+    row_secured: OrdMap<Oid, ()>,
     /// Names of relations that a statement dropped, renamed or moved away: using one is certainly an error.
     gone: HashMap<QualifiedName, ()>,
     /// A relation was used that no statement had created: there may be more of that kind.
@@ -115,6 +117,7 @@ impl Catalog {
             statistics: OrdMap::new(),
             privileges: HashMap::new(),
             default_privileges: Arc::default(),
+            row_secured: OrdMap::new(),
             gone: HashMap::new(),
             has_unseen: false,
         }

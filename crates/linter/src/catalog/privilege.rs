@@ -1,6 +1,6 @@
-//! Privileges that GRANT gave on relations and functions, and those that later objects will have.
+//! Privileges that GRANT gave on relations and functions, those that later objects will have, and row-level security.
 
-use super::{Catalog, Oid};
+use super::{Catalog, Oid, Relation};
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 use std::sync::Arc;
@@ -69,6 +69,20 @@ impl Catalog {
         if let Some(known) = self.privileges.get_mut(&object) {
             Arc::make_mut(known).retain(|privilege| !taken.contains(privilege));
         }
+    }
+
+    /// Switches row-level security on or off.
+    pub fn set_row_security(&mut self, table: Oid, on: bool) {
+        self.relation_mut(table).row_security = on;
+        if on {
+            self.row_secured.insert(table, ());
+        }
+    }
+
+    /// The relations with row-level security.
+    pub fn row_secured(&self) -> impl Iterator<Item = &Relation> {
+        let known = self.row_secured.keys().filter_map(|oid| self.get_relation(*oid));
+        known.map(|relation| &**relation).filter(|relation| relation.row_security)
     }
 
     pub fn default_privileges(&self) -> &[DefaultPrivilege] {

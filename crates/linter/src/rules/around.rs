@@ -46,7 +46,7 @@ pub(crate) fn rest<'a>(context: &RuleContext<'a>) -> impl Iterator<Item = &'a As
 
 /// The catalog when the transaction, or the migration, has ended, as far as statements that speak of `name` matter.
 pub(crate) fn ahead(context: &RuleContext<'_>, name: &str, until: Until) -> Catalog {
-    let speaks = |statement: &&Statement| context.text(statement.range).contains(name);
+    let speaks = |statement: &&Statement| speaks_of(context.text(statement.range), name);
     let mut statements = later(context, until);
     let Some(last) = statements.iter().rposition(speaks) else { return context.after.clone() };
     statements.truncate(last + 1);
@@ -60,6 +60,11 @@ pub(crate) fn ahead(context: &RuleContext<'_>, name: &str, until: Until) -> Cata
         trial.run(ast);
     }
     trial.catalog().clone()
+}
+
+/// May the text name this? Names are in lower case where they are not quoted.
+pub(crate) fn speaks_of(text: &str, name: &str) -> bool {
+    text.contains(name) || (text.bytes().any(|b| b.is_ascii_uppercase()) && text.to_ascii_lowercase().contains(name))
 }
 
 /// Does an earlier statement of the migration make the column, or give it this name?

@@ -1,7 +1,7 @@
 //! Functions of the project whose code speaks of a table or column: nothing but a search finds them, for PostgreSQL keeps
 //! no dependencies of code in quotes.
 
-use super::around::rest;
+use super::around::{rest, speaks_of};
 use crate::ast::{Ast, FunctionBody};
 use crate::catalog::{Function, Oid};
 use crate::lexer::{TokenKind, identifier, tokenize};
@@ -52,7 +52,7 @@ fn remade(ast: &Ast) -> Option<&str> {
 fn place(function: &Function, names: &[&str]) -> Option<(u32, TextRange)> {
     let FunctionBody::Source { text, .. } = &*function.body else { return None };
     let is_read = matches!(function.language.as_str(), "plpgsql" | "sql");
-    if !is_read || !names.iter().all(|name| contains(text, name)) {
+    if !is_read || !names.iter().all(|name| speaks_of(text, name)) {
         return None;
     }
     let mut seen = vec![None; names.len()];
@@ -72,9 +72,4 @@ fn place(function: &Function, names: &[&str]) -> Option<(u32, TextRange)> {
     let is_verbatim = (definition.body.end - definition.body.start) as usize == text.len();
     let range = if is_verbatim { first.shifted(definition.body.start) } else { definition.name };
     Some((definition.file, range))
-}
-
-/// A search that needs no copy; names are in lower case where they are not quoted.
-fn contains(text: &str, name: &str) -> bool {
-    text.contains(name) || text.to_ascii_lowercase().contains(name)
 }

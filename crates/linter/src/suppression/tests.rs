@@ -53,11 +53,7 @@ fn names_are_checked() {
 
 #[test]
 fn rules_that_do_not_run_are_not_unused() {
-    assert_eq!(
-        found("-- pgvet: ignore[drop-table, work-after-strong-lock]\nSELECT 1;").len(),
-        1,
-        "drop-table is to come"
-    );
+    assert_eq!(found("-- pgvet: ignore[drop-table, work-after-strong-lock]\nSELECT 1;"), []);
 }
 
 #[test]

@@ -69,12 +69,11 @@ impl Executor<'_> {
             }
             Action::ReplicaIdentity(identity) => self.replica_identity(table, identity),
             Action::RowSecurity(change) => {
-                let relation = self.catalog.relation_mut(table);
                 match change {
-                    RowSecurity::Enable => relation.row_security = true,
-                    RowSecurity::Disable => relation.row_security = false,
-                    RowSecurity::Force => relation.force_row_security = true,
-                    RowSecurity::NoForce => relation.force_row_security = false,
+                    RowSecurity::Enable => self.catalog.set_row_security(table, true),
+                    RowSecurity::Disable => self.catalog.set_row_security(table, false),
+                    RowSecurity::Force => self.catalog.relation_mut(table).force_row_security = true,
+                    RowSecurity::NoForce => self.catalog.relation_mut(table).force_row_security = false,
                 }
                 Ok(())
             }

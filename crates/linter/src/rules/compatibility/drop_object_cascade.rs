@@ -6,7 +6,7 @@ use crate::catalog::Catalog;
 use crate::effect::{RelationKind, RelationName, Removal, RemovalReason, RemovedObject, Visibility};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use crate::rules::around::{Until, ahead};
+use crate::rules::around::{Until, ahead, speaks_of};
 use crate::source::TextRange;
 
 declare_rule! {
@@ -125,5 +125,5 @@ fn named<'c>(catalog: &'c Catalog, relation: &RelationName) -> Option<&'c crate:
 fn is_remade(context: &RuleContext<'_>, description: &str) -> bool {
     let Some(name) = description.split('"').nth(1) else { return false };
     let later = context.migration.statements().filter(|other| other.range.start > context.statement.range.start);
-    later.into_iter().any(|statement| context.text(statement.range).contains(name))
+    later.into_iter().any(|statement| speaks_of(context.text(statement.range), name))
 }

@@ -102,7 +102,7 @@ fn help(context: &RuleContext<'_>, uses: &[String], table: Option<&RelationName>
         help = format!("{help}:\n    REINDEX TABLE{concurrently} {table};");
     }
     if has("the column") {
-        help.push_str("\nan UPDATE of a row computes its stored columns again");
+        help.push_str("\na stored column is computed again by an UPDATE that sets a column which it uses, to itself");
     }
     if has("the constraint") {
         help.push_str("\na CHECK is only checked again when it is dropped, added NOT VALID and validated");

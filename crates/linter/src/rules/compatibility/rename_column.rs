@@ -108,7 +108,7 @@ fn help(context: &RuleContext<'_>, table: &RelationName, old: &str, new: &str) -
     let (sql_table, old, new) = (sql_name(context, table), identifier(old), identifier(new));
     format!(
         "leave it, or add `{new}` beside it: copy every write with a trigger, fill old rows in batches, release code that uses \
-         the new column, then drop `{old}`; where the old name is only read, a view can keep it, in one transaction:\n    \
+         the new column, then drop `{old}`; or leave a view with both names, through which code can write either, in one transaction:\n    \
          BEGIN;\n    \
          ALTER TABLE {sql_table} RENAME COLUMN {old} TO {new};\n    \
          ALTER TABLE {sql_table} RENAME TO {moved};\n    \

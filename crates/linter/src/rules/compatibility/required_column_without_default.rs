@@ -5,9 +5,10 @@ use crate::catalog::{Catalog, Column, Oid, Relation};
 use crate::effect::{LockMode, RelationName, Scan, ScanCause, Visibility};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use crate::rules::around::{Until, ahead, is_column_made_here};
+use crate::rules::around::{Until, ahead, is_column_made_here, speaks_of};
 use crate::rules::text::{identifier, sql_name};
 use crate::source::TextRange;
+use rustc_hash::FxHashSet;
 
 declare_rule! {
     /// A column that is new to running code must have a value, and has no default.
@@ -61,10 +62,11 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         return;
     }
     let mut tables: Vec<(&RelationName, TextRange)> = Vec::new();
+    let mut seen: FxHashSet<Oid> = FxHashSet::default();
     for lock in &context.effects.locks {
         let table = &lock.relation;
         let is_old = table.kind.is_table() && table.visibility == Visibility::Existing;
-        if is_old && lock.mode == LockMode::AccessExclusive && !tables.iter().any(|(known, _)| known.oid == table.oid) {
+        if is_old && lock.mode == LockMode::AccessExclusive && seen.insert(table.oid) {
             tables.push((table, lock.range));
         }
     }
@@ -134,7 +136,7 @@ fn has_trigger(catalog: &Catalog, table: &Relation, column: &str) -> bool {
         trigger.timing == TriggerTiming::Before && trigger.events.insert && trigger.firing != Firing::Disable
     });
     fills.any(|trigger| match catalog.get_function(trigger.function).map(|function| &*function.body) {
-        Some(FunctionBody::Source { text, .. }) => text.contains(column),
+        Some(FunctionBody::Source { text, .. }) => speaks_of(text, column),
         _ => true,
     })
 }

@@ -26,7 +26,7 @@ pub(super) fn reaching<'c>(catalog: &'c Catalog, table: &Relation) -> Vec<&'c Sm
 
 /// Do policies of other tables in the schema show that users reach it through an HTTP interface?
 pub(super) fn is_exposed_schema(catalog: &Catalog, schema: &str) -> bool {
-    let mut tables = catalog.relations().filter(|table| table.schema == schema && table.row_security);
+    let mut tables = catalog.row_secured().filter(|table| table.schema == schema);
     tables.any(|table| table.policies.iter().any(is_for_users))
 }
 
