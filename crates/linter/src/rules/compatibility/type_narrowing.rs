@@ -98,9 +98,7 @@ impl Loss {
             Self::Range | Self::Length | Self::OtherText => {
                 "the migration fails on old values that do not fit, and running code on new ones"
             }
-            Self::Fraction | Self::TimeOfDay => {
-                "lost without an error, in old values and in those of running code"
-            }
+            Self::Fraction | Self::TimeOfDay => "lost without an error, in old values and in those of running code",
             Self::TimeZone => {
                 "old values are taken in the session's time zone, and running code goes on to write moments in others"
             }
