@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository is there")
 }
 
 fn clients() -> PathBuf {
@@ -12,7 +12,7 @@ fn clients() -> PathBuf {
 }
 
 fn run(mut command: Command) {
-    let output = command.env("PGVET", env!("CARGO_BIN_EXE_pgvet")).output().unwrap();
+    let output = command.env("PGVET", env!("CARGO_BIN_EXE_pgvet")).output().expect("the client is installed");
     let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
 }

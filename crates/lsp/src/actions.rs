@@ -166,7 +166,6 @@ impl Actions<'_> {
         fix.edits.iter().map(edit).collect()
     }
 
-    #[expect(clippy::mutable_key_type, reason = "the protocol's types want it so; an address never changes")]
     fn workspace_edit(&self, edits: Vec<TextEdit>) -> WorkspaceEdit {
         WorkspaceEdit::new(HashMap::from([(self.uri.clone(), edits)]))
     }

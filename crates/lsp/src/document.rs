@@ -14,7 +14,7 @@ const SLACK: usize = 256;
 /// Between two places with slack lie at least so many bytes.
 const DISTANCE: u32 = 4096;
 /// With more blanks than this in one place they are dealt out anew.
-const MAX_SLACK: usize = 8192;
+const MAX_SLACK: u32 = 8192;
 
 #[derive(Debug)]
 pub(crate) struct Document {
@@ -115,31 +115,30 @@ impl Document {
 
     fn replace(&mut self, range: TextRange, inserted: &str) {
         self.text.replace_range(range.as_usize(), inserted);
-        let added = inserted.len() as i64 - i64::from(range.end - range.start);
+        let added = inserted.len() as u32;
+        let removed = range.end - range.start;
         // Blanks in the range are gone; those behind it have moved.
         self.slack.retain(|slack| slack.end <= range.start || slack.start >= range.end);
-        let moved = |offset: u32| (i64::from(offset) + added) as u32;
+        let moved = |offset: u32| offset + added - removed;
         for slack in self.slack.iter_mut().filter(|slack| slack.start >= range.end) {
             *slack = TextRange::new(moved(slack.start), moved(slack.end));
         }
-        if !self.take_up(moved(range.end), added) {
+        if !self.take_up(moved(range.end), added, removed) {
             self.deal_out();
         }
         self.lines = Lines::new(&self.text);
     }
 
-    /// Lets the next blanks behind `from` take up what was added. Were there enough?
-    fn take_up(&mut self, from: u32, added: i64) -> bool {
+    /// Lets the next blanks behind `from` take up what was added, or what was removed. Were there enough?
+    fn take_up(&mut self, from: u32, added: u32, removed: u32) -> bool {
         let Some(next) = self.slack.iter().position(|slack| slack.start >= from) else { return true };
         let slack = self.slack[next];
-        let length = i64::from(slack.end - slack.start) - added;
-        if length < 0 || length > MAX_SLACK as i64 {
-            return false;
-        }
+        let length = (slack.end - slack.start + removed).checked_sub(added).filter(|length| *length <= MAX_SLACK);
+        let Some(length) = length else { return false };
         self.text.replace_range(slack.as_usize(), &" ".repeat(length as usize));
-        self.slack[next].end = slack.start + length as u32;
+        self.slack[next].end = slack.start + length;
         for slack in &mut self.slack[next + 1..] {
-            let back = |offset: u32| (i64::from(offset) - added) as u32;
+            let back = |offset: u32| offset + removed - added;
             *slack = TextRange::new(back(slack.start), back(slack.end));
         }
         true

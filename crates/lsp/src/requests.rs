@@ -137,9 +137,13 @@ impl Server {
 
     fn symbols(&mut self, id: &RequestId, params: &DocumentSymbolParams) {
         let uri = &params.text_document.uri;
-        let symbols = self.documents.get(uri).map(|open| match self.client.hierarchical_symbols {
-            true => DocumentSymbolResponse::Nested(symbols::tree(&open.document)),
-            false => DocumentSymbolResponse::Flat(symbols::list(&open.document, uri)),
+        let is_tree = self.client.hierarchical_symbols;
+        let symbols = self.documents.get(uri).map(|open| {
+            if is_tree {
+                DocumentSymbolResponse::Nested(symbols::tree(&open.document))
+            } else {
+                DocumentSymbolResponse::Flat(symbols::list(&open.document, uri))
+            }
         });
         self.outbox.respond(id, symbols);
     }

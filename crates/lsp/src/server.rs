@@ -23,7 +23,7 @@ use lsp_types::{
 };
 use pgvet_workspace::OpenFile;
 use serde_json::Value;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -72,7 +72,7 @@ pub(crate) struct Server {
     /// The last number of a job, a check or a request.
     last_number: u64,
     /// Configuration files with a mistake.
-    wrong_configs: BTreeMap<Uri, ()>,
+    wrong_configs: BTreeSet<Uri>,
     is_initialized: bool,
     shut_down: bool,
 }
@@ -91,7 +91,7 @@ impl Server {
             queue: VecDeque::new(),
             load_at: None,
             last_number: 0,
-            wrong_configs: BTreeMap::new(),
+            wrong_configs: BTreeSet::new(),
             is_initialized: false,
             shut_down: false,
         }
@@ -346,7 +346,7 @@ impl Server {
                 open.analysis = None;
                 let diagnostic = diagnostics::of_config(&error, self.client);
                 if let Some(uri) = uri::from_path(error.path.as_ref()) {
-                    self.wrong_configs.insert(uri.clone(), ());
+                    self.wrong_configs.insert(uri.clone());
                     let params = PublishDiagnosticsParams::new(uri, vec![diagnostic], None);
                     self.outbox.notify::<PublishDiagnostics>(params);
                 }
@@ -362,7 +362,7 @@ impl Server {
     }
 
     fn forget_wrong_configs(&mut self) {
-        for (uri, ()) in std::mem::take(&mut self.wrong_configs) {
+        for uri in std::mem::take(&mut self.wrong_configs) {
             self.outbox.notify::<PublishDiagnostics>(PublishDiagnosticsParams::new(uri, Vec::new(), None));
         }
     }

@@ -1,7 +1,7 @@
 //! What git says has changed. It is asked on its command line.
 
 use crate::discovery::{Problem, display};
-use crate::plan::identity;
+use crate::identity::identity;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -22,8 +22,9 @@ pub enum ChangeSelection {
 pub(crate) struct Changes(BTreeSet<PathBuf>);
 
 impl Changes {
-    pub(crate) fn contains(&self, path: &Path) -> bool {
-        self.0.contains(&identity(path))
+    /// Is it the [`identity`] of such a file?
+    pub(crate) fn contains(&self, identity: &Path) -> bool {
+        self.0.contains(identity)
     }
 }
 

@@ -8,6 +8,7 @@ pub mod config;
 mod discovery;
 mod fingerprint;
 mod git;
+mod identity;
 mod layout;
 mod open;
 mod order;

@@ -3,6 +3,7 @@
 use crate::config::{Config, ConfigError, Configs, absolute};
 use crate::discovery::{Problem, files_at};
 use crate::git::{self, Changes};
+use crate::identity::{Identities, identity};
 use crate::layout::Folders;
 use crate::{order, roots};
 use std::collections::BTreeSet;
@@ -45,11 +46,13 @@ pub(crate) struct Plan {
     /// In the order of their numbers, which begin with 1.
     pub(crate) databases: Vec<Database>,
     pub(crate) problems: Vec<Problem>,
+    identities: Identities,
 }
 
 /// A file that the user asked for.
 struct Asked {
     path: PathBuf,
+    identity: PathBuf,
     is_stdin: bool,
     /// Was it named by itself, and not found in a folder?
     single: bool,
@@ -86,7 +89,8 @@ impl Plan {
             }
             let is_folder = path.is_dir();
             for file in files_at(&path, &mut self.problems) {
-                if !seen.insert(identity(&file)) {
+                let identity = self.identities.of(&file);
+                if !seen.insert(identity.clone()) {
                     continue;
                 }
                 let config = configs.of(file.parent().unwrap_or(Path::new("")))?;
@@ -99,7 +103,7 @@ impl Plan {
                     let text = fs::read(&file).unwrap_or_default();
                     roots::of_single(&file, &String::from_utf8_lossy(&text), folders, &config)
                 };
-                asked.push(Asked { path: file, is_stdin: false, single: !is_folder, root, config });
+                asked.push(Asked { path: file, identity, is_stdin: false, single: !is_folder, root, config });
             }
         }
         Ok(asked)
@@ -123,7 +127,7 @@ impl Plan {
             }
         }
         let reported: BTreeSet<PathBuf> =
-            groups.iter().flat_map(|(_, files)| files).map(|file| identity(&file.path)).collect();
+            groups.iter().flat_map(|(_, files)| files).map(|file| file.identity.clone()).collect();
         let shared = groups.first().map(|(_, files)| files[0].config.clone()).unwrap_or_default();
         self.shared_history(request, &reported, &shared);
         let mut start_after = StartAfter::default();
@@ -140,8 +144,9 @@ impl Plan {
         for path in &request.history {
             // A folder that holds reported files too is history only up to the first of them.
             let files = files_at(path, &mut self.problems);
-            let before = files.into_iter().take_while(|file| !reported.contains(&identity(file)));
-            let new = before.filter(|file| seen.insert(identity(file)));
+            let identities = &self.identities;
+            let before = files.into_iter().take_while(|file| !reported.contains(&identities.of(file)));
+            let new = before.filter(|file| seen.insert(identities.of(file)));
             self.sources.extend(new.map(|file| source(file, Role::History)));
         }
     }
@@ -160,13 +165,13 @@ impl Plan {
         let mut sources: Vec<Source> = files
             .into_iter()
             .map(|file| {
-                let is_new = changes.is_none_or(|changes| changes.contains(&file.path));
+                let is_new = changes.is_none_or(|changes| changes.contains(&file.identity));
                 let role = if is_new { Role::Reported } else { Role::History };
                 Source { path: file.path, is_stdin: file.is_stdin, role, database, config: file.config }
             })
             .collect();
         if let Some(root) = root.as_ref().filter(|_| !is_complete && request.replay_folder()) {
-            sources = with_history(sources, root);
+            sources = with_history(sources, root, &self.identities);
         }
         let asked = request.start_after.as_slice();
         let wanted = if asked.is_empty() { &config.migrations.start_after } else { asked };
@@ -185,18 +190,18 @@ impl Plan {
 }
 
 /// The reported files among all of their folder, in the order of the tool.
-fn with_history(reported: Vec<Source>, root: &Path) -> Vec<Source> {
+fn with_history(reported: Vec<Source>, root: &Path, identities: &Identities) -> Vec<Source> {
     let (database, config) = (reported[0].database, reported[0].config.clone());
-    let known: BTreeSet<PathBuf> = reported.iter().map(|source| identity(&source.path)).collect();
+    let known: BTreeSet<PathBuf> = reported.iter().map(|source| identities.of(&source.path)).collect();
     let mut all = reported;
     // What is wrong with the folder itself is not what was asked for.
     for file in files_at(root, &mut Vec::new()) {
-        if !known.contains(&identity(&file)) && !config.is_excluded(&file) {
+        if !known.contains(&identities.of(&file)) && !config.is_excluded(&file) {
             let config = config.clone();
             all.push(Source { path: file, is_stdin: false, role: Role::History, database, config });
         }
     }
-    order::sort_by(&mut all, |source| identity(&source.path));
+    order::sort_by(&mut all, |source| identities.of(&source.path));
     all
 }
 
@@ -229,7 +234,7 @@ fn stdin(request: &Request, configs: &Configs, folders: &Folders) -> Result<Aske
     let config = configs.of(path.parent().unwrap_or(Path::new("")))?;
     let text = request.texts.stdin.as_deref().unwrap_or_default();
     let root = request.stdin_name.as_ref().and_then(|_| roots::of_single(&path, text, folders, &config));
-    Ok(Asked { path, is_stdin: true, single: true, root, config })
+    Ok(Asked { identity: identity(&path), path, is_stdin: true, single: true, root, config })
 }
 
 /// A folder to run git in.
@@ -237,15 +242,6 @@ fn asked_folder(request: &Request) -> PathBuf {
     let first = request.paths.first().map_or(Path::new("."), PathBuf::as_path);
     let folder = if first.is_dir() { Some(first) } else { first.parent() };
     folder.filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned()
-}
-
-/// The same for every spelling of a path.
-pub(crate) fn identity(path: &Path) -> PathBuf {
-    fs::canonicalize(path).unwrap_or_else(|_| {
-        let path = absolute(path);
-        let folder = path.parent().and_then(|folder| fs::canonicalize(folder).ok());
-        folder.zip(path.file_name()).map_or_else(|| path.clone(), |(folder, name)| folder.join(name))
-    })
 }
 
 /// Looks for the migrations after which findings count.

@@ -185,7 +185,7 @@ impl Project {
         parse: &Parse,
         progress: &(dyn Fn(usize, usize) + Sync),
     ) -> Result<Self, ConfigError> {
-        let Plan { sources, databases, mut problems } = Plan::new(request, folders)?;
+        let Plan { sources, databases, mut problems, .. } = Plan::new(request, folders)?;
         let all = sources.len();
         let done = AtomicUsize::new(0);
         let load = |source: Source| {

@@ -1,7 +1,7 @@
 //! Where the text of a file comes from: the disk, or an editor that has it open.
 
 use crate::discovery::Problem;
-use crate::plan::identity;
+use crate::identity::identity;
 use crate::read::{self, EncodingError};
 use pgvet_linter::check::{ParsedFile, parse_file};
 use pgvet_linter::source::SourceFile;

@@ -48,7 +48,7 @@ pub(crate) fn run(args: &RewriteArgs, out: &mut dyn Write) -> Result<ExitStatus,
             Err(problem) if args.in_place || args.out.is_some() => return Err(Failure::from(&problem)),
             Err(problem) => {
                 show_plan(&plan, out)?;
-                Failure::from(&problem).write(&mut io::stderr().lock())?;
+                writeln!(io::stderr().lock(), "note: `{}` {}", problem.path, problem.message)?;
                 return Ok(ExitStatus::Findings);
             }
         }

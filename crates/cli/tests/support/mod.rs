@@ -32,6 +32,7 @@ impl Folder {
             .args(args)
             .current_dir(self.path())
             .env_remove("NO_COLOR")
+            .env("PGVET_CACHE_DIR", self.path().join(".pgvet-cache"))
             .envs(env.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

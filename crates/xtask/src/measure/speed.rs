@@ -37,7 +37,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<String, String> {
     let files = up_files(&arguments.checkouts)?;
     let bytes: u64 = files.iter().filter_map(|file| file.metadata().ok()).map(|metadata| metadata.len()).sum();
     let programs: [(&str, &Path, &[&str]); 2] = [
-        ("pgvet", &arguments.pgvet, &["check", "--format", "json"]),
+        ("pgvet", &arguments.pgvet, &["check", "--no-cache", "--format", "json"]),
         ("squawk", &arguments.squawk, &["--reporter", "json"]),
     ];
     let mut costs: [Vec<Cost>; 2] = [Vec::new(), Vec::new()];

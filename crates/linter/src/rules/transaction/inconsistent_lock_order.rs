@@ -4,7 +4,7 @@ use crate::ast::{AlterTableAction, Ast, ObjectKind, ObjectName, Part, Transactio
 use crate::catalog::{Catalog, Oid};
 use crate::check::{Migration, TransactionMode};
 use crate::report::Reporter;
-use crate::routine::{Routine, RoutineReader, Routines};
+use crate::routine::{Routine, Routines};
 use crate::rule::{MigrationContext, declare_rule};
 use crate::source::TextRange;
 use smol_str::SmolStr;
@@ -73,8 +73,7 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
     if transactions.iter().all(|locked| locked.len() < 2) {
         return;
     }
-    let reader = RoutineReader::default();
-    let routines = Routines::new(context.migrations, context.after, context.settings, &reader);
+    let routines = context.routines();
     let mut said: Vec<(Oid, Oid)> = Vec::new();
     for locked in &transactions {
         for (at, (second, range)) in locked.iter().enumerate() {

@@ -1,0 +1,61 @@
+//! The same path for every spelling of it.
+
+use crate::config::absolute;
+use rustc_hash::FxHashMap;
+use std::cell::RefCell;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The path without links. Of a file that does not exist, its folder's.
+pub(crate) fn identity(path: &Path) -> PathBuf {
+    fs::canonicalize(path).unwrap_or_else(|_| {
+        let path = absolute(path);
+        let folder = path.parent().and_then(|folder| fs::canonicalize(folder).ok());
+        folder.zip(path.file_name()).map_or_else(|| path.clone(), |(folder, name)| folder.join(name))
+    })
+}
+
+/// [`identity`] for many files: each folder is looked at once, not once for each of its files.
+#[derive(Debug, Default)]
+pub(crate) struct Identities(RefCell<FxHashMap<PathBuf, PathBuf>>);
+
+impl Identities {
+    pub(crate) fn of(&self, path: &Path) -> PathBuf {
+        let is_link = || fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink());
+        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return identity(path) };
+        if is_link() {
+            return identity(path);
+        }
+        if let Some(known) = self.0.borrow().get(folder) {
+            return known.join(name);
+        }
+        let found = identity(if folder.as_os_str().is_empty() { Path::new(".") } else { folder });
+        let path = found.join(name);
+        self.0.borrow_mut().insert(folder.to_owned(), found);
+        path
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn all_spellings_of_a_file_are_one() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |path: &str| root.path().join(path);
+        fs::create_dir(at("real")).unwrap();
+        fs::write(at("real/1.sql"), "").unwrap();
+        symlink(at("real"), at("folder")).unwrap();
+        symlink(at("real/1.sql"), at("real/link.sql")).unwrap();
+        let identities = Identities::default();
+        let expected = fs::canonicalize(at("real/1.sql")).unwrap();
+        for path in ["real/1.sql", "folder/1.sql", "real/link.sql", "real/../folder/./1.sql"] {
+            assert_eq!(identities.of(&at(path)), expected, "{path}");
+            assert_eq!(identity(&at(path)), expected, "{path}");
+        }
+        assert_eq!(identities.of(&at("folder/2.sql")), expected.with_file_name("2.sql"));
+        assert_eq!(identities.of(&at("no/2.sql")), identity(&at("no/2.sql")));
+    }
+}
