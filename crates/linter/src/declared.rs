@@ -149,7 +149,7 @@ fn declarations(ast: &Ast) -> Vec<Declared<'_>> {
                 match element {
                     TableElement::Column(column) => of_column(column, &mut found),
                     TableElement::Constraint(constraint) => {
-                        found.push(Declared::Constraint { constraint, column: None })
+                        found.push(Declared::Constraint { constraint, column: None });
                     }
                     TableElement::Like { .. } => {}
                 }

@@ -265,7 +265,7 @@ impl Context<'_> {
         span: Span,
     ) -> Option<AlterDefaultPrivileges> {
         let schemas = alter.options.iter().filter_map(|node| match node.node() {
-            Node::DefElem(option) if option.defname.as_str() == "schemas" => match option.arg.map(|arg| arg.node()) {
+            Node::DefElem(option) if option.defname.as_str() == "schemas" => match option.arg.map(pg::NodeRef::node) {
                 Some(Node::List(schemas)) => Some(strings(schemas.items())),
                 _ => None,
             },

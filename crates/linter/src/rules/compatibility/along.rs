@@ -8,7 +8,7 @@ use crate::source::TextRange;
 /// So many are named.
 const SHOWN: usize = 6;
 
-/// The names of what goes, as in `the index `a` and the constraint `b``; `None` where nothing does.
+/// The names of what goes, as a list in words; `None` where nothing does.
 pub(super) fn listed(mut names: Vec<String>) -> Option<String> {
     if names.is_empty() {
         return None;
@@ -53,7 +53,7 @@ pub(super) fn cascaded(effects: &Effects, range: TextRange) -> Vec<&Removal> {
     effects.removals.iter().filter(of_cascade).collect()
 }
 
-/// `the view `v``, from PostgreSQL's description.
+/// The kind and the name in backquotes, from PostgreSQL's description.
 pub(super) fn described(removal: &Removal) -> String {
     format!("the {}", removal.description.replace('"', "`"))
 }

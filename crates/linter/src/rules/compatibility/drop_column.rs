@@ -9,6 +9,7 @@ use crate::rules::around::{Until, ahead, is_column_made_here, rest};
 use crate::rules::text::enumerate;
 use crate::rules::users;
 use crate::source::TextRange;
+use std::fmt::Write;
 
 declare_rule! {
     /// A column of an existing table is dropped.
@@ -150,9 +151,8 @@ fn report(
     let published = publications(context.before, table);
     if !published.is_empty() {
         let names = enumerate(published.iter().map(String::as_str));
-        help.push_str(&format!(
-            "\nthe table is published by {names}: subscribers keep the column, drop it there afterwards"
-        ));
+        let _ =
+            write!(help, "\nthe table is published by {names}: subscribers keep the column, drop it there afterwards");
     }
     drop(finding.help(help));
 }

@@ -104,17 +104,17 @@ fn is_lost(context: &RuleContext<'_>, removal: &Removal) -> bool {
     if relation.visibility != Visibility::Existing {
         return false;
     }
-    let (name, is_there): (&str, Box<dyn Fn(&Catalog) -> bool>) = match &removal.object {
-        RemovedObject::Column { column, .. } => {
-            (column, Box::new(|end| named(end, relation).is_some_and(|table| table.column(column).is_some())))
-        }
-        RemovedObject::Constraint { constraint, .. } => (
-            constraint,
-            Box::new(|end| named(end, relation).is_some_and(|table| table.constraint(constraint).is_some())),
-        ),
-        _ => (&relation.name, Box::new(|end| named(end, relation).is_some())),
+    let name = match &removal.object {
+        RemovedObject::Column { column, .. } => column,
+        RemovedObject::Constraint { constraint, .. } => constraint,
+        _ => &relation.name,
     };
-    !is_there(&ahead(context, name, Until::EndOfMigration))
+    let end = ahead(context, name, Until::EndOfMigration);
+    !named(&end, relation).is_some_and(|table| match &removal.object {
+        RemovedObject::Column { column, .. } => table.column(column).is_some(),
+        RemovedObject::Constraint { constraint, .. } => table.constraint(constraint).is_some(),
+        _ => true,
+    })
 }
 
 fn named<'c>(catalog: &'c Catalog, relation: &RelationName) -> Option<&'c crate::catalog::Relation> {

@@ -11,6 +11,7 @@ use crate::rules::text::enumerate;
 use crate::rules::users;
 use crate::source::TextRange;
 use std::collections::BTreeMap;
+use std::fmt::Write;
 
 declare_rule! {
     /// An existing table or view is dropped.
@@ -182,7 +183,7 @@ fn report(
     let published = publications(context.before, relation);
     if !published.is_empty() && relation.kind.is_table() {
         let names = enumerate(published.iter().map(String::as_str));
-        help.push_str(&format!("\nthe table is published by {names}: subscribers keep theirs"));
+        let _ = write!(help, "\nthe table is published by {names}: subscribers keep theirs");
     }
     drop(finding.help(help));
 }

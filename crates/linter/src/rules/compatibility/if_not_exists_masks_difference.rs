@@ -59,7 +59,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     }
     match context.ast {
         Ast::CreateTable(create) if create.if_not_exists && create.partition_of.is_none() => {
-            table(context, reporter, create)
+            table(context, reporter, create);
         }
         Ast::AlterTable(alter) => columns(context, reporter, alter),
         Ast::CreateIndex(create) if create.if_not_exists => index(context, reporter, create),

@@ -51,7 +51,7 @@ declare_rule! {
     ///
     /// ## Other linters
     ///
-    /// None of squawk, eugene, pgls, strong_migrations and pg-migration-lint follows what uses a function.
+    /// None of squawk, eugene, pgls, `strong_migrations` and pg-migration-lint follows what uses a function.
     "index-function-replaced", Compatibility, Warning,
     {}
     statement = check,

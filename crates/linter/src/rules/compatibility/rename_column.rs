@@ -48,7 +48,7 @@ declare_rule! {
     ///
     /// ## Other linters
     ///
-    /// squawk, pgls and strong_migrations report every rename. pgvet, like Atlas, is silent about the recipes that keep the old
+    /// squawk, pgls and `strong_migrations` report every rename. pgvet, like Atlas, is silent about the recipes that keep the old
     /// name, and shows the functions of the project that still use it.
     "rename-column", Compatibility, Warning,
     {

@@ -47,7 +47,7 @@ declare_rule! {
     ///
     /// ## Other linters
     ///
-    /// squawk, pgls and strong_migrations report every rename. pgvet, like Atlas, is silent about a rename that leaves a view,
+    /// squawk, pgls and `strong_migrations` report every rename. pgvet, like Atlas, is silent about a rename that leaves a view,
     /// but compares its columns.
     "rename-table", Compatibility, Warning,
     {
@@ -103,9 +103,10 @@ fn help(context: &RuleContext<'_>, table: &RelationName, new: &str) -> String {
         ),
     };
     let published = publications(context.before, table);
-    let subscribers = match published.is_empty() {
-        true => String::new(),
-        false => "\nthe table is published: rename it on every subscriber in the same moment".to_owned(),
+    let subscribers = if published.is_empty() {
+        ""
+    } else {
+        "\nthe table is published: rename it on every subscriber in the same moment"
     };
     format!(
         "leave a view under the old name, in the same transaction, until no running code uses it (ON CONFLICT and privileges \

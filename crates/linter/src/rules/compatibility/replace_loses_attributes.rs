@@ -45,7 +45,7 @@ declare_rule! {
     ///
     /// ## Other linters
     ///
-    /// None of squawk, eugene, pgls, strong_migrations and pg-migration-lint compares with the definition before.
+    /// None of squawk, eugene, pgls, `strong_migrations` and pg-migration-lint compares with the definition before.
     "replace-loses-attributes", Compatibility, Warning,
     {}
     statement = check,

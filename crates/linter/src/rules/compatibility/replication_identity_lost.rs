@@ -47,7 +47,7 @@ declare_rule! {
     ///
     /// ## Other linters
     ///
-    /// MigrationPilot reports every dropped primary key; pgvet knows the publications.
+    /// `MigrationPilot` reports every dropped primary key; pgvet knows the publications.
     "replication-identity-lost", Compatibility, Warning,
     { sources: &["migrationpilot/MP055"] }
     statement = check,

@@ -38,7 +38,7 @@ declare_rule! {
     ///
     /// ## Other linters
     ///
-    /// online_migrations and pglinter report the same.
+    /// `online_migrations` and pglinter report the same.
     "mixed-type-comparison", Schema, Warning,
     { recommended: false, sources: &["online_migrations/foreign_key_type_mismatch", "pglinter/B008"] }
     declaration = check,

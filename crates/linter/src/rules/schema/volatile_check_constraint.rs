@@ -35,7 +35,7 @@ declare_rule! {
     ///
     /// ## Other linters
     ///
-    /// MigrationPilot knows the functions of PostgreSQL; pgvet those of the project as well.
+    /// `MigrationPilot` knows the functions of PostgreSQL; pgvet those of the project as well.
     "volatile-check-constraint", Schema, Warning,
     { recommended: false, sources: &["migrationpilot/MP087"] }
     declaration = check,

@@ -1,10 +1,10 @@
-//! Tables that anybody can reach through an HTTP interface such as PostgREST's.
+//! Tables that anybody can reach through an HTTP interface such as `PostgREST`'s.
 
 use crate::ast::{Expr, ExprKind};
 use crate::catalog::{Catalog, Policy, Relation};
 use smol_str::SmolStr;
 
-/// The roles that requests of users have: those of Supabase, and those of PostgREST's own documentation.
+/// The roles that requests of users have: those of Supabase, and those of `PostgREST`'s own documentation.
 const API_ROLES: [&str; 5] = ["anon", "authenticated", "web_anon", "anonymous", "webuser"];
 
 /// Is this the role of requests from outside?

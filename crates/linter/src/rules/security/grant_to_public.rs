@@ -38,7 +38,7 @@ declare_rule! {
     ///
     /// ## Other linters
     ///
-    /// None of squawk, eugene, pgls and strong_migrations looks at privileges.
+    /// None of squawk, eugene, pgls and `strong_migrations` looks at privileges.
     "grant-to-public", Security, Warning,
     { sources: &["migrationpilot/MP085", "pglinter/S003"] }
     statement = check,

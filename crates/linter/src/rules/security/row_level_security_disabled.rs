@@ -13,7 +13,7 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// PostgREST, and so Supabase, lets every visitor query each table that its roles may use. Without row-level security that is
+    /// `PostgREST`, and so Supabase, lets every visitor query each table that its roles may use. Without row-level security that is
     /// every row, to read and, with the privileges that Supabase gives by default, to change and delete.
     ///
     /// ## Example

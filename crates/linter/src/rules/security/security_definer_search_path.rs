@@ -91,7 +91,7 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     }
 }
 
-/// What the caller's search_path can redirect.
+/// What the caller's `search_path` can redirect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Exposed {
     /// Everything that the code names is qualified.

@@ -33,7 +33,7 @@ declare_rule! {
     ///
     /// ## Other linters
     ///
-    /// MigrationPilot and diesel-guard report every `CREATE EXTENSION`.
+    /// `MigrationPilot` and diesel-guard report every `CREATE EXTENSION`.
     "untrusted-extension", Security, Warning,
     { recommended: false, sources: &["migrationpilot/MP078", "diesel-guard/create_extension", "splinter/extension_in_public"] }
     statement = check,
