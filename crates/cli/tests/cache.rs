@@ -1,10 +1,12 @@
 //! The cache makes runs faster and changes nothing else.
 
+#![expect(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
+
 mod support;
 
 use std::fmt::Write as _;
 use std::fs;
-use support::Folder;
+use support::{Folder, Transcript};
 
 /// Tables, functions, views and types of every sort that a state consists of, long enough to be worth keeping.
 fn history() -> Vec<(String, String)> {
@@ -50,11 +52,8 @@ fn project() -> Folder {
     Folder::new(&files)
 }
 
-fn check(folder: &Folder, args: &[&str]) -> String {
-    let output =
-        folder.output(&[&["check", "--format", "json", "--strict", "--level", "info"], args].concat(), b"", &[]);
-    assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
+fn check(folder: &Folder, args: &[&str]) -> Transcript {
+    folder.run(&[&["check", "--format", "json", "--strict", "--level", "info"], args].concat())
 }
 
 /// How many states, and how many findings of whole runs, are kept.

@@ -4,6 +4,7 @@
 
 mod support;
 
+use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 use support::Folder;
@@ -141,7 +142,7 @@ fn the_files_have_the_form_of_the_tool_and_no_finding() {
         assert!(said.starts_with("exit 0"), "{}: {said}", form.name);
         let mut listing = String::new();
         for (path, text) in files(folder.path()).into_iter().filter(|(path, _)| *path != form.paths[0]) {
-            listing.push_str(&format!("==> {path}\n{text}\n"));
+            writeln!(listing, "==> {path}\n{text}").unwrap();
         }
         insta::assert_snapshot!(form.name, listing);
         let checked =

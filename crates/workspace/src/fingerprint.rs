@@ -5,6 +5,7 @@ use pgvet_linter::diagnostic::Diagnostic;
 use pgvet_linter::lexer::{TokenKind, tokenize};
 use pgvet_linter::source::TextRange;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 /// FNV-1a, 64 bits: <http://www.isthe.com/chongo/tech/comp/fnv/>. Its algorithm never changes.
 fn fnv1a(bytes: impl Iterator<Item = u8>) -> u64 {
@@ -23,12 +24,18 @@ fn hash(parts: &[&str]) -> u64 {
 #[derive(Debug, Default)]
 pub struct Fingerprints {
     seen: BTreeMap<u64, u32>,
+    /// The stable paths of files by their paths.
+    paths: BTreeMap<PathBuf, String>,
 }
 
 impl Fingerprints {
     pub fn next(&mut self, file: &ProjectFile, diagnostic: &Diagnostic) -> String {
         let statement = words(&file.shown().source.text, diagnostic.statement);
-        self.of(&[diagnostic.rule, &file.stable_path(), &statement, &without_numbers(&diagnostic.message)])
+        if !self.paths.contains_key(&file.path) {
+            self.paths.insert(file.path.clone(), file.stable_path());
+        }
+        let path = self.paths[&file.path].clone();
+        self.of(&[diagnostic.rule, &path, &statement, &without_numbers(&diagnostic.message)])
     }
 
     fn of(&mut self, parts: &[&str]) -> String {

@@ -78,13 +78,15 @@ impl Routine {
     }
 }
 
+/// A definition and what was read of it: a later one may replace it.
+type ReadFunction = (Arc<Function>, Option<Rc<Routine>>);
+
 /// Reads routines, each once in a run.
 #[derive(Debug, Default)]
 pub struct RoutineReader {
     /// With a copy of the file to parse in.
     parsers: RefCell<FxHashMap<u32, SqlParser>>,
-    /// With the definition that was read: a later one may replace it.
-    functions: RefCell<FxHashMap<Oid, (Arc<Function>, Option<Rc<Routine>>)>>,
+    functions: RefCell<FxHashMap<Oid, ReadFunction>>,
     /// DO blocks by file and place.
     blocks: RefCell<FxHashMap<(u32, u32), Rc<Routine>>>,
 }

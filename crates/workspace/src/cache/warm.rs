@@ -25,7 +25,7 @@ enum Known {
     /// What comes of the whole run.
     Outcome(Outcome),
     /// The state somewhere in the history; before the first migration, if nothing is known.
-    State(Checkpoint),
+    State(Box<Checkpoint>),
 }
 
 impl Warm {
@@ -38,7 +38,7 @@ impl Warm {
         let outcome = Key::outcome(end, migrations, settings);
         let known = match cache.get(outcome) {
             Some(outcome) => Known::Outcome(outcome),
-            None => Known::State(nearest(cache, &checkpoints[..=history(migrations)])),
+            None => Known::State(Box::new(nearest(cache, &checkpoints[..=history(migrations)]))),
         };
         Self { cache: cache.clone(), checkpoints, outcome, known }
     }
@@ -61,7 +61,7 @@ impl Warm {
             Known::State(state) => state,
         };
         let begun = Instant::now();
-        let mut state = state.clone();
+        let mut state = (**state).clone();
         let reported = history(migrations);
         if state.next() < reported {
             state.advance(migrations, reported, settings);
@@ -84,6 +84,6 @@ fn history(migrations: &[Migration<'_>]) -> usize {
 
 /// The last of the states that is known.
 fn nearest(cache: &Cache, keys: &[Key]) -> Checkpoint {
-    let known = keys.iter().rev().filter(|key| cache.has(**key));
-    known.filter_map(|key| cache.get(*key)).next().unwrap_or_default()
+    let mut kept = keys.iter().rev().filter(|key| cache.has(**key));
+    kept.find_map(|key| cache.get(*key)).unwrap_or_default()
 }

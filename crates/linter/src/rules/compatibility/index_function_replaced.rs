@@ -62,9 +62,13 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     if !create.or_replace || context.effects.fails.is_some() {
         return;
     }
-    let replaced = context.before.functions().find(|old| {
+    let name = &create.name.name.text;
+    let schema = create.name.schema.as_ref().map(|schema| schema.text.clone());
+    let schemas = schema.map_or_else(|| context.session.settings.search_path(), |schema| vec![schema]);
+    let mut named = schemas.iter().flat_map(|schema| context.before.functions_named(schema, name));
+    let replaced = named.find(|old| {
         let new = context.after.get_function(old.oid);
-        old.name == create.name.name.text && new.is_some_and(|new| !Arc::ptr_eq(new, old) && !is_same(new, old))
+        new.is_some_and(|new| !Arc::ptr_eq(new, old) && !is_same(new, old))
     });
     let Some(function) = replaced else { return };
     let mut tables: Vec<RelationName> = Vec::new();
@@ -74,7 +78,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         let found = if is_new { Vec::new() } else { uses_of(context, relation, function) };
         if !found.is_empty() {
             let table = relation.index().and_then(|index| context.before.get_relation(index.table)).unwrap_or(relation);
-            tables.push(name(table));
+            tables.push(name_of(table));
             uses.extend(found);
         }
     }
@@ -110,7 +114,7 @@ fn help(context: &RuleContext<'_>, uses: &[String], table: Option<&RelationName>
     help
 }
 
-fn name(table: &Relation) -> RelationName {
+fn name_of(table: &Relation) -> RelationName {
     RelationName {
         oid: table.oid,
         schema: table.schema.clone(),

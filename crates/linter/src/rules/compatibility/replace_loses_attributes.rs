@@ -79,11 +79,27 @@ fn defined(context: &RuleContext<'_>, create: &CreateFunction) -> Option<Arc<Fun
 }
 
 fn function(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, create: &CreateFunction, new: &Function) {
-    let end = ahead(context, &new.name, Until::EndOfMigration);
     let Some(old) = context.before.get_function(new.oid) else {
-        return ambiguous(context, reporter, create, new, &end);
+        return ambiguous(context, reporter, create, new);
     };
-    let last = end.get_function(new.oid).map_or(new, |last| last);
+    if lost(create, old, new).is_empty() {
+        return;
+    }
+    let end = ahead(context, &new.name, Until::EndOfMigration);
+    let lost = lost(create, old, end.get_function(new.oid).map_or(new, |last| last));
+    if lost.is_empty() {
+        return;
+    }
+    let message = format!("{} loses {}, which CREATE OR REPLACE resets", new.display_name(), join(&lost));
+    let mut finding = reporter.report(create.name.range(), message);
+    if let Some(at) = &old.defined_at {
+        finding = finding.label_in(at.file, at.name, "the definition that it replaces");
+    }
+    drop(finding.help(format!("repeat it, or say that it is meant to go: {}", join(&lost))));
+}
+
+/// What the old function has, the last one has not, and the statement does not mention.
+fn lost(create: &CreateFunction, old: &Function, last: &Function) -> Vec<String> {
     let says = |option: &str| create.options.iter().any(|written| written.name == option);
     let mut lost = Vec::new();
     if old.security_definer && !last.security_definer && !says("security") {
@@ -101,25 +117,11 @@ fn function(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, create: &Cre
     if old.strict && !last.strict && !says("strict") {
         lost.push("STRICT".to_owned());
     }
-    if lost.is_empty() {
-        return;
-    }
-    let message = format!("{} loses {}, which CREATE OR REPLACE resets", new.display_name(), join(&lost));
-    let mut finding = reporter.report(create.name.range(), message);
-    if let Some(at) = &old.defined_at {
-        finding = finding.label_in(at.file, at.name, "the definition that it replaces");
-    }
-    drop(finding.help(format!("repeat it, or say that it is meant to go: {}", join(&lost))));
+    lost
 }
 
 /// Another function that the same call may mean, because of a parameter with a default.
-fn ambiguous(
-    context: &RuleContext<'_>,
-    reporter: &mut Reporter<'_>,
-    create: &CreateFunction,
-    new: &Function,
-    end: &Catalog,
-) {
+fn ambiguous(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, create: &CreateFunction, new: &Function) {
     if !new.parameters.iter().any(|parameter| parameter.has_default) {
         return;
     }
@@ -129,7 +131,8 @@ fn ambiguous(
         old.oid != new.oid && (0..=same).any(|arguments| new.takes(arguments) && old.takes(arguments))
     };
     let old = context.before.functions_named(&new.schema, &new.name).find(shared);
-    let Some(old) = old.filter(|old| end.get_function(old.oid).is_some()) else { return };
+    let stays = |old: &&Arc<Function>| ahead(context, &new.name, Until::EndOfMigration).get_function(old.oid).is_some();
+    let Some(old) = old.filter(stays) else { return };
     let message = format!(
         "another {} with other parameters stays, and calls that fit both fail as not unique",
         new.display_name()
