@@ -103,7 +103,7 @@ class ActionTest(unittest.TestCase):
         """What GitHub makes of a pull request, as refs/pull/7/merge."""
         head = git(self.upstream, "rev-parse", "HEAD")
         git(self.upstream, "checkout", "-q", "main")
-        self.write("migrations/0.sql", "CREATE INDEX ON unrelated (a);\n")
+        self.write("migrations/2b.sql", "CREATE INDEX ON orders (id);\n")
         self.commit("a change of others, after the event's base")
         git(self.upstream, "checkout", "-q", "--detach")
         git(self.upstream, "merge", "-q", "--no-ff", "-m", "merge", head)

@@ -232,7 +232,7 @@ pub(crate) struct CheckArgs {
 /// What earlier runs found out.
 #[derive(Debug, Args)]
 pub(crate) struct CacheArgs {
-    /// Neither use nor write the cache of earlier runs [its folder: PGVET_CACHE_DIR].
+    /// Neither use nor write the cache of earlier runs (its folder: `PGVET_CACHE_DIR`).
     #[arg(long)]
     no_cache: bool,
 }

@@ -29,6 +29,7 @@ fn pytest_lsp_gets_an_answer_to_every_request() {
 #[test]
 fn neovim_shows_findings_and_applies_a_fix() {
     if Command::new("nvim").arg("--version").output().is_err() {
+        assert!(std::env::var_os("CI").is_none(), "Neovim is not installed");
         return;
     }
     let folder = tempfile::tempdir().unwrap();

@@ -117,13 +117,13 @@ fn code(diagnostic: &Value) -> String {
 }
 
 const TABLE: (&str, &str) = ("migrations/1.sql", "CREATE TABLE a (v varchar(9));");
-const WIDEN: &str = "SET lock_timeout = '1s';\nALTER TABLE a ALTER v TYPE varchar(5);\n";
+const NARROW: &str = "SET lock_timeout = '1s';\nALTER TABLE a ALTER v TYPE varchar(5);\n";
 
 #[test]
 fn the_history_before_a_file_counts() {
     let mut client = TestClient::start(&[TABLE], json!({}));
-    client.open("migrations/2.sql", WIDEN);
-    assert_eq!(client.published("migrations/2.sql", 1), ["type-change-rewrites-table"]);
+    client.open("migrations/2.sql", NARROW);
+    assert_eq!(client.published("migrations/2.sql", 1), ["type-change-rewrites-table", "type-narrowing"]);
     let end = json!({"line": 1, "character": 36});
     client.change(
         "migrations/2.sql",
@@ -137,8 +137,8 @@ fn the_history_before_a_file_counts() {
 #[test]
 fn a_text_that_is_not_saved_is_history_of_others() {
     let mut client = TestClient::start(&[TABLE], json!({}));
-    client.open("migrations/2.sql", WIDEN);
-    assert_eq!(client.published("migrations/2.sql", 1).len(), 1);
+    client.open("migrations/2.sql", NARROW);
+    assert_eq!(client.published("migrations/2.sql", 1).len(), 2);
     client.open("migrations/1.sql", TABLE.1);
     assert!(!client.published("migrations/1.sql", 1).contains(&"syntax-error".to_owned()));
     client.change("migrations/1.sql", 2, json!([{"text": "CREATE TABLE a (v varchar(3));"}]));
@@ -149,8 +149,8 @@ fn a_text_that_is_not_saved_is_history_of_others() {
 #[test]
 fn a_file_that_changes_on_disk_is_read_again() {
     let mut client = TestClient::start(&[TABLE], json!({}));
-    client.open("migrations/2.sql", WIDEN);
-    assert_eq!(client.published("migrations/2.sql", 1).len(), 1);
+    client.open("migrations/2.sql", NARROW);
+    assert_eq!(client.published("migrations/2.sql", 1).len(), 2);
     fs::write(client.root.path().join("migrations/1.sql"), "CREATE TABLE a (v varchar(2));").unwrap();
     let changes = json!([{"uri": client.uri("migrations/1.sql"), "type": 2}]);
     client.tell("workspace/didChangeWatchedFiles", json!({"changes": changes}));
@@ -161,7 +161,7 @@ fn a_file_that_changes_on_disk_is_read_again() {
 #[test]
 fn a_mistake_in_the_configuration_is_shown_there_and_goes_away() {
     let mut client = TestClient::start(&[TABLE, ("pgvet.toml", "levl = \"info\"\n")], json!({}));
-    client.open("migrations/2.sql", WIDEN);
+    client.open("migrations/2.sql", NARROW);
     let uri = client.uri("pgvet.toml");
     let of_config = |message: &Value| message["params"]["uri"] == uri;
     let shown = client.until(of_config);
@@ -171,7 +171,7 @@ fn a_mistake_in_the_configuration_is_shown_there_and_goes_away() {
     fs::write(client.root.path().join("pgvet.toml"), "level = \"warning\"\n").unwrap();
     client.tell("workspace/didChangeWatchedFiles", json!({"changes": []}));
     assert_eq!(client.until(of_config)["params"]["diagnostics"], json!([]));
-    assert_eq!(client.published("migrations/2.sql", 1), ["type-change-rewrites-table"]);
+    assert_eq!(client.published("migrations/2.sql", 1), ["type-change-rewrites-table", "type-narrowing"]);
     assert!(client.end());
 }
 
@@ -179,7 +179,7 @@ fn a_mistake_in_the_configuration_is_shown_there_and_goes_away() {
 fn a_file_that_configuration_leaves_out_has_no_findings() {
     let config = ("pgvet.toml", "[migrations]\nexclude = [\"migrations/2.sql\"]\n");
     let mut client = TestClient::start(&[TABLE, config], json!({}));
-    client.open("migrations/2.sql", WIDEN);
+    client.open("migrations/2.sql", NARROW);
     assert_eq!(client.published("migrations/2.sql", 1), Vec::<String>::new());
     assert!(client.end());
 }
@@ -188,17 +188,17 @@ fn a_file_that_configuration_leaves_out_has_no_findings() {
 fn a_thousand_rapid_edits_end_with_the_last_text() {
     let mut client = TestClient::start(&[TABLE], json!({}));
     client.open("migrations/2.sql", "");
-    for (at, character) in WIDEN.chars().enumerate() {
+    for (at, character) in NARROW.chars().enumerate() {
         let place =
-            WIDEN[..at].rsplit_once('\n').map_or((0, at), |(before, line)| (before.lines().count(), line.len()));
+            NARROW[..at].rsplit_once('\n').map_or((0, at), |(before, line)| (before.lines().count(), line.len()));
         let place = json!({"line": place.0, "character": place.1});
         let change = json!([{"range": {"start": place, "end": place}, "text": character.to_string()}]);
         client.change("migrations/2.sql", at as i32 + 2, change);
     }
     for version in 0..1000 {
-        client.change("migrations/2.sql", 1000 + version, json!([{"text": WIDEN}]));
+        client.change("migrations/2.sql", 1000 + version, json!([{"text": NARROW}]));
     }
-    assert_eq!(client.published("migrations/2.sql", 1999), ["type-change-rewrites-table"]);
+    assert_eq!(client.published("migrations/2.sql", 1999), ["type-change-rewrites-table", "type-narrowing"]);
     assert!(client.end());
 }
 
@@ -209,13 +209,13 @@ fn a_panic_is_reported_and_the_server_goes_on() {
         file.check()
     }
     let mut client = TestClient::start_with(&[TABLE], json!({}), check);
-    client.open("migrations/2.sql", WIDEN);
-    assert_eq!(client.published("migrations/2.sql", 1).len(), 1);
+    client.open("migrations/2.sql", NARROW);
+    assert_eq!(client.published("migrations/2.sql", 1).len(), 2);
     client.change("migrations/2.sql", 2, json!([{"text": "-- boom"}]));
     let shown = client.until(|message| message["method"] == "window/showMessage");
     assert!(shown["params"]["message"].as_str().unwrap().contains("a rule fell over"));
-    client.change("migrations/2.sql", 3, json!([{"text": WIDEN}]));
-    assert_eq!(client.published("migrations/2.sql", 3).len(), 1);
+    client.change("migrations/2.sql", 3, json!([{"text": NARROW}]));
+    assert_eq!(client.published("migrations/2.sql", 3).len(), 2);
     assert!(client.end());
 }
 
@@ -235,8 +235,8 @@ fn what_makes_no_sense_is_answered_and_skipped() {
     }
     let closed = json!({"textDocument": {"uri": client.uri("no.sql")}, "position": {"line": 9, "character": 9}});
     assert_eq!(client.ask("textDocument/hover", closed), Value::Null);
-    client.open("migrations/2.sql", WIDEN);
-    assert_eq!(client.published("migrations/2.sql", 1).len(), 1);
+    client.open("migrations/2.sql", NARROW);
+    assert_eq!(client.published("migrations/2.sql", 1).len(), 2);
     assert!(client.end());
 }
 
@@ -260,7 +260,7 @@ fn nothing_is_answered_before_initialize_and_after_shutdown() {
 fn what_is_cancelled_before_it_is_begun_is_not_done() {
     let mut client = TestClient::start(&[TABLE], json!({"textDocument": {"diagnostic": {}}}));
     // The history is not there yet, so the first request waits, and the second one behind it in the queue.
-    client.open("migrations/2.sql", WIDEN);
+    client.open("migrations/2.sql", NARROW);
     let id = client.begin("textDocument/diagnostic", json!({"textDocument": {"uri": client.uri("migrations/2.sql")}}));
     client.tell("$/cancelRequest", json!({"id": id}));
     let response = client.response(id);
@@ -276,7 +276,7 @@ fn a_client_may_leave_at_any_moment() {
     for messages in 0..4 {
         let mut client = TestClient::start(&[TABLE], json!({}));
         if messages > 0 {
-            client.open("migrations/2.sql", WIDEN);
+            client.open("migrations/2.sql", NARROW);
         }
         if messages > 1 {
             client.change("migrations/2.sql", 2, json!([{"text": "SELECT"}]));

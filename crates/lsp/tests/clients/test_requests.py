@@ -102,9 +102,10 @@ async def test_diagnostics(client: LanguageClient):
     assert [one.code for one in found] == [
         "index-without-concurrently",
         "type-change-rewrites-table",
+        "type-narrowing",
         "unused-suppression",
     ]
-    index, _, unused = found
+    index, _, _, unused = found
     assert index.range == span(1, 0, 12)
     assert index.severity == types.DiagnosticSeverity.Error
     assert index.source == "pgvet"
@@ -118,7 +119,7 @@ async def test_incremental_and_full_changes(client: LanguageClient):
     open_document(client, MIGRATION)
     await diagnostics(client)
     change = types.TextDocumentContentChangePartial(range=span(1, 12, 12), text=" CONCURRENTLY")
-    expected = ["timeout-during-concurrent-build", "type-change-rewrites-table", "unused-suppression"]
+    expected = ["timeout-during-concurrent-build", "type-change-rewrites-table", "type-narrowing", "unused-suppression"]
     await changed(client, 2, change, expected)
     whole = types.TextDocumentContentChangeWholeDocument(text="SELEC 1;\n")
     await changed(client, 3, whole, ["syntax-error"])
@@ -175,7 +176,7 @@ async def test_fixes_and_suppressions(client: LanguageClient):
     ignored = applied(MIGRATION, actions[1].edit.changes[client.uri])
     assert "-- pgvet: ignore[index-without-concurrently] TODO" in ignored.splitlines()[1]
     document = types.TextDocumentContentChangeWholeDocument(text=ignored)
-    await changed(client, 2, document, ["type-change-rewrites-table", "unused-suppression"])
+    await changed(client, 2, document, ["type-change-rewrites-table", "type-narrowing", "unused-suppression"])
 
 
 @pytest.mark.asyncio
