@@ -2,7 +2,8 @@ use super::*;
 
 /// Long enough for blanks in several places.
 fn long() -> String {
-    (0..400).map(|number| format!("INSERT INTO t VALUES ({number}, 'ä\u{1f418}');\n")).collect()
+    let line = |number: u32| ["INSERT INTO t VALUES (", &number.to_string(), ", 'ä\u{1f418}');\n"].concat();
+    (0..400).map(line).collect()
 }
 
 fn document() -> Document {

@@ -188,12 +188,12 @@ fn a_file_that_configuration_leaves_out_has_no_findings() {
 fn a_thousand_rapid_edits_end_with_the_last_text() {
     let mut client = TestClient::start(&[TABLE], json!({}));
     client.open("migrations/2.sql", "");
-    for (at, character) in NARROW.chars().enumerate() {
+    for ((at, character), version) in NARROW.char_indices().zip(2..) {
         let place =
             NARROW[..at].rsplit_once('\n').map_or((0, at), |(before, line)| (before.lines().count(), line.len()));
         let place = json!({"line": place.0, "character": place.1});
         let change = json!([{"range": {"start": place, "end": place}, "text": character.to_string()}]);
-        client.change("migrations/2.sql", at as i32 + 2, change);
+        client.change("migrations/2.sql", version, change);
     }
     for version in 0..1000 {
         client.change("migrations/2.sql", 1000 + version, json!([{"text": NARROW}]));
