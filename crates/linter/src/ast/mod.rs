@@ -27,6 +27,12 @@ pub use visit::Part;
 /// One SQL statement. Those that bodies of functions consist of can be serialized.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Ast {
+    // What bodies of functions consist of stands first: numbers of variants count from here in what is written down.
+    Select(Query),
+    Insert(Insert),
+    Update(Update),
+    Delete(Delete),
+    Merge(Merge),
     // Tables and indexes
     #[serde(skip)]
     AlterTable(AlterTable),
@@ -110,11 +116,6 @@ pub enum Ast {
     #[serde(skip)]
     Reindex(Reindex),
     // Queries
-    Select(Query),
-    Insert(Insert),
-    Update(Update),
-    Delete(Delete),
-    Merge(Merge),
     #[serde(skip)]
     Copy(Copy),
     #[serde(skip)]
