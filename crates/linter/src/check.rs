@@ -1,24 +1,23 @@
 //! The run: parsed migrations in, diagnostics and effects out.
 
-use crate::ast::{Ast, Do, Transaction};
-use crate::catalog::{Catalog, Oid};
-use crate::checkpoint::Checkpoint;
+use crate::ast::{Ast, Do};
+use crate::catalog::Catalog;
+use crate::checkpoint::{Checkpoint, Database};
 use crate::declared::Subjects;
 use crate::diagnostic::{Diagnostic, Label, Severity};
 use crate::effect::Effects;
+use crate::fix::spare_placeholders;
 use crate::replay::{Replay, StatementVisit, Visitor, stands_for};
 use crate::report::Reporter;
-use crate::routine::subtransactions::Bound;
 use crate::routine::{Routine, RoutineContext, RoutineReader, Routines};
 use crate::rule::{Category, MigrationContext, Rule, RuleContext, RunContext};
 use crate::rules;
 use crate::session::Session;
 use crate::settings::Settings;
 use crate::source::{LineIndex, SourceFile, TextRange};
-use crate::statement::{self, Placeholder, PlaceholderKind, Statement, SyntaxError, Unchanged};
+use crate::statement::{self, Statement, SyntaxError, Unchanged};
 use crate::suppression::{self, Suppressed};
-use crate::version::{PgVersion, VersionRange};
-use rustc_hash::FxHashSet;
+use crate::version::PgVersion;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -103,17 +102,6 @@ impl<'a> Migration<'a> {
     }
 }
 
-/// What is known about one statement after a run, for one major version.
-#[derive(Debug)]
-pub struct StatementEffects {
-    pub version: PgVersion,
-    pub statement: TextRange,
-    pub transaction: TransactionState,
-    pub effects: Effects,
-    /// Subtransactions that it begins in one transaction and that may write: SAVEPOINT, EXCEPTION in code that it runs.
-    pub subtransactions: Bound,
-}
-
 /// The transaction that a statement runs in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TransactionState {
@@ -175,12 +163,17 @@ pub fn run_from(
     progress: &dyn Fn(),
 ) -> Outcome {
     let mut replay = Replay::from_checkpoint(settings.versions, checkpoint);
-    report(&mut replay, migrations, settings, &|_, _, _, _| None, progress)
+    report(&mut replay, migrations, settings, &unobserved, progress)
 }
 
 /// What a statement was seen to do on a server, where that is known: given the index of its migration, its range, what
 /// the model says, and the catalog after it.
 pub type Observe<'a> = dyn Fn(u32, TextRange, &Effects, &Catalog) -> Option<Effects> + Sync + 'a;
+
+/// For runs without a server.
+pub fn unobserved(_: u32, _: TextRange, _: &Effects, _: &Catalog) -> Option<Effects> {
+    None
+}
 
 /// [`run`] that judges what was observed where something was.
 pub fn run_observed(
@@ -246,36 +239,6 @@ fn yield_to_others(found: &mut Vec<Diagnostic>) {
     let silent: Vec<bool> = found.iter().map(is_said).collect();
     let mut silent = silent.into_iter();
     found.retain(|_| !silent.next().unwrap_or_default());
-}
-
-/// Takes away what would change a placeholder, or write what stands in for it into the file.
-fn spare_placeholders(found: &mut [Diagnostic], statement: &Statement) {
-    let placeholders = &statement.placeholders;
-    if placeholders.is_empty() {
-        return;
-    }
-    let is_value = |placeholder: &Placeholder| {
-        !matches!(placeholder.kind, PlaceholderKind::Control | PlaceholderKind::MetaCommand)
-    };
-    let only_values = placeholders.iter().all(is_value);
-    let stand_ins: Vec<String> = placeholders.iter().map(Placeholder::identifier).collect();
-    let names_one = |text: &str| {
-        let text = text.to_ascii_lowercase();
-        stand_ins.iter().any(|stand_in| text.contains(stand_in.as_str()))
-    };
-    let holds_one = |range: TextRange| {
-        placeholders
-            .iter()
-            .any(|placeholder| placeholder.range.start < range.end && range.start < placeholder.range.end)
-    };
-    for diagnostic in found {
-        diagnostic
-            .fixes
-            .retain(|fix| only_values && !fix.edits.iter().any(|edit| holds_one(edit.range) || names_one(&edit.text)));
-        if !only_values || diagnostic.steps.iter().any(|step| names_one(&step.sql)) {
-            diagnostic.steps.clear();
-        }
-    }
 }
 
 fn is_engine(diagnostic: &Diagnostic) -> bool {
@@ -448,7 +411,7 @@ impl Visitor for Checker<'_> {
         }
         self.statement_found.iter_mut().for_each(|found| found.evidence = visit.evidence);
         self.label_calls(visit);
-        spare_placeholders(&mut self.statement_found, visit.statement);
+        spare_placeholders(&mut self.statement_found, &visit.statement.placeholders);
         self.finish_version(visit);
         if visit.migration.direction == Direction::Up {
             self.subjects.note(visit.file, visit.statement.range, visit.ast, visit.after, visit.session);
@@ -458,19 +421,20 @@ impl Visitor for Checker<'_> {
         }
     }
 
-    fn database_end(&mut self, database: u32, catalog: &Catalog, called: &FxHashSet<Oid>) {
-        self.declarations(database, catalog);
+    fn database_end(&mut self, number: u32, database: &Database) {
+        let catalog = &database.catalog;
+        self.declarations(number, catalog);
         if !self.reads_routines() {
             return;
         }
         let migrations = self.migrations;
         let routines = Routines::new(migrations, catalog, self.settings, self.reader);
         let is_reported = |file: u32| {
-            migrations.get(file as usize).is_some_and(|migration| migration.report && migration.database == database)
+            migrations.get(file as usize).is_some_and(|migration| migration.report && migration.database == number)
         };
         for oid in routines.defined_in(is_reported) {
             if let Some(routine) = routines.function(oid) {
-                self.routine(&routines, &routine, catalog, catalog, called.contains(&oid));
+                self.routine(&routines, &routine, catalog, catalog, database.called.contains(&oid));
             }
         }
     }
@@ -518,72 +482,6 @@ impl Visitor for Checker<'_> {
             }
         }
     }
-}
-
-/// Replays the migrations in order and returns, for each that is to be reported, what its statements do on the newest
-/// configured major version. The lists run parallel to `migrations`; those of history are empty.
-pub fn effects(migrations: &[Migration<'_>], settings: &Settings) -> Vec<Vec<StatementEffects>> {
-    let newest = settings.versions.to;
-    let effects = migrations.iter().map(|_| Vec::new()).collect();
-    let reader = RoutineReader::default();
-    let mut collector = Collector { migrations, settings, reader: &reader, effects };
-    Replay::new(VersionRange { from: newest, to: newest }).run(migrations, &mut collector);
-    collector.effects
-}
-
-struct Collector<'s> {
-    migrations: &'s [Migration<'s>],
-    settings: &'s Settings,
-    reader: &'s RoutineReader,
-    effects: Vec<Vec<StatementEffects>>,
-}
-
-impl Collector<'_> {
-    /// The subtransactions that a statement begins, itself or in code that it runs.
-    fn subtransactions(&self, visit: &StatementVisit<'_>) -> Bound {
-        let routines = Routines::new(self.migrations, visit.before, self.settings, self.reader);
-        let search_path = visit.session.settings.search_path();
-        match visit.ast {
-            Ast::Transaction(Transaction::Savepoint(_) | Transaction::RollbackTo(_)) => Bound::AtMost(1),
-            Ast::Do(block) => routines
-                .block(visit.file, visit.statement.range, block, search_path)
-                .map_or(Bound::ZERO, |routine| routines.subtransactions(&routine).most),
-            ast => routines.subtransactions_of(ast, &search_path).most,
-        }
-    }
-}
-
-impl Visitor for Collector<'_> {
-    fn statement(&mut self, visit: &StatementVisit<'_>) {
-        if visit.migration.report {
-            let subtransactions = self.subtransactions(visit);
-            self.effects[visit.file as usize].push(StatementEffects {
-                version: visit.target.version(),
-                statement: visit.statement.range,
-                transaction: visit.transaction,
-                effects: visit.effects.clone(),
-                subtransactions,
-            });
-        }
-    }
-
-    fn syntax_error(&mut self, file: u32, migration: &Migration<'_>, statement: &Statement, error: &SyntaxError) {
-        if migration.report {
-            let fails =
-                Some(crate::effect::Failure { sqlstate: "42601", reason: error.message.clone(), range: error.range });
-            self.effects[file as usize].push(StatementEffects {
-                version: PgVersion(0),
-                statement: statement.range,
-                transaction: TransactionState::None,
-                effects: Effects { fails, ..Effects::default() },
-                subtransactions: Bound::ZERO,
-            });
-        }
-    }
-
-    fn migration_end(&mut self, _: u32, _: &Migration<'_>, _: &Session, _: &Catalog, _: &Catalog) {}
-
-    fn database_end(&mut self, _: u32, _: &Catalog, _: &FxHashSet<Oid>) {}
 }
 
 /// All rules; re-exported for front ends.

@@ -3,7 +3,7 @@
 use crate::catalog::{Catalog, Oid};
 use crate::check::Migration;
 use crate::execute::Knowledge;
-use rustc_hash::FxHashSet;
+use imbl::OrdSet;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -14,21 +14,26 @@ use std::collections::BTreeMap;
 pub struct Checkpoint {
     /// How many migrations have been run.
     next: u32,
-    /// The database of the last of them; its state is in `catalog` and `knowledge`.
-    database: u32,
-    pub(crate) catalog: Catalog,
-    /// How much of the database the run has seen.
-    pub(crate) knowledge: Knowledge,
-    /// The other databases.
-    others: BTreeMap<u32, (Catalog, Knowledge)>,
+    /// Which database is the present one: that of the last of them.
+    number: u32,
+    pub(crate) database: Database,
+    others: BTreeMap<u32, Database>,
     /// Number of the last transaction.
     pub(crate) transaction: u32,
     /// In how many migrations `lock_timeout` was set to a value above zero.
     pub(crate) sets_lock_timeout: usize,
     /// The last of them.
     last_lock_timeout: Option<u32>,
+}
+
+/// What is known of one database.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct Database {
+    pub(crate) catalog: Catalog,
+    /// How much of it the run has seen.
+    pub(crate) knowledge: Knowledge,
     /// Functions that statements of migrations have called.
-    pub(crate) called: FxHashSet<Oid>,
+    pub(crate) called: OrdSet<Oid>,
 }
 
 impl Checkpoint {
@@ -38,30 +43,27 @@ impl Checkpoint {
     }
 
     /// Goes to the database of the next migration, which begins as the shared history (database 0) left it.
-    pub(crate) fn enter(&mut self, database: u32) {
-        if database == self.database {
+    pub(crate) fn enter(&mut self, number: u32) {
+        if number == self.number {
             return;
         }
-        let present = (std::mem::take(&mut self.catalog), self.knowledge);
-        self.others.insert(self.database, present);
+        self.others.insert(self.number, std::mem::take(&mut self.database));
         let shared = || self.others.get(&0).cloned().unwrap_or_default();
-        (self.catalog, self.knowledge) = self.others.get(&database).cloned().unwrap_or_else(shared);
-        self.database = database;
+        self.database = self.others.get(&number).cloned().unwrap_or_else(shared);
+        self.number = number;
     }
 
     /// A migration has been run.
     pub(crate) fn leave(&mut self, migration: &Migration<'_>) {
         let learned = if migration.baseline { Knowledge::Everything } else { Knowledge::History };
-        self.knowledge = self.knowledge.max(learned);
+        self.database.knowledge = self.database.knowledge.max(learned);
         self.next += 1;
     }
 
-    /// Every database with its catalog, in the order of their numbers.
-    pub(crate) fn databases(&self) -> impl Iterator<Item = (u32, &Catalog)> {
-        let others = self.others.iter().filter(|(database, _)| **database != self.database);
-        let mut all: Vec<_> = others.map(|(database, (catalog, _))| (*database, catalog)).collect();
-        all.push((self.database, &self.catalog));
-        all.sort_unstable_by_key(|(database, _)| *database);
+    /// Every database, in the order of their numbers.
+    pub(crate) fn databases(&self) -> impl Iterator<Item = (u32, &Database)> {
+        let mut all: BTreeMap<u32, &Database> = self.others.iter().map(|(number, other)| (*number, other)).collect();
+        all.insert(self.number, &self.database);
         all.into_iter()
     }
 

@@ -17,6 +17,7 @@ pub mod expression;
 pub mod fix;
 pub mod lexer;
 pub mod plpgsql;
+pub mod predict;
 mod replay;
 pub mod report;
 pub mod resume;

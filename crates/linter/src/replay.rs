@@ -2,9 +2,9 @@
 //! against the state before it.
 
 use crate::ast::{Ast, Transaction};
-use crate::catalog::{Catalog, Oid};
+use crate::catalog::Catalog;
 use crate::check::{Direction, Migration, TransactionMode, TransactionState};
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::{Checkpoint, Database};
 use crate::effect::{Effects, Evidence};
 use crate::execute::Executor;
 use crate::resume::{Memory, Ran, Step};
@@ -12,7 +12,6 @@ use crate::session::{Change, HeldLock, Place, Session};
 use crate::source::TextRange;
 use crate::statement::{Statement, SyntaxError};
 use crate::version::{PgVersion, Target, VersionRange};
-use rustc_hash::FxHashSet;
 use smol_str::ToSmolStr;
 use std::sync::Arc;
 
@@ -31,8 +30,8 @@ pub(crate) trait Visitor {
         before: &Catalog,
         after: &Catalog,
     );
-    /// All migrations of a database were run; statements of any migration called the functions `called`.
-    fn database_end(&mut self, database: u32, catalog: &Catalog, called: &FxHashSet<Oid>);
+    /// All migrations of a database were run.
+    fn database_end(&mut self, number: u32, database: &Database);
     /// What a statement of a reported migration was seen to do, where that is known: it goes before what the model
     /// says.
     fn observed(&self, _file: u32, _statement: TextRange, _predicted: &Effects, _after: &Catalog) -> Option<Effects> {
@@ -80,8 +79,8 @@ impl Replay {
     /// Runs all migrations from the checkpoint on; only those that are to be reported are shown to the visitor.
     pub(crate) fn run(&mut self, migrations: &[Migration<'_>], visitor: &mut dyn Visitor) {
         self.advance(migrations, visitor);
-        for (database, catalog) in self.state.databases() {
-            visitor.database_end(database, catalog, &self.state.called);
+        for (number, database) in self.state.databases() {
+            visitor.database_end(number, database);
         }
     }
 
@@ -112,7 +111,7 @@ impl Replay {
     fn run_migration(&mut self, file: u32, migration: &Migration<'_>, visitor: &mut dyn Visitor) {
         self.session = Session::default();
         let statements: Vec<&Statement> = migration.statements().collect();
-        let before = self.state.catalog.clone();
+        let before = self.state.database.catalog.clone();
         let implicit = match migration.transaction {
             TransactionMode::Autocommit => false,
             TransactionMode::Transaction => true,
@@ -140,14 +139,14 @@ impl Replay {
                 self.begin(false, Place { file, range: TextRange::at(statements[at + 1].range.start) });
             }
         }
-        visitor.migration_end(file, migration, &self.session, &before, &self.state.catalog);
+        visitor.migration_end(file, migration, &self.session, &before, &self.state.database.catalog);
         self.session.commit();
-        self.state.catalog.remove_temporary_relations();
+        self.state.database.catalog.remove_temporary_relations();
     }
 
     fn begin(&mut self, explicit: bool, place: Place) {
         self.state.transaction += 1;
-        self.session.begin(explicit, self.state.transaction, place, &self.state.catalog);
+        self.session.begin(explicit, self.state.transaction, place, &self.state.database.catalog);
     }
 
     /// Relations that a statement names which could not be read may be anything now.
@@ -160,8 +159,8 @@ impl Replay {
             }
             let name = crate::lexer::identifier(token.text(text));
             for schema in &path {
-                if let Some(oid) = self.state.catalog.relation_named(schema, &name) {
-                    self.state.catalog.relation_mut(oid).known = false;
+                if let Some(oid) = self.state.database.catalog.relation_named(schema, &name) {
+                    self.state.database.catalog.relation_mut(oid).known = false;
                 }
             }
         }
@@ -197,7 +196,7 @@ impl Replay {
                 ast,
                 effects: observed.as_ref().unwrap_or(&ran.effects),
                 evidence,
-                before: &self.state.catalog,
+                before: &self.state.database.catalog,
                 after: &ran.catalog,
                 session: &self.session,
                 transaction,
@@ -230,7 +229,7 @@ impl Replay {
     /// Runs one statement for one version on copies of the state.
     fn execute(&self, migration: &Migration<'_>, place: Place, ast: &Ast, target: &Target) -> Ran {
         let mut executor = Executor {
-            catalog: self.state.catalog.clone(),
+            catalog: self.state.database.catalog.clone(),
             session: self.session.clone(),
             effects: Effects::default(),
             target,
@@ -239,7 +238,7 @@ impl Replay {
             migration: if migration.baseline { 0 } else { place.file + 1 },
             transaction: self.session.block.as_ref().map_or(self.state.transaction, |block| block.number),
             in_block: self.session.in_transaction(),
-            knowledge: self.state.knowledge,
+            knowledge: self.state.database.knowledge,
             created: Vec::new(),
             depth: 0,
             calls: 0,
@@ -253,12 +252,12 @@ impl Replay {
     /// Takes over the state after a statement.
     fn accept(&mut self, ran: Arc<Ran>, observed: Option<Effects>, place: Place) {
         let predicted;
-        (self.state.catalog, self.session, predicted) = Ran::into_parts(ran);
+        (self.state.database.catalog, self.session, predicted) = Ran::into_parts(ran);
         let effects = observed.map_or(predicted, Arc::new);
         if self.session.settings.timeout("lock_timeout").is_some() {
             self.state.note_lock_timeout(place.file);
         }
-        self.state.called.extend(effects.calls.iter().map(|call| call.oid));
+        self.state.database.called.extend(effects.calls.iter().map(|call| call.oid));
         let Some(block) = &mut self.session.block else { return };
         for lock in &effects.locks {
             let held = block.locks.iter().any(|held| held.relation == lock.relation.oid && held.mode >= lock.mode);
@@ -300,16 +299,16 @@ impl Replay {
             },
             Transaction::Commit { chain } => self.end(*chain, place, |replay| replay.session.commit()),
             Transaction::Rollback { chain } => {
-                self.end(*chain, place, |replay| replay.session.rollback(&mut replay.state.catalog));
+                self.end(*chain, place, |replay| replay.session.rollback(&mut replay.state.database.catalog));
             }
             Transaction::Savepoint(name) => {
-                self.session.savepoint(name.text.clone(), &self.state.catalog);
+                self.session.savepoint(name.text.clone(), &self.state.database.catalog);
             }
             Transaction::Release(name) => {
                 self.session.release(&name.text);
             }
             Transaction::RollbackTo(name) => {
-                self.session.rollback_to(&name.text, &mut self.state.catalog);
+                self.session.rollback_to(&name.text, &mut self.state.database.catalog);
             }
             Transaction::Prepare => self.session.commit(),
             Transaction::CommitPrepared | Transaction::RollbackPrepared => {}

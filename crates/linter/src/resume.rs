@@ -4,9 +4,9 @@
 //! [`Memory`] holds what the statements of the checked migrations did, so that a check after an edit runs only those
 //! that the edit can have changed.
 
-use crate::catalog::{Catalog, Oid};
-use crate::check::{Direction, Migration, Outcome, TransactionMode, TransactionState, report};
-use crate::checkpoint::Checkpoint;
+use crate::catalog::Catalog;
+use crate::check::{Direction, Migration, Outcome, TransactionMode, TransactionState, report, unobserved};
+use crate::checkpoint::{Checkpoint, Database};
 use crate::effect::Effects;
 use crate::replay::{Replay, StatementVisit, Visitor};
 use crate::session::{Place, Session};
@@ -14,7 +14,6 @@ use crate::settings::Settings;
 use crate::source::TextRange;
 use crate::statement::{Statement, SyntaxError};
 use crate::version::{PgVersion, Target};
-use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
 impl Checkpoint {
@@ -33,7 +32,7 @@ impl Checkpoint {
         let mut replay = Replay::from_checkpoint(settings.versions, self.clone());
         memory.rewind();
         replay.memory = Some(std::mem::take(memory));
-        let outcome = report(&mut replay, migrations, settings, &|_, _, _, _| None, &|| ());
+        let outcome = report(&mut replay, migrations, settings, &unobserved, &|| ());
         *memory = replay.memory.take().unwrap_or_default();
         memory.end();
         outcome
@@ -168,7 +167,7 @@ impl Visitor for Nobody {
     fn statement(&mut self, _: &StatementVisit<'_>) {}
     fn syntax_error(&mut self, _: u32, _: &Migration<'_>, _: &Statement, _: &SyntaxError) {}
     fn migration_end(&mut self, _: u32, _: &Migration<'_>, _: &Session, _: &Catalog, _: &Catalog) {}
-    fn database_end(&mut self, _: u32, _: &Catalog, _: &FxHashSet<Oid>) {}
+    fn database_end(&mut self, _: u32, _: &Database) {}
 }
 
 #[cfg(test)]

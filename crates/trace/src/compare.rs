@@ -2,8 +2,8 @@
 
 use crate::observation::{MigrationTrace, StatementTrace};
 use crate::observed::Seen;
-use pgvet_linter::check::StatementEffects;
 use pgvet_linter::effect::{Effects, Lock, LockCause, LockMode, RelationName};
+use pgvet_linter::predict::StatementEffects;
 use pgvet_linter::source::TextRange;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -12,10 +12,11 @@ use crate::read::EncodingError;
 use crate::roots;
 use crate::texts::Texts;
 use pgvet_linter::catalog::Catalog;
-use pgvet_linter::check::{self, Migration, Observe, Outcome, ParsedFile, StatementEffects, TransactionMode};
+use pgvet_linter::check::{self, Migration, Observe, Outcome, ParsedFile, TransactionMode};
 use pgvet_linter::diagnostic::{Diagnostic, Severity};
 use pgvet_linter::effect::{Effects, Evidence};
 use pgvet_linter::fix::Edit;
+use pgvet_linter::predict::{self, StatementEffects};
 use pgvet_linter::settings::{Levels, Settings};
 use pgvet_linter::source::{LineIndex, SourceFile, TextRange};
 use rayon::prelude::*;
@@ -223,7 +224,7 @@ impl Project {
         settings: &(dyn Fn(&Config) -> Settings + Sync),
         progress: &(dyn Fn(usize, usize) + Sync),
     ) -> Outcome {
-        self.check_observed(settings, &|_, _, _, _| None, progress)
+        self.check_observed(settings, &check::unobserved, progress)
     }
 
     /// The same, and where `observe` tells what a statement was seen to do, that is judged; see [`Observe`].
@@ -279,9 +280,9 @@ impl Project {
         outcome.suppressed.sort_by_key(|suppressed| place(&suppressed.diagnostic));
     }
 
-    /// What the statements of reported files do: see [`check::effects`].
+    /// What the statements of reported files do: see [`predict::effects`].
     pub fn effects(&self, settings: &Settings) -> Vec<Vec<StatementEffects>> {
-        let mut effects = check::effects(&self.migrations(), settings);
+        let mut effects = predict::effects(&self.migrations(), settings);
         for (file, effects) in self.files_of_migrations().into_iter().zip(&mut effects) {
             effects.iter_mut().for_each(|effects| effects.statement = file.on_disk(effects.statement));
         }

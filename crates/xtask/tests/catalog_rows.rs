@@ -2,8 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
 
-use pgvet_linter::check::{Migration, effects, parse_file};
+use pgvet_linter::check::{Migration, parse_file};
 use pgvet_linter::effect::CatalogRows;
+use pgvet_linter::predict::effects;
 use pgvet_linter::settings::Settings;
 use pgvet_linter::source::SourceFile;
 use pgvet_linter::statement::PARSE_STACK_BYTES;

@@ -3,7 +3,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
 
-use pgvet_linter::check::{Migration, effects, parse_file};
+use pgvet_linter::check::{Migration, parse_file};
+use pgvet_linter::predict::effects;
 use pgvet_linter::routine::subtransactions::{Bound, CACHED};
 use pgvet_linter::settings::Settings;
 use pgvet_linter::source::SourceFile;

@@ -10,8 +10,9 @@ use crate::report::{trace_html, trace_json, trace_markdown, trace_table};
 use crate::style::Style;
 use crate::trace_args::{On, TraceArgs, TraceFormat};
 use pgvet_linter::catalog::Catalog;
-use pgvet_linter::check::{self, Migration, Outcome, StatementEffects};
+use pgvet_linter::check::{self, Migration, Outcome};
 use pgvet_linter::effect::{Effects, RelationKind};
+use pgvet_linter::predict::{self, StatementEffects};
 use pgvet_linter::settings::{Settings, TableSettings};
 use pgvet_linter::source::SourceFile;
 use pgvet_linter::version::{PgVersion, VersionRange};
@@ -131,13 +132,13 @@ fn predicted(
     settings: &Settings,
 ) -> Vec<Vec<StatementEffects>> {
     if args.on != On::Scratch || has_schema(project) {
-        return check::effects(migrations, settings);
+        return predict::effects(migrations, settings);
     }
     let tables = bookkeeping::tables(project, false).join(";\n");
     let empty = check::parse_file(SourceFile { path: String::new(), text: tables });
     let baseline = Migration { report: false, baseline: true, ..Migration::new(&empty) };
     let all: Vec<Migration<'_>> = std::iter::once(baseline).chain(migrations.iter().copied()).collect();
-    let mut predicted = check::effects(&all, settings);
+    let mut predicted = predict::effects(&all, settings);
     predicted.remove(0);
     predicted
 }

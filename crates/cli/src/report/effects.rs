@@ -1,7 +1,8 @@
 //! What statements do, put together for the formats of `pgvet effects`.
 
-use pgvet_linter::check::{ParsedFile, StatementEffects};
+use pgvet_linter::check::ParsedFile;
 use pgvet_linter::effect::RelationKind;
+use pgvet_linter::predict::StatementEffects;
 use pgvet_linter::version::PgVersion;
 use pgvet_workspace::{Project, Role};
 

@@ -2,8 +2,9 @@
 
 use super::JsonRange;
 use super::effects::{EffectsReport, kind};
-use pgvet_linter::check::{ParsedFile, StatementEffects, TransactionState};
+use pgvet_linter::check::{ParsedFile, TransactionState};
 use pgvet_linter::effect::{Effects, LockMode, names};
+use pgvet_linter::predict::StatementEffects;
 use pgvet_linter::routine::subtransactions::Bound;
 use pgvet_linter::version::PgVersion;
 use serde::Serialize;

@@ -3,8 +3,9 @@
 use super::effects::{EffectsReport, FileEffects};
 use super::position;
 use crate::style::Style;
-use pgvet_linter::check::{StatementEffects, TransactionState};
+use pgvet_linter::check::TransactionState;
 use pgvet_linter::effect::LockMode;
+use pgvet_linter::predict::StatementEffects;
 use std::io::{self, Write};
 
 pub(crate) fn write(report: &EffectsReport<'_>, style: Style, out: &mut dyn Write) -> io::Result<()> {

@@ -1,8 +1,8 @@
 //! What was measured, put together for the formats of `pgvet trace`.
 
 use super::{Finding, JsonRange, Report, position};
-use pgvet_linter::check::StatementEffects;
 use pgvet_linter::effect::{Evidence, LockMode};
+use pgvet_linter::predict::StatementEffects;
 use pgvet_linter::source::{Position, TextRange};
 use pgvet_trace::{
     Exceeded, Extrapolation, LockTrace, MigrationTrace, ModelDifference, Relation, RowTarget, StatementTrace, Trace,

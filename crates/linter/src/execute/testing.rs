@@ -1,7 +1,8 @@
 //! What the tests of the executor have in common.
 
-use crate::check::{Migration, effects, parse_file};
+use crate::check::{Migration, parse_file};
 use crate::effect::Effects;
+use crate::predict::effects;
 use crate::settings::Settings;
 use crate::source::SourceFile;
 use crate::version::{PgVersion, VersionRange};

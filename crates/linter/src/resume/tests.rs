@@ -78,7 +78,7 @@ fn memory_has_the_effects_of_each_statement() {
     state.check(&migrations, &settings, &mut memory);
     let remembered: Vec<_> = memory.statements().collect();
     assert_eq!(remembered.len(), 7);
-    let shown = check::effects(&migrations, &settings);
+    let shown = crate::predict::effects(&migrations, &settings);
     for (remembered, shown) in remembered.iter().zip(&shown[1]) {
         assert_eq!(remembered.effects, &shown.effects);
         assert_eq!((remembered.statement, remembered.transaction), (shown.statement, shown.transaction));

@@ -3,13 +3,13 @@
 use super::*;
 use crate::ast::Ast;
 use crate::check::{ParsedFile, parse_file};
+use crate::checkpoint::Database;
 use crate::plpgsql::{self, StatementKind};
 use crate::replay::{Replay, StatementVisit, Visitor};
 use crate::session::Session;
 use crate::settings::FunctionSettings;
 use crate::source::SourceFile;
 use crate::statement::{Statement, SyntaxError};
-use rustc_hash::FxHashSet;
 
 /// Keeps the catalog at the end.
 #[derive(Default)]
@@ -23,8 +23,8 @@ impl Visitor for End {
         panic!("{error:?}");
     }
     fn migration_end(&mut self, _: u32, _: &Migration<'_>, _: &Session, _: &Catalog, _: &Catalog) {}
-    fn database_end(&mut self, _: u32, catalog: &Catalog, _: &FxHashSet<Oid>) {
-        self.0 = Some(catalog.clone());
+    fn database_end(&mut self, _: u32, database: &Database) {
+        self.0 = Some(database.catalog.clone());
     }
 }
 

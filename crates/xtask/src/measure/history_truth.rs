@@ -2,7 +2,8 @@
 
 use super::outcome::{Difference, Outcome, bare_name, lock_mode, mentions, referenced_names};
 use super::{fixtures, settings_for};
-use pgvet_linter::check::{Migration, ParsedFile, StatementEffects, TransactionMode, effects, parse_file};
+use pgvet_linter::check::{Migration, ParsedFile, TransactionMode, parse_file};
+use pgvet_linter::predict::{StatementEffects, effects};
 use pgvet_linter::source::{SourceFile, TextRange};
 use pgvet_linter::version::PgVersion;
 use rayon::prelude::*;

@@ -2,7 +2,8 @@
 
 use super::outcome::{Difference, Outcome, bare_name, lock_mode, mentions, referenced_names, with_partitions};
 use super::{fixtures, read, settings_for};
-use pgvet_linter::check::{Migration, ParsedFile, effects, parse_file};
+use pgvet_linter::check::{Migration, ParsedFile, parse_file};
+use pgvet_linter::predict::effects;
 use pgvet_linter::source::SourceFile;
 use pgvet_linter::version::PgVersion;
 use serde::Deserialize;

@@ -2,7 +2,7 @@
 
 use super::lock_truth::{Case, Run, Truth, Verdict, cases, compare, truth};
 use super::{MAJORS, settings_for, share};
-use pgvet_linter::check::effects;
+use pgvet_linter::predict::effects;
 use pgvet_linter::version::PgVersion;
 use rayon::prelude::*;
 use serde_json::json;

@@ -1,0 +1,91 @@
+//! What statements do, without judgement.
+
+use crate::ast::{Ast, Transaction};
+use crate::catalog::Catalog;
+use crate::check::{Migration, TransactionState};
+use crate::checkpoint::Database;
+use crate::effect::{Effects, Failure};
+use crate::replay::{Replay, StatementVisit, Visitor};
+use crate::routine::subtransactions::Bound;
+use crate::routine::{RoutineReader, Routines};
+use crate::session::Session;
+use crate::settings::Settings;
+use crate::source::TextRange;
+use crate::statement::{Statement, SyntaxError};
+use crate::version::{PgVersion, VersionRange};
+
+/// What is known about one statement after a run, for one major version.
+#[derive(Debug)]
+pub struct StatementEffects {
+    pub version: PgVersion,
+    pub statement: TextRange,
+    pub transaction: TransactionState,
+    pub effects: Effects,
+    /// Subtransactions that it begins in one transaction and that may write: SAVEPOINT, EXCEPTION in code that it runs.
+    pub subtransactions: Bound,
+}
+
+/// Replays the migrations in order and returns, for each that is to be reported, what its statements do on the newest
+/// configured major version. The lists run parallel to `migrations`; those of history are empty.
+pub fn effects(migrations: &[Migration<'_>], settings: &Settings) -> Vec<Vec<StatementEffects>> {
+    let newest = settings.versions.to;
+    let effects = migrations.iter().map(|_| Vec::new()).collect();
+    let reader = RoutineReader::default();
+    let mut collector = Collector { migrations, settings, reader: &reader, effects };
+    Replay::new(VersionRange { from: newest, to: newest }).run(migrations, &mut collector);
+    collector.effects
+}
+
+struct Collector<'s> {
+    migrations: &'s [Migration<'s>],
+    settings: &'s Settings,
+    reader: &'s RoutineReader,
+    effects: Vec<Vec<StatementEffects>>,
+}
+
+impl Collector<'_> {
+    /// The subtransactions that a statement begins, itself or in code that it runs.
+    fn subtransactions(&self, visit: &StatementVisit<'_>) -> Bound {
+        let routines = Routines::new(self.migrations, visit.before, self.settings, self.reader);
+        let search_path = visit.session.settings.search_path();
+        match visit.ast {
+            Ast::Transaction(Transaction::Savepoint(_) | Transaction::RollbackTo(_)) => Bound::AtMost(1),
+            Ast::Do(block) => routines
+                .block(visit.file, visit.statement.range, block, search_path)
+                .map_or(Bound::ZERO, |routine| routines.subtransactions(&routine).most),
+            ast => routines.subtransactions_of(ast, &search_path).most,
+        }
+    }
+}
+
+impl Visitor for Collector<'_> {
+    fn statement(&mut self, visit: &StatementVisit<'_>) {
+        if visit.migration.report {
+            let subtransactions = self.subtransactions(visit);
+            self.effects[visit.file as usize].push(StatementEffects {
+                version: visit.target.version(),
+                statement: visit.statement.range,
+                transaction: visit.transaction,
+                effects: visit.effects.clone(),
+                subtransactions,
+            });
+        }
+    }
+
+    fn syntax_error(&mut self, file: u32, migration: &Migration<'_>, statement: &Statement, error: &SyntaxError) {
+        if migration.report {
+            let fails = Some(Failure { sqlstate: "42601", reason: error.message.clone(), range: error.range });
+            self.effects[file as usize].push(StatementEffects {
+                version: PgVersion(0),
+                statement: statement.range,
+                transaction: TransactionState::None,
+                effects: Effects { fails, ..Effects::default() },
+                subtransactions: Bound::ZERO,
+            });
+        }
+    }
+
+    fn migration_end(&mut self, _: u32, _: &Migration<'_>, _: &Session, _: &Catalog, _: &Catalog) {}
+
+    fn database_end(&mut self, _: u32, _: &Database) {}
+}
