@@ -80,9 +80,19 @@ impl LineIndex {
         Self { starts: std::iter::once(0).chain(breaks).collect() }
     }
 
+    /// The line that holds a byte, from 0.
+    pub fn line_of(&self, offset: u32) -> usize {
+        self.starts.partition_point(|start| *start <= offset) - 1
+    }
+
+    /// Where a line begins, counted from 0; `None` behind the last one.
+    pub fn start(&self, line: usize) -> Option<u32> {
+        self.starts.get(line).copied()
+    }
+
     /// The position of a byte offset in the text that this index was made from.
     pub fn position(&self, text: &str, offset: u32) -> Position {
-        let line = self.starts.partition_point(|start| *start <= offset) - 1;
+        let line = self.line_of(offset);
         let start = self.starts[line] as usize;
         let end = (offset as usize).min(text.len());
         let column = text.get(start..end).map_or(end - start, |before| before.chars().count());

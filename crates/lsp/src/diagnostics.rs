@@ -3,7 +3,6 @@
 use crate::analysis::Analysis;
 use crate::client::Client;
 use crate::document::Document;
-use crate::position::Lines;
 use crate::uri;
 use lsp_types::{
     CodeDescription, Diagnostic, DiagnosticRelatedInformation, DiagnosticSeverity, DiagnosticTag, Location,
@@ -11,15 +10,15 @@ use lsp_types::{
 };
 use pgvet_linter::diagnostic::{Diagnostic as Finding, Label, Severity};
 use pgvet_linter::rules;
+use pgvet_linter::source::LineIndex;
 use pgvet_workspace::config::ConfigError;
-use std::collections::BTreeMap;
 use std::str::FromStr;
 
 pub(crate) const SOURCE: &str = "pgvet";
 
 /// Everything that was found in a document.
 pub(crate) fn all(analysis: &Analysis, document: &Document, uri: &Uri, client: Client) -> Vec<Diagnostic> {
-    let mut places = Places { analysis, document, uri, client, lines: BTreeMap::new() };
+    let places = Places { analysis, document, uri, client };
     analysis.findings().iter().map(|finding| places.diagnostic(finding)).collect()
 }
 
@@ -29,11 +28,10 @@ struct Places<'a> {
     document: &'a Document,
     uri: &'a Uri,
     client: Client,
-    lines: BTreeMap<u32, Lines>,
 }
 
 impl Places<'_> {
-    fn diagnostic(&mut self, finding: &Finding) -> Diagnostic {
+    fn diagnostic(&self, finding: &Finding) -> Diagnostic {
         let labels = if self.client.related_information { finding.labels.as_slice() } else { &[] };
         let related: Vec<_> = labels.iter().filter_map(|label| self.related(label)).collect();
         Diagnostic {
@@ -49,15 +47,14 @@ impl Places<'_> {
         }
     }
 
-    fn related(&mut self, label: &Label) -> Option<DiagnosticRelatedInformation> {
+    fn related(&self, label: &Label) -> Option<DiagnosticRelatedInformation> {
         let file = self.analysis.file(label.file)?;
         let is_own = self.analysis.open().file().is_some_and(|own| std::ptr::eq(own, file));
         let location = if is_own {
             Location::new(self.uri.clone(), self.document.range(label.range))
         } else {
-            let text = &file.shown().source.text;
-            let lines = self.lines.entry(label.file).or_insert_with(|| Lines::new(text));
-            let position = |offset| lines.position(text, offset, self.client.encoding);
+            let shown = file.shown();
+            let position = |offset| self.client.encoding.position(&shown.lines, &shown.source.text, offset);
             let range = Range::new(position(label.range.start), position(label.range.end));
             Location::new(uri::from_path(&file.path)?, range)
         };
@@ -88,8 +85,8 @@ fn message(finding: &Finding) -> String {
 
 /// What is wrong with a configuration file, at its place in that file.
 pub(crate) fn of_config(error: &ConfigError, client: Client) -> Diagnostic {
-    let lines = Lines::new(&error.text);
-    let position = |offset: usize| lines.position(&error.text, offset as u32, client.encoding);
+    let lines = LineIndex::new(&error.text);
+    let position = |offset: usize| client.encoding.position(&lines, &error.text, offset as u32);
     let start = Position::new(0, 0);
     let range = error
         .span

@@ -4,9 +4,9 @@
 //! next such blanks, or gives them those that it removes, so that every statement behind them stays at its byte, and
 //! need not be parsed again. Lines, and the columns of what the client wrote, are the same with the blanks and without.
 
-use crate::position::{Encoding, Lines};
+use crate::position::Encoding;
 use lsp_types::{Position, Range, TextDocumentContentChangeEvent};
-use pgvet_linter::source::TextRange;
+use pgvet_linter::source::{LineIndex, TextRange};
 use pgvet_linter::statement;
 
 /// Blanks behind a semicolon.
@@ -20,7 +20,7 @@ const MAX_SLACK: u32 = 8192;
 pub(crate) struct Document {
     /// With slack.
     text: String,
-    lines: Lines,
+    lines: LineIndex,
     /// Where blanks were added, in order.
     slack: Vec<TextRange>,
     encoding: Encoding,
@@ -28,7 +28,7 @@ pub(crate) struct Document {
 
 impl Document {
     pub(crate) fn new(text: String, encoding: Encoding) -> Self {
-        let lines = Lines::new(&text);
+        let lines = LineIndex::new(&text);
         let mut document = Self { text, lines, slack: Vec::new(), encoding };
         document.deal_out();
         document
@@ -51,7 +51,7 @@ impl Document {
     }
 
     pub(crate) fn position(&self, offset: u32) -> Position {
-        self.lines.position(&self.text, self.before_slack(offset), self.encoding)
+        self.encoding.position(&self.lines, &self.text, self.before_slack(offset))
     }
 
     pub(crate) fn range(&self, range: TextRange) -> Range {
@@ -59,7 +59,7 @@ impl Document {
     }
 
     pub(crate) fn offset(&self, position: Position) -> u32 {
-        self.before_slack(self.lines.offset(&self.text, position, self.encoding))
+        self.before_slack(self.encoding.offset(&self.lines, &self.text, position))
     }
 
     pub(crate) fn text_range(&self, range: Range) -> TextRange {
@@ -69,9 +69,8 @@ impl Document {
     /// The line that holds a byte, without its end.
     pub(crate) fn line(&self, offset: u32) -> TextRange {
         let line = self.lines.line_of(offset);
-        let start = self.lines.start(line);
-        let end = self.lines.offset(&self.text, Position::new(line, u32::MAX), self.encoding);
-        TextRange::new(start, self.before_slack(end))
+        let end = self.encoding.offset(&self.lines, &self.text, Position::new(line as u32, u32::MAX));
+        TextRange::new(self.lines.start(line).unwrap_or(end), self.before_slack(end))
     }
 
     pub(crate) fn slice(&self, range: TextRange) -> &str {
@@ -126,7 +125,7 @@ impl Document {
         if !self.take_up(moved(range.end), added, removed) {
             self.deal_out();
         }
-        self.lines = Lines::new(&self.text);
+        self.lines = LineIndex::new(&self.text);
     }
 
     /// Lets the next blanks behind `from` take up what was added, or what was removed. Were there enough?
@@ -158,7 +157,7 @@ impl Document {
             slack.push(TextRange::new(start, text.len() as u32));
         }
         text.push_str(&written[copied..]);
-        self.lines = Lines::new(&text);
+        self.lines = LineIndex::new(&text);
         (self.text, self.slack) = (text, slack);
     }
 

@@ -1,6 +1,7 @@
 //! Places of the protocol, which are lines and columns, and bytes.
 
 use lsp_types::{Position, PositionEncodingKind};
+use pgvet_linter::source::LineIndex;
 
 /// What columns count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -47,47 +48,25 @@ impl Encoding {
             _ => text.chars().map(|character| self.width(character)).sum(),
         }
     }
-}
 
-/// Where lines begin. A line ends with `\n`, `\r\n` or `\r`.
-#[derive(Debug, Clone)]
-pub(crate) struct Lines {
-    starts: Vec<u32>,
-}
-
-impl Lines {
-    pub(crate) fn new(text: &str) -> Self {
-        let bytes = text.as_bytes();
-        let ends_line = |at: usize, byte: u8| byte == b'\n' || byte == b'\r' && bytes.get(at + 1) != Some(&b'\n');
-        let breaks = bytes.iter().enumerate().filter(|(at, byte)| ends_line(*at, **byte)).map(|(at, _)| at as u32 + 1);
-        Self { starts: std::iter::once(0).chain(breaks).collect() }
-    }
-
-    /// The number of the line that holds a byte, from 0.
-    pub(crate) fn line_of(&self, offset: u32) -> u32 {
-        self.starts.partition_point(|start| *start <= offset) as u32 - 1
-    }
-
-    pub(crate) fn start(&self, line: u32) -> u32 {
-        self.starts.get(line as usize).copied().unwrap_or(u32::MAX)
-    }
-
-    pub(crate) fn position(&self, text: &str, offset: u32, encoding: Encoding) -> Position {
-        let offset = (offset as usize).min(text.len());
-        let line = self.line_of(offset as u32);
-        let before = text.get(self.start(line) as usize..offset).unwrap_or_default();
-        Position::new(line, encoding.length(before) as u32)
+    pub(crate) fn position(self, lines: &LineIndex, text: &str, offset: u32) -> Position {
+        let offset = offset.min(text.len() as u32);
+        let line = lines.line_of(offset);
+        let start = lines.start(line).unwrap_or(offset);
+        let before = text.get(start as usize..offset as usize).unwrap_or_default();
+        Position::new(line as u32, self.length(before) as u32)
     }
 
     /// The byte at a position. A column behind the end of its line is that end, and so is a line behind the last one.
-    pub(crate) fn offset(&self, text: &str, position: Position, encoding: Encoding) -> u32 {
-        let Some(start) = self.starts.get(position.line as usize) else { return text.len() as u32 };
-        let next = self.starts.get(position.line as usize + 1).map_or(text.len(), |next| *next as usize);
-        let line = text.get(*start as usize..next).unwrap_or_default().trim_end_matches(['\n', '\r']);
+    pub(crate) fn offset(self, lines: &LineIndex, text: &str, position: Position) -> u32 {
+        let line = position.line as usize;
+        let Some(start) = lines.start(line) else { return text.len() as u32 };
+        let next = lines.start(line + 1).map_or(text.len(), |next| next as usize);
+        let line = text.get(start as usize..next).unwrap_or_default().trim_end_matches(['\n', '\r']);
         let mut left = position.character as usize;
         let mut bytes = 0;
         for character in line.chars() {
-            let width = encoding.width(character);
+            let width = self.width(character);
             if left < width {
                 break;
             }
@@ -105,20 +84,20 @@ mod tests {
     #[test]
     fn columns_count_what_was_agreed() {
         let text = "a\n\u{1f418}ü x\r\nlast";
-        let lines = Lines::new(text);
+        let lines = LineIndex::new(text);
         let x = text.find('x').unwrap() as u32;
         for (encoding, column) in [(Encoding::Utf8, 7), (Encoding::Utf16, 4), (Encoding::Utf32, 3)] {
             let position = Position::new(1, column);
-            assert_eq!(lines.position(text, x, encoding), position);
-            assert_eq!(lines.offset(text, position, encoding), x);
+            assert_eq!(encoding.position(&lines, text, x), position);
+            assert_eq!(encoding.offset(&lines, text, position), x);
         }
     }
 
     #[test]
     fn what_lies_behind_an_end_is_that_end() {
         let text = "ab\r\ncd";
-        let lines = Lines::new(text);
-        let offset = |line, column| lines.offset(text, Position::new(line, column), Encoding::Utf16);
+        let lines = LineIndex::new(text);
+        let offset = |line, column| Encoding::Utf16.offset(&lines, text, Position::new(line, column));
         assert_eq!((offset(0, 9), offset(1, 9), offset(7, 0)), (2, 6, 6));
     }
 

@@ -24,9 +24,9 @@ fn the_client_does_not_see_the_blanks() {
     let document = document();
     assert!(document.slack.len() > 2);
     assert_eq!(document.written(), long());
-    let plain = Lines::new(&long());
+    let plain = LineIndex::new(&long());
     for (at, _) in long().match_indices(';') {
-        let position = plain.position(&long(), at as u32 + 1, Encoding::Utf16);
+        let position = Encoding::Utf16.position(&plain, &long(), at as u32 + 1);
         assert_eq!(document.position(document.offset(position)), position);
         assert_eq!(document.slice(TextRange::new(document.offset(position) - 1, document.offset(position))), ";");
     }
@@ -56,16 +56,16 @@ fn any_edits_give_what_they_give_without_blanks() {
             (seed >> 8) as usize % below.max(1)
         };
         for round in 0..600 {
-            let lines = Lines::new(&plain);
+            let lines = LineIndex::new(&plain);
             let boundary = |at: usize| (0..=at).rev().find(|at| plain.is_char_boundary(*at)).unwrap();
             let start = boundary(next(plain.len()));
             let length = if round % 50 == 0 { 5000 } else { next(60) };
             let end = boundary((start + length).min(plain.len())).max(start);
             let inserted = ["x", "", "é;\n", "\u{1f418}", many.as_str(), "\r\n"][next(6)];
-            let position = |at: usize| lines.position(&plain, at as u32, encoding);
+            let position = |at: usize| encoding.position(&lines, &plain, at as u32);
             let range = Range::new(position(start), position(end));
             // Between the two bytes of a line's end there is no position.
-            let place = |at: Position| lines.offset(&plain, at, encoding) as usize;
+            let place = |at: Position| encoding.offset(&lines, &plain, at) as usize;
             let (start, end) = (place(range.start), place(range.end));
             plain.replace_range(start..end, inserted);
             if round % 3 == 0 {
