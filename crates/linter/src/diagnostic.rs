@@ -67,6 +67,16 @@ pub struct Diagnostic {
     pub evidence: Evidence,
 }
 
+impl Diagnostic {
+    /// Message and help in plain text.
+    pub fn message_with_help(&self) -> String {
+        match &self.help {
+            Some(help) => format!("{}\n\nhelp: {help}", self.message),
+            None => self.message.clone(),
+        }
+    }
+}
+
 fn name_of_rule<'de, D: Deserializer<'de>>(deserializer: D) -> Result<RuleName, D::Error> {
     let name = String::deserialize(deserializer)?;
     let rule = crate::rules::find(&name).ok_or_else(|| D::Error::custom(format!("there is no rule `{name}`")))?;
