@@ -185,6 +185,12 @@ pub(crate) struct RuleArgs {
 }
 
 impl RuleArgs {
+    /// Do the options leave this rule in?
+    pub(crate) fn asks_for(&self, rule: &str) -> bool {
+        let names = |list: &[String]| list.iter().any(|name| name == rule);
+        (self.only.is_empty() || names(&self.only)) && !names(&self.ignore)
+    }
+
     /// What `fails` the run is shown, too, unless the user asked for less.
     pub(crate) fn apply(&self, config: &Config, fails: Option<Severity>, mut settings: Settings) -> Settings {
         match self.level {

@@ -67,7 +67,15 @@ pub struct Diagnostic {
     pub evidence: Evidence,
 }
 
+/// The rules that say that PostgreSQL refuses a statement.
+pub(crate) const REFUSALS: [&str; 3] = ["syntax-error", "statement-will-fail", "concurrently-in-transaction"];
+
 impl Diagnostic {
+    /// Does it say that PostgreSQL refuses the statement?
+    pub fn is_refusal(&self) -> bool {
+        REFUSALS.contains(&self.rule)
+    }
+
     /// Message and help in plain text.
     pub fn message_with_help(&self) -> String {
         match &self.help {

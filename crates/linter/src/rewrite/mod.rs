@@ -82,6 +82,11 @@ impl PlannedStatement {
 }
 
 impl PlannedFile {
+    /// Does code in it end transactions, as a loop over batches does?
+    pub fn commits(&self) -> bool {
+        self.statements.iter().any(|statement| draft::commits(&statement.sql))
+    }
+
     /// The statements with their comments, without what the tool puts around them.
     pub fn text(&self) -> String {
         let mut text = String::new();
