@@ -119,10 +119,11 @@ impl TableSettings {
 
     pub fn size(self) -> TableSize {
         let busy = self.hot || self.writes_per_second.is_some_and(|writes| writes >= Self::BUSY);
+        let has_many_bytes = self.bytes.is_some_and(|bytes| bytes >= Self::LARGE_BYTES);
         match self.rows {
-            Some(rows) if rows <= Self::SMALL && !busy => TableSize::Small,
+            _ if busy || has_many_bytes => TableSize::Large,
             Some(rows) if rows >= Self::LARGE => TableSize::Large,
-            _ if busy || self.bytes.is_some_and(|bytes| bytes >= Self::LARGE_BYTES) => TableSize::Large,
+            Some(rows) if rows <= Self::SMALL => TableSize::Small,
             _ => TableSize::Unknown,
         }
     }

@@ -139,10 +139,7 @@ impl Steps<'_, '_> {
     ///
     /// Source: PostgreSQL 18 documentation, "Table Partitioning", "Partition Maintenance".
     fn by_partition(&self, parent: &RelationName, first: Vec<String>, builds: &[&IndexBuild]) -> Advice {
-        let direct = builds.iter().find(|build| {
-            let relation = self.context.before.get_relation(build.table.oid);
-            relation.is_some_and(|relation| relation.parents.contains(&parent.oid))
-        });
+        let direct = builds.iter().find(|build| self.is_direct(build, parent));
         let (Some(build), Some(index)) = (direct, index_made_on(self.context, parent.oid)) else {
             return Advice::new(
                 "build the index of each partition concurrently and add the partition's constraint with USING INDEX; \
@@ -179,12 +176,8 @@ impl Steps<'_, '_> {
 
     /// The same for every partition, where none of them is partitioned itself.
     fn all_partitions(&self, parent: &RelationName, builds: &[&IndexBuild], index: &RelationName) -> Option<Vec<Step>> {
-        let is_direct = |build: &&IndexBuild| {
-            let relation = self.context.before.get_relation(build.table.oid);
-            relation.is_some_and(|relation| relation.parents.contains(&parent.oid))
-        };
         let all_known = before(self.context, parent).is_some_and(|parent| parent.known && !parent.unknown_parts);
-        if !all_known || !builds.iter().all(is_direct) || !self.first_is_empty() {
+        if !all_known || !builds.iter().all(|build| self.is_direct(build, parent)) || !self.first_is_empty() {
             return None;
         }
         let (table, name) = (sql_name(self.context, parent), identifier(&index.name));
@@ -200,6 +193,12 @@ impl Steps<'_, '_> {
         };
         sql.extend(builds.iter().map(attach));
         Some(sql.into_iter().map(Step::new).collect())
+    }
+
+    /// Is it built on a partition of the table itself, and not further below?
+    fn is_direct(&self, build: &IndexBuild, parent: &RelationName) -> bool {
+        let relation = self.context.before.get_relation(build.table.oid);
+        relation.is_some_and(|relation| relation.parents.contains(&parent.oid))
     }
 
     /// Is the constraint added to columns that are there?
