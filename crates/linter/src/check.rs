@@ -401,6 +401,8 @@ impl Visitor for Checker<'_> {
             session: visit.session,
             target: visit.target,
             settings: self.settings,
+            migrations: self.migrations,
+            reader: self.reader,
         };
         let version = visit.target.version();
         for (rule, severity) in self.statement_rules(visit.file).iter() {
