@@ -3,7 +3,7 @@
 use super::along::listed;
 use crate::ast::{Ast, Expr, ExprKind, FunctionBody, ObjectKind, ReindexTarget};
 use crate::catalog::{Catalog, ConstraintKind, Function, Relation};
-use crate::effect::RelationName;
+use crate::effect::{RelationKind, RelationName};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::everywhere_at_least;
@@ -100,10 +100,15 @@ fn help(context: &RuleContext<'_>, uses: &[String], table: Option<&RelationName>
     let mut help =
         "make a new function with a new index, column or constraint; or build again what keeps results".to_owned();
     let Some(table) = table else { return help };
-    let table = sql_name(context, table);
+    let name = sql_name(context, table);
     if has("the index") {
-        let concurrently = if everywhere_at_least(context, 12) { " CONCURRENTLY" } else { "" };
-        help = format!("{help}:\n    REINDEX TABLE{concurrently} {table};");
+        // Source: release notes of PostgreSQL 12, and of 14 for partitioned tables.
+        help = if table.kind == RelationKind::PartitionedTable && !everywhere_at_least(context, 14) {
+            format!("{help}; before PostgreSQL 14 REINDEX takes each partition of `{}` alone", table.name)
+        } else {
+            let concurrently = if everywhere_at_least(context, 12) { " CONCURRENTLY" } else { "" };
+            format!("{help}:\n    REINDEX TABLE{concurrently} {name};")
+        };
     }
     if has("the column") {
         help.push_str("\na stored column is computed again by an UPDATE that sets a column which it uses, to itself");

@@ -154,28 +154,57 @@ fn report(
             "running code does not fill `{column}`, which this migration adds: its INSERTs into `{name}` fail from here on"
         )
     };
-    let (sql_table, sql_column) = (sql_name(context, table), identifier(column));
-    let help = if is_added {
-        "give it a constant DEFAULT, or leave NOT NULL to the release after the one whose code fills the column"
-            .to_owned()
-    } else {
-        format!(
-            "set a default before, or leave NOT NULL, which reads the whole table under ACCESS EXCLUSIVE, to the release after \
-             the one whose code fills the column:\n    \
-             ALTER TABLE {sql_table} ALTER COLUMN {sql_column} SET DEFAULT ...;"
-        )
-    };
+    let help = help(context, table, column, is_added);
     drop(reporter.report(place, message).relation(table).help(help));
+}
+
+fn help(context: &RuleContext<'_>, table: &RelationName, column: &str, is_added: bool) -> String {
+    let later = "to the release after the one whose code fills the column";
+    match (is_added, is_unique(context.after, table.oid, column)) {
+        // Every row would get the same value.
+        (true, true) => format!("add it without NOT NULL and key, and leave these {later}"),
+        (true, false) => format!("give it a constant DEFAULT, or leave NOT NULL {later}"),
+        (false, is_unique) => {
+            let cost = if scan_of(context, column).is_some() {
+                ", which reads the whole table under ACCESS EXCLUSIVE,"
+            } else {
+                ""
+            };
+            if is_unique {
+                return format!("leave NOT NULL{cost} {later}");
+            }
+            format!(
+                "set a default before, or leave NOT NULL{cost} {later}:\n    \
+                 ALTER TABLE {} ALTER COLUMN {} SET DEFAULT ...;",
+                sql_name(context, table),
+                identifier(column)
+            )
+        }
+    }
+}
+
+/// Is no value of the column allowed twice?
+fn is_unique(catalog: &Catalog, table: Oid, column: &str) -> bool {
+    let indexes = catalog.get_relation(table).into_iter().flat_map(|table| &table.indexes);
+    indexes.filter_map(|oid| catalog.get_relation(*oid)?.index()).any(|index| {
+        let only = matches!(index.plain_columns().as_deref(), Some([only]) if only == column);
+        index.unique && only
+    })
+}
+
+/// The read of the table that SET NOT NULL needs.
+fn scan_of<'c>(context: &RuleContext<'c>, column: &str) -> Option<&'c Scan> {
+    let of_column = |scan: &&Scan| matches!(&scan.cause, ScanCause::NotNull { column: scanned } if scanned == column);
+    context.effects.scans.iter().find(of_column)
 }
 
 /// The column's name in ALTER TABLE; of SET NOT NULL the place of the scan, for it is one problem.
 fn place(context: &RuleContext<'_>, column: &str) -> Option<TextRange> {
     let Ast::AlterTable(alter) = context.ast else { return None };
-    let of_column = |scan: &&Scan| matches!(&scan.cause, ScanCause::NotNull { column: scanned } if scanned == column);
     if let Some(added) = added(alter, column) {
         return Some(added.name.range);
     }
-    if let Some(scan) = context.effects.scans.iter().find(of_column) {
+    if let Some(scan) = scan_of(context, column) {
         return Some(scan.range);
     }
     alter.commands.iter().find_map(|command| match &command.action {

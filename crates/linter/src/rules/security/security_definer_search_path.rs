@@ -139,7 +139,7 @@ fn exposed_part(context: &RoutineContext<'_>, part: Part<'_>, ctes: &[&SmolStr])
         Part::Merge(merge) => of_table(&merge.table.name),
         Part::Expr(expr) => match &expr.kind {
             ExprKind::Call(call) if call.schema.is_none() => {
-                let is_own = context.catalog.functions().any(|function| function.name == call.name);
+                let is_own = !context.called(call).is_empty();
                 if is_own || builtin::functions(&call.name).is_empty() { Exposed::Names } else { Exposed::Operators }
             }
             ExprKind::Operator { schema: None, .. } => Exposed::Operators,
