@@ -6,7 +6,7 @@ use crate::diagnostic::Diagnostic;
 use crate::effect::{RelationKind, RelationName, Removal, RemovalReason, RemovedObject, Visibility};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, RunContext, declare_rule};
-use crate::rules::around::{Successor, Until, ahead, successor};
+use crate::rules::around::{Successor, Until, ahead, means, successor};
 use crate::rules::text::enumerate;
 use crate::rules::users;
 use crate::source::TextRange;
@@ -170,7 +170,7 @@ fn report(
     if let Some(along) = listed(cascaded(context.effects, removal.range).into_iter().map(described).collect()) {
         message = format!("{message}, and takes {along} along");
     }
-    let finding = reporter.report(place(context, removal.range, name), message).relation(relation);
+    let finding = reporter.report(place(context, removal.range, relation), message).relation(relation);
     let (finding, users) = users::label(finding, context, &[name.as_str()], &[]);
     let mut help = match loss {
         Loss::Gone => "first release code that does not use it, then drop it with the next release".to_owned(),
@@ -189,8 +189,8 @@ fn report(
 }
 
 /// The name in the DROP statement.
-fn place(context: &RuleContext<'_>, range: TextRange, name: &str) -> TextRange {
+fn place(context: &RuleContext<'_>, range: TextRange, relation: &RelationName) -> TextRange {
     let Ast::Drop(drop) = context.ast else { return range };
-    let object = drop.objects.iter().find(|object| object.name.name.text == name);
+    let object = drop.objects.iter().find(|object| means(context, &object.name, relation));
     object.map_or(range, |object| object.name.range())
 }

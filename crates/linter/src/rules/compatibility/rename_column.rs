@@ -74,7 +74,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
 
 /// Can running code go on under the old name, or was the column not there for it?
 fn is_kept(context: &RuleContext<'_>, table: &RelationName, old: &str, new: &str) -> bool {
-    if is_column_made_here(context, &table.name, old) || is_column_name_freed(context, &table.name, new) {
+    if is_column_made_here(context, table, old) || is_column_name_freed(context, table, new) {
         return true;
     }
     let end = ahead(context, old, Until::Commit);
