@@ -50,6 +50,37 @@ pub(crate) fn ahead(context: &RuleContext<'_>, name: &str, until: Until) -> Cata
     run_ahead(context, until, |text| speaks_of(text, name))
 }
 
+/// The same where it only matters whether something has the name then: nothing is run where nothing can get it.
+pub(crate) fn ahead_of_maker(context: &RuleContext<'_>, name: &str, until: Until) -> Catalog {
+    let makes = |statement: &&Statement| {
+        statement.parsed.as_ref().is_ok_and(may_name) && speaks_of(context.text(statement.range), name)
+    };
+    if later(context, until).iter().any(makes) { ahead(context, name, until) } else { context.after.clone() }
+}
+
+/// Can the statement give a name to a relation or a column?
+fn may_name(ast: &Ast) -> bool {
+    match ast {
+        Ast::AlterTable(alter) => {
+            alter.commands.iter().any(|command| matches!(command.action, AlterTableAction::AddColumn { .. }))
+        }
+        Ast::Select(_)
+        | Ast::CreateTable(_)
+        | Ast::CreateTableAs(_)
+        | Ast::CreateView(_)
+        | Ast::CreateSchema(_)
+        | Ast::CreateExtension(_)
+        | Ast::CreateOther(_)
+        | Ast::Rename(_)
+        | Ast::SetSchema(_)
+        | Ast::Explain(_)
+        | Ast::Execute(_)
+        | Ast::Do(_)
+        | Ast::Call(_) => true,
+        _ => false,
+    }
+}
+
 /// The same for many names at once.
 pub(crate) fn ahead_of(context: &RuleContext<'_>, names: &Names<'_>, until: Until) -> Catalog {
     run_ahead(context, until, |text| names.any_in(text))

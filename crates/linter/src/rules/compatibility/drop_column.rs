@@ -5,7 +5,7 @@ use crate::ast::{AlterTableAction, Ast};
 use crate::effect::{RelationKind, RelationName, Removal, RemovalReason, RemovedObject, Visibility};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use crate::rules::around::{Until, adds, ahead, is_column_made_here, means, rest};
+use crate::rules::around::{Until, adds, ahead_of_maker, is_column_made_here, means, rest};
 use crate::rules::text::enumerate;
 use crate::rules::users;
 use crate::source::TextRange;
@@ -90,7 +90,7 @@ pub(super) fn lost<'c>(context: &RuleContext<'c>, removal: &'c Removal) -> Optio
     if context.effects.removals.iter().any(of_parent) || is_column_made_here(context, table, column) {
         return None;
     }
-    let end = ahead(context, column, Until::Commit);
+    let end = ahead_of_maker(context, column, Until::Commit);
     let is_there = end
         .get_relation(table.oid)
         .and_then(|table| table.column(column))

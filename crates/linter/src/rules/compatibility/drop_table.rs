@@ -6,7 +6,7 @@ use crate::diagnostic::Diagnostic;
 use crate::effect::{RelationKind, RelationName, Removal, RemovalReason, RemovedObject, Visibility};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, RunContext, declare_rule};
-use crate::rules::around::{Successor, Until, ahead, means, successor};
+use crate::rules::around::{Successor, Until, ahead_of_maker, means, successor};
 use crate::rules::text::enumerate;
 use crate::rules::users;
 use crate::source::TextRange;
@@ -126,11 +126,11 @@ pub(super) fn lost<'c>(context: &RuleContext<'c>, removal: &'c Removal) -> Optio
     }
     let is_table = relation.kind.is_table();
     let until = if is_table { Until::Commit } else { Until::EndOfMigration };
-    let end = ahead(context, &relation.name, until);
+    let end = ahead_of_maker(context, &relation.name, until);
     match successor(&end, before, relation) {
         Successor::Nothing if is_table => {
             // Made anew behind the end of the transaction: the gap is short, but the rows do not come back.
-            let later = ahead(context, &relation.name, Until::EndOfMigration);
+            let later = ahead_of_maker(context, &relation.name, Until::EndOfMigration);
             match successor(&later, before, relation) {
                 Successor::Compatible(new) if !is_empty_table(&later, new) => None,
                 Successor::Compatible(_) => Some((relation, Loss::Emptied)),

@@ -5,7 +5,7 @@ use crate::ast::Ast;
 use crate::effect::{RelationName, RenamedObject, Visibility};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use crate::rules::around::{Successor, Until, ahead, is_relation_name_freed, successor};
+use crate::rules::around::{Successor, Until, ahead_of_maker, is_relation_name_freed, successor};
 use crate::rules::text::{identifier, sql_name};
 use crate::rules::users;
 
@@ -89,7 +89,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
 /// What has the old name when the transaction commits.
 pub(super) fn left_behind(context: &RuleContext<'_>, table: &RelationName) -> Successor {
     let Some(before) = context.before.get_relation(table.oid) else { return Successor::Nothing };
-    successor(&ahead(context, &table.name, Until::Commit), before, table)
+    successor(&ahead_of_maker(context, &table.name, Until::Commit), before, table)
 }
 
 fn help(context: &RuleContext<'_>, table: &RelationName, new: &str) -> String {
