@@ -113,12 +113,8 @@ impl Executor<'_> {
             return Ok(());
         }
         let row_type = self.catalog.type_named(&relation.schema, &relation.name);
-        let typed = self
-            .catalog
-            .relations_in_order()
-            .into_iter()
-            .filter(|table| table.of_type.is_some() && table.of_type == row_type);
-        let typed: Vec<Oid> = typed.map(|table| table.oid).collect();
+        let typed = self.catalog.relations_where(|table| table.of_type.is_some() && table.of_type == row_type);
+        let typed: Vec<Oid> = typed.into_iter().map(|table| table.oid).collect();
         for table in typed {
             if !statement.cascade {
                 let reason = "cannot alter a type that is the type of a typed table";
@@ -250,14 +246,13 @@ impl Executor<'_> {
             _ => |kind| kind == RelationKind::Table,
         };
         let default = statement.from == "pg_default";
-        let moved: Vec<Oid> = self
-            .catalog
-            .relations_in_order()
-            .into_iter()
-            .filter(|relation| wanted(relation.kind) && !relation.is_temporary())
-            .filter(|relation| relation.tablespace.as_ref().map_or(default, |tablespace| *tablespace == statement.from))
-            .map(|relation| relation.oid)
-            .collect();
+        let lies_there = |relation: &crate::catalog::Relation| {
+            wanted(relation.kind)
+                && !relation.is_temporary()
+                && relation.tablespace.as_ref().map_or(default, |tablespace| *tablespace == statement.from)
+        };
+        let moved = self.catalog.relations_where(lies_there);
+        let moved: Vec<Oid> = moved.into_iter().map(|relation| relation.oid).collect();
         for oid in moved {
             let range = self.place.range;
             self.lock(oid, LockMode::AccessExclusive, LockCause::Target, range);

@@ -319,7 +319,12 @@ impl Executor<'_> {
         {
             found.push((Object::Relation(relation), Auto));
         }
-        for relation in self.catalog.relations_in_order() {
+        let uses_it = |relation: &Relation| {
+            relation.of_type == Some(oid)
+                || relation.view().is_some_and(|view| view.objects.contains(&oid))
+                || relation.columns.iter().any(|column| is_it(column.sql_type))
+        };
+        for relation in self.catalog.relations_where(uses_it) {
             if relation.of_type == Some(oid) {
                 found.push((Object::Relation(relation.oid), Normal));
             }

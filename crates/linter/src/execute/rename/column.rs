@@ -74,8 +74,8 @@ impl Executor<'_> {
     /// The tables OF a stand-alone composite type.
     fn typed_tables(&self, composite: Oid) -> Vec<Oid> {
         let Some(row_type) = self.row_type_of(composite) else { return Vec::new() };
-        let all = self.catalog.relations_in_order();
-        all.into_iter().filter(|relation| relation.of_type == Some(row_type)).map(|relation| relation.oid).collect()
+        let typed = self.catalog.relations_where(|relation| relation.of_type == Some(row_type));
+        typed.into_iter().map(|relation| relation.oid).collect()
     }
 
     fn rename_column_in(&mut self, table: Oid, old: &SmolStr, new: &SmolStr) {

@@ -200,14 +200,14 @@ impl Executor<'_> {
 
     /// The relations with a column of the domain, or of a domain over it, in the order of creation.
     fn relations_using(&self, domain: Oid) -> Vec<Oid> {
-        let relations = self.catalog.relations_in_order();
         let uses = |sql_type: SqlType| self.is_domain_over(sql_type.oid, domain);
         let is_user = |kind| !matches!(kind, RelationKind::CompositeType | RelationKind::Sequence);
-        (relations.into_iter())
-            .filter(|relation| is_user(relation.kind) && !relation.kind.is_index())
-            .filter(|relation| relation.columns.iter().any(|column| uses(column.sql_type)))
-            .map(|relation| relation.oid)
-            .collect()
+        let users = self.catalog.relations_where(|relation| {
+            is_user(relation.kind)
+                && !relation.kind.is_index()
+                && relation.columns.iter().any(|column| uses(column.sql_type))
+        });
+        users.into_iter().map(|relation| relation.oid).collect()
     }
 
     fn is_domain_over(&self, oid: Oid, domain: Oid) -> bool {
