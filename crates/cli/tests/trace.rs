@@ -8,7 +8,7 @@ use pgvet_trace::server::Server;
 use pgvet_trace::server::testing::{binaries, server};
 use serde_json::Value;
 use std::io::{Read, Write};
-use std::process::{Command, Stdio};
+use std::process::{ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
 use support::{Folder, transcript};
 
@@ -285,17 +285,30 @@ fn a_service_names_the_server_and_a_password_is_asked_for_on_a_terminal() {
     wait_until(refused);
     let said = run("service=shop", &[("PGPASSWORD", "geheim")]);
     assert!(said.starts_with("exit 0\n"), "{said}");
-    let Some(said) = on_terminal(&folder, b"geheim\n") else { return };
+    let trace = "trace m --on template --database service=shop";
+    let Some(said) = on_terminal(&folder, trace, &mut |input| input.write_all(b"geheim\n").unwrap()) else { return };
     assert!(said.contains("Password for user ann: ") && said.contains("create  public.made"), "{said}");
     assert!(!said.contains("geheim"), "{said}");
-    let said = on_terminal(&folder, b"gehe\x03").unwrap();
+    let said = on_terminal(&folder, trace, &mut |input| input.write_all(b"gehe\x03").unwrap()).unwrap();
     assert!(said.contains("interrupted") && !said.contains("create"), "{said}");
+    let snapshot = "snapshot service=shop --out -";
+    let said = on_terminal(&folder, snapshot, &mut |input| input.write_all(b"geheim\n").unwrap()).unwrap();
+    assert!(said.contains("Password for user ann: ") && said.contains("\"pg_version\": \"18."), "{said}");
+    for signal in ["INT", "TERM"] {
+        let pid = || std::fs::read_to_string(folder.path().join("pid")).unwrap();
+        let kill = || Command::new("kill").args([&format!("-{signal}"), pid().trim()]).status().unwrap();
+        let said = on_terminal(&folder, trace, &mut |_| assert!(kill().success())).unwrap();
+        assert!(said.contains(&format!("interrupted by SIG{signal}")), "{said}");
+        let modes: Vec<&str> = said.split_whitespace().collect();
+        assert!(modes.contains(&"echo") && modes.contains(&"icanon"), "the terminal is as before: {said}");
+    }
 }
 
-/// What the terminal shows when these keys are pressed once the password is asked for.
+/// What the terminal shows, and at last how it is set up, when this is done once the password is asked for. The number
+/// of the process is in the file `pid`.
 #[expect(clippy::print_stderr, reason = "a test that does not run must say so")]
-fn on_terminal(folder: &Folder, keys: &[u8]) -> Option<String> {
-    let command = format!("{} trace m --on template --database service=shop", env!("CARGO_BIN_EXE_pgvet"));
+fn on_terminal(folder: &Folder, args: &str, when_asked: &mut dyn FnMut(&mut ChildStdin)) -> Option<String> {
+    let command = format!("sh -c 'echo $$ >pid; exec {} {args}'; stty -a", env!("CARGO_BIN_EXE_pgvet"));
     let mut terminal = Command::new("script");
     terminal.args(["-q", "-e", "-c", &command, "/dev/null"]).current_dir(folder.path());
     terminal.env("PGSERVICEFILE", "services").stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -311,7 +324,7 @@ fn on_terminal(folder: &Folder, keys: &[u8]) -> Option<String> {
         shown.extend_from_slice(&piece[..read]);
         if !asked && String::from_utf8_lossy(&shown).contains("Password") {
             asked = true;
-            input.write_all(keys).unwrap();
+            when_asked(&mut input);
         }
     }
     terminal.wait().unwrap();

@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::address::Address;
 use crate::connection::{Connection, parsed, text};
-use crate::trace::runtime;
+use crate::trace::{block_on, unless_interrupted};
 use pgvet_linter::ast::{Expr, ExprKind, Part};
 use pgvet_linter::statement;
 use pgvet_linter::statistics::{
@@ -19,11 +19,11 @@ const STATEMENTS: u32 = 3000;
 
 /// Reads the statistics of a database.
 pub fn snapshot(database: &Address) -> Result<Statistics, Error> {
-    tokio::task::LocalSet::new().block_on(&runtime()?, async {
+    block_on(unless_interrupted(async {
         let connection = Connection::open(database, "snapshot").await?;
         let snapshot = Snapshot { connection: &connection, statistics: Statistics::default() };
         snapshot.take().await
-    })
+    }))
 }
 
 struct Snapshot<'c> {

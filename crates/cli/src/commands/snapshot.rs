@@ -4,12 +4,12 @@ use crate::args::SnapshotArgs;
 use crate::error::{ExitStatus, Failure};
 use crate::report::plural;
 use pgvet_linter::statistics::Statistics;
-use pgvet_trace::provider::parse_address;
+use pgvet_trace::provider::{parse_address, with_password};
 use std::io::{self, Write};
 use std::path::Path;
 
 pub(crate) fn run(args: &SnapshotArgs, out: &mut dyn Write) -> Result<ExitStatus, Failure> {
-    let statistics = pgvet_trace::snapshot(&parse_address(&args.database)?)?;
+    let statistics = pgvet_trace::snapshot(&with_password(parse_address(&args.database)?)?)?;
     let mut text = serde_json::to_string_pretty(&statistics)
         .map_err(|error| Failure::new(format!("the statistics cannot be written: {error}")))?;
     text.push('\n');
