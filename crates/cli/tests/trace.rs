@@ -332,6 +332,17 @@ fn on_terminal(folder: &Folder, args: &str, when_asked: &mut dyn FnMut(&mut Chil
 }
 
 #[test]
+fn a_running_server_is_copied_whatever_the_environment_names() {
+    let Some(folder) = folder(&[("m/1.sql", "CREATE TABLE made (a int);\n")]) else { return };
+    let Some(server) = server(18) else { return };
+    let data = server.data().display().to_string();
+    let args = ["trace", "m", "--on", "datadir", "--data", &data, "--database", "postgres"];
+    let env = [("PGSERVICE", "missing"), ("PGHOST", "nowhere"), ("PGPORT", "1"), ("PGPASSWORD", "wrong")];
+    let said = transcript(&folder.output(&args, b"", &env));
+    assert!(said.starts_with("exit 0\n") && said.contains("create  public.made"), "{said}");
+}
+
+#[test]
 fn a_migration_that_fails_says_where_and_keeps_what_was_measured() {
     let bad = "CREATE TABLE a (b int);\nINSERT INTO orders (missing) VALUES (1);\nSELECT 1;\n";
     let Some(folder) = folder(&[ORDERS, ("m/2_bad.sql", bad)]) else { return };

@@ -201,7 +201,8 @@ fn data_directory(args: &TraceArgs) -> Result<DataDir, Failure> {
         database: args.database.clone().ok_or_else(|| missing("a database", "name it: --database NAME"))?,
         user: std::env::var("PGUSER").ok().filter(|user| !user.is_empty()).unwrap_or_else(|| "postgres".to_owned()),
         binaries: args.pg_bin.clone(),
-    }))
+    })
+    .with_password()?)
 }
 
 fn dblab(args: &TraceArgs) -> Result<Dblab, Failure> {
