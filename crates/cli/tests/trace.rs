@@ -139,6 +139,53 @@ fn rules_judge_what_was_seen() {
     assert!(page.contains("<td>index-without-concurrently</td>") && page.contains("<td>observed</td>"), "{page}");
 }
 
+/// A statement whose text only the server knows.
+fn hidden(sql: &str) -> String {
+    let hex: Vec<String> = sql.bytes().map(|byte| format!("{byte:02x}")).collect();
+    format!("DO $$ BEGIN EXECUTE convert_from('\\x{}', 'UTF8'); END $$;\n", hex.concat())
+}
+
+#[test]
+fn what_is_dropped_and_emptied_is_what_was_seen() {
+    let history = ["kept", "gone", "emptied", "filled"].map(|name| format!("CREATE TABLE {name} (a int);\n"));
+    let history = format!("{}{}", history.concat(), hidden("CREATE TABLE unseen (a int)"));
+    let migration = [
+        "DO $$ BEGIN IF (SELECT count(*) FROM kept) > 0 THEN DROP TABLE kept; TRUNCATE filled; END IF; END $$;\n",
+        &hidden("DROP TABLE gone"),
+        &hidden("DROP TABLE unseen"),
+        &hidden("TRUNCATE emptied"),
+        "-- first\nTRUNCATE filled; TRUNCATE filled;\n",
+        "DROP TABLE IF EXISTS missing;\n",
+    ];
+    let Some(folder) = folder(&[("m/1.sql", &history), ("m/2.sql", &migration.concat())]) else { return };
+    let args = ["m/2.sql", "--history", "m", "--pg-version", "18"];
+    let checked = folder.run(&[&["check"], &args[..], &["--format", "concise"]].concat());
+    for expected in ["m/2.sql:1:53: warning[drop-table]", "m/2.sql:1:79: warning[truncate-existing-table]"] {
+        assert!(checked.contains(expected), "{expected} is missing:\n{checked}");
+    }
+    let document = json(&folder, &[&["trace"], &args[..]].concat());
+    let found = findings(&document);
+    let lines = |rule: &str| -> Vec<i64> {
+        let found = found.iter().filter(|(name, _, evidence)| name == rule && evidence == "observed");
+        found.map(|(_, line, _)| *line).collect()
+    };
+    assert_eq!((lines("drop-table"), lines("truncate-existing-table")), (vec![2, 3], vec![4, 6, 6]), "{found:?}");
+    let differences = document["model_differences"].as_array().unwrap();
+    let told: Vec<_> = differences
+        .iter()
+        .filter(|one| one["what"] != "lock" && one["what"] != "scan")
+        .map(|one| [&one["what"], &one["relation"], &one["observed"]].map(|value| value.as_str().unwrap()))
+        .collect();
+    let expected = [
+        ["truncate", "public.filled", "no"],
+        ["drop", "public.kept", "no"],
+        ["drop", "public.gone", "yes"],
+        ["drop", "public.unseen", "yes"],
+        ["truncate", "public.emptied", "yes"],
+    ];
+    assert_eq!(told, expected, "{differences:?}");
+}
+
 #[test]
 fn a_statement_that_was_not_run_is_judged_by_the_prediction() {
     let text = "SELECT * FROM missing;\nCREATE INDEX orders_made ON orders (made);\n";

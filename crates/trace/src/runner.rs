@@ -5,7 +5,8 @@ use crate::address::Address;
 use crate::connection::Connection;
 use crate::locks::{LockBook, Span, Surroundings};
 use crate::observation::{
-    Blocked, Failure, Held, LockTrace, MigrationTrace, Relation, StatementTrace, Subtransactions, TransactionTrace,
+    Blocked, Failure, Held, LockTrace, MigrationTrace, Relation, StatementKind, StatementTrace, Subtransactions,
+    TransactionTrace,
 };
 use crate::poll::{self, Watch, watch};
 use crate::probe::{self, Snapshot, Statistics};
@@ -264,6 +265,7 @@ impl<'a> Runner<'a> {
         let range = step.statement.map(|statement| statement.range).unwrap_or_default();
         self.trace.statements.push(StatementTrace {
             range,
+            kind: step.ast().map(StatementKind::from).unwrap_or_default(),
             sql: step.sql.clone(),
             started: self.clock,
             duration: sent.span.duration(),
