@@ -89,6 +89,7 @@ impl<'a> Runner<'a> {
         settings: &'a Settings,
     ) -> Result<Self, Error> {
         let migrator = Connection::open(&reading_fresh_statistics(&clone.database, major), "migration").await?;
+        migrator.end_with_client().await;
         let observer = Connection::open(&clone.observer, "observer").await?;
         Ok(Self {
             clone,

@@ -158,12 +158,13 @@ fn canaries(predicted: &[Vec<StatementEffects>]) -> BTreeMap<usize, Vec<String>>
 }
 
 fn status(args: &TraceArgs, report: &TraceReport<'_>) -> ExitStatus {
-    if report.failed() {
+    // Whoever asks for it wants to know, also where a migration fails as the model says.
+    if args.strict_model && report.differences.iter().any(|difference| difference.unknown.is_none()) {
+        ExitStatus::ModelDiffers
+    } else if report.failed() {
         ExitStatus::NotChecked
     } else if !report.exceeded.is_empty() || fails(args, report) {
         ExitStatus::Findings
-    } else if args.strict_model && report.differences.iter().any(|difference| difference.unknown.is_none()) {
-        ExitStatus::ModelDiffers
     } else {
         ExitStatus::Clean
     }
