@@ -51,6 +51,19 @@ def shortened(text: str, limit: int) -> str:
     return kept.rsplit("\n", 1)[0] + note
 
 
+class BadInput(Exception):
+    """An input of the action that cannot be read."""
+
+
+def words(name: str) -> list[str]:
+    """The words of an input, as a shell splits them."""
+    try:
+        return shlex.split(given(name))
+    except ValueError as error:
+        label = name.lower().replace("_", "-")
+        raise BadInput(f"`{label}` cannot be read as in a shell: {error}. Close the quotation in the workflow") from error
+
+
 def selection(event: dict) -> list[str]:
     """The options of pgvet that name what is reported."""
     if is_on("ALL"):
@@ -83,7 +96,7 @@ def check(selected: list[str], folder: Path) -> int:
     outputs = [f"{name}={folder / file}" for name, file in FILES.items()]
     screen = "github" if is_on("ANNOTATIONS") else "concise"
     formats = [option for output in [screen, *outputs] for option in ("--format", output)]
-    options = shlex.split(given("ARGS"))
+    options = words("ARGS")
     if given("FAIL_ON"):
         options += ["--fail-on", given("FAIL_ON")]
     return subprocess.run([program(), "check", *formats, *options, *common(selected)], check=False).returncode
@@ -93,7 +106,7 @@ FILES = {"json": "pgvet.json", "markdown": "pgvet.md", "sarif": "pgvet.sarif"}
 
 
 def trace(selected: list[str]) -> tuple[int, str]:
-    options = shlex.split(given("TRACE_ARGS"))
+    options = words("TRACE_ARGS")
     arguments = [program(), "trace", "--format", "markdown", *options, *common(selected)]
     run = subprocess.run(arguments, stdout=subprocess.PIPE, check=False, text=True, encoding="utf-8")
     return run.returncode, run.stdout
@@ -136,4 +149,8 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except BadInput as refused:
+        command("error", str(refused))
+        sys.exit(2)

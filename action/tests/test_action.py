@@ -149,6 +149,8 @@ class ActionTest(unittest.TestCase):
             "INPUT_SUMMARY": "true",
             "INPUT_TOKEN": "secret",
         }
+        # Where the tests find servers, the action finds them.
+        environment.update({name: value for name, value in os.environ.items() if name.startswith("PGVET_P")})
         environment.update({f"INPUT_{name.upper()}": value for name, value in inputs.items()})
         run = subprocess.run([sys.executable, MAIN], cwd=clone, env=environment, capture_output=True, text=True)
         self.said = run.stdout + run.stderr
@@ -317,14 +319,19 @@ class ActionTest(unittest.TestCase):
         self.assertIn("::warning::no comment was written: the token may not write", self.said)
 
     def test_the_changed_migrations_are_traced(self):
-        if not os.environ.get("PGVET_POSTGRESQL"):
-            self.skipTest("no server")
         self.branch()
         self.write("migrations/3.sql", NEW_INDEX)
         self.commit("change")
-        servers = os.environ["PGVET_POSTGRESQL"]
-        self.pull_request(trace="true", trace_args=f"--pg-bin {servers}/18/bin --pg-version 18")
-        self.assertIn("SHARE", self.summary, self.said)
+        status = self.pull_request(trace="true", trace_args="--pg-version 18")
+        self.assertEqual(status, 1, self.said)
+        self.assertRegex(self.summary, r"SHARE .*orders", self.said)
+
+    def test_arguments_that_no_shell_reads_are_refused(self):
+        self.branch()
+        self.write("migrations/3.sql", NEW_INDEX)
+        self.commit("change")
+        self.assertEqual(self.pull_request(args="--ignore 'half"), 2, self.said)
+        self.assertIn("::error::`args` cannot be read as in a shell: No closing quotation", self.said)
 
 
 if __name__ == "__main__":

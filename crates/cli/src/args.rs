@@ -10,7 +10,7 @@ use pgvet_linter::diagnostic::Severity;
 use pgvet_linter::fix::Applicability;
 use pgvet_linter::settings::Settings;
 use pgvet_linter::version::VersionRange;
-use pgvet_workspace::config::{self, Config, ConfigSource};
+use pgvet_workspace::config::{Config, ConfigSource};
 use pgvet_workspace::{Cache, ChangeSelection, Request, Texts};
 use std::path::PathBuf;
 
@@ -185,12 +185,17 @@ pub(crate) struct RuleArgs {
 }
 
 impl RuleArgs {
-    /// `fail_on` is shown, too, unless the user asked for less.
-    pub(crate) fn apply(&self, config: &Config, fail_on: FailOn, mut settings: Settings) -> Settings {
+    /// Do the options leave this rule in?
+    pub(crate) fn asks_for(&self, rule: &str) -> bool {
+        let names = |list: &[String]| list.iter().any(|name| name == rule);
+        (self.only.is_empty() || names(&self.only)) && !names(&self.ignore)
+    }
+
+    /// What `fails` the run is shown, too, unless the user asked for less.
+    pub(crate) fn apply(&self, config: &Config, fails: Option<Severity>, mut settings: Settings) -> Settings {
         match self.level {
             Some(level) => settings.level = level.severity(),
-            None if config.level_configured => {}
-            None => settings.level = fail_on.severity().map_or(Severity::Warning, |least| least.min(Severity::Warning)),
+            None => settings.level = config.level(fails),
         }
         settings.only.clone_from(&self.only);
         settings.ignore.clone_from(&self.ignore);
@@ -281,12 +286,13 @@ pub(crate) struct BaselineFileArgs {
 
 impl CheckArgs {
     /// From which severity on a finding under this configuration makes the run fail.
-    pub(crate) fn fail_on(&self, config: &Config) -> FailOn {
-        self.fail_on.or(config.fail_on.map(FailOn::from)).unwrap_or(FailOn::Error)
+    /// The least severity that makes the exit status 1.
+    pub(crate) fn fails(&self, config: &Config) -> Option<Severity> {
+        self.fail_on.map_or_else(|| config.fails(), FailOn::severity)
     }
 
     pub(crate) fn settings(&self, config: &Config) -> Settings {
-        self.rules.apply(config, self.fail_on(config), self.input.settings(config))
+        self.rules.apply(config, self.fails(config), self.input.settings(config))
     }
 }
 
@@ -416,23 +422,8 @@ pub(crate) enum FailOn {
     Never,
 }
 
-impl From<config::FailOn> for FailOn {
-    fn from(configured: config::FailOn) -> Self {
-        match configured {
-            config::FailOn::Error => Self::Error,
-            config::FailOn::Warning => Self::Warning,
-            config::FailOn::Info => Self::Info,
-            config::FailOn::Never => Self::Never,
-        }
-    }
-}
-
 impl FailOn {
-    /// Does a finding of this severity make the run fail?
-    pub(crate) fn includes(self, severity: Severity) -> bool {
-        self.severity().is_some_and(|least| severity >= least)
-    }
-
+    /// The least severity that makes the exit status 1.
     pub(crate) fn severity(self) -> Option<Severity> {
         match self {
             Self::Error => Some(Severity::Error),

@@ -225,3 +225,18 @@ fn what_cannot_be_rewritten_says_why() {
     assert!(folder.run(&["rewrite", "migrations/9_b.sql", "--in-place"]).contains("comes after it"));
     assert!(folder.run(&["rewrite", "migrations"]).contains("takes one file"));
 }
+
+#[test]
+fn line_breaks_are_those_of_the_file() {
+    let form = &FORMS[0];
+    let text = format!("{}-- why\n{CHANGE}{}", form.before, form.after).replace('\n', "\r\n");
+    let folder = folder(form);
+    fs::write(folder.path().join(form.paths[1]), text).unwrap();
+    folder.run(&["rewrite", form.paths[1], "--out", "new"]);
+    let written = files(&folder.path().join("new"));
+    assert!(written.len() > 1, "{written:?}");
+    for (name, text) in written {
+        let bare = text.replace("\r\n", "");
+        assert!(!bare.contains(['\n', '\r']), "{name}: {text:?}");
+    }
+}

@@ -67,6 +67,24 @@ pub struct Diagnostic {
     pub evidence: Evidence,
 }
 
+/// The rules that say that PostgreSQL refuses a statement.
+pub(crate) const REFUSALS: [&str; 3] = ["syntax-error", "statement-will-fail", "concurrently-in-transaction"];
+
+impl Diagnostic {
+    /// Does it say that PostgreSQL refuses the statement?
+    pub fn is_refusal(&self) -> bool {
+        REFUSALS.contains(&self.rule)
+    }
+
+    /// Message and help in plain text.
+    pub fn message_with_help(&self) -> String {
+        match &self.help {
+            Some(help) => format!("{}\n\nhelp: {help}", self.message),
+            None => self.message.clone(),
+        }
+    }
+}
+
 fn name_of_rule<'de, D: Deserializer<'de>>(deserializer: D) -> Result<RuleName, D::Error> {
     let name = String::deserialize(deserializer)?;
     let rule = crate::rules::find(&name).ok_or_else(|| D::Error::custom(format!("there is no rule `{name}`")))?;

@@ -4,6 +4,7 @@ use crate::diagnostic::Diagnostic;
 use crate::source::TextRange;
 use crate::statement::{Placeholder, PlaceholderKind};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// How far a fix can be trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -83,13 +84,20 @@ pub fn apply<'f>(text: &str, fixes: impl IntoIterator<Item = &'f Fix>) -> Applie
         }
     }
     accepted.sort_by_key(|edit| edit.range);
-    let carriage_return = text.find('\n').is_some_and(|at| text[..at].ends_with('\r'));
     let mut fixed = text.to_owned();
     for edit in accepted.into_iter().rev() {
-        let new = if carriage_return { edit.text.replace('\n', "\r\n") } else { edit.text.clone() };
-        fixed.replace_range(edit.range.as_usize(), &new);
+        fixed.replace_range(edit.range.as_usize(), &with_line_breaks_of(text, &edit.text));
     }
     Applied { text: fixed, made }
+}
+
+/// `new` with the line breaks of `text`, parts that were copied from it included.
+pub fn with_line_breaks_of<'n>(text: &str, new: &'n str) -> Cow<'n, str> {
+    let wanted = if text.find('\n').is_some_and(|at| text[..at].ends_with('\r')) { "\r\n" } else { "\n" };
+    if !new.contains('\n') || wanted == "\n" && !new.contains("\r\n") {
+        return Cow::Borrowed(new);
+    }
+    Cow::Owned(new.replace("\r\n", "\n").replace('\n', wanted))
 }
 
 /// Do they share a byte or an end?
@@ -161,6 +169,7 @@ mod tests {
     #[test]
     fn line_breaks_are_those_of_the_text() {
         assert_eq!(apply("a\r\nb", [&fix(&[(4, 4, "\nc")])]).text, "a\r\nb\r\nc");
+        assert_eq!(apply("a\r\nb", [&fix(&[(0, 1, "c\r\nd\n")])]).text, "c\r\nd\r\n\r\nb");
         assert_eq!(apply("a\nb\r\n", [&fix(&[(0, 0, "c\n")])]).text, "c\na\nb\r\n");
     }
 }

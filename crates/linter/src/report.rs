@@ -110,8 +110,8 @@ impl Finding<'_, '_> {
         self.edit(|diagnostic| diagnostic.labels.push(Label { file, range, message: message.into() }))
     }
 
-    /// A relation that it concerns. Where all are declared small the finding is worth a note only; a large one makes a
-    /// warning an error.
+    /// A relation that it concerns. Where all are declared small the finding is worth a note only, and a large one makes
+    /// a warning an error, if the harm grows with tables.
     #[must_use = "a finding is recorded when it is dropped"]
     pub fn relation(mut self, relation: &RelationName) -> Self {
         let table = self.reporter.settings.table(&relation.schema, &relation.name);
@@ -174,8 +174,9 @@ impl Drop for Finding<'_, '_> {
         if self.ignored && !self.tables.is_empty() {
             return;
         }
-        let mut sizes = self.tables.iter().map(|(_, table)| table.size());
-        if !self.tables.is_empty() && sizes.clone().all(|size| size == TableSize::Small) {
+        let grows = self.reporter.meta.category.grows_with_tables();
+        let mut sizes = self.tables.iter().map(|(_, table)| table.size()).filter(|_| grows);
+        if grows && !self.tables.is_empty() && sizes.clone().all(|size| size == TableSize::Small) {
             diagnostic.severity = Severity::Info;
         } else if sizes.any(|size| size == TableSize::Large) && diagnostic.severity == Severity::Warning {
             diagnostic.severity = Severity::Error;

@@ -76,10 +76,6 @@ impl Memory {
         self.steps.truncate(unchanged);
     }
 
-    pub fn forget_all(&mut self) {
-        self.steps.clear();
-    }
-
     /// Every statement that was run, in order.
     pub fn statements(&self) -> impl Iterator<Item = Remembered<'_>> {
         self.steps.iter().filter_map(|(step, runs)| {

@@ -44,6 +44,14 @@ impl Category {
             Self::Security => "security",
         }
     }
+
+    /// Does what its rules report harm the more the more rows and traffic a table has?
+    pub(crate) fn grows_with_tables(self) -> bool {
+        match self {
+            Self::Locking | Self::Transaction | Self::Data | Self::Bloat | Self::Plpgsql | Self::Schema => true,
+            Self::Engine | Self::Compatibility | Self::Security => false,
+        }
+    }
 }
 
 /// How far a rule may still change.

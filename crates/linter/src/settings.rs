@@ -1,6 +1,6 @@
 //! What a run is asked to do, after configuration and flags are resolved. No files, no serde: see the workspace crate.
 
-use crate::diagnostic::Severity;
+use crate::diagnostic::{REFUSALS, Severity};
 use crate::fix::Edit;
 use crate::rule::{Category, RuleMeta};
 use crate::statistics::Throughput;
@@ -119,10 +119,11 @@ impl TableSettings {
 
     pub fn size(self) -> TableSize {
         let busy = self.hot || self.writes_per_second.is_some_and(|writes| writes >= Self::BUSY);
+        let has_many_bytes = self.bytes.is_some_and(|bytes| bytes >= Self::LARGE_BYTES);
         match self.rows {
-            Some(rows) if rows <= Self::SMALL && !busy => TableSize::Small,
+            _ if busy || has_many_bytes => TableSize::Large,
             Some(rows) if rows >= Self::LARGE => TableSize::Large,
-            _ if busy || self.bytes.is_some_and(|bytes| bytes >= Self::LARGE_BYTES) => TableSize::Large,
+            Some(rows) if rows <= Self::SMALL => TableSize::Small,
             _ => TableSize::Unknown,
         }
     }
@@ -154,6 +155,19 @@ impl Settings {
         let preset = (rule.recommended || self.strict).then_some(rule.severity);
         let general = self.levels.apply(rule, preset);
         own.map_or(general, |own| own.apply(rule, general))
+    }
+
+    /// The same, with the rules that say that PostgreSQL refuses a statement.
+    #[must_use]
+    pub fn with_refusals(mut self) -> Self {
+        self.ignore.retain(|rule| !REFUSALS.contains(&rule.as_str()));
+        for rule in REFUSALS {
+            if !self.only.is_empty() {
+                self.only.push(rule.to_owned());
+            }
+            self.levels.rules.insert(rule.to_owned(), Some(Severity::Error));
+        }
+        self
     }
 
     /// What is configured for the relation `schema.name`.

@@ -41,10 +41,12 @@ pub struct Statistics {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TableStatistics {
-    /// Estimated.
-    pub rows: u64,
+    /// Estimated; absent before the first VACUUM or ANALYZE, where the server does not count rows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rows: Option<u64>,
     /// Without indexes, as of the last VACUUM or ANALYZE.
-    pub bytes: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
     /// Rows that are inserted, updated and deleted in a second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub writes_per_second: Option<u64>,
@@ -125,8 +127,8 @@ impl Statistics {
             let known = settings.tables.get(name).or_else(|| settings.tables.get(unqualified)).copied();
             let known = known.unwrap_or_default();
             let combined = TableSettings {
-                rows: known.rows.or(Some(table.rows)),
-                bytes: Some(table.bytes),
+                rows: known.rows.or(table.rows),
+                bytes: table.bytes,
                 writes_per_second: table.writes_per_second,
                 ..known
             };
@@ -143,8 +145,11 @@ impl Statistics {
 /// `1.2 billion rows, 340 GB, 900 writes/s`; `None` where nothing is known.
 pub(crate) fn describe(table: &TableSettings) -> Option<String> {
     let bytes = table.bytes?;
-    let mut parts =
-        vec![format!("{} rows", rounded(table.rows?, &[(1_000_000_000, " billion"), (1_000_000, " million")]))];
+    let rows = table.rows?;
+    if (rows, bytes) == (0, 0) {
+        return Some("empty".to_owned());
+    }
+    let mut parts = vec![format!("{} rows", rounded(rows, &[(1_000_000_000, " billion"), (1_000_000, " million")]))];
     parts.push(shown_bytes(bytes));
     if let Some(writes) = table.writes_per_second.filter(|writes| *writes > 0) {
         parts.push(format!("{writes} writes/s"));
@@ -196,6 +201,7 @@ mod tests {
             (table(1_234_000_000, 340_000_000_000, Some(900)), "about 1.2 billion rows, 340 GB, 900 writes/s"),
             (table(45_600_000, 1_049_000_000, Some(0)), "about 46 million rows, 1 GB"),
             (table(1200, 999, None), "about 1200 rows, 999 bytes"),
+            (table(0, 0, Some(0)), "empty"),
         ] {
             assert_eq!(describe(&settings).as_deref(), Some(expected));
         }
@@ -211,8 +217,10 @@ mod tests {
         let mut settings = Settings::default();
         let small = TableSettings { rows: Some(100), ignore: true, ..TableSettings::default() };
         settings.tables.insert("orders".to_owned(), small);
-        let tables =
-            [("public.orders".to_owned(), TableStatistics { rows: 5, bytes: 8, ..TableStatistics::default() })];
+        let tables = [(
+            "public.orders".to_owned(),
+            TableStatistics { rows: Some(5), bytes: Some(8), ..TableStatistics::default() },
+        )];
         let statistics = Statistics { schema_version: 1, tables: tables.into(), ..Statistics::default() };
         statistics.apply(&mut settings);
         let found = settings.table("public", "orders");

@@ -7,16 +7,13 @@ use lsp_types::{
     CodeAction, CodeActionKind, CodeActionParams, Diagnostic, NumberOrString, TextEdit, Uri, WorkspaceEdit,
 };
 use pgvet_linter::diagnostic::Diagnostic as Finding;
-use pgvet_linter::fix::{Applicability, Edit, Fix};
+use pgvet_linter::fix::{Applicability, Edit, Fix, apply};
 use pgvet_linter::rule::Category;
 use pgvet_linter::rules;
 use pgvet_linter::source::TextRange;
 use std::collections::HashMap;
 
 pub(crate) const FIX_ALL: &str = "source.fixAll.pgvet";
-
-/// What stands in a suppression until somebody writes the reason.
-const REASON: &str = "TODO: say why it does no harm here";
 
 /// The kinds of actions that there are.
 pub(crate) fn kinds() -> Vec<CodeActionKind> {
@@ -103,7 +100,8 @@ impl Actions<'_> {
         })
     }
 
-    /// A comment before the statement.
+    /// A comment before the statement. The reason is the author's to write: where the project asks for one, the comment is
+    /// reported until it has one.
     fn ignore(&self, finding: &Finding) -> Option<CodeAction> {
         let rule = &rules::find(finding.rule)?.meta;
         if rule.category == Category::Engine {
@@ -114,30 +112,24 @@ impl Actions<'_> {
         let before = self.document.slice(TextRange::new(line.start, start));
         // Behind other code the rest of the line must stay what it is.
         let text = if before.trim().is_empty() {
-            format!("-- pgvet: ignore[{}] {REASON}{}{before}", rule.name, self.document.line_end())
+            format!("-- pgvet: ignore[{}]{}{before}", rule.name, self.document.line_end())
         } else {
-            format!("/* pgvet: ignore[{}] {REASON} */ ", rule.name)
+            format!("/* pgvet: ignore[{}] */ ", rule.name)
         };
         let edit = TextEdit::new(self.document.range(TextRange::at(start)), text);
         Some(CodeAction {
-            title: format!("pgvet: ignore {} here, with a reason", rule.name),
+            title: format!("pgvet: ignore {} here", rule.name),
             kind: Some(CodeActionKind::QUICKFIX),
             ..self.action(finding, vec![edit])
         })
     }
 
-    /// All safe fixes that do not touch each other.
+    /// All safe fixes that do not touch each other: one round of `pgvet check --fix`.
     fn fix_all(&self, findings: &[Finding]) -> Option<CodeAction> {
-        let mut taken: Vec<TextRange> = Vec::new();
-        let mut edits = Vec::new();
-        for fix in findings.iter().filter_map(|finding| finding.fixes.first()) {
-            let is_free =
-                |range: TextRange| taken.iter().all(|other| range.end < other.start || other.end < range.start);
-            if fix.applicability == Applicability::Safe && fix.edits.iter().all(|edit| is_free(edit.range)) {
-                taken.extend(fix.edits.iter().map(|edit| edit.range));
-                edits.extend(self.edits(fix));
-            }
-        }
+        let is_safe = |fix: &&Fix| fix.applicability == Applicability::Safe;
+        let fixes: Vec<&Fix> = findings.iter().filter_map(|finding| finding.fixes.iter().find(is_safe)).collect();
+        let made = apply(self.document.text(), fixes.iter().copied()).made;
+        let edits: Vec<TextEdit> = made.into_iter().flat_map(|at| self.edits(fixes[at])).collect();
         (!edits.is_empty()).then(|| CodeAction {
             title: "pgvet: fix all that is safe to fix".to_owned(),
             kind: Some(CodeActionKind::from(FIX_ALL)),

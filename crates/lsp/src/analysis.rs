@@ -78,9 +78,7 @@ impl Analysis {
 
     /// The file with the index that findings use.
     pub(crate) fn file(&self, index: u32) -> Option<&ProjectFile> {
-        let mut files =
-            self.open.project().files.iter().flat_map(|file| file.layout.sections.iter().map(move |_| file));
-        files.nth(index as usize)
+        self.open.project().files_of_migrations().get(index as usize).copied()
     }
 }
 

@@ -58,13 +58,11 @@ impl Client {
 }
 
 impl Options {
-    /// Reads options, or says what is wrong with them.
-    pub(crate) fn read(value: &Value) -> Result<Self, String> {
-        if value.is_null() {
-            return Ok(Self::default());
-        }
-        let section = value.get("pgvet").unwrap_or(value);
-        Self::deserialize(section).map_err(|error| format!("the options of pgvet are wrong: {error}"))
+    /// Reads options, or says what is wrong with them. `None`: these are the settings of other programs.
+    pub(crate) fn read(value: &Value) -> Result<Option<Self>, String> {
+        let section = value.get("pgvet").or_else(|| value.get("inlayHints").map(|_| value));
+        let Some(section) = section.filter(|section| !section.is_null()) else { return Ok(None) };
+        Self::deserialize(section).map(Some).map_err(|error| format!("the options of pgvet are wrong: {error}"))
     }
 }
 
@@ -76,9 +74,12 @@ mod tests {
     #[test]
     fn options_may_stand_alone_or_in_their_section() {
         let on = Options { inlay_hints: true };
-        assert_eq!(Options::read(&json!({"inlayHints": true})), Ok(on));
-        assert_eq!(Options::read(&json!({"pgvet": {"inlayHints": true}, "other": 1})), Ok(on));
-        assert_eq!(Options::read(&Value::Null), Ok(Options::default()));
+        assert_eq!(Options::read(&json!({"inlayHints": true})), Ok(Some(on)));
+        assert_eq!(Options::read(&json!({"pgvet": {"inlayHints": true}, "other": 1})), Ok(Some(on)));
+        assert_eq!(Options::read(&json!({"pgvet": {}})), Ok(Some(Options::default())));
+        for other in [Value::Null, json!({}), json!({"other": {"inlayHints": true}}), json!({"pgvet": null})] {
+            assert_eq!(Options::read(&other), Ok(None), "{other}");
+        }
         assert!(Options::read(&json!({"inlayHints": "yes"})).is_err());
     }
 }

@@ -40,7 +40,7 @@ impl Places<'_> {
             code: Some(NumberOrString::String(finding.rule.to_owned())),
             code_description: self.client.code_description.then(|| page(finding.rule)).flatten(),
             source: Some(SOURCE.to_owned()),
-            message: message(finding),
+            message: finding.message_with_help(),
             related_information: (!related.is_empty()).then_some(related),
             tags: (finding.rule == "unused-suppression").then(|| vec![DiagnosticTag::UNNECESSARY]),
             data: None,
@@ -74,13 +74,6 @@ fn severity(severity: Severity) -> DiagnosticSeverity {
 fn page(rule: &str) -> Option<CodeDescription> {
     let href = Uri::from_str(&rules::find(rule)?.meta.url()).ok()?;
     Some(CodeDescription { href })
-}
-
-fn message(finding: &Finding) -> String {
-    match &finding.help {
-        Some(help) => format!("{}\n\nhelp: {help}", finding.message),
-        None => finding.message.clone(),
-    }
 }
 
 /// What is wrong with a configuration file, at its place in that file.

@@ -3,7 +3,7 @@
 use crate::analysis::Analysis;
 use crate::document::Document;
 use lsp_types::{Hover, HoverContents, MarkupContent, MarkupKind};
-use pgvet_linter::effect::{LockMode, RelationName};
+use pgvet_linter::effect::RelationName;
 use pgvet_linter::rules;
 use pgvet_linter::settings::Settings;
 use pgvet_linter::source::TextRange;
@@ -31,8 +31,8 @@ fn rule_page(document: &Document, offset: u32) -> Option<(TextRange, String)> {
     let list = text.find("pgvet:")? + text[text.find("pgvet:")?..].find('[')? + 1;
     let at = offset.checked_sub(line.start)? as usize;
     let is_part = |character: char| character.is_ascii_alphanumeric() || character == '-';
-    let start = text.get(..at)?.rfind(|character| !is_part(character)).map_or(0, |before| before + 1);
-    let end = at + text[at..].find(|character| !is_part(character)).unwrap_or(text.len() - at);
+    let start = text.get(..at)?.trim_end_matches(is_part).len();
+    let end = text.len() - text[at..].trim_start_matches(is_part).len();
     if start < list {
         return None;
     }
@@ -59,7 +59,7 @@ fn effects(statement: &OpenStatement<'_>, settings: &Settings) -> String {
             "| relation | lock | blocks |\n|---|---|---|\n"
         });
         for (relation, mode) in &locks {
-            let _ = write!(text, "| {relation} | {} | {} |", mode.sql(), blocks(*mode));
+            let _ = write!(text, "| {relation} | {} | {} |", mode.sql(), mode.stops().unwrap_or_default());
             if has_rows {
                 let rows = rows(relation).map(|rows| rows.to_string()).unwrap_or_default();
                 let _ = write!(text, " {rows} |");
@@ -82,12 +82,4 @@ fn effects(statement: &OpenStatement<'_>, settings: &Settings) -> String {
     }
     let _ = write!(text, "\nPredicted for PostgreSQL {}", statement.run.version);
     text
-}
-
-fn blocks(mode: LockMode) -> &'static str {
-    match (mode.blocks_reads(), mode.blocks_writes()) {
-        (true, _) => "reads and writes",
-        (false, true) => "writes",
-        (false, false) => "",
-    }
 }

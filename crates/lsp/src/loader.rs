@@ -3,13 +3,12 @@
 use crate::analysis::message;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use lsp_types::Uri;
-use pgvet_linter::diagnostic::Severity;
 use pgvet_linter::settings::Settings;
-use pgvet_workspace::config::{Config, ConfigError, FailOn};
+use pgvet_workspace::config::{Config, ConfigError};
 use pgvet_workspace::{Histories, OpenFile, STACK_SIZE, Texts};
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::thread;
 
 /// A file that was opened, or whose history has changed.
@@ -61,9 +60,9 @@ impl Loader {
 }
 
 fn run(inbox: &Receiver<Job>, outbox: &Sender<Loaded>) {
-    let histories = Arc::new(Histories::default());
-    for job in inbox {
-        // A later job for the same document knows better.
+    let histories = Histories::default();
+    let mut waiting = VecDeque::new();
+    while let Some(job) = next(inbox, &mut waiting) {
         let Job { uri, number, path, text, others } = job;
         let mut texts: Texts = histories.texts();
         for (path, text) in others {
@@ -81,14 +80,37 @@ fn run(inbox: &Receiver<Job>, outbox: &Sender<Loaded>) {
     }
 }
 
+/// The next job. A later one for the same document takes the place of an earlier one.
+fn next(inbox: &Receiver<Job>, waiting: &mut VecDeque<Job>) -> Option<Job> {
+    if waiting.is_empty() {
+        waiting.push_back(inbox.recv().ok()?);
+    }
+    for job in inbox.try_iter() {
+        waiting.retain(|older| older.uri != job.uri);
+        waiting.push_back(job);
+    }
+    waiting.pop_front()
+}
+
 /// The settings of `pgvet check` without options.
 fn settings(config: &Config) -> Settings {
-    let mut settings = config.settings.clone();
-    if !config.level_configured {
-        settings.level = match config.fail_on {
-            Some(FailOn::Info) => Severity::Info,
-            _ => Severity::Warning,
-        };
+    Settings { level: config.level(config.fails()), ..config.settings.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_later_job_for_a_document_takes_the_place_of_an_earlier_one() {
+        let (jobs, inbox) = unbounded();
+        for (number, name) in [(1, "file:///a.sql"), (2, "file:///b.sql"), (3, "file:///a.sql")] {
+            let uri = name.parse().unwrap();
+            jobs.send(Job { uri, number, path: None, text: String::new(), others: Vec::new() }).unwrap();
+        }
+        drop(jobs);
+        let mut waiting = VecDeque::new();
+        let numbers: Vec<u64> = std::iter::from_fn(|| next(&inbox, &mut waiting)).map(|job| job.number).collect();
+        assert_eq!(numbers, [2, 3]);
     }
-    settings
 }

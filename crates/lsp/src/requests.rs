@@ -52,12 +52,9 @@ impl Server {
                 self.change_all_histories();
                 Ok(())
             }
-            "workspace/didChangeConfiguration" => read(params).map(|params: DidChangeConfigurationParams| {
-                // A client that does not send settings along has none for pgvet.
-                if !params.settings.is_null() {
-                    self.configure(&params.settings);
-                }
-            }),
+            "workspace/didChangeConfiguration" => {
+                read(params).map(|params: DidChangeConfigurationParams| self.configure(&params.settings))
+            }
             // Others are about what is not done here.
             _ => Ok(()),
         };

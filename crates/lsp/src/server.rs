@@ -2,7 +2,7 @@
 //! when no message is waiting.
 
 use crate::actions;
-use crate::analysis::{Analysis, Check};
+use crate::analysis::{self, Analysis, Check};
 use crate::client::{Client, Options};
 use crate::completion;
 use crate::diagnostics;
@@ -23,8 +23,9 @@ use lsp_types::{
 };
 use pgvet_workspace::OpenFile;
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::path::PathBuf;
+use std::collections::{BTreeMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// So long nothing must have changed before other documents look at it as their history.
@@ -71,8 +72,8 @@ pub(crate) struct Server {
     load_at: Option<Instant>,
     /// The last number of a job, a check or a request.
     last_number: u64,
-    /// Configuration files with a mistake.
-    wrong_configs: BTreeSet<Uri>,
+    /// The configuration files with a mistake, by the documents that they keep from being checked.
+    wrong_configs: BTreeMap<Uri, Uri>,
     is_initialized: bool,
     shut_down: bool,
 }
@@ -91,7 +92,7 @@ impl Server {
             queue: VecDeque::new(),
             load_at: None,
             last_number: 0,
-            wrong_configs: BTreeSet::new(),
+            wrong_configs: BTreeMap::new(),
             is_initialized: false,
             shut_down: false,
         }
@@ -110,7 +111,7 @@ impl Server {
                 if matches!(&message, Message::Notification(notification) if notification.method == "exit") {
                     return self.shut_down;
                 }
-                self.message(message);
+                self.guarded(message);
                 self.drain(inbox);
             }
             self.publish();
@@ -172,6 +173,18 @@ impl Server {
         }
     }
 
+    /// A defect costs the answer to one message, not the session.
+    fn guarded(&mut self, message: Message) {
+        let id = if let Message::Request(request) = &message { Some(request.id.clone()) } else { None };
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.message(message))) {
+            let why = analysis::message(&*panic);
+            self.defect(&why);
+            if let Some(id) = id {
+                self.outbox.fail(Some(&id), ErrorCode::InternalError, why);
+            }
+        }
+    }
+
     fn message(&mut self, message: Message) {
         match message {
             Message::Request(request) => self.request(request),
@@ -184,6 +197,10 @@ impl Server {
     fn request(&mut self, request: Request) {
         match request.method.as_str() {
             "initialize" if !self.is_initialized => self.initialize(&request),
+            "initialize" => {
+                let why = "`initialize` comes once".to_owned();
+                self.outbox.fail(Some(&request.id), ErrorCode::InvalidRequest, why);
+            }
             _ if !self.is_initialized => {
                 let why = "`initialize` must come first".to_owned();
                 self.outbox.fail(Some(&request.id), ErrorCode::ServerNotInitialized, why);
@@ -215,9 +232,17 @@ impl Server {
         self.outbox.respond(&request.id, InitializeResult { capabilities, server_info: Some(server_info) });
     }
 
+    /// Takes the options of the user, if `options` holds those of this server.
     pub(crate) fn configure(&mut self, options: &Value) {
         match Options::read(options) {
-            Ok(options) => self.options = options,
+            Ok(None) => {}
+            Ok(Some(options)) => {
+                let changed = options != self.options;
+                self.options = options;
+                if changed {
+                    self.refresh_hints();
+                }
+            }
             Err(error) => self.show(MessageType::WARNING, error),
         }
     }
@@ -270,11 +295,9 @@ impl Server {
         for id in open.waiting {
             self.outbox.fail(Some(&id), ErrorCode::ContentModified, "the document was closed".to_owned());
         }
-        if !self.client.pulls {
-            let params = PublishDiagnosticsParams::new(uri.clone(), Vec::new(), None);
-            self.outbox.notify::<PublishDiagnostics>(params);
-        }
-        self.change_history_of_others(uri);
+        self.show_nothing(uri);
+        self.forget_wrong_config(uri);
+        self.follow(uri, open.path.as_deref());
     }
 
     pub(crate) fn edited(&mut self, uri: &Uri, version: i32) {
@@ -298,9 +321,14 @@ impl Server {
 
     /// The text of a document is part of the history of others.
     fn change_history_of_others(&mut self, uri: &Uri) {
-        let Some(path) = uri::to_path(uri) else { return };
+        let path = self.documents.get(uri).and_then(|open| open.path.clone());
+        self.follow(uri, path.as_deref());
+    }
+
+    fn follow(&mut self, uri: &Uri, path: Option<&Path>) {
+        let Some(path) = path else { return };
         for (_, open) in self.documents.iter_mut().filter(|(other, _)| *other != uri) {
-            open.must_load |= open.analysis.as_ref().is_none_or(|analysis| analysis.follows(&path));
+            open.must_load |= open.analysis.as_ref().is_none_or(|analysis| analysis.follows(path));
         }
         if self.documents.values().any(|open| open.must_load) {
             self.load_at = Some(Instant::now() + QUIET);
@@ -336,7 +364,7 @@ impl Server {
                 let problems = history.project().problems.iter();
                 let said: Vec<_> = problems.map(|one| format!("{} {}", one.path, one.message)).collect();
                 open.analysis = Some(Analysis::new(*history));
-                self.forget_wrong_configs();
+                self.forget_wrong_config(&loaded.uri);
                 self.update(&loaded.uri);
                 self.answer_waiting(&loaded.uri);
                 self.refresh();
@@ -344,26 +372,48 @@ impl Server {
             }
             Err(LoadError::Config(error)) => {
                 open.analysis = None;
-                let diagnostic = diagnostics::of_config(&error, self.client);
-                if let Some(uri) = uri::from_path(error.path.as_ref()) {
-                    self.wrong_configs.insert(uri.clone());
-                    let params = PublishDiagnosticsParams::new(uri, vec![diagnostic], None);
+                let config = uri::from_path(error.path.as_ref());
+                let is_told =
+                    config.as_ref().is_some_and(|config| self.wrong_configs.values().any(|one| one == config));
+                if let Some(config) = config {
+                    let diagnostic = diagnostics::of_config(&error, self.client);
+                    let params = PublishDiagnosticsParams::new(config.clone(), vec![diagnostic], None);
                     self.outbox.notify::<PublishDiagnostics>(params);
+                    self.wrong_configs.insert(loaded.uri.clone(), config);
                 }
-                self.show(MessageType::ERROR, format!("{}: {}", error.path, error.message));
-                self.answer_waiting(&loaded.uri);
+                if !is_told {
+                    self.show(MessageType::ERROR, format!("{}: {}", error.path, error.message));
+                }
+                self.lost(&loaded.uri);
             }
             Err(LoadError::Defect(why)) => {
                 open.analysis = None;
                 self.defect(&why);
-                self.answer_waiting(&loaded.uri);
+                self.lost(&loaded.uri);
             }
         }
     }
 
-    fn forget_wrong_configs(&mut self) {
-        for uri in std::mem::take(&mut self.wrong_configs) {
-            self.outbox.notify::<PublishDiagnostics>(PublishDiagnosticsParams::new(uri, Vec::new(), None));
+    /// A document cannot be checked any more: what the client shows is about another text.
+    fn lost(&mut self, uri: &Uri) {
+        self.show_nothing(uri);
+        self.answer_waiting(uri);
+        self.refresh();
+    }
+
+    /// Takes back the findings of a client that does not ask for them.
+    fn show_nothing(&self, uri: &Uri) {
+        if !self.client.pulls {
+            let params = PublishDiagnosticsParams::new(uri.clone(), Vec::new(), None);
+            self.outbox.notify::<PublishDiagnostics>(params);
+        }
+    }
+
+    /// The configuration of a document can be read, or the document is closed.
+    fn forget_wrong_config(&mut self, document: &Uri) {
+        let Some(config) = self.wrong_configs.remove(document) else { return };
+        if !self.wrong_configs.values().any(|other| *other == config) {
+            self.outbox.notify::<PublishDiagnostics>(PublishDiagnosticsParams::new(config, Vec::new(), None));
         }
     }
 
@@ -376,6 +426,7 @@ impl Server {
             // What it holds may be half done; the next edit begins anew.
             open.analysis = None;
             self.defect(&why);
+            self.show_nothing(uri);
         }
     }
 
@@ -420,7 +471,13 @@ impl Server {
             let id = self.next_id();
             self.outbox.request::<WorkspaceDiagnosticRefresh>(&id, ());
         }
-        if self.options.inlay_hints && self.client.refreshes_hints {
+        if self.options.inlay_hints {
+            self.refresh_hints();
+        }
+    }
+
+    fn refresh_hints(&mut self) {
+        if self.client.refreshes_hints {
             let id = self.next_id();
             self.outbox.request::<InlayHintRefreshRequest>(&id, ());
         }

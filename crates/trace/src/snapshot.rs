@@ -103,7 +103,7 @@ impl Snapshot<'_> {
             .await?;
         let counted = self.optional("how long writes have been counted", COUNTED).await?;
         self.statistics.counted_seconds = counted.first().and_then(|row| parsed(row, 0)).filter(|seconds| *seconds > 0);
-        self.tables().await?;
+        self.tables(number).await?;
         self.functions().await?;
         self.statements(number).await?;
         self.transactions().await?;
@@ -128,17 +128,24 @@ impl Snapshot<'_> {
         }
     }
 
-    async fn tables(&mut self) -> Result<(), Error> {
+    async fn tables(&mut self, number: u32) -> Result<(), Error> {
         let mut found: BTreeMap<u32, Found> = BTreeMap::new();
         for row in self.connection.rows(TABLES).await? {
             let Some(oid) = parsed(&row, 0) else { continue };
-            // Before the first ANALYZE the server has only its counters.
-            let estimated: u64 = parsed(&row, 3).unwrap_or(0);
-            let live: u64 = parsed(&row, 6).unwrap_or(0);
-            let rows = if estimated == 0 || text(&row, 4) == "t" { live.max(estimated) } else { estimated };
+            // Before the first ANALYZE the server has only its counters, which a crash or a reset clears. Until 13 the
+            // estimate is 0 then.
+            let is_new = text(&row, 4) == "t";
+            let estimated: Option<u64> = parsed(&row, 3).filter(|_| !is_new);
+            let live: Option<u64> = parsed(&row, 6).filter(|live| *live > 0);
+            let bytes: Option<u64> = parsed(&row, 5);
+            let is_measured = bytes.is_some_and(|bytes| bytes > 0) || number >= 140_000 && !is_new;
             let table = TableStatistics {
-                rows,
-                bytes: parsed(&row, 5).unwrap_or(0),
+                rows: if estimated.is_some_and(|rows| rows > 0) {
+                    estimated
+                } else {
+                    live.or(estimated.filter(|_| is_measured))
+                },
+                bytes: bytes.filter(|_| is_measured),
                 autovacuum_off: text(&row, 8) == "t",
                 ..TableStatistics::default()
             };
@@ -265,25 +272,26 @@ impl Snapshot<'_> {
     }
 }
 
-/// A partitioned table has what its partitions have.
+/// A partitioned table has what its partitions have; what is not known of one is not known of it.
 fn add_partitions(found: &mut BTreeMap<u32, Found>, parents: &BTreeMap<u32, u32>) {
     let partitioned: BTreeSet<u32> = parents.values().copied().collect();
     for oid in &partitioned {
         if let Some(parent) = found.get_mut(oid) {
-            (parent.table.rows, parent.table.bytes, parent.writes) = (0, 0, 0);
+            (parent.table.rows, parent.table.bytes, parent.writes) = (Some(0), Some(0), 0);
         }
     }
-    let leaves: Vec<(u32, u64, u64, u64)> = found
+    let leaves: Vec<(u32, Option<u64>, Option<u64>, u64)> = found
         .iter()
         .filter(|(oid, _)| !partitioned.contains(oid))
         .map(|(oid, found)| (*oid, found.table.rows, found.table.bytes, found.writes))
         .collect();
+    let add = |sum: Option<u64>, more: Option<u64>| Some(sum? + more?);
     for (leaf, rows, bytes, writes) in leaves {
         let mut above = parents.get(&leaf);
         while let Some(oid) = above {
             if let Some(parent) = found.get_mut(oid) {
-                parent.table.rows += rows;
-                parent.table.bytes += bytes;
+                parent.table.rows = add(parent.table.rows, rows);
+                parent.table.bytes = add(parent.table.bytes, bytes);
                 parent.writes += writes;
             }
             above = parents.get(oid);

@@ -30,7 +30,7 @@ pub use open::{Histories, OpenFile, OpenStatement};
 pub use plan::Database;
 pub use project::{Project, ProjectFile, Request, Role};
 pub use read::EncodingError;
-pub use texts::{ParsedFiles, Texts};
+pub use texts::Texts;
 pub use write::{Change, create_files, write_changes};
 
 /// Stack of every thread that touches syntax trees: an expression may be nested some ten thousand levels deep.

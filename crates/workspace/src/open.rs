@@ -198,7 +198,7 @@ impl OpenFile {
     /// [`Project::migrations`].
     pub fn check(&mut self) -> Outcome {
         let migrations = self.project.migrations();
-        self.settings.file_levels = self.project.file_levels().into_iter().collect();
+        self.settings = self.project.only_settings(&self.settings);
         let mut outcome = self.state.check(&migrations, &self.settings, &mut self.memory);
         self.project.finish(&mut outcome, &|_| self.settings.clone());
         if let Some(file) = self.file().filter(|_| !self.known.is_empty()) {

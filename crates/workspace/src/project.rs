@@ -302,6 +302,13 @@ impl Project {
         databases.map(|database| Group { config: self.config_of(database), migrations: belongs(database) }).collect()
     }
 
+    /// The settings of the run of a project that has one database.
+    pub(crate) fn only_settings(&self, settings: &Settings) -> Settings {
+        let migrations = (0..self.migrations().len() as u32).collect();
+        let group = Group { config: self.config_of(1), migrations };
+        group.settings(&self.file_levels(), &self.sections(), &|_| settings.clone())
+    }
+
     /// The configuration of a database.
     pub fn config_of(&self, database: u32) -> Arc<Config> {
         let database = (database as usize).checked_sub(1).and_then(|at| self.databases.get(at));
@@ -315,7 +322,7 @@ impl Project {
     }
 
     /// The levels of rules in files for which configuration has overrides, by the index of the migration.
-    pub(crate) fn file_levels(&self) -> BTreeMap<u32, Levels> {
+    fn file_levels(&self) -> BTreeMap<u32, Levels> {
         let mut levels = BTreeMap::new();
         let mut index = 0;
         for file in &self.files {

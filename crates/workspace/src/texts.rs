@@ -21,11 +21,11 @@ pub struct Texts {
 
 /// Files that were parsed, for runs over nearly the same files.
 #[derive(Debug, Default)]
-pub struct ParsedFiles(Mutex<BTreeMap<PathBuf, Arc<ParsedFile>>>);
+pub(crate) struct ParsedFiles(Mutex<BTreeMap<PathBuf, Arc<ParsedFile>>>);
 
 impl Texts {
     /// Remembers what it parses in `parsed`.
-    pub fn remembering(parsed: Arc<ParsedFiles>) -> Self {
+    pub(crate) fn remembering(parsed: Arc<ParsedFiles>) -> Self {
         Self { parsed: Some(parsed), ..Self::default() }
     }
 

@@ -1,7 +1,7 @@
 //! `pgvet baseline`.
 
 use super::load;
-use crate::args::{BaselineArgs, BaselineFileArgs, FailOn};
+use crate::args::{BaselineArgs, BaselineFileArgs};
 use crate::baseline::{self, Baseline};
 use crate::error::{ExitStatus, Failure};
 use crate::report::{Report, plural, relative_path};
@@ -19,10 +19,7 @@ pub(crate) fn run(args: &BaselineArgs, out: &mut dyn Write) -> Result<ExitStatus
         // What could not be read would be missing, and be reported as new later.
         return Ok(ExitStatus::NotChecked);
     }
-    let settings = |config: &Config| {
-        let fail_on = config.fail_on.map_or(FailOn::Error, FailOn::from);
-        args.rules.apply(config, fail_on, args.input.settings(config))
-    };
+    let settings = |config: &Config| args.rules.apply(config, config.fails(), args.input.settings(config));
     let outcome = super::check(&project, &settings);
     let report = Report::new(&project, &outcome);
     let path = path(&project, &args.file);

@@ -44,7 +44,7 @@ pub(crate) fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<ExitStatus, F
     }
     let fails = report.findings.iter().any(|finding| {
         let config = project.config_of(finding.file.database);
-        args.fail_on(&config).includes(finding.diagnostic.severity)
+        args.fails(&config).is_some_and(|least| finding.diagnostic.severity >= least)
     });
     Ok(if fails { ExitStatus::Findings } else { ExitStatus::Clean })
 }

@@ -126,7 +126,8 @@ struct Chosen {
 impl Rounds<'_> {
     fn look(&self, project: &Project) -> Result<Chosen, Failure> {
         let args = self.args;
-        let outcome = super::check(project, &|config| args.settings(config));
+        // A fix of one rule may break what the user did not ask about.
+        let outcome = super::check(project, &|config| args.settings(config).with_refusals());
         let mut report = Report::new(project, &outcome);
         if let Some(baseline) = baseline::known(project, &args.baseline, &|config| args.settings(config))? {
             report = report.without_known(&baseline);
@@ -135,8 +136,7 @@ impl Rounds<'_> {
         let mut chosen = Chosen { fixes: BTreeMap::new(), failures: BTreeMap::new() };
         for finding in &report.findings {
             let index = indexes[finding.diagnostic.file as usize];
-            if matches!(finding.diagnostic.rule, "syntax-error" | "statement-will-fail" | "concurrently-in-transaction")
-            {
+            if finding.diagnostic.is_refusal() {
                 *chosen.failures.entry(index).or_default() += 1;
             }
             if let Some(fix) = self.best(finding) {
@@ -149,7 +149,8 @@ impl Rounds<'_> {
     /// The first fix of a finding that was asked for.
     fn best<'f>(&self, finding: &'f Finding<'_>) -> Option<&'f Fix> {
         let least = self.args.fix.applicability();
-        if finding.file.encoding.is_some() || self.spoiled.contains(finding.path) {
+        let is_unasked = finding.diagnostic.is_refusal() && !self.args.rules.asks_for(finding.diagnostic.rule);
+        if is_unasked || finding.file.encoding.is_some() || self.spoiled.contains(finding.path) {
             return None;
         }
         finding.diagnostic.fixes.iter().find(|fix| fix.applicability >= least)

@@ -9,7 +9,10 @@ use std::io::{self, Write};
 use std::path::Path;
 
 pub(crate) fn run(args: &SnapshotArgs, out: &mut dyn Write) -> Result<ExitStatus, Failure> {
-    let statistics = pgvet_trace::snapshot(&with_password(parse_address(&args.database)?)?)?;
+    let mut statistics = pgvet_trace::snapshot(&with_password(parse_address(&args.database)?)?)?;
+    // What was measured by hand stays.
+    let earlier = std::fs::read_to_string(&args.out).ok().and_then(|text| Statistics::parse(&text).ok());
+    statistics.throughput = earlier.and_then(|earlier| earlier.throughput);
     let mut text = serde_json::to_string_pretty(&statistics)
         .map_err(|error| Failure::new(format!("the statistics cannot be written: {error}")))?;
     text.push('\n');

@@ -1,6 +1,7 @@
 //! `pgvet trace`.
 
 use super::{baseline, load};
+use crate::args::FailOn;
 use crate::bookkeeping;
 use crate::error::{ExitStatus, Failure};
 use crate::progress::Spinner;
@@ -172,8 +173,8 @@ fn status(args: &TraceArgs, report: &TraceReport<'_>) -> ExitStatus {
 
 /// Is there a finding for which the user wants to see the run fail?
 fn fails(args: &TraceArgs, report: &TraceReport<'_>) -> bool {
-    let severities = report.findings.findings.iter().map(|finding| finding.diagnostic.severity);
-    args.fail_on.is_some_and(|fail_on| severities.into_iter().any(|severity| fail_on.includes(severity)))
+    let least = args.fail_on.and_then(FailOn::severity);
+    least.is_some_and(|least| report.findings.findings.iter().any(|finding| finding.diagnostic.severity >= least))
 }
 
 fn provider(args: &TraceArgs, settings: &Settings) -> Result<Box<dyn CloneProvider>, Failure> {

@@ -56,11 +56,9 @@ fn write_statement(
 }
 
 fn blocked(mode: LockMode, style: Style) -> String {
-    match (mode.blocks_reads(), mode.blocks_writes()) {
-        (true, _) => format!("  {}", style.red("blocks reads and writes")),
-        (false, true) => format!("  {}", style.yellow("blocks writes")),
-        (false, false) => String::new(),
-    }
+    let Some(what) = mode.stops() else { return String::new() };
+    let text = format!("blocks {what}");
+    format!("  {}", if mode.blocks_reads() { style.red(&text) } else { style.yellow(&text) })
 }
 
 /// One line per statement: `path:line:col: what it does`.

@@ -37,7 +37,7 @@ fn annotation(finding: &Finding<'_>) -> String {
         start.line,
         end.line,
         escape_property(&format!("pgvet ({})", finding.diagnostic.rule)),
-        escape(&finding.message_with_help()),
+        escape(&finding.diagnostic.message_with_help()),
     )
 }
 

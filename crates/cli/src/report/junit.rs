@@ -50,7 +50,7 @@ fn suite(path: &str, findings: &[&Finding<'_>], out: &mut dyn Write) -> io::Resu
             r#"      <failure type="{}" message="{}">{text}{}</failure>"#,
             found.severity.as_str(),
             escape(&found.message),
-            escape(&finding.message_with_help()),
+            escape(&finding.diagnostic.message_with_help()),
         )?;
         writeln!(out, "    </testcase>")?;
     }

@@ -171,14 +171,6 @@ impl<'a> Finding<'a> {
     pub(crate) fn relative_path(&self) -> String {
         relative_path(self.path)
     }
-
-    /// Message and help in plain text.
-    pub(crate) fn message_with_help(&self) -> String {
-        match &self.diagnostic.help {
-            Some(help) => format!("{}\n\nhelp: {help}", self.diagnostic.message),
-            None => self.diagnostic.message.clone(),
-        }
-    }
 }
 
 pub(crate) fn relative_path(path: &str) -> String {

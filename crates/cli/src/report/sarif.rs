@@ -85,7 +85,7 @@ fn result(report: &Report<'_>, finding: &Finding<'_>, rules: &BTreeMap<&str, usi
     let mut result = json!({
         "ruleId": found.rule,
         "level": level(found.severity),
-        "message": { "text": finding.message_with_help() },
+        "message": { "text": finding.diagnostic.message_with_help() },
         "locations": [location(file, found.range)],
         "partialFingerprints": { "pgvet/v1": finding.fingerprint },
         "properties": { "relations": found.relations, "pgVersions": found.pg_versions },

@@ -311,6 +311,8 @@ pub struct IndexConstraint {
     pub using_index: Option<Name>,
     pub nulls_not_distinct: bool,
     pub without_overlaps: bool,
+    /// `WITH (fillfactor = 70)`.
+    pub parameters: Option<TextRange>,
     pub tablespace: Option<SmolStr>,
 }
 

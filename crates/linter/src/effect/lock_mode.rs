@@ -52,6 +52,15 @@ impl LockMode {
         self.conflicts_with(Self::AccessShare)
     }
 
+    /// What of the work with rows it stops; `None` for what lets all of it go on.
+    pub fn stops(self) -> Option<&'static str> {
+        match (self.blocks_reads(), self.blocks_writes()) {
+            (true, _) => Some("reads and writes"),
+            (false, true) => Some("writes"),
+            (false, false) => None,
+        }
+    }
+
     /// The name in SQL: `ACCESS EXCLUSIVE`.
     pub fn sql(self) -> &'static str {
         match self {

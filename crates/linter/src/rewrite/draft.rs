@@ -2,12 +2,14 @@
 
 use super::title::title;
 use super::{Plan, PlannedFile, PlannedStatement, Refusal, Unsolved, parsed};
-use crate::ast::{AlterTableAction, Ast, Set, Setting, Transaction};
+use crate::ast::{AlterTableAction, Ast, FunctionBody, Setting, Transaction};
 use crate::check::{self, Migration, ParsedFile, TransactionMode};
 use crate::diagnostic::Diagnostic;
+use crate::lexer::{Token, tokenize};
 use crate::settings::Settings;
 use crate::source::TextRange;
 use crate::statement::{self, Statement};
+use smol_str::SmolStr;
 use std::collections::BTreeMap;
 
 /// A plan settles after a few rounds; one that does not is not one.
@@ -22,9 +24,6 @@ const SPLITTING: [&str; 6] = [
     "timeout-during-concurrent-build",
     "enum-value-used-in-same-transaction",
 ];
-
-/// Rules that say that PostgreSQL refuses a statement.
-const FAILURES: [&str; 3] = ["syntax-error", "statement-will-fail", "concurrently-in-transaction"];
 
 pub(super) struct Draft {
     files: Vec<PlannedFile>,
@@ -64,6 +63,11 @@ impl Draft {
                 {
                     return Err(Refusal::Unsupported("savepoints and ROLLBACK cannot be moved".to_owned()));
                 }
+                Ok(ast) if ends_with_transaction(ast) => {
+                    let reason =
+                        "a temporary table with ON COMMIT DROP ends with its transaction, which would be divided";
+                    return Err(Refusal::Unsupported(reason.to_owned()));
+                }
                 Ok(_) => {}
             }
             statements.push(PlannedStatement {
@@ -93,7 +97,7 @@ impl Draft {
         for _ in 0..ROUNDS {
             let files: Vec<ParsedFile> = self.files.iter().map(parsed).collect();
             let found = self.check(history, original, &files, settings);
-            if let Some(failure) = found.iter().find(|found| FAILURES.contains(&found.rule)) {
+            if let Some(failure) = found.iter().find(|found| found.is_refusal()) {
                 return Err(Refusal::Fails(failure.message.clone()));
             }
             let (actions, unsolved) = self.actions(&files, &found);
@@ -229,36 +233,41 @@ impl Draft {
         let mut seen: Vec<PlannedStatement> = Vec::new();
         for statement in file.statements {
             let kind = Kind::of(&statement);
-            let carried = |transaction: bool| settings(&seen, |name| transaction || !name.ends_with("_timeout"));
             match kind {
+                // In the tool's transaction, which they divide, what was local stays for its parts.
+                Kind::Begin | Kind::Commit if !usual => {
+                    seen.retain(|statement| !is_local(statement));
+                    let begins = matches!(kind, Kind::Begin);
+                    arranged.push(std::mem::replace(&mut current, new(begins, carried(&seen, true))));
+                }
                 Kind::Begin => {
-                    arranged.push(std::mem::replace(&mut current, new(true, carried(true))));
+                    arranged.push(std::mem::replace(&mut current, new(true, carried(&seen, true))));
                 }
                 Kind::Commit => {
-                    arranged.push(std::mem::replace(&mut current, new(usual, carried(true))));
+                    arranged.push(std::mem::replace(&mut current, new(usual, carried(&seen, true))));
                 }
                 Kind::Outside if !(self.autocommit && !current.transaction && statement.note.is_none()) => {
-                    let mut statements = carried(false);
-                    if !statements.is_empty() && !self.autocommit {
+                    let mut statements = carried(&seen, false);
+                    if !statements.is_empty() && !self.autocommit || statements.iter().any(is_local) {
                         let message = "a setting would be lost for what cannot run in a transaction".to_owned();
                         return Err(Refusal::Unsupported(message));
                     }
                     statements.push(statement);
-                    arranged.push(std::mem::replace(&mut current, new(usual, carried(true))));
+                    arranged.push(std::mem::replace(&mut current, new(usual, carried(&seen, true))));
                     arranged.push(new(false, statements));
                 }
                 // What VALIDATE reads takes long; whatever lock stands beside it is held as long.
                 Kind::Validate if current.transaction => {
                     if !is_only_settings(&current.statements) {
-                        arranged.push(std::mem::replace(&mut current, new(true, carried(true))));
+                        arranged.push(std::mem::replace(&mut current, new(true, carried(&seen, true))));
                     }
                     current.statements.push(statement);
-                    arranged.push(std::mem::replace(&mut current, new(true, carried(true))));
+                    arranged.push(std::mem::replace(&mut current, new(true, carried(&seen, true))));
                 }
                 Kind::Outside | Kind::Inside | Kind::Validate => {
                     if statement.note.is_some() && !is_only_settings(&current.statements) {
                         let transaction = current.transaction;
-                        arranged.push(std::mem::replace(&mut current, new(transaction, carried(true))));
+                        arranged.push(std::mem::replace(&mut current, new(transaction, carried(&seen, true))));
                     }
                     current.statements.push(statement.clone());
                     seen.push(statement);
@@ -268,6 +277,11 @@ impl Draft {
         arranged.push(current);
         Ok(())
     }
+}
+
+/// The settings that what follows needs; a timeout would stop what waits outside of a transaction.
+fn carried(seen: &[PlannedStatement], transaction: bool) -> Vec<PlannedStatement> {
+    settings(seen, |name| transaction || !name.ends_with("_timeout"))
 }
 
 /// Where a statement can run.
@@ -287,7 +301,7 @@ impl Kind {
         match first_ast(&statement.sql).as_ref() {
             Some(Ast::Transaction(Transaction::Begin)) => Self::Begin,
             Some(Ast::Transaction(Transaction::Commit { .. })) => Self::Commit,
-            Some(ast) if runs_outside(ast, &statement.sql) => Self::Outside,
+            Some(ast) if runs_outside(ast) || commits(&statement.sql) => Self::Outside,
             Some(Ast::AlterTable(alter)) => match alter.commands.as_slice() {
                 [command] if matches!(command.action, AlterTableAction::ValidateConstraint { .. }) => Self::Validate,
                 _ => Self::Inside,
@@ -297,40 +311,65 @@ impl Kind {
     }
 }
 
+fn ends_with_transaction(ast: &Ast) -> bool {
+    match ast {
+        Ast::CreateTable(create) => create.on_commit_drop,
+        Ast::CreateTableAs(create) => create.into.on_commit_drop,
+        _ => false,
+    }
+}
+
 fn first_ast(sql: &str) -> Option<Ast> {
     statement::parse(sql).into_iter().next()?.parsed.ok()
 }
 
 /// Does PostgreSQL refuse it in a transaction block?
-fn runs_outside(ast: &Ast, sql: &str) -> bool {
+fn runs_outside(ast: &Ast) -> bool {
     match ast {
         Ast::CreateIndex(index) => index.concurrently,
         Ast::Drop(drop) => drop.concurrently,
-        Ast::Reindex(_) => sql.to_ascii_uppercase().contains("CONCURRENTLY"),
+        Ast::Reindex(reindex) => reindex.concurrently,
         Ast::Vacuum(vacuum) => vacuum.vacuum,
         Ast::AlterTable(alter) => alter
             .commands
             .iter()
             .any(|command| matches!(command.action, AlterTableAction::DetachPartition { concurrently: true, .. })),
-        Ast::Do(_) => sql.contains("COMMIT"),
         _ => false,
     }
 }
 
-/// The settings among statements whose name is wanted.
+/// Is it code that ends transactions?
+pub(super) fn commits(sql: &str) -> bool {
+    let Some(Ast::Do(block)) = first_ast(sql) else { return false };
+    let FunctionBody::Source { text, .. } = &block.body else { return false };
+    let is_end = |token: &Token| token.is_keyword(text, "COMMIT") || token.is_keyword(text, "ROLLBACK");
+    tokenize(text, TextRange::new(0, text.len() as u32)).iter().any(is_end)
+}
+
+/// The settings that act after the statements, of those whose name is wanted: of equal names the last.
 fn settings(statements: &[PlannedStatement], wanted: impl Fn(&str) -> bool) -> Vec<PlannedStatement> {
-    let is_wanted = |statement: &&PlannedStatement| match first_ast(&statement.sql) {
-        Some(Ast::Set(Set { setting: Setting::Value { name, .. } | Setting::Default { name }, .. })) => wanted(&name),
-        Some(Ast::Set(_)) => true,
-        _ => false,
-    };
-    let mut found: Vec<PlannedStatement> = Vec::new();
-    for statement in statements.iter().filter(is_wanted) {
-        if !found.iter().any(|other| other.sql == statement.sql) {
-            found.push(PlannedStatement::new(statement.sql.clone()));
+    let mut kept: Vec<PlannedStatement> = Vec::new();
+    let mut named: Vec<(SmolStr, bool)> = Vec::new();
+    for statement in statements.iter().rev() {
+        let Some(Ast::Set(set)) = first_ast(&statement.sql) else { continue };
+        let name = match set.setting {
+            Setting::Value { name, .. } | Setting::Default { name } => name,
+            Setting::ResetAll => SmolStr::new_static("all"),
+            Setting::Transaction => SmolStr::new_static("transaction"),
+        };
+        let key = (name, set.local);
+        if wanted(&key.0) && !named.contains(&key) {
+            kept.push(PlannedStatement::new(statement.sql.clone()));
+            named.push(key);
         }
     }
-    found
+    kept.reverse();
+    kept
+}
+
+/// Does it end with its transaction?
+fn is_local(statement: &PlannedStatement) -> bool {
+    matches!(first_ast(&statement.sql), Some(Ast::Set(set)) if set.local || set.setting == Setting::Transaction)
 }
 
 fn is_only_settings(statements: &[PlannedStatement]) -> bool {
@@ -352,24 +391,15 @@ fn commands(text: &str, statement: &Statement) -> Option<Vec<PlannedStatement>> 
 fn comments_before(text: &str, statement: &Statement) -> String {
     let before = statement.comments.iter().filter(|comment| comment.end <= statement.range.start);
     let lines = before.filter_map(|comment| text.get(comment.as_usize()));
-    lines.filter(|line| !is_of_tool(line)).fold(String::new(), |all, line| all + line.trim_end() + "\n")
+    lines.filter(|line| !is_of_tool(line, text)).fold(String::new(), |all, line| all + line.trim_end() + "\n")
 }
 
-/// Does the comment steer a migration tool, which writes its own?
-fn is_of_tool(comment: &str) -> bool {
+/// Does the comment steer the migration tool, which has its own way to write it?
+fn is_of_tool(comment: &str, text: &str) -> bool {
     let words = comment.trim_start_matches('-').trim_start().to_ascii_lowercase();
-    let signs = [
-        "+goose",
-        "+migrate",
-        "migrate:",
-        "changeset",
-        "liquibase",
-        "atlas:",
-        "no-transaction",
-        "deploy ",
-        "! ",
-        "up migration",
-        "rollback",
-    ];
-    signs.iter().any(|sign| words.starts_with(sign))
+    let signs =
+        ["+goose", "+migrate", "migrate:", "changeset", "liquibase", "atlas:", "no-transaction", "! ", "up migration"];
+    let is_sqitch = words.starts_with("deploy ") && words.contains(" to pg");
+    let is_liquibase = || text.trim_start_matches('-').trim_start().starts_with("liquibase formatted sql");
+    signs.iter().any(|sign| words.starts_with(sign)) || is_sqitch || words.starts_with("rollback") && is_liquibase()
 }

@@ -11,10 +11,9 @@ mod title;
 use crate::check::{Migration, ParsedFile};
 use crate::settings::Settings;
 use draft::Draft;
-use serde::Serialize;
 
 /// The migrations that take the place of one, in the order of their deployment.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
     pub files: Vec<PlannedFile>,
     /// What `check` still reports about them, for which there is no recipe: rule and message.
@@ -25,7 +24,7 @@ pub struct Plan {
 pub type Unsolved = (&'static str, String);
 
 /// One migration of a plan.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedFile {
     /// What it does, in words of a file name: `validate_orders_customer_fk`.
     pub title: String,
@@ -35,20 +34,16 @@ pub struct PlannedFile {
 }
 
 /// One statement of a plan.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PlannedStatement {
     /// Comments that stood before it, as they were written.
-    #[serde(skip_serializing_if = "String::is_empty")]
     pub comments: String,
     /// What a person has to decide or to know before it runs.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// Without a semicolon at its end.
     pub sql: String,
     /// Why what rules say about it is meant to be, and which rules those are.
-    #[serde(skip)]
     pub accepted: Option<String>,
-    #[serde(skip)]
     pub suppressed: Vec<&'static str>,
 }
 
@@ -82,6 +77,11 @@ impl PlannedStatement {
 }
 
 impl PlannedFile {
+    /// Does code in it end transactions, as a loop over batches does?
+    pub fn commits(&self) -> bool {
+        self.statements.iter().any(|statement| draft::commits(&statement.sql))
+    }
+
     /// The statements with their comments, without what the tool puts around them.
     pub fn text(&self) -> String {
         let mut text = String::new();

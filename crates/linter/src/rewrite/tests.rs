@@ -95,3 +95,54 @@ fn what_is_well_is_left_alone_and_what_cannot_be_moved_is_said() {
         }
     }
 }
+
+#[test]
+fn settings_go_as_far_as_they_act() {
+    let text = "SET work_mem = '1MB';\nSET work_mem = '2MB';\nBEGIN;\nSET LOCAL search_path = app;\nSELECT 1;\nCOMMIT;\n\
+        CREATE INDEX orders_note ON orders (note);\nBEGIN;\nSELECT 2;\nCOMMIT;\n";
+    insta::assert_snapshot!(shown(text, TransactionMode::Autocommit, "14-18"));
+}
+
+#[test]
+fn what_steps_would_leave_out_is_no_plan() {
+    for (clause, is_left) in
+        [("CHECK (token IS NOT NULL)", true), ("CONSTRAINT n NOT NULL", true), ("REFERENCES customers", false)]
+    {
+        let text = format!("ALTER TABLE orders ADD COLUMN token bigint DEFAULT nextval('s') {clause};");
+        let shown = shown(&text, TransactionMode::Transaction, "14-18");
+        assert_eq!(shown.contains("unsolved: column-default-rewrites-table"), is_left, "{clause}: {shown}");
+        assert!(shown.contains(clause), "{clause}: {shown}");
+    }
+    for (text, reason) in [
+        ("CREATE TEMP TABLE t ON COMMIT DROP AS SELECT 1; CREATE INDEX ON orders (note);", "ON COMMIT DROP"),
+        ("BEGIN; SAVEPOINT a; CREATE INDEX ON orders (note); COMMIT;", "savepoints"),
+    ] {
+        let refusal = plan(text, TransactionMode::Transaction, "14-18");
+        assert!(matches!(&refusal, Err(Refusal::Unsupported(said)) if said.contains(reason)), "{text}: {refusal:?}");
+    }
+}
+
+#[test]
+fn keys_and_names_are_kept() {
+    let text = "ALTER TABLE orders ADD COLUMN token uuid CONSTRAINT tokens UNIQUE NULLS NOT DISTINCT
+            WITH (fillfactor = 70) DEFERRABLE DEFAULT gen_random_uuid();
+        ALTER TABLE orders ADD CONSTRAINT note UNIQUE (note) WITH (fillfactor = 70) USING INDEX TABLESPACE fast;";
+    insta::assert_snapshot!(shown(text, TransactionMode::Transaction, "15-18"));
+}
+
+#[test]
+fn comments_of_the_author_stay() {
+    let text = "-- Rollback: drop it by hand\n-- deploy after release 7\nCREATE INDEX i ON orders (note);";
+    let shown = shown(text, TransactionMode::Transaction, "14-18");
+    assert!(
+        shown.contains("-- Rollback: drop it by hand\n-- deploy after release 7\nCREATE INDEX CONCURRENTLY"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn code_that_only_names_commit_stays_in_its_transaction() {
+    let text = "DO $$ BEGIN PERFORM 'COMMIT'; END $$;\nCREATE INDEX i ON orders (note);";
+    let shown = shown(text, TransactionMode::Transaction, "14-18");
+    assert!(shown.starts_with("== fill\nDO $$ BEGIN PERFORM 'COMMIT'"), "{shown}");
+}

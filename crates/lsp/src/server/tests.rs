@@ -240,34 +240,92 @@ fn what_makes_no_sense_is_answered_and_skipped() {
     assert!(client.end());
 }
 
-#[test]
-fn nothing_is_answered_before_initialize_and_after_shutdown() {
+/// What a server answers to messages that are all there before it starts: identifiers and codes of errors.
+fn answers(messages: &[Value]) -> Vec<(Value, Value)> {
     let (inbox, receiver) = unbounded();
     let (sender, outbox) = unbounded();
-    let server = thread::spawn(move || Server::new(Outbox::to(sender)).run(&receiver));
-    for (id, method) in [(1, "textDocument/hover"), (2, "initialize"), (3, "shutdown"), (4, "textDocument/hover")] {
-        let message = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": {"capabilities": {}}});
-        inbox.send(Incoming::Message(Box::new(serde_json::from_value(message).unwrap()))).unwrap();
+    for message in messages {
+        let message = serde_json::from_value(message.clone()).unwrap();
+        inbox.send(Incoming::Message(Box::new(message))).unwrap();
     }
     drop(inbox);
-    let answers: Vec<Value> = outbox.iter().map(|text| serde_json::from_str(&text).unwrap()).collect();
-    let codes: Vec<&Value> = answers.iter().map(|answer| &answer["error"]["code"]).collect();
-    assert_eq!(codes, [&json!(-32002), &Value::Null, &Value::Null, &json!(-32600)]);
-    assert!(server.join().unwrap());
+    thread::spawn(move || Server::new(Outbox::to(sender)).run(&receiver)).join().unwrap();
+    let said = outbox.iter().map(|text| serde_json::from_str::<Value>(&text).unwrap());
+    let answers = said.filter(|message| message.get("method").is_none());
+    answers.map(|answer| (answer["id"].clone(), answer["error"]["code"].clone())).collect()
+}
+
+fn request(id: i32, method: &str, params: &Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+}
+
+fn notification(method: &str, params: &Value) -> Value {
+    json!({"jsonrpc": "2.0", "method": method, "params": params})
+}
+
+#[test]
+fn nothing_is_answered_before_initialize_and_after_shutdown() {
+    let nothing = json!({"capabilities": {}});
+    let methods =
+        [(1, "textDocument/hover"), (2, "initialize"), (3, "initialize"), (4, "shutdown"), (5, "textDocument/hover")];
+    let codes: Vec<Value> =
+        answers(&methods.map(|(id, method)| request(id, method, &nothing))).into_iter().map(|(_, code)| code).collect();
+    assert_eq!(codes, [json!(-32002), Value::Null, json!(-32600), Value::Null, json!(-32600)]);
 }
 
 #[test]
 fn what_is_cancelled_before_it_is_begun_is_not_done() {
-    let mut client = TestClient::start(&[TABLE], json!({"textDocument": {"diagnostic": {}}}));
-    // The history is not there yet, so the first request waits, and the second one behind it in the queue.
-    client.open("migrations/2.sql", NARROW);
-    let id = client.begin("textDocument/diagnostic", json!({"textDocument": {"uri": client.uri("migrations/2.sql")}}));
-    client.tell("$/cancelRequest", json!({"id": id}));
-    let response = client.response(id);
-    // It may have been faster.
-    assert!(response["error"]["code"] == -32800 || response["result"]["items"].is_array(), "{response}");
-    client.tell("$/cancelRequest", json!({"id": "unknown"}));
-    client.tell("$/cancelRequest", Value::Null);
+    let uri = "file:///migrations/2.sql";
+    let document = json!({"uri": uri, "languageId": "sql", "version": 1, "text": NARROW});
+    let messages = [
+        request(1, "initialize", &json!({"capabilities": {"textDocument": {"diagnostic": {}}}})),
+        notification("textDocument/didOpen", &json!({"textDocument": document})),
+        request(2, "textDocument/diagnostic", &json!({"textDocument": {"uri": uri}})),
+        notification("$/cancelRequest", &json!({"id": 2})),
+        notification("$/cancelRequest", &json!({"id": "unknown"})),
+        notification("$/cancelRequest", &Value::Null),
+    ];
+    assert_eq!(answers(&messages), [(json!(2), json!(-32800)), (json!(1), Value::Null)]);
+}
+
+#[test]
+fn letters_beyond_ascii_do_no_harm_where_rules_are_named() {
+    let mut client = TestClient::start(&[TABLE], json!({}));
+    let text = "SELECT 1; -- pgvet: ignore[table-rewrite] größer, wie übel";
+    client.open("migrations/2.sql", text);
+    for character in 0..=text.chars().count() {
+        let position = json!({"line": 0, "character": character});
+        let params = json!({"textDocument": {"uri": client.uri("migrations/2.sql")}, "position": position});
+        let page = client.ask("textDocument/hover", params)["contents"]["value"].to_string();
+        assert_eq!(page.contains("**table-rewrite**"), (27..=40).contains(&character), "{character}: {page}");
+    }
+    assert!(client.end());
+}
+
+#[test]
+fn findings_are_taken_back_when_the_configuration_breaks() {
+    let mut client = TestClient::start(&[TABLE, ("pgvet.toml", "")], json!({}));
+    for name in ["migrations/2.sql", "migrations/3.sql"] {
+        client.open(name, NARROW);
+        client.published(name, 1);
+    }
+    fs::write(client.root.path().join("pgvet.toml"), "levl = 1\n").unwrap();
+    client.tell("workspace/didChangeWatchedFiles", json!({"changes": []}));
+    let taken_back = |uri: Value| {
+        move |message: &Value| message["params"]["uri"] == uri && message["params"]["diagnostics"] == json!([])
+    };
+    client.until(taken_back(client.uri("migrations/2.sql")));
+    client.until(taken_back(client.uri("migrations/3.sql")));
+    let is_shown = |message: &&Value| message["method"] == "window/showMessage";
+    assert_eq!(client.kept.iter().filter(is_shown).count(), 1, "one mistake is told once");
+    // The mistake stays at its place until no document needs the file.
+    let document = json!({"textDocument": {"uri": client.uri("migrations/2.sql")}});
+    client.tell("textDocument/didClose", document);
+    client.until(taken_back(client.uri("migrations/2.sql")));
+    assert!(!client.kept.iter().any(taken_back(client.uri("pgvet.toml"))));
+    let document = json!({"textDocument": {"uri": client.uri("migrations/3.sql")}});
+    client.tell("textDocument/didClose", document);
+    client.until(taken_back(client.uri("pgvet.toml")));
     assert!(client.end());
 }
 

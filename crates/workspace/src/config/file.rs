@@ -70,11 +70,23 @@ pub(crate) enum Preset {
 /// From which severity on findings make the exit status 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum FailOn {
+pub(crate) enum FailOn {
     Error,
     Warning,
     Info,
     Never,
+}
+
+impl FailOn {
+    /// The least severity that makes the exit status 1.
+    pub(crate) fn severity(self) -> Option<Severity> {
+        match self {
+            Self::Error => Some(Severity::Error),
+            Self::Warning => Some(Severity::Warning),
+            Self::Info => Some(Severity::Info),
+            Self::Never => None,
+        }
+    }
 }
 
 /// Who sets `lock_timeout`.

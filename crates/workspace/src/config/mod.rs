@@ -7,13 +7,14 @@ mod resolve;
 mod schema;
 
 pub use error::ConfigError;
-pub use file::FailOn;
+use file::FailOn;
 pub use limit::{HeldLimits, Limit, parse_duration};
 pub use schema::json_schema;
 
 use crate::layout::Tool;
 use globset::GlobSet;
 use pgvet_linter::check::TransactionMode;
+use pgvet_linter::diagnostic::Severity;
 use pgvet_linter::settings::{Levels, Settings};
 use pgvet_linter::statistics::Statistics;
 use std::collections::BTreeMap;
@@ -46,8 +47,8 @@ pub struct Config {
     pub files: Vec<PathBuf>,
     pub settings: Settings,
     /// Was the least severity to show configured?
-    pub level_configured: bool,
-    pub fail_on: Option<FailOn>,
+    pub(crate) level_configured: bool,
+    pub(crate) fail_on: Option<FailOn>,
     pub baseline: Option<PathBuf>,
     /// The file with statistics of production.
     pub statistics: Option<PathBuf>,
@@ -92,6 +93,20 @@ impl Patterns {
 }
 
 impl Config {
+    /// The least severity that makes the exit status 1, when no option says so.
+    pub fn fails(&self) -> Option<Severity> {
+        self.fail_on.unwrap_or(FailOn::Error).severity()
+    }
+
+    /// The least severity that is shown when no option says so. What makes the run fail is shown, too, unless the
+    /// configuration asks for less.
+    pub fn level(&self, fails: Option<Severity>) -> Severity {
+        if self.level_configured {
+            return self.settings.level;
+        }
+        fails.map_or(Severity::Warning, |least| least.min(Severity::Warning))
+    }
+
     /// Reads a file, and what it extends.
     pub fn read(path: &Path) -> Result<Self, ConfigError> {
         let mut config = Self::default();

@@ -7,6 +7,7 @@ use crate::order;
 use crate::project::ProjectFile;
 use crate::write::Change;
 use pgvet_linter::check::Direction;
+use pgvet_linter::fix::with_line_breaks_of;
 use pgvet_linter::rewrite::{PlannedFile, PlannedStatement};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -48,11 +49,10 @@ fn leads_on(path: &Path) -> bool {
 /// Says why the tool cannot run the plan, if it cannot.
 fn refusal(tool: Tool, planned: &[PlannedFile]) -> Option<(String, &'static str)> {
     let by_hand = "leave out `--in-place` and `--out` to see it, and run these statements by hand, each alone";
-    let commits = |file: &&PlannedFile| file.statements.iter().any(|statement| statement.sql.starts_with("DO "));
     let outside = planned.iter().filter(|file| !file.transaction);
     let refused = match tool {
         Tool::Refinery | Tool::NodePgMigrate => outside.clone().next(),
-        Tool::Supabase => outside.clone().find(commits),
+        Tool::Supabase => outside.clone().find(|file| file.commits()),
         Tool::Drizzle | Tool::GraphileMigrate => {
             let message = format!("is kept by {} with sums of what it holds", tool.as_str());
             return Some((message, "leave out `--in-place` and `--out` to see the plan, and take it over by hand"));
@@ -75,7 +75,7 @@ pub fn sequence(file: &ProjectFile, section: Option<Section>, planned: &[Planned
     let down = sections.iter().find(|section| section.direction == Direction::Down).and_then(|down| down.range);
     let form =
         Form { tool: *tool, path: &file.path, text, down: down.map(|range| text[range.as_usize()].trim().to_owned()) };
-    match (tool, section.and_then(|section| section.range)) {
+    let mut sequence = match (tool, section.and_then(|section| section.range)) {
         (Tool::Liquibase, Some(range)) => form.changesets(range.start as usize, range.end as usize, planned),
         (Tool::Liquibase, None) => {
             let help = "leave out `--in-place` and `--out` to see the plan, and take it over by hand";
@@ -83,7 +83,11 @@ pub fn sequence(file: &ProjectFile, section: Option<Section>, planned: &[Planned
         }
         (Tool::Sqitch, _) => form.changes(planned),
         _ => form.files(planned),
+    }?;
+    for written in &mut sequence.files {
+        written.text = with_line_breaks_of(text, &written.text).into_owned();
     }
+    Ok(sequence)
 }
 
 struct Form<'a> {
@@ -169,13 +173,12 @@ impl Form<'_> {
         } else if let Some(stem) = name.strip_suffix(".up.sql").filter(|_| !first) {
             add(path.with_file_name(format!("{stem}.down.sql")), &no_down);
         }
-        let commits = file.statements.iter().any(|statement| statement.sql.starts_with("DO "));
         match self.tool {
             Tool::Diesel if !file.transaction => {
                 add(path.with_file_name("metadata.toml"), "run_in_transaction = false\n");
             }
             // Flyway knows that CONCURRENTLY cannot run in a transaction, and does not know that of COMMIT in DO.
-            Tool::Flyway if !file.transaction && commits => {
+            Tool::Flyway if !file.transaction && file.commits() => {
                 add(path.with_file_name(format!("{name}.conf")), "executeInTransaction=false\n");
             }
             _ => {}

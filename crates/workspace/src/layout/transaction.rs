@@ -49,18 +49,23 @@ pub(crate) fn opt_out(tool: Tool, text: &str, section: Option<TextRange>) -> Opt
         let start = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() as u32 } else { 0 };
         Some(Edit { range: TextRange::at(start), text: comment.to_owned() })
     };
-    // The section begins on the line behind its marker.
-    let at_marker = |words: &str| {
-        let marker = text.get(..section?.start as usize)?.trim_end();
-        Some(Edit { range: TextRange::at(marker.len() as u32), text: words.to_owned() })
+    // The section begins on the line behind its marker, which may say the opposite already.
+    let at_marker = |key: &str, value: &str| {
+        let before = text.get(..section?.start as usize)?.trim_end();
+        let marker = &before[before.rfind('\n').map_or(0, |at| at + 1)..];
+        let opposite = marker.find(&format!("{key}true")).filter(|_| !value.is_empty());
+        let start = opposite.map_or(before.len(), |at| before.len() - marker.len() + at + key.len());
+        let end = opposite.map_or(start, |_| start + "true".len());
+        let words = if opposite.is_some() { value.to_owned() } else { format!(" {key}{value}") };
+        Some(Edit { range: TextRange::new(start as u32, end as u32), text: words })
     };
     match tool {
         Tool::Goose => at_start("-- +goose NO TRANSACTION\n"),
         Tool::Sqlx => at_start("-- no-transaction\n"),
         Tool::Atlas => at_start("-- atlas:txmode none\n\n"),
-        Tool::SqlMigrate => at_marker(" notransaction"),
-        Tool::Dbmate => at_marker(" transaction:false"),
-        Tool::Liquibase => at_marker(" runInTransaction:false"),
+        Tool::SqlMigrate => at_marker("notransaction", ""),
+        Tool::Dbmate => at_marker("transaction:", "false"),
+        Tool::Liquibase => at_marker("runInTransaction:", "false"),
         _ => None,
     }
 }
@@ -127,6 +132,23 @@ mod tests {
         }
         for sql in ["CREATE INDEX i ON t (a)", "SELECT 'VACUUM'", "/* ; VACUUM */ SELECT 1", "REINDEX TABLE t"] {
             assert!(!needs_no_transaction(sql), "{sql}");
+        }
+    }
+
+    #[test]
+    fn the_comment_against_the_transaction_is_said_once() {
+        for (tool, marker, expected) in [
+            (Tool::Dbmate, "-- migrate:up", "-- migrate:up transaction:false"),
+            (Tool::Dbmate, "-- migrate:up transaction:true", "-- migrate:up transaction:false"),
+            (Tool::Liquibase, "--changeset a:1 runInTransaction:true", "--changeset a:1 runInTransaction:false"),
+            (Tool::SqlMigrate, "-- +migrate Up", "-- +migrate Up notransaction"),
+        ] {
+            let text = format!("-- first\n{marker}\nSELECT 1;\n");
+            let start = (text.len() - "SELECT 1;\n".len()) as u32;
+            let edit = opt_out(tool, &text, Some(TextRange::new(start, text.len() as u32))).unwrap();
+            let mut changed = text.clone();
+            changed.replace_range(edit.range.as_usize(), &edit.text);
+            assert_eq!(changed, format!("-- first\n{expected}\nSELECT 1;\n"));
         }
     }
 }

@@ -98,7 +98,7 @@ impl Context<'_> {
             },
             Kind::AT_ALTER_COLUMN_TYPE => self.alter_type(command, column())?,
             Kind::AT_COLUMN_DEFAULT => match command.def {
-                Some(default) => Action::SetDefault { column: column(), default: self.expression(default) },
+                Some(default) => Action::SetDefault { column: column(), default: self.whole(Some(default)) },
                 None => Action::DropDefault { column: column() },
             },
             Kind::AT_SET_NOT_NULL => Action::SetNotNull { column: column() },
@@ -184,7 +184,7 @@ impl Context<'_> {
             column,
             type_name: self.required_type(definition.type_name),
             collation: definition.coll_clause.and_then(|collate| self.collation(collate)),
-            using: self.optional(definition.raw_default),
+            using: definition.raw_default.map(|using| self.whole(Some(using))),
         })
     }
 

@@ -4,6 +4,7 @@ use super::context::{Context, Span, written};
 use crate::ast::{
     Constraint, ConstraintKind, ExcludeConstraint, ForeignKey, IndexConstraint, IndexElement, Name, ReferentialAction,
 };
+use crate::source::TextRange;
 use pg::ConstrType;
 use pg::Node;
 use pgvet_parser::tree as pg;
@@ -50,7 +51,7 @@ impl Context<'_> {
                 let after = self.find_word(span, &["NULL"]).map_or(span.start, |at| at + 1);
                 ConstraintKind::NotNull { column: self.names(span.from(after), node.keys).pop() }
             }
-            ConstrType::CONSTR_DEFAULT => ConstraintKind::Default(self.operand(node.raw_expr)),
+            ConstrType::CONSTR_DEFAULT => ConstraintKind::Default(self.whole(node.raw_expr)),
             ConstrType::CONSTR_IDENTITY => {
                 ConstraintKind::Identity { always: node.generated_when == "a", options: self.options(node.options) }
             }
@@ -105,8 +106,15 @@ impl Context<'_> {
             using_index,
             nulls_not_distinct: node.nulls_not_distinct,
             without_overlaps: node.without_overlaps,
+            parameters: (!node.options.is_empty()).then(|| self.parameters(span)).flatten(),
             tablespace: written(&node.indexspace),
         }
+    }
+
+    /// `WITH (...)`.
+    fn parameters(&self, span: Span) -> Option<TextRange> {
+        let with = self.find(span, |at| self.is(at, "WITH") && self.is_mark(at + 1, b'('))?;
+        Some(self.range(Span::new(with, self.next(with + 1))))
     }
 
     /// Names in the first brackets of the span.

@@ -62,8 +62,12 @@ impl<'a> Context<'a> {
         if location < 0 {
             return None;
         }
-        let offset = i64::from(location) + self.base;
-        let index = self.tokens.partition_point(|token| i64::from(token.range.start) < offset);
+        self.index_of(u32::try_from(i64::from(location) + self.base).unwrap_or_default())
+    }
+
+    /// The index of the token at an offset of the source.
+    pub(super) fn index_of(&self, offset: u32) -> Option<usize> {
+        let index = self.tokens.partition_point(|token| token.range.start < offset);
         (index < self.tokens.len()).then_some(index)
     }
 

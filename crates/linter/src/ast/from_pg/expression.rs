@@ -32,6 +32,39 @@ impl Context<'_> {
         )
     }
 
+    /// An expression with the brackets around it, for places where they are always its own: `DEFAULT (1 + 1)`.
+    pub(super) fn whole(&self, node: Option<pg::NodeRef<'_>>) -> Expr {
+        let mut whole = self.operand(node);
+        while let Some(open) = self.index_of(whole.range.start).and_then(|start| start.checked_sub(1)) {
+            let close = self.index_after(whole.range);
+            if !self.is_mark(open, b'(') || self.partner(open) != close {
+                break;
+            }
+            whole.range = self.token_range(open).cover(self.token_range(close));
+        }
+        whole
+    }
+
+    /// A range that begins or ends with operands, with the brackets around these: the tree has no node for `(a + b)`.
+    fn balanced<'e>(&self, range: TextRange, operands: impl IntoIterator<Item = &'e Expr>) -> TextRange {
+        let Some(mut at) = self.index_of(range.start) else { return range };
+        let mut whole = range;
+        let mut brackets = |between: std::ops::Range<usize>| {
+            for bracket in between {
+                whole = whole.cover(self.token_range(self.partner(bracket)));
+            }
+        };
+        for operand in operands.into_iter().map(|operand| operand.range) {
+            let Some(start) = self.index_of(operand.start).filter(|start| *start >= at && !operand.is_empty()) else {
+                continue;
+            };
+            brackets(at..start);
+            at = self.index_after(operand);
+        }
+        brackets(at..self.index_after(range));
+        whole
+    }
+
     fn expression_of(&self, node: Node<'_>) -> Expr {
         match node {
             Node::ColumnRef(column) => self.column(column),
@@ -148,6 +181,7 @@ impl Context<'_> {
         }
         let form = operator_form(operator.kind);
         let range = self.range_at(operator.location).cover(cover(&operands)).cover(self.operator_tail(operator, form));
+        let range = self.balanced(range, &operands);
         let mut names = strings(operator.name);
         let name = names.pop().unwrap_or_default();
         let schema = names.pop();
@@ -179,13 +213,13 @@ impl Context<'_> {
         let target = self.required_type(cast.type_name);
         let start = self.index(cast.location).filter(|index| self.is(*index, "CAST"));
         let own = start.map_or_else(|| self.range_at(cast.location), |start| self.bracketed_range(start));
-        let range = own.cover(operand.range).cover(target.range);
+        let range = self.balanced(own.cover(operand.range).cover(target.range), [&operand]);
         expr(ExprKind::Cast { operand: Box::new(operand), target }, range)
     }
 
     fn boolean(&self, node: &pg::BoolExpr) -> Expr {
         let mut operands = self.expressions(node.args);
-        let range = self.range_at(node.location).cover(cover(&operands));
+        let range = self.balanced(self.range_at(node.location).cover(cover(&operands)), &operands);
         let kind = match node.boolop {
             pg::BoolExprType::OR_EXPR => ExprKind::Or(operands),
             pg::BoolExprType::NOT_EXPR => match operands.pop() {
@@ -207,7 +241,7 @@ impl Context<'_> {
 
     fn null_test(&self, test: &pg::NullTest) -> Expr {
         let operand = self.operand(test.arg);
-        let range = operand.range.cover(self.is_test_range(test.location));
+        let range = self.balanced(operand.range.cover(self.is_test_range(test.location)), [&operand]);
         let negated = test.nulltesttype == pg::NullTestType::IS_NOT_NULL;
         expr(ExprKind::IsNull { operand: Box::new(operand), negated }, range)
     }
@@ -215,7 +249,7 @@ impl Context<'_> {
     fn boolean_test(&self, test: &pg::BooleanTest) -> Expr {
         use pg::BoolTestType as Test;
         let operand = self.operand(test.arg);
-        let range = operand.range.cover(self.is_test_range(test.location));
+        let range = self.balanced(operand.range.cover(self.is_test_range(test.location)), [&operand]);
         let test = match test.booltesttype {
             Test::IS_TRUE => BooleanTest::True,
             Test::IS_NOT_TRUE => BooleanTest::NotTrue,
@@ -270,8 +304,9 @@ impl Context<'_> {
         let own = self.range_at(link.location);
         let brackets = open.map_or(own, |open| self.range(Span::new(open, self.next(open))));
         let test_range = test.as_ref().map_or(TextRange::default(), |test| test.range);
+        let range = self.balanced(own.cover(test_range), test.as_deref()).cover(brackets);
         let query = self.subquery(link.subselect, open.map_or(self.everything(), |open| self.inside(open)));
-        expr(ExprKind::Subquery { kind, test, query }, own.cover(brackets).cover(test_range))
+        expr(ExprKind::Subquery { kind, test, query }, range)
     }
 
     /// A query in an expression; the grammar allows nothing else there.
@@ -288,7 +323,7 @@ impl Context<'_> {
         let clause = self
             .index(collate.location)
             .map_or(TextRange::default(), |start| self.range(Span::new(start, self.dotted_end(start + 1))));
-        let range = operand.range.cover(clause);
+        let range = self.balanced(operand.range.cover(clause), [&operand]);
         let collation = strings(collate.collname).pop().unwrap_or_default();
         expr(ExprKind::Collate { operand: Box::new(operand), collation }, range)
     }
@@ -311,8 +346,8 @@ impl Context<'_> {
             at = if self.is_mark(at, b'[') { self.next(at) } else { at + 2 };
         }
         let end = self.token_range(at.saturating_sub(1));
-        let start = operand.range;
-        expr(ExprKind::Indirection { operand: Box::new(operand), steps }, start.cover(end))
+        let range = self.balanced(operand.range.cover(end), [&operand]);
+        expr(ExprKind::Indirection { operand: Box::new(operand), steps }, range)
     }
 
     fn step(&self, node: pg::NodeRef<'_>) -> Option<IndirectionStep> {

@@ -87,7 +87,7 @@ impl Context<'_> {
         let assignment = |node: pg::NodeRef<'_>| match node.node() {
             Node::ResTarget(target) => Some(Assignment {
                 column: Name::new(target.name.as_str(), self.range_at(target.location)),
-                value: self.operand(target.val),
+                value: self.whole(target.val),
             }),
             _ => None,
         };

@@ -29,7 +29,8 @@ pub(crate) fn step(context: &RuleContext<'_>, table: &RelationName, assignment: 
          cannot run in a transaction, and goes on where it stopped when it is run again. Run VACUUM (ANALYZE) {sql_table} \
          afterwards."
     );
-    Some(Step::new(block).note(note))
+    let fired = if relation.triggers.is_empty() { "" } else { " Each row that it changes fires the table's triggers." };
+    Some(Step::new(block).note(note + fired))
 }
 
 /// The one column of the primary key.
@@ -44,19 +45,22 @@ fn along_key(table: &str, key: &str, assignment: &str, missing: &str) -> String 
     format!(
         "DO $backfill$
 DECLARE
-    batch_size constant integer := {BATCH};
-    done_to {table}.{key}%TYPE;
-    next_to {table}.{key}%TYPE;
+    backfill_size constant integer := {BATCH};
+    backfill_done_to {table}.{key}%TYPE;
+    backfill_next_to {table}.{key}%TYPE;
 BEGIN
     LOOP
-        SELECT batch.{key} INTO next_to
-        FROM (SELECT {key} FROM {table} WHERE done_to IS NULL OR {key} > done_to ORDER BY {key} LIMIT batch_size) AS batch
-        ORDER BY batch.{key} DESC LIMIT 1;
+        SELECT backfill.{key} INTO backfill_next_to
+        FROM (
+            SELECT {key} FROM {table} WHERE backfill_done_to IS NULL OR {key} > backfill_done_to
+            ORDER BY {key} LIMIT backfill_size
+        ) AS backfill
+        ORDER BY backfill.{key} DESC LIMIT 1;
         EXIT WHEN NOT FOUND;
         UPDATE {table} SET {assignment}
-        WHERE (done_to IS NULL OR {key} > done_to) AND {key} <= next_to AND {missing};
+        WHERE (backfill_done_to IS NULL OR {key} > backfill_done_to) AND {key} <= backfill_next_to AND {missing};
         COMMIT;
-        done_to := next_to;
+        backfill_done_to := backfill_next_to;
     END LOOP;
 END
 $backfill$"
@@ -69,23 +73,24 @@ fn along_pages(table: &str, assignment: &str, missing: &str) -> String {
     format!(
         "DO $backfill$
 DECLARE
-    batch_pages constant integer := {PAGES};
-    page bigint;
-    changed bigint;
-    changed_now bigint;
+    backfill_pages constant integer := {PAGES};
+    backfill_page bigint;
+    backfill_changed bigint;
+    backfill_changed_now bigint;
 BEGIN
     LOOP
-        page := 0;
-        changed := 0;
-        WHILE page <= pg_relation_size('{literal}') / current_setting('block_size')::integer LOOP
+        backfill_page := 0;
+        backfill_changed := 0;
+        WHILE backfill_page <= pg_relation_size('{literal}') / current_setting('block_size')::integer LOOP
             UPDATE {table} SET {assignment}
-            WHERE ctid >= format('(%s,0)', page)::tid AND ctid < format('(%s,0)', page + batch_pages)::tid AND {missing};
-            GET DIAGNOSTICS changed_now = ROW_COUNT;
-            changed := changed + changed_now;
-            page := page + batch_pages;
+            WHERE ctid >= format('(%s,0)', backfill_page)::tid
+                AND ctid < format('(%s,0)', backfill_page + backfill_pages)::tid AND {missing};
+            GET DIAGNOSTICS backfill_changed_now = ROW_COUNT;
+            backfill_changed := backfill_changed + backfill_changed_now;
+            backfill_page := backfill_page + backfill_pages;
             COMMIT;
         END LOOP;
-        EXIT WHEN changed = 0;
+        EXIT WHEN backfill_changed = 0;
     END LOOP;
 END
 $backfill$"

@@ -1,7 +1,7 @@
 //! New and changed columns without rewriting the table.
 
-use super::{Advice, backfill, before, everywhere_at_least, not_null, one_line, replace, without};
-use crate::ast::{ColumnDef, ConstraintKind, Expr, Name, TypeName};
+use super::{Advice, backfill, before, everywhere_at_least, key, not_null, one_line, replace, without};
+use crate::ast::{ColumnDef, Constraint, ConstraintKind, Expr, Name, TypeName};
 use crate::effect::RelationName;
 use crate::fix::Step;
 use crate::rule::RuleContext;
@@ -109,18 +109,22 @@ fn with_default(context: &RuleContext<'_>, table: &RelationName, column: &Column
         .sql(format!("ALTER TABLE {sql_table} ALTER COLUMN {name} SET DEFAULT {value}"))
         .sql(batch(context, table, &format!("{name} = {value}"), &format!("{name} IS NULL")));
     let advice = then_constraints(context, table, column, advice, false);
-    Some(with_backfill(context, table, advice, &format!("{name} = {value}"), &format!("{name} IS NULL")))
+    Some(with_backfill(context, table, column, advice, &format!("{name} = {value}"), &format!("{name} IS NULL")))
 }
 
 /// The steps of the advice, with the batches as a loop; none where there is no way to go through the table in parts.
 fn with_backfill(
     context: &RuleContext<'_>,
     table: &RelationName,
+    column: &ColumnDef,
     advice: Advice,
     assignment: &str,
     missing: &str,
 ) -> Advice {
     let Some(backfill) = backfill::step(context, table, assignment, missing) else { return advice };
+    if has_more(column) {
+        return advice;
+    }
     let is_batch = |sql: &String| sql.starts_with("UPDATE ");
     let steps = advice.sql.iter().map(|sql| if is_batch(sql) { backfill.clone() } else { Step::new(sql) }).collect();
     advice.with_steps(context, steps)
@@ -146,7 +150,8 @@ fn with_sequence(
         .sql(format!("ALTER TABLE {sql_table} ALTER COLUMN {name} SET DEFAULT {next}"))
         .sql(batch(context, table, &format!("{name} = {next}"), &format!("{name} IS NULL")));
     let advice = then_constraints(context, table, column, advice, true);
-    let fill = |advice| with_backfill(context, table, advice, &format!("{name} = {next}"), &format!("{name} IS NULL"));
+    let fill =
+        |advice| with_backfill(context, table, column, advice, &format!("{name} = {next}"), &format!("{name} IS NULL"));
     match (identity, everywhere_at_least(context, 12)) {
         (false, _) => fill(advice),
         (true, false) => advice
@@ -211,6 +216,10 @@ fn of_domain(context: &RuleContext<'_>, table: &RelationName, column: &ColumnDef
 fn type_text(context: &RuleContext<'_>, column: &ColumnDef) -> Option<String> {
     let type_name = column.type_name.as_ref()?;
     let end = column.constraints.iter().map(|constraint| constraint.range.start).min();
+    // COLLATE may stand behind constraints.
+    if column.collation.as_ref().is_some_and(|collation| end.is_some_and(|end| end < collation.range().start)) {
+        return None;
+    }
     let text = TextRange::new(type_name.range.start, column.range.end);
     match end {
         Some(start) => without(context, text, TextRange::new(start, column.range.end)),
@@ -226,28 +235,53 @@ fn then_constraints(
     advice: Advice,
     implied_not_null: bool,
 ) -> Advice {
-    let has = |wanted: fn(&ConstraintKind) -> bool| column.constraints.iter().any(|one| wanted(&one.kind));
-    let primary = has(|kind| matches!(kind, ConstraintKind::PrimaryKey(_)));
-    let unique = has(|kind| matches!(kind, ConstraintKind::Unique(_)));
-    let not_null = implied_not_null || primary || has(|kind| matches!(kind, ConstraintKind::NotNull { .. }));
+    let key = column.constraints.iter().find(|one| is_key(one));
+    let primary = key.is_some_and(|key| matches!(key.kind, ConstraintKind::PrimaryKey(_)));
+    let not_null = column.constraints.iter().any(|one| matches!(one.kind, ConstraintKind::NotNull { .. }));
     let columns: [SmolStr; 1] = [column.name.text.clone()];
     let mut advice = advice;
     if primary {
         advice = advice.all(not_null::steps_for_key(context, table, &columns));
-    } else if not_null {
+    } else if implied_not_null || not_null {
         advice = advice.all(not_null::steps(context, table, &columns));
     }
-    if primary || unique {
+    if let Some(key) = key {
         let (sql_table, name) = (sql_name(context, table), identifier(&column.name.text));
-        let (label, key) = if primary { ("pkey", "PRIMARY KEY") } else { ("key", "UNIQUE") };
+        let (label, word) = if primary { ("pkey", "PRIMARY KEY") } else { ("key", "UNIQUE") };
         let part = if primary { None } else { Some(column.name.text.as_str()) };
-        let index = context.before.choose_relation_name(&table.name, part, label, &table.schema, true);
-        let index = identifier(&index);
+        let chosen = || context.before.choose_relation_name(&table.name, part, label, &table.schema, true);
+        let index = key.name.as_ref().map_or_else(chosen, |name| name.text.clone());
+        let (index, attributes, storage) = (identifier(&index), key::attributes(key), key::storage(context, key));
+        let distinct = if distinguishes_no_nulls(key) { " NULLS NOT DISTINCT" } else { "" };
         advice = advice
-            .sql(format!("CREATE UNIQUE INDEX CONCURRENTLY {index} ON {sql_table} ({name})"))
-            .sql(format!("ALTER TABLE {sql_table} ADD CONSTRAINT {index} {key} USING INDEX {index}"));
+            .sql(format!("CREATE UNIQUE INDEX CONCURRENTLY {index} ON {sql_table} ({name}){distinct}{storage}"))
+            .sql(format!("ALTER TABLE {sql_table} ADD CONSTRAINT {index} {word} USING INDEX {index}{attributes}"));
+    }
+    if has_more(column) {
+        advice = advice.then(
+            "then add its other constraints as table constraints, NOT VALID, and validate them in a later transaction",
+        );
     }
     advice
+}
+
+fn is_key(constraint: &Constraint) -> bool {
+    matches!(constraint.kind, ConstraintKind::PrimaryKey(_) | ConstraintKind::Unique(_))
+}
+
+fn distinguishes_no_nulls(constraint: &Constraint) -> bool {
+    matches!(&constraint.kind, ConstraintKind::Unique(key) if key.nulls_not_distinct)
+}
+
+/// Is there something that the steps leave out: a CHECK, a foreign key, a second key, options of an identity?
+fn has_more(column: &ColumnDef) -> bool {
+    let is_left_out = |constraint: &Constraint| match &constraint.kind {
+        ConstraintKind::Check(_) | ConstraintKind::ForeignKey(_) | ConstraintKind::Exclude(_) => true,
+        ConstraintKind::Identity { options, .. } => !options.is_empty(),
+        ConstraintKind::NotNull { .. } => constraint.name.is_some(),
+        _ => false,
+    };
+    column.constraints.iter().any(is_left_out) || column.constraints.iter().filter(|one| is_key(one)).count() > 1
 }
 
 /// The integer type behind a serial one.

@@ -20,17 +20,13 @@ pub(crate) fn not_valid(
     name: &str,
 ) -> Advice {
     let table = sql_name(context, altered.table);
-    let Some(text) = constraint_text(context, written, name) else {
-        return Advice::new("add it with NOT VALID, and validate it in a later transaction");
-    };
     let replaced = replaced_name(altered, name);
     let new_name = match replaced {
         Some(_) => context.before.choose_constraint_name(name, None, "new", &altered.table.schema, &[]),
         None => name.into(),
     };
-    let text = match replaced {
-        Some(_) => text.replacen(&identifier(name), &identifier(&new_name), 1),
-        None => text,
+    let Some(text) = constraint_text(context, written, &new_name) else {
+        return Advice::new("add it with NOT VALID, and validate it in a later transaction");
     };
     let (new, old) = (identifier(&new_name), identifier(name));
     let mut advice = Advice::new(if replaced.is_some() {

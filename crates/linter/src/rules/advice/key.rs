@@ -2,12 +2,13 @@
 
 use super::index::index_made_on;
 use super::{Advice, before, everywhere_at_least, list, not_null, one_line, outside_transaction, without};
-use crate::ast::{ConstraintKind, IndexConstraint};
+use crate::ast::{Constraint, ConstraintKind, IndexConstraint};
 use crate::effect::{IndexBuild, RelationKind, RelationName};
 use crate::fix::Step;
 use crate::rule::RuleContext;
 use crate::rules::altered::{Altered, WrittenConstraint};
 use crate::rules::text::{identifier, sql_name};
+use crate::source::TextRange;
 use smol_str::SmolStr;
 
 const NO_ONLINE_WAY: &str = "there is no way to build it while the table is written: set a short lock_timeout, run it \
@@ -39,7 +40,8 @@ pub(crate) fn advice(
             first.push(format!("ALTER TABLE {table} ADD COLUMN {definition}"));
         }
     }
-    let steps = Steps { context, word, key, columns: &columns };
+    let storage = storage(context, written.constraint);
+    let steps = Steps { context, word, key, columns: &columns, storage };
     if altered.table.kind == RelationKind::PartitionedTable {
         return steps.by_partition(altered.table, first, builds);
     }
@@ -47,7 +49,7 @@ pub(crate) fn advice(
     let Some(index) = index.or_else(|| builds.first().map(|build| build.index.name.clone())) else {
         return Advice::new("build a unique index concurrently, then add the constraint with USING INDEX");
     };
-    let attributes = attributes(written);
+    let attributes = attributes(written.constraint);
     let sentence = format!("build the index {}, then add the constraint with it:", outside_transaction(context));
     if word == "PRIMARY KEY" {
         first.extend(not_null::steps_for_key(context, altered.table, &columns));
@@ -62,12 +64,25 @@ pub(crate) fn advice(
 }
 
 /// DEFERRABLE and the like.
-fn attributes(written: WrittenConstraint<'_>) -> &'static str {
-    match (written.constraint.deferrable, written.constraint.initially_deferred) {
+pub(super) fn attributes(constraint: &Constraint) -> &'static str {
+    match (constraint.deferrable, constraint.initially_deferred) {
         (true, true) => " DEFERRABLE INITIALLY DEFERRED",
         (true, false) => " DEFERRABLE",
         _ => "",
     }
+}
+
+/// Where and how the index of a constraint is kept, as CREATE INDEX has it.
+pub(super) fn storage(context: &RuleContext<'_>, constraint: &Constraint) -> String {
+    let (ConstraintKind::PrimaryKey(key) | ConstraintKind::Unique(key)) = &constraint.kind else {
+        return String::new();
+    };
+    let with = key.parameters.and_then(|range| one_line(context, range));
+    let mut text = with.map_or_else(String::new, |with| format!(" {with}"));
+    if let Some(tablespace) = &key.tablespace {
+        text = format!("{text} TABLESPACE {}", identifier(tablespace));
+    }
+    text
 }
 
 struct Steps<'s, 'a> {
@@ -75,20 +90,33 @@ struct Steps<'s, 'a> {
     word: &'static str,
     key: &'s IndexConstraint,
     columns: &'s [SmolStr],
+    /// ` WITH (fillfactor = 70) TABLESPACE fast`, as far as it is written.
+    storage: String,
 }
 
 impl Steps<'_, '_> {
+    /// What follows the name of the table in CREATE INDEX: `(a, b) INCLUDE (c) NULLS NOT DISTINCT WITH (...)`.
+    fn of_index(&self) -> String {
+        let distinct = if self.key.nulls_not_distinct { " NULLS NOT DISTINCT" } else { "" };
+        format!("{}{distinct}{}", self.columns(), self.storage)
+    }
+
+    /// What follows ADD CONSTRAINT and the name: `UNIQUE NULLS NOT DISTINCT (a, b) INCLUDE (c) WITH (...)`.
+    fn of_constraint(&self) -> String {
+        let distinct = if self.key.nulls_not_distinct { " NULLS NOT DISTINCT" } else { "" };
+        // USING INDEX stands before TABLESPACE there.
+        let storage = self.storage.replacen(" TABLESPACE ", " USING INDEX TABLESPACE ", 1);
+        format!("{}{distinct} {}{storage}", self.word, self.columns())
+    }
+
     /// `(a, b) INCLUDE (c)`.
-    fn keys(&self) -> String {
-        let mut keys = format!("({})", list(self.columns));
-        if !self.key.including.is_empty() {
-            let included: Vec<SmolStr> = self.key.including.iter().map(|name| name.text.clone()).collect();
-            keys = format!("{keys} INCLUDE ({})", list(&included));
+    fn columns(&self) -> String {
+        let columns = format!("({})", list(self.columns));
+        if self.key.including.is_empty() {
+            return columns;
         }
-        if self.key.nulls_not_distinct {
-            keys.push_str(" NULLS NOT DISTINCT");
-        }
-        keys
+        let included: Vec<SmolStr> = self.key.including.iter().map(|name| name.text.clone()).collect();
+        format!("{columns} INCLUDE ({})", list(&included))
     }
 
     fn with_index(&self, table: &RelationName, index: &str, attributes: &str) -> [String; 2] {
@@ -101,7 +129,7 @@ impl Steps<'_, '_> {
         let built = if is_taken { identifier(&format!("{index}_new")) } else { identifier(index) };
         let (table, name) = (sql_name(self.context, table), identifier(index));
         [
-            format!("CREATE UNIQUE INDEX CONCURRENTLY {built} ON {table} {}", self.keys()),
+            format!("CREATE UNIQUE INDEX CONCURRENTLY {built} ON {table} {}", self.of_index()),
             format!("ALTER TABLE {table} {dropped}ADD CONSTRAINT {name} {} USING INDEX {built}{attributes}", self.word),
         ]
     }
@@ -111,24 +139,21 @@ impl Steps<'_, '_> {
     ///
     /// Source: PostgreSQL 18 documentation, "Table Partitioning", "Partition Maintenance".
     fn by_partition(&self, parent: &RelationName, first: Vec<String>, builds: &[&IndexBuild]) -> Advice {
-        let direct = builds.iter().find(|build| {
-            let relation = self.context.before.get_relation(build.table.oid);
-            relation.is_some_and(|relation| relation.parents.contains(&parent.oid))
-        });
+        let direct = builds.iter().find(|build| self.is_direct(build, parent));
         let (Some(build), Some(index)) = (direct, index_made_on(self.context, parent.oid)) else {
             return Advice::new(
                 "build the index of each partition concurrently and add the partition's constraint with USING INDEX; \
                  then add the constraint to the parent with ALTER TABLE ONLY and attach the indexes",
             );
         };
-        let (table, key) = (sql_name(self.context, parent), self.word);
+        let table = sql_name(self.context, parent);
         let constraint = identifier(&index.name);
         let mut steps = first;
         if self.word == "PRIMARY KEY" {
             steps.extend(not_null::steps_for_key(self.context, parent, self.columns));
         }
         steps.extend(self.with_index(&build.table, &build.index.name, ""));
-        steps.push(format!("ALTER TABLE ONLY {table} ADD CONSTRAINT {constraint} {key} {}", self.keys()));
+        steps.push(format!("ALTER TABLE ONLY {table} ADD CONSTRAINT {constraint} {}", self.of_constraint()));
         let (upper, lower) = (sql_name(self.context, &index), sql_name(self.context, &build.index));
         steps.push(format!("ALTER INDEX {upper} ATTACH PARTITION {lower}"));
         let sentence = format!(
@@ -151,27 +176,29 @@ impl Steps<'_, '_> {
 
     /// The same for every partition, where none of them is partitioned itself.
     fn all_partitions(&self, parent: &RelationName, builds: &[&IndexBuild], index: &RelationName) -> Option<Vec<Step>> {
-        let is_direct = |build: &&IndexBuild| {
-            let relation = self.context.before.get_relation(build.table.oid);
-            relation.is_some_and(|relation| relation.parents.contains(&parent.oid))
-        };
         let all_known = before(self.context, parent).is_some_and(|parent| parent.known && !parent.unknown_parts);
-        if !all_known || !builds.iter().all(is_direct) || !self.first_is_empty() {
+        if !all_known || !builds.iter().all(|build| self.is_direct(build, parent)) || !self.first_is_empty() {
             return None;
         }
-        let (table, key, name) = (sql_name(self.context, parent), self.word, identifier(&index.name));
+        let (table, name) = (sql_name(self.context, parent), identifier(&index.name));
         let mut sql = Vec::new();
         if self.word == "PRIMARY KEY" {
             sql.extend(not_null::steps_for_key(self.context, parent, self.columns));
         }
         sql.extend(builds.iter().flat_map(|build| self.with_index(&build.table, &build.index.name, "")));
-        sql.push(format!("ALTER TABLE ONLY {table} ADD CONSTRAINT {name} {key} {}", self.keys()));
+        sql.push(format!("ALTER TABLE ONLY {table} ADD CONSTRAINT {name} {}", self.of_constraint()));
         let upper = sql_name(self.context, index);
         let attach = |build: &&IndexBuild| {
             format!("ALTER INDEX {upper} ATTACH PARTITION {}", sql_name(self.context, &build.index))
         };
         sql.extend(builds.iter().map(attach));
         Some(sql.into_iter().map(Step::new).collect())
+    }
+
+    /// Is it built on a partition of the table itself, and not further below?
+    fn is_direct(&self, build: &IndexBuild, parent: &RelationName) -> bool {
+        let relation = self.context.before.get_relation(build.table.oid);
+        relation.is_some_and(|relation| relation.parents.contains(&parent.oid))
     }
 
     /// Is the constraint added to columns that are there?
@@ -185,11 +212,9 @@ impl Steps<'_, '_> {
     }
 }
 
-/// The text of a constraint on one line, with its name.
+/// The text of a constraint on one line, under a name.
 pub(crate) fn named(context: &RuleContext<'_>, written: WrittenConstraint<'_>, name: &str) -> Option<String> {
-    let text = one_line(context, written.constraint.range)?;
-    Some(match written.constraint.name {
-        Some(_) => text,
-        None => format!("CONSTRAINT {} {text}", identifier(name)),
-    })
+    let Constraint { keyword, range, .. } = written.constraint;
+    let clause = one_line(context, TextRange::new(keyword.start, range.end))?;
+    Some(format!("CONSTRAINT {} {clause}", identifier(name)))
 }

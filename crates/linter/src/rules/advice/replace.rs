@@ -1,7 +1,7 @@
 //! Another column in place of one whose type is to change: add, copy, fill, build, swap, drop.
 
 use super::{backfill, before, list, one_line};
-use crate::ast::{Expr, ExprKind, IndexElement, Literal, Name};
+use crate::ast::{Expr, ExprKind, IndexElement, Literal, Name, ReplicaIdentity};
 use crate::catalog::{Column, Constraint, ConstraintKind, Index, Relation, RelationDetail};
 use crate::effect::{RelationKind, RelationName};
 use crate::fix::Step;
@@ -75,7 +75,14 @@ fn can_be_replaced(context: &RuleContext<'_>, relation: &Relation, column: &Colu
     let is_referenced = referenced
         .iter()
         .any(|(_, key)| key.foreign_key().is_some_and(|key| key.referenced_columns.contains(&column.name)));
-    plain_table && plain_column && !named_elsewhere && !is_referenced && relation.constraints.iter().all(is_plain)
+    // The identity goes with the index that is dropped.
+    let identifies_rows = matches!(relation.replica_identity, ReplicaIdentity::Index(_));
+    plain_table
+        && plain_column
+        && !identifies_rows
+        && !named_elsewhere
+        && !is_referenced
+        && relation.constraints.iter().all(is_plain)
 }
 
 /// The default of a column as SQL: empty where it has none, `None` where it cannot be told.
@@ -196,7 +203,8 @@ impl Replacement<'_, '_> {
             &format!("{new} IS NULL AND {source} IS NOT NULL"),
         )?;
         let add = Step::new(format!("ALTER TABLE {table} ADD COLUMN {new} {type_text}")).note(format!(
-            "{new} takes the place of {column}: a trigger copies every write, a loop fills the old rows"
+            "{new} takes the place of {column}: a trigger copies every write, a loop fills the old rows. Comments, \
+             privileges on the column alone, its statistics target and storage parameters of its indexes are not taken along."
         ));
         let mut steps = vec![Step::new("BEGIN"), add];
         steps.extend(self.copy(value).into_iter().map(Step::new));

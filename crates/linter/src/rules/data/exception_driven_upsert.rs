@@ -4,7 +4,7 @@ use super::fresh::Variables;
 use super::handled::{conditions_range, handler_of, is_only_unique, raises};
 use super::inserted::{Inserted, Refusal, Values};
 use super::unique::{UniqueIndex, accepts_any_conflict, accepts_on_conflict, ambiguity, left_behind};
-use crate::ast::{Assignment, Ast, Expr, ExprKind, Insert, OperatorForm, Update};
+use crate::ast::{Assignment, Ast, Expr, ExprKind, Insert, InsertSource, OperatorForm, QueryBody, Update};
 use crate::catalog::Relation;
 use crate::diagnostic::Severity;
 use crate::fix::{Applicability, Edit, Fix};
@@ -56,7 +56,8 @@ declare_rule! {
     /// ## Fix safety
     ///
     /// The fix is offered where the block holds the `INSERT` alone and the handler does nothing, or updates just the row
-    /// that is in the way. It is marked as unsafe where the table has triggers: errors of theirs were caught, too.
+    /// that is in the way. It is marked as unsafe where the table has triggers, because errors of theirs were caught, too, and where the `INSERT`
+    /// is not one row of `VALUES`: the block inserts all rows or none, `ON CONFLICT` those that are not in the way.
     "exception-driven-upsert", Data, Warning,
     { fixable: true }
     routine = check,
@@ -209,7 +210,8 @@ fn fix(
             format!("ON CONFLICT {target} DO UPDATE SET {assignments}"),
         )
     };
-    let applicability = if table.triggers.is_empty() { Applicability::Safe } else { Applicability::Unsafe };
+    let is_same = table.triggers.is_empty() && inserts_one_row(upsert.insert);
+    let applicability = if is_same { Applicability::Safe } else { Applicability::Unsafe };
     let clause = format!(" {clause}");
     let mut edits = vec![Edit { range: TextRange::new(upsert.end, upsert.end), text: clause }];
     if is_body || !upsert.block.declarations.is_empty() || upsert.block.label.is_some() {
@@ -221,6 +223,14 @@ fn fix(
         edits.push(Edit { range: TextRange::new(upsert.end, upsert.block.range.end), text: String::new() });
     }
     Some(Fix { title: title.to_owned(), applicability, edits })
+}
+
+/// Of several rows the block inserts all or none, and ON CONFLICT those that fit.
+fn inserts_one_row(insert: &Insert) -> bool {
+    match &insert.source {
+        InsertSource::DefaultValues => true,
+        InsertSource::Query(query) => matches!(&query.body, QueryBody::Values(rows) if rows.len() == 1),
+    }
 }
 
 /// Does the code ask how many rows the last statement changed? That differs where a duplicate is ignored.

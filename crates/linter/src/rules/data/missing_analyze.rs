@@ -1,6 +1,7 @@
 //! Statistics that the planner lacks after a migration.
 
 use crate::ast::{AlterTableAction, Ast};
+use crate::check::TransactionMode;
 use crate::effect::{DataChangeKind, IndexBuildCause, RelationName};
 use crate::fix::{Applicability, Fix};
 use crate::report::Reporter;
@@ -71,6 +72,11 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     }
     let help = format!("at the end of the migration:\n    ANALYZE {};", sql_name(context, table));
     let finding = reporter.report(range, why).relation(table).help(help);
+    // A string with one statement runs without the transaction that a second one brings.
+    let is_concurrent = matches!(context.ast, Ast::CreateIndex(index) if index.concurrently);
+    if is_concurrent && context.migration.transaction == TransactionMode::SingleString {
+        return;
+    }
     if let Some(edit) = line_after(context, &format!("ANALYZE {}", sql_name(context, table))) {
         let title = "Write ANALYZE after it".to_owned();
         drop(finding.fix(Fix { title, applicability: Applicability::Safe, edits: vec![edit] }));

@@ -1,11 +1,11 @@
 //! A strong lock that is waited for without limit.
 
-use crate::ast::Ast;
+use crate::ast::{Ast, ObjectKind};
 use crate::diagnostic::Diagnostic;
 use crate::fix::{Applicability, Fix};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, RunContext, declare_rule};
-use crate::rules::advice::offer::line_before;
+use crate::rules::advice::offer::{leave_transaction, line_before};
 use crate::rules::timeouts::{first_strong_lock, lock_timeout_in_effect, lost, waited_before};
 use crate::settings::LockTimeout;
 use crate::statement::Statement;
@@ -50,7 +50,8 @@ declare_rule! {
     /// In a transaction the fix writes `SET LOCAL lock_timeout` before the statement, and is safe: a migration
     /// that gives up is undone as a whole. Elsewhere it writes `SET lock_timeout`, and is unsafe: what ran
     /// before the statement that gives up stays, and the setting stays for the session. It is not offered in
-    /// files with CONCURRENTLY, which must be able to wait, and where one finding stands for many migrations.
+    /// files with CONCURRENTLY, which must be able to wait, for an index that can be built or dropped so, and where one
+    /// finding stands for many migrations.
     "missing-lock-timeout", Locking, Warning,
     {
         fixable: true,
@@ -93,7 +94,7 @@ fn set_before(context: &RuleContext<'_>) -> Option<Fix> {
         statement.tokens.iter().any(|token| context.text(token.range).eq_ignore_ascii_case("concurrently"))
     };
     let in_transaction = context.session.in_transaction();
-    if !in_transaction && context.migration.statements().any(waits) {
+    if can_be_concurrent(context) || !in_transaction && context.migration.statements().any(waits) {
         return None;
     }
     let (sql, applicability) = if in_transaction {
@@ -102,6 +103,16 @@ fn set_before(context: &RuleContext<'_>) -> Option<Fix> {
         ("SET lock_timeout = '2s'", Applicability::Unsafe)
     };
     Some(Fix { title: format!("Write {sql} before it"), applicability, edits: vec![line_before(context, sql)] })
+}
+
+/// Is there a CONCURRENTLY to be written, beside which a timeout would do harm?
+fn can_be_concurrent(context: &RuleContext<'_>) -> bool {
+    let knows_it = match context.ast {
+        Ast::CreateIndex(_) | Ast::Reindex(_) | Ast::RefreshMaterializedView(_) => true,
+        Ast::Drop(drop) => drop.kind == ObjectKind::Index,
+        _ => false,
+    };
+    knows_it && leave_transaction(context).is_some()
 }
 
 /// With fewer than one migration in this many that sets it, its lack is a habit of the project.

@@ -44,12 +44,37 @@ fn expressions_reach_from_first_to_last_token() {
         "nullif(a, b)",
         "current_timestamp",
         "a[1]",
+        "(a + b) * 2",
+        "a * (b + (c))",
+        "((a))::int",
+        "(a OR b) AND (c OR (d))",
+        "NOT (a OR b)",
+        "- (a)",
+        "((a)) IS NULL",
+        "(a > b) IS TRUE",
+        "(a || b) COLLATE \"C\"",
+        "((a).b).c",
+        "((a)[1])[2]",
+        "(a) = ANY (SELECT 1)",
+        "(a) IN (1, (2))",
+        "a BETWEEN (1) AND ((2))",
+        "(SELECT 1) + (SELECT 2)",
+        "CASE (a) WHEN (1) THEN (b) ELSE ((c)) END",
     ] {
         let source = format!("x := {text} ;");
         let range = TextRange::new(5, 5 + text.len() as u32);
         let expression = parse_expression(&source, range).unwrap();
         assert_eq!(at(&source, expression.range), text);
     }
+}
+
+#[test]
+fn values_are_written_with_their_brackets() {
+    let (source, Ast::Update(update)) = convert("UPDATE t SET a = (b + 1), c = ((d)) || 'x', e = (f(g))") else {
+        panic!()
+    };
+    let values: Vec<&str> = update.assignments.iter().map(|assignment| at(&source, assignment.value.range)).collect();
+    assert_eq!(values, ["(b + 1)", "((d)) || 'x'", "(f(g))"]);
 }
 
 #[test]
