@@ -67,7 +67,7 @@ pub fn run(
     tell: &mut dyn FnMut(Event<'_>),
 ) -> Result<Trace, Error> {
     block_on(async {
-        let result = unless_interrupted(trace(migrations, provider, settings, tell)).await;
+        let result = unless_interrupted(Box::pin(trace(migrations, provider, settings, tell))).await;
         let result = result.map_err(|error| match provider.trouble() {
             Some(trouble) => Error::new(format!("{}; {trouble}", error.message)),
             None => error,
