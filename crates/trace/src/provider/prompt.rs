@@ -63,12 +63,12 @@ impl Drop for Hidden<'_> {
     }
 }
 
-/// What is typed; a signal ends it, and the terminal is as before.
+/// What is typed. A signal ends it, and is listened for before the terminal becomes another.
 fn ask(mut terminal: &File, question: &str) -> Result<String, Error> {
     let cannot = |error: std::io::Error| Error::new(format!("cannot ask for a password: {error}"));
-    let hidden = Hidden::new(terminal).map_err(|error| cannot(error.into()))?;
-    terminal.write_all(question.as_bytes()).map_err(cannot)?;
     let typed = block_on(unless_interrupted(async {
+        let _hidden = Hidden::new(terminal).map_err(|error| cannot(error.into()))?;
+        terminal.write_all(question.as_bytes()).map_err(cannot)?;
         let mut line = Line::default();
         let mut byte = [0];
         loop {
@@ -79,7 +79,6 @@ fn ask(mut terminal: &File, question: &str) -> Result<String, Error> {
             }
         }
     }));
-    drop(hidden);
     terminal.write_all(b"\n").map_err(cannot)?;
     typed
 }
