@@ -2,22 +2,17 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
 
+#[path = "support/runs.rs"]
+mod runs;
 mod support;
 
 use pgvet_trace::server::Server;
-use pgvet_trace::server::testing::{binaries, server};
+use pgvet_trace::server::testing::server;
+use runs::{folder, private_folder, start, wait_until};
 use serde_json::Value;
-use std::io::{Read, Write};
-use std::process::{ChildStdin, Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 use support::{Folder, transcript};
-
-/// The major that these tests run on; `None` where it is not installed.
-fn folder(files: &[(&str, &str)]) -> Option<Folder> {
-    binaries(18)?;
-    let files: Vec<(&str, &[u8])> = files.iter().map(|(name, text)| (*name, text.as_bytes())).collect();
-    Some(Folder::new(&files))
-}
 
 const ORDERS: (&str, &str) = (
     "m/1_orders.sql",
@@ -277,7 +272,7 @@ fn an_interrupted_run_leaves_no_statement_on_the_server() {
     let database = database(&server, "postgres");
     let args = ["trace", "m", "--on", "url", "--this-is-a-clone", "--database", &database];
     let temporary = private_folder();
-    let child = start(&folder, &temporary, &args);
+    let child = start(&folder, &temporary, &args, &[]);
     let sleeping = "SELECT FROM pg_stat_activity WHERE query ~ 'pg_sleep\\(600' AND state = 'active' \
                     AND pid <> pg_backend_pid()";
     wait_until(|| !server.query("template1", sleeping).unwrap().is_empty());
@@ -348,88 +343,6 @@ fn the_tables_of_a_clone_tell_how_large_they_are() {
 }
 
 #[test]
-fn a_service_names_the_server_and_a_password_is_asked_for_on_a_terminal() {
-    let Some(folder) = folder(&[("m/1.sql", "CREATE TABLE made (a int);\n")]) else { return };
-    let Some(server) = server(18) else { return };
-    server.query("postgres", "CREATE DATABASE shop").unwrap();
-    server.query("postgres", "CREATE ROLE ann SUPERUSER LOGIN PASSWORD 'geheim'").unwrap();
-    let service = format!("[shop]\nhost={}\nuser=ann\ndbname=shop\n", server.socket().display());
-    std::fs::write(folder.path().join("services"), service).unwrap();
-    let run = |service: &str, env: &[(&str, &str)]| {
-        let services = folder.path().join("services").display().to_string();
-        let env = [&[("PGSERVICEFILE", services.as_str())], env].concat();
-        transcript(&folder.output(&["trace", "m", "--on", "template", "--database", service], b"", &env))
-    };
-    let said = run("service=shop", &[]);
-    assert!(said.starts_with("exit 0\n") && said.contains("create  public.made"), "{said}");
-    let said = run("service=shop dbname=nowhere", &[]);
-    assert!(said.starts_with("exit 2\n") && said.contains("nowhere"), "the string goes before the service: {said}");
-    let said = run("service=other", &[]);
-    assert!(said.starts_with("exit 2\n") && said.contains("there is no service `other`"), "{said}");
-    std::fs::write(server.data().join("pg_hba.conf"), "local all ann scram-sha-256\nlocal all all trust\n").unwrap();
-    server.query("postgres", "SELECT pg_reload_conf()").unwrap();
-    let refused = || run("service=shop", &[]).contains("password missing");
-    wait_until(refused);
-    let said = run("service=shop", &[("PGPASSWORD", "geheim")]);
-    assert!(said.starts_with("exit 0\n"), "{said}");
-    let trace = "trace m --on template --database service=shop";
-    let Some(said) = on_terminal(&folder, trace, &mut |input| input.write_all(b"geheim\n").unwrap()) else { return };
-    assert!(said.contains("Password for user ann: ") && said.contains("create  public.made"), "{said}");
-    assert!(!said.contains("geheim"), "{said}");
-    let said = on_terminal(&folder, trace, &mut |input| input.write_all(b"gehe\x03").unwrap()).unwrap();
-    assert!(said.contains("interrupted") && !said.contains("create"), "{said}");
-    let snapshot = "snapshot service=shop --out -";
-    let said = on_terminal(&folder, snapshot, &mut |input| input.write_all(b"geheim\n").unwrap()).unwrap();
-    assert!(said.contains("Password for user ann: ") && said.contains("\"pg_version\": \"18."), "{said}");
-    for signal in ["INT", "TERM"] {
-        let pid = || std::fs::read_to_string(folder.path().join("pid")).unwrap();
-        let kill = || Command::new("kill").args([&format!("-{signal}"), pid().trim()]).status().unwrap();
-        let said = on_terminal(&folder, trace, &mut |_| assert!(kill().success())).unwrap();
-        assert!(said.contains(&format!("interrupted by SIG{signal}")), "{said}");
-        let modes: Vec<&str> = said.split_whitespace().collect();
-        assert!(modes.contains(&"echo") && modes.contains(&"icanon"), "the terminal is as before: {said}");
-    }
-}
-
-/// What the terminal shows, and at last how it is set up, when this is done once the password is asked for. The number
-/// of the process is in the file `pid`.
-#[expect(clippy::print_stderr, reason = "a test that does not run must say so")]
-fn on_terminal(folder: &Folder, args: &str, when_asked: &mut dyn FnMut(&mut ChildStdin)) -> Option<String> {
-    let command = format!("sh -c 'echo $$ >pid; exec {} {args}'; stty -a", env!("CARGO_BIN_EXE_pgvet"));
-    let mut terminal = Command::new("script");
-    terminal.args(["-q", "-e", "-c", &command, "/dev/null"]).current_dir(folder.path());
-    terminal.env("PGSERVICEFILE", "services").stdin(Stdio::piped()).stdout(Stdio::piped());
-    let Ok(mut terminal) = terminal.spawn() else {
-        eprintln!("NOT TESTED on a terminal: `script` is not installed");
-        return None;
-    };
-    let (mut shown, mut out) = (Vec::new(), terminal.stdout.take().unwrap());
-    let mut input = terminal.stdin.take().unwrap();
-    let mut piece = [0; 1024];
-    let mut asked = false;
-    while let Ok(read @ 1..) = out.read(&mut piece) {
-        shown.extend_from_slice(&piece[..read]);
-        if !asked && String::from_utf8_lossy(&shown).contains("Password") {
-            asked = true;
-            when_asked(&mut input);
-        }
-    }
-    terminal.wait().unwrap();
-    Some(String::from_utf8_lossy(&shown).into_owned())
-}
-
-#[test]
-fn a_running_server_is_copied_whatever_the_environment_names() {
-    let Some(folder) = folder(&[("m/1.sql", "CREATE TABLE made (a int);\n")]) else { return };
-    let Some(server) = server(18) else { return };
-    let data = server.data().display().to_string();
-    let args = ["trace", "m", "--on", "datadir", "--data", &data, "--database", "postgres"];
-    let env = [("PGSERVICE", "missing"), ("PGHOST", "nowhere"), ("PGPORT", "1"), ("PGPASSWORD", "wrong")];
-    let said = transcript(&folder.output(&args, b"", &env));
-    assert!(said.starts_with("exit 0\n") && said.contains("create  public.made"), "{said}");
-}
-
-#[test]
 fn a_migration_that_fails_says_where_and_keeps_what_was_measured() {
     let bad = "CREATE TABLE a (b int);\nINSERT INTO orders (missing) VALUES (1);\nSELECT 1;\n";
     let Some(folder) = folder(&[ORDERS, ("m/2_bad.sql", bad)]) else { return };
@@ -489,7 +402,7 @@ fn an_interruption_leaves_nothing_behind() {
     let Some(folder) = folder(&[("slow/1.sql", "SELECT pg_sleep(60);\n")]) else { return };
     let temporary = private_folder();
     for signal in ["-INT", "-TERM"] {
-        let child = start(&folder, &temporary, &["trace", "slow"]);
+        let child = start(&folder, &temporary, &["trace", "slow"], &[]);
         let entries = || std::fs::read_dir(temporary.path()).unwrap().flatten().collect::<Vec<_>>();
         let is_ready = || entries().iter().any(|entry| entry.path().join("data/postmaster.pid").exists());
         wait_until(is_ready);
@@ -501,19 +414,11 @@ fn an_interruption_leaves_nothing_behind() {
     }
 }
 
-fn wait_until(condition: impl Fn() -> bool) {
-    let started = Instant::now();
-    while !condition() {
-        assert!(started.elapsed() < Duration::from_secs(60), "it takes too long");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
 #[test]
 fn a_server_that_dies_is_told_with_its_last_words() {
     let Some(folder) = folder(&[("slow/1.sql", "SELECT pg_sleep(60);\n")]) else { return };
     let temporary = private_folder();
-    let child = start(&folder, &temporary, &["trace", "slow"]);
+    let child = start(&folder, &temporary, &["trace", "slow"], &[]);
     let pid = || {
         let entry = std::fs::read_dir(temporary.path()).unwrap().flatten().next()?;
         let text = std::fs::read_to_string(entry.path().join("data/postmaster.pid")).ok()?;
@@ -524,20 +429,6 @@ fn a_server_that_dies_is_told_with_its_last_words() {
     let said = transcript(&child.wait_with_output().unwrap());
     assert!(said.starts_with("exit 2\n") && said.contains("the server ended"), "{said}");
     assert_eq!(std::fs::read_dir(temporary.path()).unwrap().count(), 0);
-}
-
-/// A folder for temporary files that the user who runs the server can reach.
-fn private_folder() -> tempfile::TempDir {
-    let temporary = tempfile::tempdir_in("/tmp").unwrap();
-    let everybody = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(temporary.path(), everybody).unwrap();
-    temporary
-}
-
-fn start(folder: &Folder, temporary: &tempfile::TempDir, args: &[&str]) -> std::process::Child {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_pgvet"));
-    command.args(args).current_dir(folder.path()).env("TMPDIR", temporary.path());
-    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
 /// Where the page can be looked at, it must show its timeline without an error in its script.

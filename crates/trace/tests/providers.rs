@@ -3,8 +3,8 @@
 mod support;
 
 use pgvet_trace::Address;
-use pgvet_trace::provider::{Config, Template, Url};
-use pgvet_trace::server::Server;
+use pgvet_trace::provider::{Config, Scratch, ScratchOptions, Template, Url};
+use pgvet_trace::server::{Server, testing};
 use support::{columns, query, shop, trace};
 
 fn address(config: &Config) -> Address {
@@ -58,6 +58,18 @@ fn a_template_in_use_is_refused_with_the_reason() {
         query(&server, "postgres", "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'shop'");
         assert!(sleeping.join().unwrap().is_err());
     });
+}
+
+#[test]
+fn a_private_server_receives_nothing() {
+    if testing::binaries(18).is_none() {
+        return;
+    }
+    let check = "DO $$ BEGIN IF EXISTS (SELECT FROM pg_stat_activity WHERE backend_type ~ '^logical replication') \
+                 OR current_setting('max_logical_replication_workers') <> '0' THEN RAISE 'it subscribes'; END IF; END $$";
+    let mut provider = Scratch::new(ScratchOptions { major: Some(18), ..ScratchOptions::default() });
+    let trace = trace(&mut provider, check).unwrap();
+    assert!(trace.migrations[0].failure().is_none(), "{:?}", trace.migrations[0].failure());
 }
 
 #[test]
