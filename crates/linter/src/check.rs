@@ -364,7 +364,7 @@ impl Checker<'_> {
                 continue;
             }
             let (file, found) = (file as u32, &mut self.found);
-            self.subjects.visit(file, migration, catalog, settings, &mut |context, statement| {
+            self.subjects.visit(file, migration, catalog, &mut |context, statement| {
                 let mut own = Vec::new();
                 for (rule, function) in &rules {
                     let version = settings.versions.from;
@@ -402,6 +402,8 @@ impl Visitor for Checker<'_> {
             session: visit.session,
             target: visit.target,
             settings: self.settings,
+            migrations: self.migrations,
+            reader: self.reader,
         };
         let version = visit.target.version();
         for (rule, severity) in self.statement_rules(visit.file).iter() {
@@ -415,7 +417,7 @@ impl Visitor for Checker<'_> {
         spare_placeholders(&mut self.statement_found, &visit.statement.placeholders);
         self.finish_version(visit);
         if visit.migration.direction == Direction::Up {
-            self.subjects.note(visit.file, visit.statement.range, visit.ast, visit.after, visit.session);
+            self.subjects.note(visit);
         }
         if let Ast::Do(block) = visit.ast {
             self.block(visit, block);

@@ -2,16 +2,15 @@
 //! later migration adds one.
 
 use crate::ast::{
-    AlterTable, AlterTableAction, Ast, ColumnDef, Constraint, CreateIndex, CreateTable, ObjectName, TableElement,
-    TypeName,
+    AlterTable, AlterTableAction, Ast, ColumnDef, Constraint, CreateIndex, CreateTable, TableElement, TypeName,
 };
 use crate::catalog::{Catalog, Oid, Relation};
 use crate::check::Migration;
-use crate::effect::{RelationName, Visibility};
-use crate::session::Session;
-use crate::settings::Settings;
+use crate::effect::{Lock, LockCause};
+use crate::replay::StatementVisit;
 use crate::source::TextRange;
 use rustc_hash::FxHashMap;
+use smol_str::SmolStr;
 
 /// A part of a statement that declares something of a relation that is still there.
 #[derive(Debug, Clone, Copy)]
@@ -33,102 +32,91 @@ pub enum Declared<'a> {
 /// All that a rule may look at where something is declared.
 #[derive(Debug)]
 pub struct DeclarationContext<'a> {
-    /// Index of the migration in the run.
-    pub file: u32,
-    pub migration: &'a Migration<'a>,
     pub declared: Declared<'a>,
     /// The table, or the index, as the last migration leaves it.
     pub relation: &'a Relation,
     /// The catalog when all migrations of the database have run.
     pub catalog: &'a Catalog,
-    pub settings: &'a Settings,
+    /// The schemas in which the statement looked names up.
+    pub search_path: &'a [SmolStr],
 }
 
-impl DeclarationContext<'_> {
-    /// The text of a range of the file.
-    pub fn text(&self, range: TextRange) -> &str {
-        self.migration.file.source.text.get(range.as_usize()).unwrap_or_default()
-    }
-
-    /// The relation for [`crate::report::Finding::relation`].
-    pub fn relation_name(&self, relation: &Relation) -> RelationName {
-        RelationName {
-            oid: relation.oid,
-            schema: relation.schema.clone(),
-            name: relation.name.clone(),
-            kind: relation.kind,
-            visibility: Visibility::Existing,
-        }
-    }
+/// What a statement declares something of.
+#[derive(Debug)]
+struct Subject {
+    /// The table or index that it made or altered.
+    oid: Oid,
+    search_path: Vec<SmolStr>,
+    /// Columns that ADD COLUMN IF NOT EXISTS found: others have declared them.
+    found: Vec<SmolStr>,
 }
 
 /// Which relation the statements of reported migrations made or altered.
 #[derive(Debug, Default)]
 pub(crate) struct Subjects {
     /// By file and start of the statement.
-    found: FxHashMap<(u32, u32), Oid>,
+    known: FxHashMap<(u32, u32), Subject>,
 }
 
 impl Subjects {
     /// Notes the relation of a statement that declares something.
-    pub(crate) fn note(&mut self, file: u32, statement: TextRange, ast: &Ast, after: &Catalog, session: &Session) {
-        let name = match ast {
-            Ast::CreateTable(create) => &create.name,
-            Ast::AlterTable(alter) => &alter.name,
-            Ast::CreateIndex(create) => match create.name.clone() {
-                Some(name) => {
-                    let schema = schema_of(&create.table, after, session);
-                    return self.insert(
-                        file,
-                        statement,
-                        schema.and_then(|schema| after.relation_named(&schema, &name.text)),
-                    );
-                }
-                None => return,
-            },
-            _ => return,
+    pub(crate) fn note(&mut self, visit: &StatementVisit<'_>) {
+        let mut created = visit.effects.creates.iter();
+        let relation = match visit.ast {
+            // What IF NOT EXISTS finds was declared elsewhere.
+            Ast::CreateTable(_) => created.find(|relation| relation.kind.is_table()),
+            Ast::CreateIndex(_) => created.find(|relation| relation.kind.is_index()),
+            Ast::AlterTable(alter) => {
+                let named = |lock: &&Lock| lock.range == alter.name.range() && lock.cause == LockCause::Target;
+                visit.effects.locks.iter().find(named).map(|lock| &lock.relation)
+            }
+            _ => None,
         };
-        self.insert(file, statement, after.find_relation(name, &session.settings.search_path()));
-    }
-
-    fn insert(&mut self, file: u32, statement: TextRange, oid: Option<Oid>) {
-        if let Some(oid) = oid {
-            self.found.insert((file, statement.start), oid);
-        }
-    }
-
-    /// The relation of a statement, if it is still there.
-    fn relation<'c>(&self, file: u32, statement: TextRange, catalog: &'c Catalog) -> Option<&'c Relation> {
-        let oid = self.found.get(&(file, statement.start))?;
-        catalog.get_relation(*oid).map(|relation| &**relation)
+        let Some(oid) = relation.map(|relation| relation.oid) else { return };
+        let search_path = visit.session.settings.search_path();
+        let found = visit.before.get_relation(oid).map_or_else(Vec::new, |table| columns_found(visit.ast, table));
+        self.known.insert((visit.file, visit.statement.range.start), Subject { oid, search_path, found });
     }
 
     /// Calls `visit` for everything that a migration declares and that is still there, with the range of its statement.
-    pub(crate) fn visit<'a>(
+    pub(crate) fn visit(
         &self,
         file: u32,
-        migration: &'a Migration<'a>,
-        catalog: &'a Catalog,
-        settings: &'a Settings,
-        visit: &mut dyn FnMut(&DeclarationContext<'a>, TextRange),
+        migration: &Migration<'_>,
+        catalog: &Catalog,
+        visit: &mut dyn FnMut(&DeclarationContext<'_>, TextRange),
     ) {
         for statement in migration.statements() {
             let Ok(ast) = &statement.parsed else { continue };
-            let Some(relation) = self.relation(file, statement.range, catalog) else { continue };
+            let Some(subject) = self.known.get(&(file, statement.range.start)) else { continue };
+            let Some(relation) = catalog.get_relation(subject.oid) else { continue };
             for declared in declarations(ast) {
-                if is_there(declared, relation) {
-                    let context = DeclarationContext { file, migration, declared, relation, catalog, settings };
-                    visit(&context, statement.range);
+                if is_there(declared, relation) && !subject.found.iter().any(|found| is_about(declared, found)) {
+                    let search_path = &subject.search_path;
+                    visit(&DeclarationContext { declared, relation, catalog, search_path }, statement.range);
                 }
             }
         }
     }
 }
 
-/// An index is in the schema of its table.
-fn schema_of(table: &ObjectName, catalog: &Catalog, session: &Session) -> Option<smol_str::SmolStr> {
-    let table = catalog.find_relation(table, &session.settings.search_path())?;
-    Some(catalog.relation(table).schema.clone())
+/// The columns that ADD COLUMN IF NOT EXISTS does not add.
+fn columns_found(ast: &Ast, table: &Relation) -> Vec<SmolStr> {
+    let Ast::AlterTable(alter) = ast else { return Vec::new() };
+    let added = alter.commands.iter().filter_map(|command| match &command.action {
+        AlterTableAction::AddColumn { column, if_not_exists: true } => Some(&column.name.text),
+        _ => None,
+    });
+    added.filter(|column| table.column(column).is_some()).cloned().collect()
+}
+
+/// Does it declare the column, or a constraint at it?
+fn is_about(declared: Declared<'_>, column: &str) -> bool {
+    match declared {
+        Declared::Column(declared) => declared.name.text == column,
+        Declared::Constraint { column: Some(at), .. } => at == column,
+        _ => false,
+    }
 }
 
 fn is_there(declared: Declared<'_>, relation: &Relation) -> bool {

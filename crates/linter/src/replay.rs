@@ -270,6 +270,7 @@ impl Replay {
                     cause: lock.cause,
                     exposed: lock.relation.visibility.is_exposed(),
                     place,
+                    range: lock.range,
                 });
             }
         }

@@ -142,6 +142,9 @@ pub struct RuleContext<'a> {
     /// The major version that effects and rule are about.
     pub target: &'a Target,
     pub settings: &'a Settings,
+    /// All migrations of the run.
+    pub migrations: &'a [Migration<'a>],
+    pub reader: &'a RoutineReader,
 }
 
 impl RuleContext<'_> {

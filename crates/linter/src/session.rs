@@ -148,6 +148,8 @@ pub struct HeldLock {
     /// Could anybody wait for it?
     pub exposed: bool,
     pub place: Place,
+    /// What asks for it, within the statement.
+    pub range: TextRange,
 }
 
 /// Rows of a relation that the transaction has changed.

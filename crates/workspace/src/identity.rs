@@ -2,9 +2,9 @@
 
 use crate::config::absolute;
 use rustc_hash::FxHashMap;
-use std::cell::RefCell;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 /// The path without links. Of a file that does not exist, its folder's.
 pub(crate) fn identity(path: &Path) -> PathBuf {
@@ -17,7 +17,7 @@ pub(crate) fn identity(path: &Path) -> PathBuf {
 
 /// [`identity`] for many files: each folder is looked at once, not once for each of its files.
 #[derive(Debug, Default)]
-pub(crate) struct Identities(RefCell<FxHashMap<PathBuf, PathBuf>>);
+pub(crate) struct Identities(Mutex<FxHashMap<PathBuf, PathBuf>>);
 
 impl Identities {
     pub(crate) fn of(&self, path: &Path) -> PathBuf {
@@ -26,12 +26,13 @@ impl Identities {
         if is_link() {
             return identity(path);
         }
-        if let Some(known) = self.0.borrow().get(folder) {
+        let known = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = known().get(folder) {
             return known.join(name);
         }
         let found = identity(if folder.as_os_str().is_empty() { Path::new(".") } else { folder });
         let path = found.join(name);
-        self.0.borrow_mut().insert(folder.to_owned(), found);
+        known().insert(folder.to_owned(), found);
         path
     }
 }

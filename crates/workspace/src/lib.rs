@@ -12,6 +12,7 @@ mod identity;
 mod layout;
 mod open;
 mod order;
+mod parallel;
 mod placeholders;
 mod plan;
 mod project;

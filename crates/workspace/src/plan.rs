@@ -5,7 +5,7 @@ use crate::discovery::{Problem, files_at};
 use crate::git::{self, Changes};
 use crate::identity::{Identities, identity};
 use crate::layout::Folders;
-use crate::{order, roots};
+use crate::{order, parallel, roots};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -80,31 +80,13 @@ impl Plan {
 
     /// The files that the paths of the request stand for.
     fn asked(&mut self, request: &Request, configs: &Configs, folders: &Folders) -> Result<Vec<Asked>, ConfigError> {
-        let mut asked = Vec::new();
+        let mut asked: Vec<Asked> = Vec::new();
         let mut seen = BTreeSet::new();
-        for path in paths(request, configs)? {
-            if path == Path::new("-") {
-                asked.push(stdin(request, configs, folders)?);
-                continue;
-            }
-            let is_folder = path.is_dir();
-            for file in files_at(&path, &mut self.problems) {
-                let identity = self.identities.of(&file);
-                if !seen.insert(identity.clone()) {
-                    continue;
-                }
-                let config = configs.of(file.parent().unwrap_or(Path::new("")))?;
-                if config.is_excluded(&file) || (is_folder && is_outside(&config, &path, &file)) {
-                    continue;
-                }
-                let root = if is_folder {
-                    Some(roots::below(&path, &file, &config))
-                } else {
-                    let text = fs::read(&file).unwrap_or_default();
-                    roots::of_single(&file, &String::from_utf8_lossy(&text), folders, &config)
-                };
-                asked.push(Asked { path: file, identity, is_stdin: false, single: !is_folder, root, config });
-            }
+        let look = |path: PathBuf| look(&path, request, configs, folders, &self.identities);
+        for found in parallel::map(paths(request, configs)?, look) {
+            let found = found?;
+            self.problems.extend(found.problems);
+            asked.extend(found.asked.into_iter().filter(|file| file.is_stdin || seen.insert(file.identity.clone())));
         }
         Ok(asked)
     }
@@ -221,6 +203,42 @@ fn paths(request: &Request, configs: &Configs) -> Result<Vec<PathBuf>, ConfigErr
         .map(relative)
         .map(|path| if path.as_os_str().is_empty() { ".".into() } else { path })
         .collect())
+}
+
+/// What one path of the request stands for.
+#[derive(Default)]
+struct Found {
+    asked: Vec<Asked>,
+    problems: Vec<Problem>,
+}
+
+fn look(
+    path: &Path,
+    request: &Request,
+    configs: &Configs,
+    folders: &Folders,
+    identities: &Identities,
+) -> Result<Found, ConfigError> {
+    if path == Path::new("-") {
+        return Ok(Found { asked: vec![stdin(request, configs, folders)?], ..Found::default() });
+    }
+    let mut found = Found::default();
+    let is_folder = path.is_dir();
+    for file in files_at(path, &mut found.problems) {
+        let config = configs.of(file.parent().unwrap_or(Path::new("")))?;
+        if config.is_excluded(&file) || (is_folder && is_outside(&config, path, &file)) {
+            continue;
+        }
+        let root = if is_folder {
+            Some(roots::below(path, &file, &config))
+        } else {
+            let text = fs::read(&file).unwrap_or_default();
+            roots::of_single(&file, &String::from_utf8_lossy(&text), folders, &config)
+        };
+        let identity = identities.of(&file);
+        found.asked.push(Asked { path: file, identity, is_stdin: false, single: !is_folder, root, config });
+    }
+    Ok(found)
 }
 
 /// Is the file outside of the configured folders of migrations, although some of them are below `given`?

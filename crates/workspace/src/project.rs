@@ -1,11 +1,11 @@
 //! The files of a run, read, split into statements and in the order in which they are replayed.
 
-use crate::STACK_SIZE;
 use crate::cache::{Cache, Warm};
 use crate::config::{Config, ConfigError, ConfigSource, absolute};
 use crate::discovery::{Problem, display};
 use crate::git::ChangeSelection;
 use crate::layout::{self, Folders, Layout, Section};
+use crate::parallel;
 use crate::placeholders::{Substitution, substitute};
 use crate::plan::{Database, Plan, Source};
 use crate::read::EncodingError;
@@ -19,7 +19,6 @@ use pgvet_linter::fix::Edit;
 use pgvet_linter::predict::{self, StatementEffects};
 use pgvet_linter::settings::{Levels, Settings};
 use pgvet_linter::source::{LineIndex, SourceFile, TextRange};
-use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -128,9 +127,6 @@ impl Group {
 /// How the text of a file becomes statements.
 type Parse = dyn Fn(&Texts, &Path, SourceFile) -> Arc<ParsedFile> + Sync;
 
-/// Below so many files, threads cost more than they save.
-const PARALLEL_FROM: usize = 8;
-
 impl Project {
     /// Reads and parses everything that the request names. Calls `progress` with the number of files done and of all.
     pub fn load(request: &Request, progress: &(dyn Fn(usize, usize) + Sync)) -> Result<Self, ConfigError> {
@@ -173,11 +169,7 @@ impl Project {
             let source = std::mem::take(&mut Arc::make_mut(&mut file.parsed).source);
             file.parsed = Arc::new(check::parse_file(source));
         };
-        if needed.len() >= PARALLEL_FROM {
-            in_parallel(|| needed.into_par_iter().for_each(parse));
-        } else {
-            needed.into_iter().for_each(parse);
-        }
+        parallel::map(needed, parse);
     }
 
     pub(crate) fn load_with(
@@ -194,13 +186,8 @@ impl Project {
             progress(done.fetch_add(1, Ordering::Relaxed) + 1, all);
             file
         };
-        let loaded: Vec<_> = if all >= PARALLEL_FROM {
-            in_parallel(|| sources.into_par_iter().map(load).collect())
-        } else {
-            sources.into_iter().map(load).collect()
-        };
-        let mut files = Vec::with_capacity(loaded.len());
-        for file in loaded {
+        let mut files = Vec::with_capacity(all);
+        for file in parallel::map(sources, load) {
             match file {
                 Ok(file) => files.push(file),
                 Err(problem) => problems.push(problem),
@@ -238,7 +225,7 @@ impl Project {
         let done = AtomicUsize::new(0);
         let one_done = || progress(done.fetch_add(1, Ordering::Relaxed) + 1, migrations.len());
         let (levels, sections) = (self.file_levels(), self.sections());
-        let check_group = |(at, group): (usize, &Group)| {
+        let check_group = |at: usize, group: &Group| {
             let (own, settings) = (group.own(&migrations), group.settings(&levels, &sections, settings));
             let observe = |index: u32, statement: TextRange, predicted: &Effects, after: &Catalog| {
                 observe(group.migrations[index as usize], statement, predicted, after)
@@ -254,12 +241,13 @@ impl Project {
             }
             outcome
         };
-        let outcomes: Vec<Outcome> = match self.groups(&migrations).as_slice() {
-            [only] => vec![check_group((0, only))],
-            many => in_parallel(|| many.par_iter().enumerate().map(check_group).collect()),
+        let size = |group: &&Group| {
+            let texts = group.migrations.iter().map(|index| &migrations[*index as usize].file.source.text);
+            texts.map(|text| text.len() as u64).sum()
         };
+        let groups = self.groups(&migrations);
         let mut all = Outcome::default();
-        for outcome in outcomes {
+        for outcome in parallel::map_largest_first(groups.iter().collect(), size, check_group) {
             all.found.extend(outcome.found);
             all.suppressed.extend(outcome.suppressed);
         }
@@ -445,15 +433,6 @@ fn opt_outs(group: &Group, sections: &[(&ProjectFile, Section)]) -> FxHashMap<u3
         }
     }
     opt_outs
-}
-
-/// Runs work of rayon on threads whose stack is deep enough for the parser.
-fn in_parallel<T: Send>(work: impl FnOnce() -> T + Send) -> T {
-    match rayon::ThreadPoolBuilder::new().stack_size(STACK_SIZE).build() {
-        Ok(pool) => pool.install(work),
-        // Without threads of our own the present one has to do, as it does for few files.
-        Err(_) => work(),
-    }
 }
 
 fn load_file(source: Source, folders: &Folders, texts: &Texts, parse: &Parse) -> Result<ProjectFile, Problem> {

@@ -231,6 +231,8 @@ pub struct CreatePolicy {
 pub struct AlterPolicy {
     pub name: Name,
     pub table: ObjectName,
+    /// TO; empty where they stay.
+    pub roles: Vec<SmolStr>,
     pub using: Option<Expr>,
     pub check: Option<Expr>,
 }
@@ -241,6 +243,7 @@ pub struct CreatePublication {
     pub name: Name,
     pub all_tables: bool,
     pub objects: Vec<PublicationObject>,
+    pub options: Vec<DefElem>,
 }
 
 /// ALTER PUBLICATION ... ADD | SET | DROP, or SET (options) with no objects.
@@ -249,6 +252,7 @@ pub struct AlterPublication {
     pub name: Name,
     pub action: PublicationAction,
     pub objects: Vec<PublicationObject>,
+    pub options: Vec<DefElem>,
 }
 
 /// ADD, SET or DROP.
@@ -376,6 +380,8 @@ pub struct Comment {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Grant {
     pub grant: bool,
+    /// WITH GRANT OPTION, or REVOKE GRANT OPTION FOR, which leaves the privilege.
+    pub grant_option: bool,
     pub kind: ObjectKind,
     pub objects: Vec<ObjectName>,
     /// ON ALL TABLES (...) IN SCHEMA: then `objects` are the schemas.

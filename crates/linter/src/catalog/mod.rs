@@ -400,6 +400,15 @@ impl Catalog {
         found
     }
 
+    /// The sequence that a column owns.
+    pub fn sequence_of(&self, table: &Relation, column: &str) -> Option<&Relation> {
+        let owned = table.owned_sequences.iter().filter_map(|oid| self.relations.get(oid));
+        owned.map(|sequence| &**sequence).find(|sequence| {
+            let owner = sequence.sequence().and_then(|sequence| sequence.owned_by.as_ref());
+            owner.is_some_and(|(_, owner)| owner == column)
+        })
+    }
+
     // ---- types ----
 
     pub fn get_type(&self, oid: Oid) -> Option<&Arc<TypeDef>> {

@@ -187,6 +187,9 @@ pub struct Publication {
     pub schemas: Vec<SmolStr>,
     /// Tables, with their column lists where given.
     pub tables: Vec<(Oid, Vec<SmolStr>)>,
+    /// Does `publish` name UPDATE, and DELETE? It does where it is not set.
+    pub updates: bool,
+    pub deletes: bool,
 }
 
 impl Column {

@@ -7,7 +7,7 @@ mod lock_mode;
 mod removal;
 mod summary;
 
-use crate::catalog::{Oid, SqlType};
+use crate::catalog::{Oid, Relation, SqlType};
 use crate::source::TextRange;
 pub use catalog_rows::CatalogRows;
 pub use lock_mode::LockMode;
@@ -73,6 +73,19 @@ pub struct RelationName {
     pub kind: RelationKind,
     /// Who else can see it.
     pub visibility: Visibility,
+}
+
+impl RelationName {
+    /// A relation that others see and use.
+    pub fn existing(relation: &Relation) -> Self {
+        Self {
+            oid: relation.oid,
+            schema: relation.schema.clone(),
+            name: relation.name.clone(),
+            kind: relation.kind,
+            visibility: Visibility::Existing,
+        }
+    }
 }
 
 impl std::fmt::Display for RelationName {

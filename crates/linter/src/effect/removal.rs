@@ -1,6 +1,7 @@
 //! Objects that go away or get another name: what code that still uses them would notice.
 
 use super::RelationName;
+use crate::catalog::QualifiedName;
 use crate::source::TextRange;
 use smol_str::SmolStr;
 
@@ -62,10 +63,14 @@ pub enum RenamedObject {
         old: SmolStr,
         new: SmolStr,
     },
-    /// A schema, type or function: its kind, and its qualified names.
+    Schema {
+        old: SmolStr,
+        new: SmolStr,
+    },
+    /// A type, domain or function: its kind, and its schema and name before and after.
     Other {
         kind: &'static str,
-        old: String,
-        new: String,
+        before: QualifiedName,
+        after: QualifiedName,
     },
 }

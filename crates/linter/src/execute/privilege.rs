@@ -23,7 +23,7 @@ impl Executor<'_> {
         for object in objects {
             if grant.grant {
                 self.catalog.grant(object, &changed);
-            } else {
+            } else if !grant.grant_option {
                 self.catalog.revoke(object, &changed);
             }
         }
@@ -73,6 +73,9 @@ impl Executor<'_> {
     /// Source: PostgreSQL 18, `src/backend/catalog/aclchk.c`, `ExecAlterDefaultPrivilegesStmt`.
     pub(super) fn alter_default_privileges(&mut self, alter: &AlterDefaultPrivileges) {
         let Some(kind) = privilege_kind(alter.grant.kind) else { return };
+        if alter.grant.grant_option && !alter.grant.grant {
+            return;
+        }
         let schemas: Vec<Option<SmolStr>> =
             if alter.schemas.is_empty() { vec![None] } else { alter.schemas.iter().cloned().map(Some).collect() };
         for given in named_privileges(kind, &alter.grant) {
@@ -146,6 +149,8 @@ mod tests {
     fn revoke_takes_what_grant_gave() {
         let history = "CREATE TABLE t(a int); GRANT SELECT, INSERT ON t TO app, public; REVOKE ALL ON t FROM public;";
         assert_eq!(privileges(history), ["app select", "app insert"]);
+        let option = "CREATE TABLE t(a int); GRANT SELECT ON t TO app; REVOKE GRANT OPTION FOR SELECT ON t FROM app;";
+        assert_eq!(privileges(option), ["app select"]);
         let schema = "CREATE TABLE t(a int); GRANT SELECT ON ALL TABLES IN SCHEMA public TO app;";
         assert_eq!(privileges(schema), ["app select"]);
     }

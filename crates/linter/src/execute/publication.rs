@@ -1,7 +1,9 @@
 //! CREATE PUBLICATION and ALTER PUBLICATION.
 
 use super::{Executor, Run, fail};
-use crate::ast::{AlterPublication, CreatePublication, PublicationAction, PublicationObject};
+use crate::ast::{
+    AlterPublication, CreatePublication, DefElem, DefValue, Literal, PublicationAction, PublicationObject,
+};
 use crate::catalog::{Oid, Publication};
 use crate::effect::{LockCause, LockMode, RelationKind};
 use smol_str::SmolStr;
@@ -17,7 +19,10 @@ impl Executor<'_> {
             return fail("42710", format!("publication \"{name}\" already exists"), create.name.range);
         }
         let (tables, schemas) = self.publication_objects(&create.objects)?;
-        self.catalog.set_publication(Publication { name, all_tables: create.all_tables, schemas, tables });
+        let all_tables = create.all_tables;
+        let mut publication = Publication { name, all_tables, schemas, tables, updates: true, deletes: true };
+        set_options(&mut publication, &create.options);
+        self.catalog.set_publication(publication);
         Ok(())
     }
 
@@ -52,7 +57,7 @@ impl Executor<'_> {
                 publication.tables.retain(|(oid, _)| !tables.iter().any(|(dropped, _)| dropped == oid));
                 publication.schemas.retain(|schema| !schemas.contains(schema));
             }
-            PublicationAction::Set if alter.objects.is_empty() => {}
+            PublicationAction::Set if alter.objects.is_empty() => set_options(&mut publication, &alter.options),
             PublicationAction::Set => {
                 for (oid, _) in &publication.tables {
                     let stays = tables.iter().any(|(kept, _)| kept == oid);
@@ -116,5 +121,18 @@ impl Executor<'_> {
             }
         }
         Ok((tables, schemas))
+    }
+}
+
+/// Source: PostgreSQL 18, `src/backend/commands/publicationcmds.c`, `parse_publication_options`.
+fn set_options(publication: &mut Publication, options: &[DefElem]) {
+    for option in options.iter().filter(|option| option.name == "publish") {
+        let text = match &option.value {
+            DefValue::Literal(Literal::String(text)) => text.clone(),
+            DefValue::Names(names) => names.join(",").into(),
+            _ => continue,
+        };
+        let publishes = |action: &str| text.split(',').any(|word| word.trim().eq_ignore_ascii_case(action));
+        (publication.updates, publication.deletes) = (publishes("update"), publishes("delete"));
     }
 }

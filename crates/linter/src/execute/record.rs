@@ -11,14 +11,7 @@ use crate::source::TextRange;
 impl Executor<'_> {
     /// The relation as effects name it.
     pub(crate) fn relation_name(&self, oid: Oid) -> RelationName {
-        let relation = self.catalog.relation(oid);
-        RelationName {
-            oid,
-            schema: relation.schema.clone(),
-            name: relation.name.clone(),
-            kind: relation.kind,
-            visibility: self.visibility(oid),
-        }
+        RelationName { visibility: self.visibility(oid), ..RelationName::existing(self.catalog.relation(oid)) }
     }
 
     /// Who can see the relation, now.

@@ -6,7 +6,7 @@ mod schema;
 
 use super::{Executor, Run, fail};
 use crate::ast::{ObjectKind, Rename, Signature};
-use crate::catalog::{Oid, TypeKind};
+use crate::catalog::{Oid, QualifiedName, TypeKind};
 use crate::effect::{LockCause, LockMode, RelationKind, RenamedObject, Renaming};
 use crate::source::TextRange;
 
@@ -94,9 +94,9 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// Notes that a schema, type or function has another name.
-    fn note_renamed(&mut self, kind: &'static str, old: String, new: String, range: TextRange) {
-        self.effects.renames.push(Renaming { object: RenamedObject::Other { kind, old, new }, range });
+    /// Notes that a type, domain or function has another name.
+    fn note_renamed(&mut self, kind: &'static str, before: QualifiedName, after: QualifiedName, range: TextRange) {
+        self.effects.renames.push(Renaming { object: RenamedObject::Other { kind, before, after }, range });
     }
 
     /// The constraint that an index implements.
@@ -226,9 +226,9 @@ impl Executor<'_> {
             self.lock(relation, LockMode::AccessExclusive, LockCause::Target, rename.object.range());
             self.catalog.rename_relation(relation, definition.schema.clone(), new.clone());
         }
-        let (old, renamed) =
-            (format!("{}.{}", definition.schema, definition.name), format!("{}.{new}", definition.schema));
-        self.note_renamed("type", old, renamed, rename.object.range());
+        let (before, after) =
+            ((definition.schema.clone(), definition.name.clone()), (definition.schema.clone(), new.clone()));
+        self.note_renamed(word(&definition.kind), before, after, rename.object.range());
         self.catalog.rename_type(oid, definition.schema.clone(), new);
         Ok(())
     }
@@ -240,10 +240,10 @@ impl Executor<'_> {
             && let Some(function) = self.catalog.remove_function(oid)
         {
             let mut function = (*function).clone();
-            let old = format!("{}.{}", function.schema, function.name);
+            let before = (function.schema.clone(), function.name.clone());
             function.name = rename.new_name.text.clone();
-            let new = format!("{}.{}", function.schema, function.name);
-            self.note_renamed("function", old, new, rename.object.range());
+            let after = (function.schema.clone(), function.name.clone());
+            self.note_renamed("function", before, after, rename.object.range());
             self.catalog.add_function(function);
         }
         Ok(())
@@ -256,6 +256,11 @@ impl Executor<'_> {
             self.catalog.add_statistics(schema, rename.new_name.text.clone(), table);
         }
     }
+}
+
+/// `type` or `domain`.
+fn word(kind: &TypeKind) -> &'static str {
+    if matches!(kind, TypeKind::Domain(_)) { "domain" } else { "type" }
 }
 
 #[cfg(test)]

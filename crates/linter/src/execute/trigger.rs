@@ -165,6 +165,9 @@ impl Executor<'_> {
         if let Some(check) = &alter.check {
             policy.check = Some(Arc::new(check.clone()));
         }
+        if !alter.roles.is_empty() {
+            policy.roles.clone_from(&alter.roles);
+        }
         Ok(())
     }
 }

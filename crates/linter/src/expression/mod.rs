@@ -28,7 +28,10 @@ pub use infer::Typed;
 pub use partition::partition_constraint;
 pub use scope::{Scope, ScopeColumn, ScopeRelation};
 pub use type_change::TypeChange;
-pub use typmod::{encode as encode_typmod, is_no_op as typmod_change_is_no_op};
+pub use typmod::{
+    encode as encode_typmod, format as format_builtin, is_no_op as typmod_change_is_no_op,
+    numeric as precision_and_scale,
+};
 
 use crate::ast::Query;
 use crate::builtin::Extension;

@@ -80,8 +80,10 @@ pub fn is_no_op(base: u32, old: i32, new: i32) -> bool {
     }
 }
 
-/// Precision and scale.
-fn numeric(typmod: i32) -> (i32, i32) {
+/// Precision and scale of `numeric`; the scale may be negative from 15 on.
+///
+/// Source: PostgreSQL 18, `src/backend/utils/adt/numeric.c`, `numeric_typmod_precision` and `numeric_typmod_scale`.
+pub fn numeric(typmod: i32) -> (i32, i32) {
     let packed = typmod - HEADER;
     let scale = packed & 0x7FF;
     // The scale is an 11-bit two's complement number.
@@ -112,7 +114,7 @@ mod field {
 }
 
 /// A built-in type with its modifier, as `format_type` writes it; `None` where it is just the type's name.
-pub(super) fn format(oid: u32, typmod: i32) -> Option<String> {
+pub fn format(oid: u32, typmod: i32) -> Option<String> {
     let length = |name: &str| {
         if typmod < 0 { name.to_owned() } else { format!("{name}({})", typmod - HEADER) }
     };

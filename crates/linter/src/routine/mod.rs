@@ -25,7 +25,7 @@ pub use variables::{Variable, VariableKind};
 use crate::ast::{FunctionCall, ObjectName};
 use crate::catalog::{Catalog, Function, Oid, Relation};
 use crate::check::Migration;
-use crate::effect::{RelationName, Visibility};
+use crate::effect::RelationName;
 use crate::settings::Settings;
 use crate::source::TextRange;
 use std::rc::Rc;
@@ -77,13 +77,7 @@ impl RoutineContext<'_> {
 
     /// The relation for [`crate::report::Finding::relation`]: at run time it is there and in use.
     pub fn relation_name(&self, relation: &Relation) -> RelationName {
-        RelationName {
-            oid: relation.oid,
-            schema: relation.schema.clone(),
-            name: relation.name.clone(),
-            kind: relation.kind,
-            visibility: Visibility::Existing,
-        }
+        RelationName::existing(relation)
     }
 
     /// The functions of the project that a call may mean.

@@ -5,6 +5,7 @@ use crate::effect::{LockCause, RelationKind, RelationName};
 use crate::rule::RuleContext;
 use crate::rules::text::enumerate;
 use crate::source::TextRange;
+use rustc_hash::FxHashMap;
 
 /// An ALTER TABLE and the table that it names.
 #[derive(Debug, Clone, Copy)]
@@ -63,12 +64,14 @@ pub(crate) fn by_range<'e, T>(
     range: impl Fn(&T) -> TextRange,
 ) -> Vec<(TextRange, Vec<&'e T>)> {
     let mut groups: Vec<(TextRange, Vec<&T>)> = Vec::new();
+    let mut places: FxHashMap<TextRange, usize> = FxHashMap::default();
     for effect in effects {
         let at = range(effect);
-        match groups.iter_mut().find(|(known, _)| *known == at) {
-            Some((_, group)) => group.push(effect),
-            None => groups.push((at, vec![effect])),
-        }
+        let place = *places.entry(at).or_insert_with(|| {
+            groups.push((at, Vec::new()));
+            groups.len() - 1
+        });
+        groups[place].1.push(effect);
     }
     groups
 }

@@ -1,11 +1,12 @@
 //! The statements of a migration around one of them, and what those that follow make of its change.
 
-use crate::ast::{AlterTableAction, Ast, ObjectKind, Transaction};
-use crate::catalog::{Catalog, Oid, Relation};
+use crate::ast::{AlterTable, AlterTableAction, Ast, ColumnDef, ObjectKind, ObjectName, Transaction};
+use crate::catalog::{Catalog, Oid, Relation, TEMPORARY_SCHEMA};
 use crate::effect::{RelationName, RemovedObject, RenamedObject};
 use crate::routine::Trial;
 use crate::rule::RuleContext;
 use crate::statement::Statement;
+use rustc_hash::FxHashSet;
 
 /// So many statements are run ahead; of more only those that speak of the name.
 const MAX_AHEAD: usize = 300;
@@ -46,7 +47,47 @@ pub(crate) fn rest<'a>(context: &RuleContext<'a>) -> impl Iterator<Item = &'a As
 
 /// The catalog when the transaction, or the migration, has ended, as far as statements that speak of `name` matter.
 pub(crate) fn ahead(context: &RuleContext<'_>, name: &str, until: Until) -> Catalog {
-    let speaks = |statement: &&Statement| speaks_of(context.text(statement.range), name);
+    run_ahead(context, until, |text| speaks_of(text, name))
+}
+
+/// The same where it only matters whether something has the name then: nothing is run where nothing can get it.
+pub(crate) fn ahead_of_maker(context: &RuleContext<'_>, name: &str, until: Until) -> Catalog {
+    let makes = |statement: &&Statement| {
+        statement.parsed.as_ref().is_ok_and(may_name) && speaks_of(context.text(statement.range), name)
+    };
+    if later(context, until).iter().any(makes) { ahead(context, name, until) } else { context.after.clone() }
+}
+
+/// Can the statement give a name to a relation or a column?
+fn may_name(ast: &Ast) -> bool {
+    match ast {
+        Ast::AlterTable(alter) => {
+            alter.commands.iter().any(|command| matches!(command.action, AlterTableAction::AddColumn { .. }))
+        }
+        Ast::Select(_)
+        | Ast::CreateTable(_)
+        | Ast::CreateTableAs(_)
+        | Ast::CreateView(_)
+        | Ast::CreateSchema(_)
+        | Ast::CreateExtension(_)
+        | Ast::CreateOther(_)
+        | Ast::Rename(_)
+        | Ast::SetSchema(_)
+        | Ast::Explain(_)
+        | Ast::Execute(_)
+        | Ast::Do(_)
+        | Ast::Call(_) => true,
+        _ => false,
+    }
+}
+
+/// The same for many names at once.
+pub(crate) fn ahead_of(context: &RuleContext<'_>, names: &Names<'_>, until: Until) -> Catalog {
+    run_ahead(context, until, |text| names.any_in(text))
+}
+
+fn run_ahead(context: &RuleContext<'_>, until: Until, speaks: impl Fn(&str) -> bool) -> Catalog {
+    let speaks = |statement: &&Statement| speaks(context.text(statement.range));
     let mut statements = later(context, until);
     let Some(last) = statements.iter().rposition(speaks) else { return context.after.clone() };
     statements.truncate(last + 1);
@@ -67,52 +108,137 @@ pub(crate) fn speaks_of(text: &str, name: &str) -> bool {
     text.contains(name) || (text.bytes().any(|b| b.is_ascii_uppercase()) && text.to_ascii_lowercase().contains(name))
 }
 
+/// Names that texts may speak of: a text is read once, however many there are.
+#[derive(Debug, Default)]
+pub(crate) struct Names<'n> {
+    words: FxHashSet<&'n str>,
+    /// Those that are no single word.
+    others: Vec<&'n str>,
+}
+
+impl<'n> FromIterator<&'n str> for Names<'n> {
+    fn from_iter<T: IntoIterator<Item = &'n str>>(names: T) -> Self {
+        let mut found = Self::default();
+        for name in names {
+            if name.chars().all(is_of_word) {
+                found.words.insert(name);
+            } else {
+                found.others.push(name);
+            }
+        }
+        found
+    }
+}
+
+impl<'n> Names<'n> {
+    /// May the text name one of them?
+    pub(crate) fn any_in(&self, text: &str) -> bool {
+        self.each_in(text).next().is_some()
+    }
+
+    /// Those that the text may name, each as often as it does.
+    pub(crate) fn each_in<'t>(&'t self, text: &'t str) -> impl Iterator<Item = &'n str> + 't {
+        let words = text.split(|character| !is_of_word(character)).filter_map(|word| {
+            let folded = || self.words.get(word.to_ascii_lowercase().as_str());
+            self.words.get(word).or_else(folded).copied()
+        });
+        words.chain(self.others.iter().copied().filter(|name| speaks_of(text, name)))
+    }
+}
+
+fn is_of_word(character: char) -> bool {
+    character.is_alphanumeric() || matches!(character, '_' | '$')
+}
+
+/// The texts of the later statements of the migration.
+pub(crate) fn later_texts<'a>(context: &RuleContext<'a>) -> impl Iterator<Item = &'a str> + use<'a> {
+    let text = &context.migration.file.source.text;
+    let later = later(context, Until::EndOfMigration).into_iter();
+    later.filter_map(|statement| text.get(statement.range.as_usize()))
+}
+
+/// Does a name in another statement of the migration mean this relation, under its name here?
+pub(crate) fn means(context: &RuleContext<'_>, name: &ObjectName, relation: &RelationName) -> bool {
+    is_named(context, name, &relation.schema, &relation.name)
+}
+
+/// The same for a schema and a name.
+pub(crate) fn is_named(context: &RuleContext<'_>, written: &ObjectName, schema: &str, name: &str) -> bool {
+    if written.name.text != name {
+        return false;
+    }
+    if let Some(written) = &written.schema {
+        return written.text == schema;
+    }
+    let path = context.session.settings.search_path();
+    match context.before.find_relation(written, &path) {
+        Some(found) if context.before.relation_named(schema, name).is_some() => {
+            context.before.relation(found).schema == schema
+        }
+        _ => schema == TEMPORARY_SCHEMA || path.iter().any(|known| known == schema),
+    }
+}
+
+/// Does ALTER TABLE add a column of this name?
+pub(crate) fn adds(alter: &AlterTable, column: &str) -> bool {
+    added(alter, column).is_some()
+}
+
+/// The column of this name that ALTER TABLE adds.
+pub(crate) fn added<'a>(alter: &'a AlterTable, column: &str) -> Option<&'a ColumnDef> {
+    alter.commands.iter().find_map(|command| match &command.action {
+        AlterTableAction::AddColumn { column: added, .. } if added.name.text == column => Some(added),
+        _ => None,
+    })
+}
+
 /// Does an earlier statement of the migration make the column, or give it this name?
-pub(crate) fn is_column_made_here(context: &RuleContext<'_>, table: &str, column: &str) -> bool {
-    earlier(context).any(|ast| {
-        match ast {
-        Ast::AlterTable(alter) if alter.name.name.text == table => alter.commands.iter().any(|command| {
-            matches!(&command.action, AlterTableAction::AddColumn { column: added, .. } if added.name.text == column)
-        }),
+pub(crate) fn is_column_made_here(context: &RuleContext<'_>, table: &RelationName, column: &str) -> bool {
+    earlier(context).any(|ast| match ast {
+        Ast::AlterTable(alter) => adds(alter, column) && means(context, &alter.name, table),
         Ast::Rename(rename) if rename.kind == ObjectKind::Column => {
-            rename.object.name.text == table && rename.new_name.text == column
+            rename.new_name.text == column && means(context, &rename.object, table)
         }
         _ => false,
-    }
     })
 }
 
 /// Does an earlier statement of the migration take the name away from another column of the table?
-pub(crate) fn is_column_name_freed(context: &RuleContext<'_>, table: &str, column: &str) -> bool {
-    earlier(context).any(|ast| {
-        match ast {
-        Ast::AlterTable(alter) if alter.name.name.text == table => alter.commands.iter().any(|command| {
+pub(crate) fn is_column_name_freed(context: &RuleContext<'_>, table: &RelationName, column: &str) -> bool {
+    let drops = |alter: &AlterTable| {
+        alter.commands.iter().any(|command| {
             matches!(&command.action, AlterTableAction::DropColumn { column: dropped, .. } if dropped.text == column)
-        }),
+        })
+    };
+    earlier(context).any(|ast| match ast {
+        Ast::AlterTable(alter) => drops(alter) && means(context, &alter.name, table),
         Ast::Rename(rename) if rename.kind == ObjectKind::Column => {
-            let old = rename.sub_name.as_ref();
-            rename.object.name.text == table && old.is_some_and(|old| old.text == column)
+            rename.sub_name.as_ref().is_some_and(|old| old.text == column) && means(context, &rename.object, table)
         }
         _ => false,
-    }
     })
 }
 
 /// Does an earlier statement of the migration take the name away from another relation?
-pub(crate) fn is_relation_name_freed(context: &RuleContext<'_>, name: &str) -> bool {
+pub(crate) fn is_relation_name_freed(context: &RuleContext<'_>, schema: &str, name: &str) -> bool {
     // Code of a DO block does all of it in one statement.
+    let was_there = |gone: &RelationName| gone.schema == schema && gone.name == name;
     let effects = context.effects;
-    let dropped =
-        effects.removals.iter().any(|it| matches!(&it.object, RemovedObject::Relation(gone) if gone.name == name));
-    let renamed = effects
-        .renames
+    let dropped = effects
+        .removals
         .iter()
-        .any(|it| matches!(&it.object, RenamedObject::Relation { before, name: new, .. } if before.name == name && new != name));
+        .any(|removal| matches!(&removal.object, RemovedObject::Relation(gone) if was_there(gone)));
+    let renamed = effects.renames.iter().any(|renaming| {
+        let RenamedObject::Relation { before, schema: to, name: new } = &renaming.object else { return false };
+        was_there(before) && !(to == schema && new == name)
+    });
+    let written = |written: &ObjectName| is_named(context, written, schema, name);
     dropped
         || renamed
         || earlier(context).any(|ast| match ast {
-            Ast::Drop(drop) => drop.objects.iter().any(|object| object.on.is_none() && object.name.name.text == name),
-            Ast::Rename(rename) => rename.sub_name.is_none() && rename.object.name.text == name,
+            Ast::Drop(drop) => drop.objects.iter().any(|object| object.on.is_none() && written(&object.name)),
+            Ast::Rename(rename) => rename.sub_name.is_none() && written(&rename.object),
+            Ast::SetSchema(moved) => written(&moved.object),
             _ => false,
         })
 }
@@ -137,5 +263,24 @@ pub(crate) fn successor(catalog: &Catalog, old: &Relation, name: &RelationName) 
     match old.columns.iter().find(|column| new.column(&column.name).is_none()) {
         Some(missing) => Successor::Lacks(missing.name.to_string()),
         None => Successor::Compatible(oid),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_speak_of_words_and_quoted_names() {
+        let names: Names<'_> = ["orders", "Mixed", "two words"].into_iter().collect();
+        for (text, expected) in [
+            ("DROP TABLE ORDERS", vec!["orders"]),
+            ("DROP TABLE orders_old", vec![]),
+            ("EXECUTE 'ALTER TABLE public.orders'", vec!["orders"]),
+            ("SELECT * FROM \"Mixed\", mixed", vec!["Mixed"]),
+            ("SELECT \"two words\" FROM orders", vec!["orders", "two words"]),
+        ] {
+            assert_eq!(names.each_in(text).collect::<Vec<_>>(), expected, "{text}");
+        }
     }
 }

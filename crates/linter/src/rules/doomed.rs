@@ -3,6 +3,7 @@
 use crate::ast::{Ast, ObjectKind};
 use crate::effect::{RelationKind, RelationName};
 use crate::rule::RuleContext;
+use crate::rules::around::means;
 
 /// Does a later statement of the migration drop the table or view by its name?
 pub(crate) fn is_doomed(context: &RuleContext<'_>, relation: &RelationName) -> bool {
@@ -19,10 +20,6 @@ pub(crate) fn is_doomed(context: &RuleContext<'_>, relation: &RelationName) -> b
     });
     later.filter_map(|statement| statement.parsed.as_ref().ok()).any(|ast| {
         let Ast::Drop(drop) = ast else { return false };
-        drop.kind == dropped_as
-            && drop.objects.iter().any(|object| {
-                let schema = object.name.schema.as_ref();
-                object.name.name.text == relation.name && schema.is_none_or(|schema| schema.text == relation.schema)
-            })
+        drop.kind == dropped_as && drop.objects.iter().any(|object| means(context, &object.name, relation))
     })
 }

@@ -38,6 +38,14 @@ pub(crate) fn sql_name(context: &RuleContext<'_>, relation: &RelationName) -> St
     }
 }
 
+/// A name in a schema as SQL, for statements that run with the default search path.
+pub(crate) fn qualified(schema: &str, name: &str) -> String {
+    match schema {
+        "public" => identifier(name),
+        schema => format!("{}.{}", identifier(schema), identifier(name)),
+    }
+}
+
 /// `` `a`, `b` and `c` ``; of many only the first and how many more.
 pub(crate) fn enumerate<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     const SHOWN: usize = 5;
@@ -77,6 +85,12 @@ mod tests {
         ] {
             assert_eq!(identifier(name), expected);
         }
+    }
+
+    #[test]
+    fn names_outside_of_public_have_their_schema() {
+        assert_eq!(qualified("public", "Orders"), "\"Orders\"");
+        assert_eq!(qualified("app.old", "orders"), "\"app.old\".orders");
     }
 
     #[test]

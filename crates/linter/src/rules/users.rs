@@ -2,7 +2,7 @@
 //! no dependencies of code in quotes.
 
 use super::around::{rest, speaks_of};
-use crate::ast::{Ast, FunctionBody};
+use crate::ast::{Ast, FunctionBody, ObjectKind, ObjectName};
 use crate::catalog::{Function, Oid};
 use crate::lexer::{TokenKind, identifier, tokenize};
 use crate::report::Finding;
@@ -20,14 +20,20 @@ pub(crate) fn label<'r, 'a>(
     names: &[&str],
     triggers: &[Oid],
 ) -> (Finding<'r, 'a>, usize) {
-    let replaced: Vec<&str> = rest(context).filter_map(remade).collect();
+    let replaced: Vec<&ObjectName> = rest(context).flat_map(remade).collect();
+    let is_replaced = |function: &Function| {
+        let same = |name: &&ObjectName| {
+            let schema = name.schema.as_ref().is_none_or(|schema| schema.text == function.schema);
+            schema && name.name.text == function.name
+        };
+        replaced.iter().any(same)
+    };
     let mut found: Vec<(u32, TextRange, String)> = context
         .after
         .functions()
-        .filter(|function| !replaced.contains(&function.name.as_str()))
         .filter_map(|function| {
             let wanted = if triggers.contains(&function.oid) { &names[..1] } else { names };
-            let (file, range) = place(function, wanted)?;
+            let (file, range) = place(function, wanted).filter(|_| !is_replaced(function))?;
             Some((file, range, function.display_name()))
         })
         .collect();
@@ -39,12 +45,15 @@ pub(crate) fn label<'r, 'a>(
     (finding, count)
 }
 
-/// The function that a statement defines anew or drops.
-fn remade(ast: &Ast) -> Option<&str> {
+/// The functions that a statement defines anew or drops.
+fn remade(ast: &Ast) -> Vec<&ObjectName> {
+    use ObjectKind::{Function, Procedure, Routine};
     match ast {
-        Ast::CreateFunction(create) => Some(&create.name.name.text),
-        Ast::Drop(drop) => drop.objects.first().map(|object| object.name.name.text.as_str()),
-        _ => None,
+        Ast::CreateFunction(create) => vec![&create.name],
+        Ast::Drop(drop) if matches!(drop.kind, Function | Procedure | Routine) => {
+            drop.objects.iter().map(|object| &object.name).collect()
+        }
+        _ => Vec::new(),
     }
 }
 

@@ -248,6 +248,7 @@ impl Context<'_> {
         });
         Grant {
             grant: grant.is_grant,
+            grant_option: grant.grant_option,
             kind,
             objects: objects.collect(),
             all_in_schema,

@@ -136,6 +136,7 @@ impl Context<'_> {
         AlterPolicy {
             name: self.name_at(span.start + 2, &alter.policy_name),
             table: self.required_relation(alter.table),
+            roles: roles(alter.roles),
             using: self.optional(alter.qual),
             check: self.optional(alter.with_check),
         }
@@ -146,6 +147,7 @@ impl Context<'_> {
             name: self.name_at(span.start + 2, &create.pubname),
             all_tables: create.for_all_tables,
             objects: self.publication_objects(create.pubobjects),
+            options: self.options(create.options),
         }
     }
 
@@ -162,6 +164,7 @@ impl Context<'_> {
             name: self.name_at(span.start + 2, &alter.pubname),
             action,
             objects: self.publication_objects(alter.pubobjects),
+            options: self.options(alter.options),
         }
     }
 

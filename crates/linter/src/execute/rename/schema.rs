@@ -19,7 +19,8 @@ impl Executor<'_> {
         if self.catalog.has_schema(new) {
             return fail("42P06", format!("schema \"{new}\" already exists"), rename.new_name.range);
         }
-        self.note_renamed("schema", old.to_string(), new.to_string(), schema.range);
+        let object = RenamedObject::Schema { old: old.clone(), new: new.clone() };
+        self.effects.renames.push(Renaming { object, range: schema.range });
         self.catalog.remove_schema(old);
         self.catalog.add_schema(new.clone());
         let relations = self.catalog.relations_in_order().into_iter().filter(|relation| relation.schema == *old);
@@ -58,9 +59,9 @@ impl Executor<'_> {
                 self.check_routine(&signature, set.kind)?;
                 self.check_schema(&set.new_schema)?;
                 if let Some(oid) = self.function_with(&signature) {
-                    let old = self.catalog.get_function(oid).map(|known| format!("{}.{}", known.schema, known.name));
-                    let new = format!("{}.{}", set.new_schema.text, set.object.name.text);
-                    self.note_renamed("function", old.unwrap_or_default(), new, set.object.range());
+                    let before = self.catalog.get_function(oid).map(|known| (known.schema.clone(), known.name.clone()));
+                    let after = (set.new_schema.text.clone(), set.object.name.text.clone());
+                    self.note_renamed("function", before.unwrap_or_default(), after, set.object.range());
                     self.move_function(oid, &set.new_schema.text);
                 }
                 Ok(())
@@ -155,8 +156,8 @@ impl Executor<'_> {
             }
             _ => {
                 let (schema, name) = (&set.new_schema.text, &definition.name);
-                let (old, new) = (format!("{}.{name}", definition.schema), format!("{schema}.{name}"));
-                self.note_renamed("type", old, new, set.object.range());
+                let (before, after) = ((definition.schema.clone(), name.clone()), (schema.clone(), name.clone()));
+                self.note_renamed(super::word(&definition.kind), before, after, set.object.range());
                 self.catalog.rename_type(oid, schema.clone(), name.clone());
             }
         }

@@ -105,13 +105,7 @@ fn by_partition(context: &RuleContext<'_>, unique: &str, keys: &str) -> Option<V
 
 /// A table under its own name.
 fn relation_name(table: &Relation, like: &RelationName) -> RelationName {
-    RelationName {
-        oid: table.oid,
-        schema: table.schema.clone(),
-        name: table.name.clone(),
-        kind: table.kind,
-        visibility: like.visibility,
-    }
+    RelationName { visibility: like.visibility, ..RelationName::existing(table) }
 }
 
 /// The tables from a partitioned table down to one of its partitions.

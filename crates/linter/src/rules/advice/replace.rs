@@ -187,13 +187,7 @@ struct Replacement<'s, 'a> {
 impl Replacement<'_, '_> {
     fn steps(&self, type_text: &str, value: Option<&str>) -> Option<Vec<Step>> {
         let Self { context, table, column, new, .. } = self;
-        let name = RelationName {
-            oid: self.relation.oid,
-            schema: self.relation.schema.clone(),
-            name: self.relation.name.clone(),
-            kind: self.relation.kind,
-            visibility: crate::effect::Visibility::Existing,
-        };
+        let name = RelationName::existing(self.relation);
         // USING may make a value of NULL, and NULL of a value; batches that find NULL again would never end.
         let source = value.map_or_else(|| column.clone(), |value| format!("({value})"));
         let backfill = backfill::step(

@@ -1,7 +1,7 @@
 //! Unique indexes that ON CONFLICT may name.
 
 use crate::catalog::{Catalog, Index, Oid, Relation};
-use crate::effect::{RelationName, RemovalReason, RemovedObject, Visibility};
+use crate::effect::{RelationName, RemovalReason, RemovedObject};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::around::{Until, ahead};
@@ -45,7 +45,8 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// Where another unique index without `WHERE` is on the same columns, now or when the migration ends; for indexes that the
-    /// same migration made, those of tables or columns that go, and indexes over expressions.
+    /// same migration made, those of tables or columns that go, indexes over expressions, and constraints that are `DEFERRABLE`,
+    /// which `ON CONFLICT` cannot use.
     ///
     /// ## Other linters
     ///
@@ -78,6 +79,9 @@ fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
     let Some(index) = dropped.index().filter(|index| index.unique && index.predicate.is_none() && !made_here) else {
         return;
     };
+    if is_deferrable(context.before, index.table, dropped.oid) {
+        return;
+    }
     let (Some(table), Some(columns)) = (context.after.get_relation(index.table), index.plain_columns()) else { return };
     let end = ahead(context, &table.name, Until::EndOfMigration);
     if has_target(&end, index.table, &columns) {
@@ -85,13 +89,6 @@ fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
     }
     let list = columns.join(", ");
     let message = format!("`INSERT INTO {} ... ON CONFLICT ({list})` fails without `{}`", table.name, dropped.name);
-    let name = RelationName {
-        oid: table.oid,
-        schema: table.schema.clone(),
-        name: table.name.clone(),
-        kind: table.kind,
-        visibility: Visibility::Existing,
-    };
     let partial = partial_indexes(&end, index.table, &columns);
     let help = if partial.is_empty() {
         "make sure that no running code names these columns in ON CONFLICT, or keep a unique index on them".to_owned()
@@ -101,11 +98,20 @@ fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
             "{names} holds only some of the rows: ON CONFLICT must repeat its WHERE, in all running code, before this"
         )
     };
-    let finding = reporter.report(range, message).relation(&name);
+    let finding = reporter.report(range, message).relation(&RelationName::existing(table));
     let (finding, _) = users::label(finding, context, &["conflict", &table.name], &[]);
     drop(finding.help(help));
 }
 
+/// PostgreSQL takes no index of a DEFERRABLE constraint for ON CONFLICT.
+///
+/// Source: PostgreSQL 18, `src/backend/executor/execIndexing.c`, `ExecCheckIndexConstraints`.
+fn is_deferrable(catalog: &Catalog, table: Oid, index: Oid) -> bool {
+    let constraints = catalog.get_relation(table).into_iter().flat_map(|table| &table.constraints);
+    constraints.filter(|constraint| constraint.index() == Some(index)).any(|constraint| constraint.deferrable)
+}
+
+/// The unique indexes on exactly these columns that ON CONFLICT can use.
 fn indexes_on<'c>(
     catalog: &'c Catalog,
     table: Oid,
@@ -116,9 +122,10 @@ fn indexes_on<'c>(
         let relation = catalog.get_relation(*oid)?;
         Some((&**relation, &**relation.index()?))
     });
-    indexes.filter(move |(_, index)| {
+    indexes.filter(move |(relation, index)| {
         let same = |own: &[SmolStr]| own.len() == columns.len() && own.iter().all(|column| columns.contains(column));
-        index.unique && index.plain_columns().is_some_and(|own| same(&own))
+        let is_target = index.unique && index.plain_columns().is_some_and(|own| same(&own));
+        is_target && !is_deferrable(catalog, table, relation.oid)
     })
 }
 

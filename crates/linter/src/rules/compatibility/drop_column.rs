@@ -5,7 +5,7 @@ use crate::ast::{AlterTableAction, Ast};
 use crate::effect::{RelationKind, RelationName, Removal, RemovalReason, RemovedObject, Visibility};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use crate::rules::around::{Until, ahead, is_column_made_here, rest};
+use crate::rules::around::{Until, adds, ahead_of_maker, is_column_made_here, means, rest};
 use crate::rules::text::enumerate;
 use crate::rules::users;
 use crate::source::TextRange;
@@ -87,14 +87,14 @@ pub(super) fn lost<'c>(context: &RuleContext<'c>, removal: &'c Removal) -> Optio
         let relation = context.before.get_relation(table.oid);
         same == column && relation.is_some_and(|relation| relation.parents.contains(&parent.oid))
     };
-    if context.effects.removals.iter().any(of_parent) || is_column_made_here(context, &table.name, column) {
+    if context.effects.removals.iter().any(of_parent) || is_column_made_here(context, table, column) {
         return None;
     }
-    let end = ahead(context, column, Until::Commit);
+    let end = ahead_of_maker(context, column, Until::Commit);
     let is_there = end
         .get_relation(table.oid)
         .and_then(|table| table.column(column))
-        .is_some_and(|new| new.generated.is_some() || !is_added_again(context, &table.name, column));
+        .is_some_and(|new| new.generated.is_some() || !is_added_again(context, table, column));
     let is_swapped = end
         .relation_named(&table.schema, &table.name)
         .is_some_and(|new| new != table.oid && end.relation(new).column(column).is_some());
@@ -102,16 +102,12 @@ pub(super) fn lost<'c>(context: &RuleContext<'c>, removal: &'c Removal) -> Optio
 }
 
 /// Does the statement, or a later one, add a column of this name? It has none of the values.
-fn is_added_again(context: &RuleContext<'_>, table: &str, column: &str) -> bool {
-    let adds = |ast: &Ast| {
-        match ast {
-        Ast::AlterTable(alter) if alter.name.name.text == table => alter.commands.iter().any(|command| {
-            matches!(&command.action, AlterTableAction::AddColumn { column: added, .. } if added.name.text == column)
-        }),
+fn is_added_again(context: &RuleContext<'_>, table: &RelationName, column: &str) -> bool {
+    let adds_it = |ast: &Ast| match ast {
+        Ast::AlterTable(alter) => adds(alter, column) && means(context, &alter.name, table),
         _ => false,
-    }
     };
-    adds(context.ast) || rest(context).any(adds)
+    adds_it(context.ast) || rest(context).any(adds_it)
 }
 
 fn report(
@@ -123,7 +119,7 @@ fn report(
 ) {
     let mut along = parts(context.effects, context.before, table, range);
     along.extend(cascaded(context.effects, range).into_iter().map(described));
-    let is_emptied = is_added_again(context, &table.name, column);
+    let is_emptied = is_added_again(context, table, column);
     let mut message = if is_emptied {
         format!("dropping `{column}` of `{}` and adding it again loses its values", table.name)
     } else {

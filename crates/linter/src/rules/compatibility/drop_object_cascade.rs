@@ -1,13 +1,14 @@
 //! CASCADE that takes more than the statement names.
 
-use super::along::{cascaded, described, listed};
+use super::along::{described, listed};
 use super::{drop_column, drop_table};
 use crate::catalog::Catalog;
 use crate::effect::{RelationKind, RelationName, Removal, RemovalReason, RemovedObject, Visibility};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use crate::rules::around::{Until, ahead, speaks_of};
-use crate::source::TextRange;
+use crate::rules::altered::by_range;
+use crate::rules::around::{Names, Until, ahead_of, later_texts};
+use rustc_hash::FxHashSet;
 
 declare_rule! {
     /// `CASCADE` drops objects that the statement does not name.
@@ -54,26 +55,27 @@ declare_rule! {
 }
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
-    if context.effects.fails.is_some() {
+    let effects = context.effects;
+    if effects.fails.is_some() || !effects.removals.iter().any(is_taken) {
         return;
     }
-    let removals = &context.effects.removals;
-    let mut ranges: Vec<TextRange> = removals.iter().map(|removal| removal.range).collect();
-    ranges.dedup();
-    for range in ranges {
-        let said = |removal: &&Removal| {
-            removal.range == range
-                && (drop_column::lost(context, removal).is_some() || drop_table::lost(context, removal).is_some())
-        };
+    let mut groups = by_range(&effects.removals, |removal| removal.range);
+    groups.retain(|(_, removals)| removals.iter().any(|removal| is_taken(removal)) && !is_said(context, removals));
+    let taken = || groups.iter().flat_map(|(_, removals)| removals.iter().copied()).filter(|removal| is_taken(removal));
+    if taken().next().is_none() {
+        return;
+    }
+    let end = End::of(context, taken());
+    for (range, removals) in &groups {
         let lost: Vec<&Removal> =
-            cascaded(context.effects, range).into_iter().filter(|removal| is_lost(context, removal)).collect();
+            removals.iter().copied().filter(|removal| is_taken(removal) && !end.has(removal)).collect();
         let of_sequence =
-            is_sequence(context, range) && lost.iter().all(|removal| removal.description.starts_with("default "));
-        if lost.is_empty() || of_sequence || removals.iter().any(|removal| said(&removal)) {
+            drops_sequence(removals) && lost.iter().all(|removal| removal.description.starts_with("default "));
+        if of_sequence {
             continue;
         }
         let Some(list) = listed(lost.iter().map(|removal| described(removal)).collect()) else { continue };
-        let mut finding = reporter.report(range, format!("CASCADE also drops {list}"));
+        let mut finding = reporter.report(*range, format!("CASCADE also drops {list}"));
         for table in lost.iter().filter_map(|removal| table_of(removal)) {
             finding = finding.relation(table);
         }
@@ -81,12 +83,26 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     }
 }
 
+/// Does only CASCADE take it, and was it there for others?
+fn is_taken(removal: &Removal) -> bool {
+    let is_old = table_of(removal).is_none_or(|relation| relation.visibility == Visibility::Existing);
+    removal.reason == RemovalReason::Cascade && is_old
+}
+
+/// Does another rule list it?
+fn is_said(context: &RuleContext<'_>, removals: &[&Removal]) -> bool {
+    let said = |removal: &&Removal| {
+        drop_column::lost(context, removal).is_some() || drop_table::lost(context, removal).is_some()
+    };
+    removals.iter().any(said)
+}
+
 /// Does the statement drop a sequence? The defaults that call it cannot stay, whatever one writes.
-fn is_sequence(context: &RuleContext<'_>, range: TextRange) -> bool {
-    context.effects.removals.iter().any(|removal| {
+fn drops_sequence(removals: &[&Removal]) -> bool {
+    removals.iter().any(|removal| {
         let is_sequence =
             matches!(&removal.object, RemovedObject::Relation(relation) if relation.kind == RelationKind::Sequence);
-        is_sequence && removal.range == range && removal.reason == RemovalReason::Named
+        is_sequence && removal.reason == RemovalReason::Named
     })
 }
 
@@ -98,32 +114,40 @@ fn table_of(removal: &Removal) -> Option<&RelationName> {
     }
 }
 
-/// Was it there for others, and is it not made again?
-fn is_lost(context: &RuleContext<'_>, removal: &Removal) -> bool {
-    let Some(relation) = table_of(removal) else { return !is_remade(context, &removal.description) };
-    if relation.visibility != Visibility::Existing {
-        return false;
+/// The name of what goes; of others the one in PostgreSQL's description: `function "f"`, `trigger "t" on table "x"`.
+fn name_of(removal: &Removal) -> Option<&str> {
+    match &removal.object {
+        RemovedObject::Relation(relation) => Some(&relation.name),
+        RemovedObject::Column { column, .. } => Some(column),
+        RemovedObject::Constraint { constraint, .. } => Some(constraint),
+        RemovedObject::Other => removal.description.split('"').nth(1),
     }
-    let name = match &removal.object {
-        RemovedObject::Column { column, .. } => column,
-        RemovedObject::Constraint { constraint, .. } => constraint,
-        _ => &relation.name,
-    };
-    let end = ahead(context, name, Until::EndOfMigration);
-    !named(&end, relation).is_some_and(|table| match &removal.object {
-        RemovedObject::Column { column, .. } => table.column(column).is_some(),
-        RemovedObject::Constraint { constraint, .. } => table.constraint(constraint).is_some(),
-        _ => true,
-    })
 }
 
-fn named<'c>(catalog: &'c Catalog, relation: &RelationName) -> Option<&'c crate::catalog::Relation> {
-    catalog.relation_named(&relation.schema, &relation.name).map(|oid| catalog.relation(oid))
+/// What is there when the migration has ended.
+struct End<'r> {
+    catalog: Catalog,
+    /// Names that later statements speak of.
+    spoken: FxHashSet<&'r str>,
 }
 
-/// Does a later statement speak of it by name? `function "f"`, `trigger "t" on table "x"`.
-fn is_remade(context: &RuleContext<'_>, description: &str) -> bool {
-    let Some(name) = description.split('"').nth(1) else { return false };
-    let later = context.migration.statements().filter(|other| other.range.start > context.statement.range.start);
-    later.into_iter().any(|statement| speaks_of(context.text(statement.range), name))
+impl<'r> End<'r> {
+    fn of(context: &RuleContext<'_>, removals: impl Iterator<Item = &'r Removal>) -> Self {
+        let names: Names<'r> = removals.filter_map(name_of).collect();
+        let spoken = later_texts(context).flat_map(|text| names.each_in(text)).collect();
+        Self { catalog: ahead_of(context, &names, Until::EndOfMigration), spoken }
+    }
+
+    /// Is it made again?
+    fn has(&self, removal: &Removal) -> bool {
+        let Some(relation) = table_of(removal) else {
+            return name_of(removal).is_some_and(|name| self.spoken.contains(name));
+        };
+        let named = self.catalog.relation_named(&relation.schema, &relation.name);
+        named.map(|oid| self.catalog.relation(oid)).is_some_and(|table| match &removal.object {
+            RemovedObject::Column { column, .. } => table.column(column).is_some(),
+            RemovedObject::Constraint { constraint, .. } => table.constraint(constraint).is_some(),
+            _ => true,
+        })
+    }
 }

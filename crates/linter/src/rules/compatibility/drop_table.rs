@@ -6,7 +6,7 @@ use crate::diagnostic::Diagnostic;
 use crate::effect::{Evidence, RelationKind, RelationName, Removal, RemovalReason, RemovedObject, Visibility};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, RunContext, declare_rule};
-use crate::rules::around::{Successor, Until, ahead, successor};
+use crate::rules::around::{Successor, Until, ahead_of_maker, means, successor};
 use crate::rules::text::enumerate;
 use crate::rules::users;
 use crate::source::TextRange;
@@ -130,7 +130,7 @@ pub(super) fn lost<'c>(context: &RuleContext<'c>, removal: &'c Removal) -> Optio
     }
     let is_table = relation.kind.is_table();
     let until = if is_table { Until::Commit } else { Until::EndOfMigration };
-    let end = ahead(context, &relation.name, until);
+    let end = ahead_of_maker(context, &relation.name, until);
     // Where only a server has shown that it goes, the model still has it.
     if end.relation_named(&relation.schema, &relation.name) == Some(relation.oid) {
         return Some((relation, Loss::Gone));
@@ -138,7 +138,7 @@ pub(super) fn lost<'c>(context: &RuleContext<'c>, removal: &'c Removal) -> Optio
     match successor(&end, before, relation) {
         Successor::Nothing if is_table => {
             // Made anew behind the end of the transaction: the gap is short, but the rows do not come back.
-            let later = ahead(context, &relation.name, Until::EndOfMigration);
+            let later = ahead_of_maker(context, &relation.name, Until::EndOfMigration);
             match successor(&later, before, relation) {
                 Successor::Compatible(new) if !is_empty_table(&later, new) => None,
                 Successor::Compatible(_) => Some((relation, Loss::Emptied)),
@@ -178,7 +178,7 @@ fn report(
     if let Some(along) = listed(cascaded(context.effects, removal.range).into_iter().map(described).collect()) {
         message = format!("{message}, and takes {along} along");
     }
-    let finding = reporter.report(place(context, removal.range, name), message).relation(relation);
+    let finding = reporter.report(place(context, removal.range, relation), message).relation(relation);
     let (finding, users) = users::label(finding, context, &[name.as_str()], &[]);
     let mut help = match loss {
         Loss::Gone => "first release code that does not use it, then drop it with the next release".to_owned(),
@@ -197,8 +197,8 @@ fn report(
 }
 
 /// The name in the DROP statement.
-fn place(context: &RuleContext<'_>, range: TextRange, name: &str) -> TextRange {
+fn place(context: &RuleContext<'_>, range: TextRange, relation: &RelationName) -> TextRange {
     let Ast::Drop(drop) = context.ast else { return range };
-    let object = drop.objects.iter().find(|object| object.name.name.text == name);
+    let object = drop.objects.iter().find(|object| means(context, &object.name, relation));
     object.map_or(range, |object| object.name.range())
 }

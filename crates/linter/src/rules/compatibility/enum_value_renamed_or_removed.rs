@@ -1,11 +1,11 @@
 //! Labels of an enum that running code may still write.
 
 use super::retyped::retyped;
-use crate::ast::{AlterTableAction, Ast, CreateTypeKind};
+use crate::ast::{AlterTableAction, Ast, CreateTypeKind, ObjectName};
 use crate::catalog::{Catalog, SqlType, TypeKind};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use crate::rules::around::earlier;
+use crate::rules::around::{earlier, is_named};
 use crate::rules::text::enumerate;
 use crate::rules::users;
 use crate::source::TextRange;
@@ -86,10 +86,17 @@ fn renamed(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let Ast::AlterEnum(alter) = context.ast else { return };
     let Some(old) = alter.renamed.as_ref().filter(|_| context.effects.fails.is_none()) else { return };
     let name = &alter.name.name.text;
-    let made_here = earlier(context).any(|ast| {
-        matches!(ast, Ast::CreateType(create)
-            if create.name.name.text == *name && matches!(create.kind, CreateTypeKind::Enum(_)))
-    });
+    let path = context.session.settings.search_path();
+    let schemas = alter.name.schema.as_ref().map_or(path, |schema| vec![schema.text.clone()]);
+    let known = schemas.iter().find_map(|schema| context.before.type_named(schema, name));
+    let schema = known.and_then(|oid| context.before.get_type(oid)).map(|known| known.schema.clone());
+    let is_this = |created: &ObjectName| match &schema {
+        Some(schema) => is_named(context, created, schema, name),
+        None => created.name.text == *name,
+    };
+    let made_here = earlier(context).any(
+        |ast| matches!(ast, Ast::CreateType(create) if is_this(&create.name) && matches!(create.kind, CreateTypeKind::Enum(_))),
+    );
     if made_here {
         return;
     }

@@ -3,12 +3,14 @@
 use crate::ast::{AlterTable, AlterTableAction, AlterTableCommand, Ast, CreateIndex, CreateTable, Name};
 use crate::builtin::type_by_oid;
 use crate::catalog::{Catalog, Relation, SqlType};
-use crate::effect::RelationKind;
+use crate::effect::{RelationKind, RelationName};
 use crate::execute::ask_about_types;
 use crate::report::Reporter;
 use crate::routine::Trial;
 use crate::rule::{RuleContext, declare_rule};
-use crate::rules::text::{enumerate, identifier};
+use crate::rules::text::{enumerate, identifier, sql_name};
+use smol_str::SmolStr;
+use std::fmt::{Display, Formatter};
 
 declare_rule! {
     /// `IF NOT EXISTS` finds an object of that name that is not what the statement asks for.
@@ -104,8 +106,11 @@ fn table(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, create: &Create
             "`{name}` exists without {}: this does nothing, and code that uses it fails",
             enumerate(missing.iter().copied())
         );
-        let help =
-            format!("add what is missing:\n    ALTER TABLE {} ADD COLUMN {} ...;", create.name, identifier(missing[0]));
+        let help = format!(
+            "add what is missing:\n    ALTER TABLE {} ADD COLUMN {} ...;",
+            context.text(create.name.range()),
+            identifier(missing[0])
+        );
         drop(reporter.report(create.name.range(), message).help(help));
         return;
     }
@@ -180,12 +185,42 @@ fn index(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, create: &Create
     let existing = context.before.relation(existing);
     let Some(difference) = difference(context, create, table, existing) else { return };
     let message = format!("`{}` exists, and {difference}: this does nothing", name.text);
-    let help = if difference.contains("invalid") {
-        format!("drop it first:\n    DROP INDEX CONCURRENTLY IF EXISTS {};", identifier(&name.text))
-    } else {
-        "give the new index another name".to_owned()
+    let help = match (difference, existing.index()) {
+        // PostgreSQL refuses CONCURRENTLY for the index of a partitioned table, and any DROP for one that is attached to it.
+        (Difference::Invalid, Some(index)) if existing.kind == RelationKind::Index && index.parent.is_none() => {
+            format!(
+                "drop it first, outside of a transaction:\n    DROP INDEX CONCURRENTLY IF EXISTS {};",
+                sql_name(context, &RelationName::existing(existing))
+            )
+        }
+        _ => "give the new index another name".to_owned(),
     };
     drop(reporter.report(name.range, message).help(help));
+}
+
+/// What an index has that CREATE INDEX does not ask for.
+enum Difference {
+    NoIndex,
+    OtherTable(SmolStr),
+    Invalid,
+    OtherColumns,
+    NotUnique,
+    Partial,
+    OtherRows,
+}
+
+impl Display for Difference {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::NoIndex => "is no index",
+            Self::OtherTable(table) => return write!(f, "is an index of `{table}`"),
+            Self::Invalid => "is invalid",
+            Self::OtherColumns => "has other columns",
+            Self::NotUnique => "is not unique",
+            Self::Partial => "holds only some of the rows",
+            Self::OtherRows => "has another WHERE",
+        })
+    }
 }
 
 fn difference(
@@ -193,32 +228,30 @@ fn difference(
     create: &CreateIndex,
     table: &Relation,
     existing: &Relation,
-) -> Option<String> {
+) -> Option<Difference> {
     let Some(index) = existing.index() else {
         let is_shown = existing.known || existing.kind != RelationKind::Index;
-        return is_shown.then(|| "is no index".to_owned());
+        return is_shown.then_some(Difference::NoIndex);
     };
     if index.table != table.oid {
         let other = context.before.get_relation(index.table)?;
-        return Some(format!("is an index of `{}`", other.name));
+        return Some(Difference::OtherTable(other.name.clone()));
     }
-    if !index.valid && !existing.kind.is_index() {
-        return None;
-    }
+    // Without an index on each partition that of a partitioned table is invalid, and nothing is wrong with it.
     if !index.valid && existing.kind == RelationKind::Index {
-        return Some("is invalid".to_owned());
+        return Some(Difference::Invalid);
     }
     let same_keys = index.elements.len() == create.elements.len()
         && index.elements.iter().zip(&create.elements).all(|(ours, theirs)| ours.key.is_same(&theirs.key));
     if !same_keys {
-        return Some("has other columns".to_owned());
+        return Some(Difference::OtherColumns);
     }
     if create.unique && !index.unique {
-        return Some("is not unique".to_owned());
+        return Some(Difference::NotUnique);
     }
     match (&index.predicate, &create.predicate) {
-        (Some(_), None) => Some("holds only some of the rows".to_owned()),
-        (Some(ours), Some(theirs)) if !ours.is_same(theirs) => Some("has another WHERE".to_owned()),
+        (Some(_), None) => Some(Difference::Partial),
+        (Some(ours), Some(theirs)) if !ours.is_same(theirs) => Some(Difference::OtherRows),
         _ => None,
     }
 }

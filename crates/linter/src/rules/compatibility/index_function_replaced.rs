@@ -3,11 +3,11 @@
 use super::along::listed;
 use crate::ast::{Ast, Expr, ExprKind, FunctionBody, ObjectKind, ReindexTarget};
 use crate::catalog::{Catalog, ConstraintKind, Function, Relation};
-use crate::effect::{RelationName, Visibility};
+use crate::effect::{RelationKind, RelationName};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::everywhere_at_least;
-use crate::rules::around::rest;
+use crate::rules::around::{means, rest};
 use crate::rules::text::sql_name;
 use std::sync::Arc;
 
@@ -78,7 +78,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         let found = if is_new { Vec::new() } else { uses_of(context, relation, function) };
         if !found.is_empty() {
             let table = relation.index().and_then(|index| context.before.get_relation(index.table)).unwrap_or(relation);
-            tables.push(name_of(table));
+            tables.push(RelationName::existing(table));
             uses.extend(found);
         }
     }
@@ -100,10 +100,15 @@ fn help(context: &RuleContext<'_>, uses: &[String], table: Option<&RelationName>
     let mut help =
         "make a new function with a new index, column or constraint; or build again what keeps results".to_owned();
     let Some(table) = table else { return help };
-    let table = sql_name(context, table);
+    let name = sql_name(context, table);
     if has("the index") {
-        let concurrently = if everywhere_at_least(context, 12) { " CONCURRENTLY" } else { "" };
-        help = format!("{help}:\n    REINDEX TABLE{concurrently} {table};");
+        // Source: release notes of PostgreSQL 12, and of 14 for partitioned tables.
+        help = if table.kind == RelationKind::PartitionedTable && !everywhere_at_least(context, 14) {
+            format!("{help}; before PostgreSQL 14 REINDEX takes each partition of `{}` alone", table.name)
+        } else {
+            let concurrently = if everywhere_at_least(context, 12) { " CONCURRENTLY" } else { "" };
+            format!("{help}:\n    REINDEX TABLE{concurrently} {name};")
+        };
     }
     if has("the column") {
         help.push_str("\na stored column is computed again by an UPDATE that sets a column which it uses, to itself");
@@ -112,16 +117,6 @@ fn help(context: &RuleContext<'_>, uses: &[String], table: Option<&RelationName>
         help.push_str("\na CHECK is only checked again when it is dropped, added NOT VALID and validated");
     }
     help
-}
-
-fn name_of(table: &Relation) -> RelationName {
-    RelationName {
-        oid: table.oid,
-        schema: table.schema.clone(),
-        name: table.name.clone(),
-        kind: table.kind,
-        visibility: Visibility::Existing,
-    }
 }
 
 /// The same code, white space aside?
@@ -171,15 +166,16 @@ fn calls(catalog: &Catalog, expr: &Expr, function: &Function) -> bool {
 
 /// Does a later statement of the migration build the index anew?
 fn is_rebuilt(context: &RuleContext<'_>, index: &Relation, table: crate::catalog::Oid) -> bool {
-    let table = context.before.get_relation(table).map(|table| table.name.clone());
+    let index = RelationName::existing(index);
+    let table = context.before.get_relation(table).map(|table| RelationName::existing(table));
     rest(context).any(|ast| match ast {
         Ast::Reindex(reindex) => match &reindex.target {
-            ReindexTarget::Index(name) => name.name.text == index.name,
-            ReindexTarget::Table(name) => Some(&name.name.text) == table.as_ref(),
+            ReindexTarget::Index(name) => means(context, name, &index),
+            ReindexTarget::Table(name) => table.as_ref().is_some_and(|table| means(context, name, table)),
             _ => true,
         },
         Ast::Drop(drop) if drop.kind == ObjectKind::Index => {
-            drop.objects.iter().any(|object| object.name.name.text == index.name)
+            drop.objects.iter().any(|object| means(context, &object.name, &index))
         }
         _ => false,
     })

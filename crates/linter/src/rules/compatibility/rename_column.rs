@@ -3,7 +3,7 @@
 use crate::effect::{RelationKind, RelationName, RenamedObject, Visibility};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use crate::rules::around::{Until, ahead, is_column_made_here, is_column_name_freed};
+use crate::rules::around::{Until, ahead_of_maker, is_column_made_here, is_column_name_freed};
 use crate::rules::text::{identifier, sql_name};
 use crate::rules::users;
 use crate::source::TextRange;
@@ -74,10 +74,10 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
 
 /// Can running code go on under the old name, or was the column not there for it?
 fn is_kept(context: &RuleContext<'_>, table: &RelationName, old: &str, new: &str) -> bool {
-    if is_column_made_here(context, &table.name, old) || is_column_name_freed(context, &table.name, new) {
+    if is_column_made_here(context, table, old) || is_column_name_freed(context, table, new) {
         return true;
     }
-    let end = ahead(context, old, Until::Commit);
+    let end = ahead_of_maker(context, old, Until::Commit);
     end.relation_named(&table.schema, &table.name).is_some_and(|named| {
         let relation = end.relation(named);
         relation.column(old).is_some() || (named != table.oid && !relation.known)

@@ -2,15 +2,17 @@
 
 use super::along::word;
 use super::rename_table::left_behind;
-use crate::ast::Ast;
+use crate::ast::{Ast, ObjectKind, ObjectName};
+use crate::catalog::QualifiedName;
 use crate::effect::{RelationKind, RelationName, RenamedObject, Visibility};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use crate::rules::around::{Successor, earlier, is_relation_name_freed};
+use crate::rules::around::{Successor, earlier, is_named, is_relation_name_freed, rest};
 use crate::rules::users;
+use crate::source::TextRange;
 
 declare_rule! {
-    /// An existing schema, view, type or function is renamed, or something is moved to another schema.
+    /// An existing schema, view, type, domain or function is renamed, or something is moved to another schema.
     ///
     /// ## Why it matters
     ///
@@ -44,7 +46,7 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// For objects that the same migration made; for indexes, constraints and sequences of columns, whose names queries do not
-    /// need; for trigger functions; for renames of a table, which are `rename-table`; for a type or function whose old name is in use again when the
+    /// need; for trigger functions; for renames of a table, which are `rename-table`; for a type, domain or function whose old name is in use again when the
     /// migration ends, as in the recipe that replaces an enum; and where a view or table with all columns is left under the
     /// old name in the same transaction.
     ///
@@ -65,7 +67,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             RenamedObject::Column { .. } => {}
             RenamedObject::Relation { before, schema, name } => {
                 let is_table_rename = before.kind.is_table() && before.schema == *schema;
-                if is_table_rename || !is_used_by_name(context, before) || is_relation_name_freed(context, name) {
+                if is_table_rename || !is_used_by_name(context, before) || is_relation_name_freed(context, schema, name)
+                {
                     continue;
                 }
                 if matches!(left_behind(context, before), Successor::Compatible(_)) {
@@ -93,7 +96,10 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
                     }
                 }));
             }
-            RenamedObject::Other { kind, old, new } => other(context, reporter, renaming.range, kind, old, new),
+            RenamedObject::Schema { old, new } => schema(context, reporter, renaming.range, old, new),
+            RenamedObject::Other { kind, before, after } => {
+                other(context, reporter, renaming.range, kind, before, after);
+            }
         }
     }
 }
@@ -111,8 +117,7 @@ fn is_used_by_name(context: &RuleContext<'_>, relation: &RelationName) -> bool {
 }
 
 /// Triggers find their function without its name, and nothing else can call it.
-fn is_trigger_function(context: &RuleContext<'_>, path: &str) -> bool {
-    let Some((schema, name)) = path.split_once('.') else { return false };
+fn is_trigger_function(context: &RuleContext<'_>, (schema, name): &QualifiedName) -> bool {
     let mut functions = context.before.functions_named(schema, name);
     functions.any(|function| {
         let returns = crate::builtin::type_by_oid(function.returns.oid.0).map(|row| row.name);
@@ -120,55 +125,74 @@ fn is_trigger_function(context: &RuleContext<'_>, path: &str) -> bool {
     })
 }
 
+fn schema(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRange, old: &str, new: &str) {
+    let is_made = |ast: &Ast| matches!(ast, Ast::CreateSchema(create) if create.name.as_ref().is_some_and(|created| created.text == old));
+    let takes = |ast: &Ast, old: Option<&str>, new: Option<&str>| match ast {
+        Ast::Rename(rename) if rename.kind == ObjectKind::Schema => {
+            old.is_none_or(|old| rename.object.name.text == old) && new.is_none_or(|new| rename.new_name.text == new)
+        }
+        _ => false,
+    };
+    // The name that it gets was that of another: it is the replacement.
+    let is_new = earlier(context).any(|ast| is_made(ast) || takes(ast, Some(new), None));
+    if is_new || rest(context).any(|ast| is_made(ast) || takes(ast, None, Some(old))) {
+        return;
+    }
+    let message =
+        format!("renaming the schema `{old}` breaks running code that names it, or has it in its search_path");
+    let help = format!(
+        "set the search_path of the application's role to both `{new}` and `{old}` first, and release code that names no schema"
+    );
+    let (finding, _) = users::label(reporter.report(range, message), context, &[old], &[]);
+    drop(finding.help(help));
+}
+
 fn other(
     context: &RuleContext<'_>,
     reporter: &mut Reporter<'_>,
-    range: crate::source::TextRange,
+    range: TextRange,
     kind: &str,
-    old: &str,
-    new: &str,
+    before: &QualifiedName,
+    after: &QualifiedName,
 ) {
-    let name = old.rsplit('.').next().unwrap_or(old);
-    let made_here = |ast: &Ast| match ast {
-        Ast::CreateSchema(create) => create.name.as_ref().is_some_and(|created| created.text == name),
-        Ast::CreateType(create) => create.name.name.text == name,
-        Ast::CreateFunction(create) => create.name.name.text == name,
-        // The name that it gets was that of another: it is the replacement.
-        Ast::Rename(rename) => rename.object.name.text == new.rsplit('.').next().unwrap_or(new),
+    let is_this = |name: &ObjectName, (schema, text): &QualifiedName| is_named(context, name, schema, text);
+    let makes = |ast: &Ast| match ast {
+        Ast::CreateType(create) => is_this(&create.name, before),
+        Ast::CreateDomain(create) => is_this(&create.name, before),
+        Ast::CreateFunction(create) => is_this(&create.name, before),
         _ => false,
     };
-    let made_again = |ast: &Ast| match ast {
-        Ast::CreateSchema(create) => create.name.as_ref().is_some_and(|created| created.text == name),
-        Ast::CreateType(create) => create.name.name.text == name,
-        Ast::CreateFunction(create) => create.name.name.text == name,
-        Ast::Rename(rename) => rename.new_name.text == name,
+    // The name that it gets was that of another: it is the replacement.
+    let frees = |ast: &Ast| match ast {
+        Ast::Rename(rename) => rename.sub_name.is_none() && is_this(&rename.object, after),
+        Ast::SetSchema(moved) => is_this(&moved.object, after),
         _ => false,
     };
-    if kind == "function" && is_trigger_function(context, old) {
-        return;
-    }
-    if earlier(context).any(made_here) || crate::rules::around::rest(context).any(made_again) {
-        return;
-    }
-    let short = |path: &str| path.strip_prefix("public.").unwrap_or(path).to_owned();
-    let (old, new) = (short(old), short(new));
-    let (message, help) = match kind {
-        "schema" => (
-            format!("renaming the schema `{old}` breaks running code that names it, or has it in its search_path"),
-            format!(
-                "set the search_path of the application's role to both `{new}` and `{old}` first, and release code that names no schema"
-            ),
-        ),
-        "function" => (
-            format!("renaming the function `{old}` to `{new}` breaks running code that still calls it"),
-            "create the new function beside the old one, and drop that when nothing calls it any more".to_owned(),
-        ),
-        _ => (
-            format!("renaming the type `{old}` to `{new}` breaks running code that casts to it"),
-            "leave the name, or rename it when no running code casts to the old one".to_owned(),
-        ),
+    let gives = |ast: &Ast| match ast {
+        Ast::Rename(rename) if rename.sub_name.is_none() => {
+            is_this(&ObjectName { schema: rename.object.schema.clone(), name: rename.new_name.clone() }, before)
+        }
+        Ast::SetSchema(moved) => moved.object.name.text == before.1 && moved.new_schema.text == before.0,
+        _ => false,
     };
-    let finding = reporter.report(range, message);
-    let (finding, _) = users::label(finding, context, &[name], &[]);
+    if kind == "function" && is_trigger_function(context, before) {
+        return;
+    }
+    if earlier(context).any(|ast| makes(ast) || frees(ast)) || rest(context).any(|ast| makes(ast) || gives(ast)) {
+        return;
+    }
+    let shown = |(schema, name): &QualifiedName| match schema.as_str() {
+        "public" => name.to_string(),
+        schema => format!("{schema}.{name}"),
+    };
+    let (old, new) = (shown(before), shown(after));
+    let (use_of_name, help) = match kind {
+        "function" => {
+            ("calls it", "create the new function beside the old one, and drop that when nothing calls it any more")
+        }
+        _ => ("casts to it", "leave the name, or rename it when no running code casts to the old one"),
+    };
+    let message = format!("renaming the {kind} `{old}` to `{new}` breaks running code that still {use_of_name}");
+    let (finding, _) = users::label(reporter.report(range, message), context, &[before.1.as_str()], &[]);
     drop(finding.help(help));
 }

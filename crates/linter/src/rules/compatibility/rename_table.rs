@@ -2,10 +2,10 @@
 
 use super::along::publications;
 use crate::ast::Ast;
-use crate::effect::{RelationKind, RelationName, RenamedObject, Visibility};
+use crate::effect::{RelationName, RenamedObject, Visibility};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use crate::rules::around::{Successor, Until, ahead, is_relation_name_freed, successor};
+use crate::rules::around::{Successor, Until, ahead_of_maker, is_relation_name_freed, successor};
 use crate::rules::text::{identifier, sql_name};
 use crate::rules::users;
 
@@ -65,7 +65,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     for renaming in &context.effects.renames {
         let RenamedObject::Relation { before: table, schema, name } = &renaming.object else { continue };
         let is_rename = table.kind.is_table() && table.schema == *schema;
-        if !is_rename || table.visibility != Visibility::Existing || is_relation_name_freed(context, name) {
+        if !is_rename || table.visibility != Visibility::Existing || is_relation_name_freed(context, schema, name) {
             continue;
         }
         let message = match left_behind(context, table) {
@@ -89,19 +89,12 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
 /// What has the old name when the transaction commits.
 pub(super) fn left_behind(context: &RuleContext<'_>, table: &RelationName) -> Successor {
     let Some(before) = context.before.get_relation(table.oid) else { return Successor::Nothing };
-    successor(&ahead(context, &table.name, Until::Commit), before, table)
+    successor(&ahead_of_maker(context, &table.name, Until::Commit), before, table)
 }
 
 fn help(context: &RuleContext<'_>, table: &RelationName, new: &str) -> String {
     let old = sql_name(context, table);
     let moved = sql_name(context, &RelationName { name: new.into(), ..table.clone() });
-    let view = match table.kind {
-        RelationKind::View | RelationKind::MaterializedView => String::new(),
-        _ => format!(
-            "\n    BEGIN;\n    ALTER TABLE {old} RENAME TO {};\n    CREATE VIEW {old} AS SELECT * FROM {moved};\n    COMMIT;",
-            identifier(new)
-        ),
-    };
     let published = publications(context.before, table);
     let subscribers = if published.is_empty() {
         ""
@@ -110,6 +103,11 @@ fn help(context: &RuleContext<'_>, table: &RelationName, new: &str) -> String {
     };
     format!(
         "leave a view under the old name, in the same transaction, until no running code uses it (ON CONFLICT and privileges \
-         are then those of the view):{view}{subscribers}"
+         are then those of the view):\n    \
+         BEGIN;\n    \
+         ALTER TABLE {old} RENAME TO {};\n    \
+         CREATE VIEW {old} AS SELECT * FROM {moved};\n    \
+         COMMIT;{subscribers}",
+        identifier(new)
     )
 }

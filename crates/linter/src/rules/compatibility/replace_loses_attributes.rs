@@ -1,12 +1,14 @@
 //! CREATE OR REPLACE, and DROP with CREATE, that silently reset what they do not repeat.
 
-use crate::ast::{Ast, CreateFunction, CreateView, ObjectKind};
+use crate::ast::{Ast, CreateFunction, CreateView, ObjectKind, ObjectName};
 use crate::catalog::{Catalog, Function, Oid, Volatility};
 use crate::effect::{RelationName, RemovalReason, RemovedObject, Visibility};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::around::{Until, ahead};
 use crate::rules::text::{enumerate, join};
+use smol_str::SmolStr;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 declare_rule! {
@@ -14,7 +16,7 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// `CREATE OR REPLACE` keeps owner and privileges, and resets everything else that it does not repeat: a function that ran
+    /// `CREATE OR REPLACE` keeps owner, privileges and comment, and resets the attributes that it does not repeat: a function that ran
     /// with the rights of its owner (`SECURITY DEFINER`) fails with "permission denied" for everybody else, one that lost its
     /// `SET search_path` looks its tables up elsewhere, a view without its `security_invoker` shows rows that policies hide.
     /// `DROP` and `CREATE` lose the privileges. A new function beside the old one, with a parameter more that has a default, makes
@@ -167,63 +169,52 @@ fn view(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, create: &CreateV
         old.name,
         enumerate(lost.iter().map(String::as_str))
     );
-    let name = RelationName {
-        oid,
-        schema: old.schema.clone(),
-        name: old.name.clone(),
-        kind: old.kind,
-        visibility: Visibility::Existing,
-    };
+    let name = RelationName::existing(old);
     let help =
         format!("repeat the options:\n    CREATE OR REPLACE VIEW {} WITH ({}) AS ...;", create.name, lost.join(", "));
     drop(reporter.report(create.name.range(), message).relation(&name).help(help));
 }
 
-/// A view or function that is dropped and made again has none of its privileges.
+/// An object that is dropped and made again has none of its privileges.
 fn privileges(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let Ast::Drop(statement) = context.ast else { return };
-    for object in &statement.objects {
-        let (name, path) = (&object.name, context.session.settings.search_path());
-        let (old, describe): (Option<Oid>, &str) = match statement.kind {
-            ObjectKind::View | ObjectKind::MaterializedView | ObjectKind::Table => {
-                (context.before.find_relation(name, &path), "")
-            }
-            ObjectKind::Function | ObjectKind::Procedure => (function_named(context.before, name, &path), "()"),
-            _ => return,
-        };
-        let Some(old) = old.filter(|oid| is_removed(context, *oid)) else { continue };
+    let path = context.session.settings.search_path();
+    let relation = |catalog: &Catalog, name: &ObjectName| catalog.find_relation(name, &path);
+    let function = |catalog: &Catalog, name: &ObjectName| function_named(catalog, name, &path);
+    let (find, help): (&Find<'_>, &str) = match statement.kind {
+        ObjectKind::View => (&relation, "use CREATE OR REPLACE VIEW where the columns allow it, or grant again"),
+        ObjectKind::MaterializedView | ObjectKind::Table => (&relation, "grant again"),
+        ObjectKind::Function | ObjectKind::Procedure | ObjectKind::Routine => {
+            (&function, "use CREATE OR REPLACE where the types allow it, or grant again")
+        }
+        _ => return,
+    };
+    for name in statement.objects.iter().map(|object| &object.name) {
+        let Some(old) = find(context.before, name).filter(|oid| is_removed(context, *oid)) else { continue };
         let given = context.before.privileges(old);
         if given.is_empty() {
             continue;
         }
         let end = ahead(context, &name.name.text, Until::EndOfMigration);
-        let new = match describe {
-            "" => end.find_relation(name, &path),
-            _ => function_named(&end, name, &path),
-        };
-        let Some(new) = new.filter(|new| *new != old) else { continue };
+        let Some(new) = find(&end, name).filter(|new| *new != old) else { continue };
         let kept = end.privileges(new);
-        let mut roles: Vec<&str> = given
-            .iter()
-            .filter(|lost| !kept.contains(lost))
-            .map(|lost| if lost.grantee == "public" { "PUBLIC" } else { lost.grantee.as_str() })
-            .collect();
-        roles.dedup();
+        let lost = given.iter().filter(|lost| !kept.contains(lost));
+        let roles: BTreeSet<&str> =
+            lost.map(|lost| if lost.grantee == "public" { "PUBLIC" } else { lost.grantee.as_str() }).collect();
         if roles.is_empty() {
             continue;
         }
-        let message = format!(
-            "`{}{describe}` is made anew without the privileges that {} had",
-            name.name.text,
-            enumerate(roles.iter().copied())
-        );
-        let help = "use CREATE OR REPLACE where the columns or types allow it, or grant again in the same transaction";
-        drop(reporter.report(name.range(), message).help(help));
+        let shown = context.before.get_function(old).map_or_else(|| name.name.text.to_string(), |it| it.display_name());
+        let message = format!("`{shown}` is made anew without the privileges that {} had", enumerate(roles));
+        drop(reporter.report(name.range(), message).help(format!("{help} in the same transaction")));
     }
 }
 
+/// Finds an object by its name.
+type Find<'f> = dyn Fn(&Catalog, &ObjectName) -> Option<Oid> + 'f;
+
 /// The only function of that name.
-fn function_named(catalog: &Catalog, name: &crate::ast::ObjectName, path: &[smol_str::SmolStr]) -> Option<Oid> {
+fn function_named(catalog: &Catalog, name: &ObjectName, path: &[SmolStr]) -> Option<Oid> {
     let schema = name.schema.as_ref().map(|schema| &schema.text).or(path.first())?;
     let mut found = catalog.functions_named(schema, &name.name.text);
     let first = found.next()?.oid;

@@ -2,12 +2,13 @@
 
 use crate::ast::{Ast, PublicationAction, ReplicaIdentity};
 use crate::catalog::{Catalog, Publication, Relation};
-use crate::effect::{LockMode, RelationKind, RelationName, Visibility};
+use crate::effect::{LockMode, RelationKind, RelationName};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::around::{Until, ahead};
-use crate::rules::text::{enumerate, identifier};
+use crate::rules::text::{enumerate, sql_name};
 use crate::source::TextRange;
+use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
 declare_rule! {
@@ -43,7 +44,8 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// Where the table has a primary key or a `REPLICA IDENTITY` when the migration ends, where the migrations do not show the
-    /// whole table, and for tables that no publication of the migrations holds.
+    /// whole table, and for tables that no publication of the migrations holds, or only one whose `publish` names neither
+    /// `update` nor `delete`.
     ///
     /// ## Other linters
     ///
@@ -69,7 +71,11 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
 /// What a publication holds that it did not hold before.
 fn published(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, name: &str, range: TextRange) {
     let Some(publication) = context.after.publication(name) else { return };
-    let before = context.before.publication(name);
+    let Some(refused) = refused(publication.updates, publication.deletes) else { return };
+    let before = context
+        .before
+        .publication(name)
+        .filter(|before| before.updates >= publication.updates && before.deletes >= publication.deletes);
     let end = ahead(context, name, Until::EndOfMigration);
     let tables = context.after.relations_where(|table| {
         let is_new = !before.is_some_and(|before| holds(before, table));
@@ -77,14 +83,10 @@ fn published(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, name: &str,
     });
     let still = |table: &&&Arc<Relation>| end.get_relation(table.oid).is_some_and(|table| lacks_identity(&end, table));
     let tables: Vec<&Arc<Relation>> = tables.iter().filter(still).copied().collect();
-    if tables.is_empty() {
-        return;
-    }
+    let [first, ..] = tables.as_slice() else { return };
     let names = enumerate(tables.iter().map(|table| table.name.as_str()));
-    let message =
-        format!("UPDATE and DELETE fail on {names} as soon as `{name}` publishes it: there is no replica identity");
-    let help = help(&tables[0].name);
-    drop(reporter.report(range, message).help(help));
+    let message = format!("{refused} on {names} as soon as `{name}` publishes it: there is no replica identity");
+    drop(reporter.report(range, message).help(help(context, &RelationName::existing(first))));
 }
 
 /// A published table loses its key, or is created without one.
@@ -92,30 +94,38 @@ fn changed(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let altered = context.effects.locks.iter().filter(|lock| lock.mode == LockMode::AccessExclusive);
     let altered = altered.map(|lock| (&lock.relation, lock.range));
     let created = context.effects.creates.iter().map(|relation| (relation, context.statement.range));
-    let mut seen = Vec::new();
+    let mut seen = FxHashSet::default();
     for (relation, range) in altered.chain(created) {
-        let Some(after) = context.after.get_relation(relation.oid).filter(|_| !seen.contains(&relation.oid)) else {
+        let Some(after) = context.after.get_relation(relation.oid).filter(|_| seen.insert(relation.oid)) else {
             continue;
         };
-        seen.push(relation.oid);
         let publications: Vec<&Arc<Publication>> =
             context.after.publications().filter(|publication| holds(publication, after)).collect();
+        let any = |publishes: fn(&Publication) -> bool| publications.iter().any(|publication| publishes(publication));
+        let refused = refused(any(|publication| publication.updates), any(|publication| publication.deletes));
         let had =
             context.before.get_relation(relation.oid).is_none_or(|before| !lacks_identity(context.before, before));
-        if publications.is_empty() || !had || !lacks_identity(context.after, after) {
-            continue;
-        }
+        let Some(refused) = refused.filter(|_| had && lacks_identity(context.after, after)) else { continue };
         let end = ahead(context, &after.name, Until::EndOfMigration);
         if end.get_relation(after.oid).is_none_or(|table| !lacks_identity(&end, table)) {
             continue;
         }
-        let names = enumerate(publications.iter().map(|publication| publication.name.as_str()));
-        let message = format!(
-            "UPDATE and DELETE fail on `{}` from here on: {names} publishes it, and it has no replica identity",
-            after.name
-        );
-        let table = RelationName { visibility: Visibility::Existing, ..relation.clone() };
-        drop(reporter.report(place(context, range), message).relation(&table).help(help(&after.name)));
+        let publishing = publications.iter().filter(|publication| publication.updates || publication.deletes);
+        let names = enumerate(publishing.map(|publication| publication.name.as_str()));
+        let message =
+            format!("{refused} on `{}` from here on: {names} publishes it, and it has no replica identity", after.name);
+        let table = RelationName::existing(after);
+        drop(reporter.report(place(context, range), message).relation(&table).help(help(context, &table)));
+    }
+}
+
+/// What a published table without identity refuses.
+fn refused(updates: bool, deletes: bool) -> Option<&'static str> {
+    match (updates, deletes) {
+        (true, true) => Some("UPDATE and DELETE fail"),
+        (true, false) => Some("UPDATE fails"),
+        (false, true) => Some("DELETE fails"),
+        (false, false) => None,
     }
 }
 
@@ -127,10 +137,10 @@ fn place(context: &RuleContext<'_>, range: TextRange) -> TextRange {
     }
 }
 
-fn help(table: &str) -> String {
+fn help(context: &RuleContext<'_>, table: &RelationName) -> String {
     format!(
         "give it a primary key, or, where rows are few or changes rare:\n    ALTER TABLE {} REPLICA IDENTITY FULL;",
-        identifier(table)
+        sql_name(context, table)
     )
 }
 
@@ -146,7 +156,8 @@ fn holds(publication: &Publication, table: &Relation) -> bool {
 fn lacks_identity(catalog: &Catalog, table: &Relation) -> bool {
     let has_rows = table.kind == RelationKind::Table && table.known;
     let identity = match &table.replica_identity {
-        ReplicaIdentity::Default => table.primary_key().is_some(),
+        // A primary key that is DEFERRABLE does not do (`relcache.c`, `RelationGetIndexList`).
+        ReplicaIdentity::Default => table.primary_key().is_some_and(|key| !key.deferrable),
         ReplicaIdentity::Full => true,
         ReplicaIdentity::Nothing => false,
         ReplicaIdentity::Index(name) => {

@@ -1,11 +1,11 @@
 //! Columns that running code does not fill, but must.
 
-use crate::ast::{AlterTableAction, Ast, Firing, FunctionBody, TriggerTiming};
+use crate::ast::{AlterTableAction, Ast, ColumnDef, Firing, FunctionBody, TriggerTiming};
 use crate::catalog::{Catalog, Column, Oid, Relation};
 use crate::effect::{LockMode, RelationName, Scan, ScanCause, Visibility};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use crate::rules::around::{Until, ahead, is_column_made_here, speaks_of};
+use crate::rules::around::{Until, added, ahead, is_column_made_here, speaks_of};
 use crate::rules::text::{identifier, sql_name};
 use crate::source::TextRange;
 use rustc_hash::FxHashSet;
@@ -79,7 +79,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
                 None => {
                     before.is_none_or(|before| before.columns.len() < after.columns.len()) && is_added(context, column)
                 }
-                Some(old) => !old.not_null && is_column_made_here(context, &table.name, &column.name),
+                Some(old) => !old.not_null && is_column_made_here(context, table, &column.name),
             };
             if is_new && !is_filled(context, after, table.oid, &column.name) {
                 report(context, reporter, range, table, &column.name, old.is_none());
@@ -101,12 +101,9 @@ fn is_added(context: &RuleContext<'_>, column: &Column) -> bool {
     }
 }
 
-fn add_column<'a>(context: &RuleContext<'a>, name: &str) -> Option<&'a crate::ast::ColumnDef> {
+fn add_column<'a>(context: &RuleContext<'a>, name: &str) -> Option<&'a ColumnDef> {
     let Ast::AlterTable(alter) = context.ast else { return None };
-    alter.commands.iter().find_map(|command| match &command.action {
-        AlterTableAction::AddColumn { column, .. } if column.name.text == name => Some(column),
-        _ => None,
-    })
+    added(alter, name)
 }
 
 /// Does something give the column a value, at the end of the transaction?
@@ -114,7 +111,7 @@ fn is_filled(context: &RuleContext<'_>, table: &Relation, oid: Oid, column: &str
     let end = ahead(context, column, Until::Commit);
     let still = end.get_relation(oid).and_then(|table| table.column(column));
     !still.is_some_and(|column| is_required(column) && !has_domain_default(&end, column))
-        || end.get_relation(oid).is_some_and(|table| has_sequence(&end, table, column))
+        || end.get_relation(oid).is_some_and(|table| end.sequence_of(table, column).is_some())
         || has_trigger(&end, end.get_relation(oid).map_or(table, |table| table), column)
 }
 
@@ -125,15 +122,13 @@ fn has_domain_default(catalog: &Catalog, column: &Column) -> bool {
     )
 }
 
-/// serial.
-fn has_sequence(catalog: &Catalog, table: &Relation, column: &str) -> bool {
-    let owned = table.owned_sequences.iter().filter_map(|oid| catalog.get_relation(*oid)?.sequence()?.owned_by.clone());
-    owned.map(|(_, owner)| owner).any(|owner| owner == column)
-}
-
+/// May a trigger fill the column of every row before it is written?
 fn has_trigger(catalog: &Catalog, table: &Relation, column: &str) -> bool {
     let mut fills = table.triggers.iter().filter(|trigger| {
-        trigger.timing == TriggerTiming::Before && trigger.events.insert && trigger.firing != Firing::Disable
+        trigger.timing == TriggerTiming::Before
+            && trigger.for_each_row
+            && trigger.events.insert
+            && matches!(trigger.firing, Firing::Enable | Firing::EnableAlways)
     });
     fills.any(|trigger| match catalog.get_function(trigger.function).map(|function| &*function.body) {
         Some(FunctionBody::Source { text, .. }) => speaks_of(text, column),
@@ -159,30 +154,60 @@ fn report(
             "running code does not fill `{column}`, which this migration adds: its INSERTs into `{name}` fail from here on"
         )
     };
-    let (sql_table, sql_column) = (sql_name(context, table), identifier(column));
-    let help = if is_added {
-        "give it a constant DEFAULT, or leave NOT NULL to the release after the one whose code fills the column"
-            .to_owned()
-    } else {
-        format!(
-            "set a default before, or leave NOT NULL, which reads the whole table under ACCESS EXCLUSIVE, to the release after \
-             the one whose code fills the column:\n    \
-             ALTER TABLE {sql_table} ALTER COLUMN {sql_column} SET DEFAULT ...;"
-        )
-    };
+    let help = help(context, table, column, is_added);
     drop(reporter.report(place, message).relation(table).help(help));
+}
+
+fn help(context: &RuleContext<'_>, table: &RelationName, column: &str, is_added: bool) -> String {
+    let later = "to the release after the one whose code fills the column";
+    match (is_added, is_unique(context.after, table.oid, column)) {
+        // Every row would get the same value.
+        (true, true) => format!("add it without NOT NULL and key, and leave these {later}"),
+        (true, false) => format!("give it a constant DEFAULT, or leave NOT NULL {later}"),
+        (false, is_unique) => {
+            let cost = if scan_of(context, column).is_some() {
+                ", which reads the whole table under ACCESS EXCLUSIVE,"
+            } else {
+                ""
+            };
+            if is_unique {
+                return format!("leave NOT NULL{cost} {later}");
+            }
+            format!(
+                "set a default before, or leave NOT NULL{cost} {later}:\n    \
+                 ALTER TABLE {} ALTER COLUMN {} SET DEFAULT ...;",
+                sql_name(context, table),
+                identifier(column)
+            )
+        }
+    }
+}
+
+/// Is no value of the column allowed twice?
+fn is_unique(catalog: &Catalog, table: Oid, column: &str) -> bool {
+    let indexes = catalog.get_relation(table).into_iter().flat_map(|table| &table.indexes);
+    indexes.filter_map(|oid| catalog.get_relation(*oid)?.index()).any(|index| {
+        let only = matches!(index.plain_columns().as_deref(), Some([only]) if only == column);
+        index.unique && only
+    })
+}
+
+/// The read of the table that SET NOT NULL needs.
+fn scan_of<'c>(context: &RuleContext<'c>, column: &str) -> Option<&'c Scan> {
+    let of_column = |scan: &&Scan| matches!(&scan.cause, ScanCause::NotNull { column: scanned } if scanned == column);
+    context.effects.scans.iter().find(of_column)
 }
 
 /// The column's name in ALTER TABLE; of SET NOT NULL the place of the scan, for it is one problem.
 fn place(context: &RuleContext<'_>, column: &str) -> Option<TextRange> {
     let Ast::AlterTable(alter) = context.ast else { return None };
-    let of_column = |scan: &&Scan| matches!(&scan.cause, ScanCause::NotNull { column: scanned } if scanned == column);
-    let is_added = add_column(context, column).is_some();
-    if let Some(scan) = context.effects.scans.iter().find(of_column).filter(|_| !is_added) {
+    if let Some(added) = added(alter, column) {
+        return Some(added.name.range);
+    }
+    if let Some(scan) = scan_of(context, column) {
         return Some(scan.range);
     }
     alter.commands.iter().find_map(|command| match &command.action {
-        AlterTableAction::AddColumn { column: added, .. } if added.name.text == column => Some(added.name.range),
         AlterTableAction::SetNotNull { column: set } if set.text == column => Some(set.range),
         _ => None,
     })

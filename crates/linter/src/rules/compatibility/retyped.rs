@@ -2,7 +2,7 @@
 
 use crate::ast::{AlterTableAction, Ast};
 use crate::catalog::SqlType;
-use crate::effect::{LockMode, RelationName, RemovedObject, Visibility};
+use crate::effect::{LockMode, RelationName, RemovedObject, RewriteCause, Visibility};
 use crate::rule::RuleContext;
 use crate::source::TextRange;
 use smol_str::SmolStr;
@@ -15,6 +15,8 @@ pub(super) struct Retyped<'c> {
     pub(super) to: SqlType,
     /// The new type in ALTER TABLE, or what runs the change.
     pub(super) range: TextRange,
+    /// USING says what becomes of old values.
+    pub(super) using: bool,
 }
 
 /// The changes of a statement, those of partitions and children left to their parents.
@@ -40,7 +42,8 @@ pub(super) fn retyped<'c>(context: &'c RuleContext<'_>) -> Vec<Retyped<'c>> {
             }
             let Some(old) = before.column(&column.name).filter(|old| old.sql_type != column.sql_type) else { continue };
             let range = place(context, &column.name).unwrap_or(lock.range);
-            found.push(Retyped { table, column: &column.name, from: old.sql_type, to: column.sql_type, range });
+            let (column, from, to) = (&column.name, old.sql_type, column.sql_type);
+            found.push(Retyped { table, column, from, to, range, using: has_using(context, table, column) });
         }
     }
     found
@@ -50,6 +53,14 @@ pub(super) fn retyped<'c>(context: &'c RuleContext<'_>) -> Vec<Retyped<'c>> {
 fn is_made_anew(context: &RuleContext<'_>, table: &RelationName, name: &str) -> bool {
     context.effects.removals.iter().any(|removal| {
         matches!(&removal.object, RemovedObject::Column { table: other, column } if other.oid == table.oid && column == name)
+    })
+}
+
+fn has_using(context: &RuleContext<'_>, table: &RelationName, name: &str) -> bool {
+    context.effects.rewrites.iter().any(|rewrite| {
+        let of_column =
+            matches!(&rewrite.cause, RewriteCause::TypeChange { column, using: true, .. } if column == name);
+        of_column && rewrite.relation.oid == table.oid
     })
 }
 

@@ -4,6 +4,7 @@ use super::retyped::retyped;
 use crate::builtin::type_by_oid;
 use crate::catalog::SqlType;
 use crate::execute::ask_about_types;
+use crate::expression::precision_and_scale;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::around::is_column_made_here;
@@ -13,8 +14,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The migration fails on the first value that does not fit, or silently cuts it (fractions, time zones). And the code that
-    /// is running goes on to write such values: its statements fail from the commit on.
+    /// The migration fails on the first value that does not fit, or silently changes it: fractions are rounded, and the time of day
+    /// and the time zone are dropped. `USING` can say what becomes of old values, but the code that is running goes on to write
+    /// such values, and its statements fail from the commit on.
     ///
     /// ## Example
     ///
@@ -51,7 +53,7 @@ declare_rule! {
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     for change in retyped(context) {
         let Some(loss) = loss(change.from, change.to) else { continue };
-        if is_column_made_here(context, &change.table.name, change.column) {
+        if is_column_made_here(context, change.table, change.column) {
             continue;
         }
         let path = context.session.settings.search_path();
@@ -63,7 +65,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             change.column,
             change.table.name,
             loss.what(),
-            loss.consequence()
+            loss.consequence(change.using)
         );
         let help = "look for such values first, and release code that writes none before the type changes";
         drop(reporter.report(change.range, message).relation(change.table).help(help));
@@ -76,6 +78,7 @@ enum Loss {
     Range,
     Length,
     Fraction,
+    Scale,
     TimeZone,
     TimeOfDay,
     OtherText,
@@ -87,20 +90,37 @@ impl Loss {
             Self::Range => "the larger numbers",
             Self::Length => "the longer values",
             Self::Fraction => "digits behind the point",
+            Self::Scale => "the last digits",
             Self::TimeZone => "the time zone",
             Self::TimeOfDay => "the time of day",
             Self::OtherText => "all other text",
         }
     }
 
-    fn consequence(self) -> &'static str {
-        match self {
-            Self::Range | Self::Length | Self::OtherText => {
+    /// What becomes of old values, unless USING says so, and of those that running code writes.
+    fn consequence(self, using: bool) -> &'static str {
+        match (self, using) {
+            (Self::Range | Self::Length | Self::OtherText, false) => {
                 "the migration fails on old values that do not fit, and running code on new ones"
             }
-            Self::Fraction | Self::TimeOfDay => "lost without an error, in old values and in those of running code",
-            Self::TimeZone => {
+            (Self::Range | Self::Length | Self::OtherText, true) => {
+                "USING decides about old values, and running code fails on new ones that do not fit"
+            }
+            (Self::Fraction | Self::Scale, false) => {
+                "rounded without an error, in old values and in those of running code"
+            }
+            (Self::Fraction | Self::Scale, true) => {
+                "USING decides about old values, and those of running code are rounded without an error"
+            }
+            (Self::TimeOfDay, false) => "lost without an error, in old values and in those of running code",
+            (Self::TimeOfDay, true) => {
+                "USING decides about old values, and those of running code lose it without an error"
+            }
+            (Self::TimeZone, false) => {
                 "old values are taken in the session's time zone, and running code goes on to write moments in others"
+            }
+            (Self::TimeZone, true) => {
+                "USING decides about old values, and running code goes on to write moments in the time zones of its sessions"
             }
         }
     }
@@ -134,9 +154,9 @@ fn length_loss(from: i32, to: i32) -> Option<Loss> {
     (to >= 0 && (from < 0 || to < from)).then_some(Loss::Length)
 }
 
-/// Source: PostgreSQL 18, `src/backend/utils/adt/numeric.c`, `numeric_typmod_precision` and `numeric_typmod_scale`.
+/// Digits before the point that do not fit are an error, those behind it are rounded.
 fn numeric_loss(from: i32, to: i32) -> Option<Loss> {
-    let parts = |typmod: i32| (typmod >= 4).then(|| (((typmod - 4) >> 16) & 0xffff, (typmod - 4) & 0x7ff));
+    let parts = |typmod: i32| (typmod >= 0).then(|| precision_and_scale(typmod));
     match (parts(from), parts(to)) {
         (_, None) => None,
         (None, Some(_)) => Some(Loss::Range),
@@ -144,7 +164,7 @@ fn numeric_loss(from: i32, to: i32) -> Option<Loss> {
             if new_precision - new_scale < precision - scale {
                 Some(Loss::Range)
             } else {
-                (new_scale < scale).then_some(Loss::Fraction)
+                (new_scale < scale).then_some(Loss::Scale)
             }
         }
     }

@@ -6,7 +6,7 @@ use crate::ast::{Ast, Expr, ExprKind, Insert, InsertSource, ObjectName, Part, Qu
 use crate::catalog::{Column, Oid, Relation};
 use crate::check::TransactionMode;
 use crate::diagnostic::Severity;
-use crate::effect::{RelationName, Visibility};
+use crate::effect::RelationName;
 use crate::report::Reporter;
 use crate::rule::MigrationContext;
 use crate::rules::text::enumerate;
@@ -98,14 +98,14 @@ impl<'a> Loads<'a> {
             // Rows that the migration itself has made are new.
             let is_new = reads_any(insert, &self.made) || reads_any(insert, &self.filled);
             if !refusals.is_empty() && !is_new {
-                let finding = reporter.report(range, copy_message(&refusals)).relation(&relation_name(table));
+                let finding = reporter.report(range, copy_message(&refusals)).relation(&RelationName::existing(table));
                 let clause = do_nothing(table, &refusals, &|_| false);
                 drop(advise(finding, insert, statement.range.end, clause));
             }
         } else if refusals.iter().any(|refusal| numbers_by_hand(table, refusal)) {
-            self.numbered.add(statement.range, range, relation_name(table));
+            self.numbered.add(statement.range, range, RelationName::existing(table));
         } else if refusals.iter().any(|refusal| refusal.source == ValueSource::Constant) {
-            self.constant.add(statement.range, range, relation_name(table));
+            self.constant.add(statement.range, range, RelationName::existing(table));
         }
         self.filled.push(name);
     }
@@ -161,16 +161,6 @@ fn reads_any(insert: &Insert, names: &[&SmolStr]) -> bool {
         }
     });
     found
-}
-
-fn relation_name(table: &Relation) -> RelationName {
-    RelationName {
-        oid: table.oid,
-        schema: table.schema.clone(),
-        name: table.name.clone(),
-        kind: table.kind,
-        visibility: Visibility::Existing,
-    }
 }
 
 /// Is the key one column that has a sequence, and a number that is written out?

@@ -2,9 +2,10 @@
 
 use crate::ast::{AlterTableAction, Ast, ObjectKind, ObjectName, RowSecurity, Transaction};
 use crate::diagnostic::Severity;
-use crate::effect::{Lock, LockMode};
+use crate::effect::{Lock, LockMode, RelationName};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
+use crate::rules::around::means;
 use crate::rules::timeouts::lock_timeout_in_effect;
 use crate::source::TextRange;
 
@@ -52,7 +53,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     });
     let Some(lock) = lock else { return };
     let name = &lock.relation.name;
-    if enables && denies_all(context, lock, table) {
+    if enables && denies_all(context, lock) {
         let message =
             format!("`{name}` has no policy: nobody but its owner and superusers will see its rows or write any");
         let help = "create its policies before, or in the same transaction";
@@ -84,15 +85,15 @@ fn place(ast: &Ast) -> Option<(TextRange, &ObjectName, bool)> {
 }
 
 /// Does the table have no policy, and get none before the transaction ends?
-fn denies_all(context: &RuleContext<'_>, lock: &Lock, table: &ObjectName) -> bool {
+fn denies_all(context: &RuleContext<'_>, lock: &Lock) -> bool {
     let before = context.before.get_relation(lock.relation.oid);
     let already = before.is_some_and(|relation| relation.row_security || !relation.policies.is_empty());
-    let follows = context.session.in_transaction() && policy_follows(context, table);
+    let follows = context.session.in_transaction() && policy_follows(context, &lock.relation);
     !already && !follows
 }
 
 /// Does a later statement of the same transaction create a policy for the table?
-fn policy_follows(context: &RuleContext<'_>, table: &ObjectName) -> bool {
+fn policy_follows(context: &RuleContext<'_>, table: &RelationName) -> bool {
     let statements = context.migration.file.statements.iter();
     let later = statements.filter(|statement| {
         statement.range.start > context.statement.range.start
@@ -100,7 +101,7 @@ fn policy_follows(context: &RuleContext<'_>, table: &ObjectName) -> bool {
     });
     for statement in later {
         match &statement.parsed {
-            Ok(Ast::CreatePolicy(create)) if create.table.name.text == table.name.text => return true,
+            Ok(Ast::CreatePolicy(create)) if means(context, &create.table, table) => return true,
             Ok(Ast::Transaction(Transaction::Commit { .. } | Transaction::Rollback { .. })) => return false,
             _ => {}
         }

@@ -84,13 +84,7 @@ fn report(context: &RuleContext<'_>, range: TextRange, rewrites: &[&Rewrite], re
 fn table_of(context: &RuleContext<'_>, relation: &RelationName) -> Option<RelationName> {
     let table = context.before.get_relation(relation.oid)?.index()?.table;
     let table = context.before.get_relation(table)?;
-    Some(RelationName {
-        oid: table.oid,
-        schema: table.schema.clone(),
-        name: table.name.clone(),
-        kind: table.kind,
-        visibility: relation.visibility,
-    })
+    Some(RelationName { visibility: relation.visibility, ..RelationName::existing(table) })
 }
 
 /// What the command does, where it is a command of this rule.

@@ -1,7 +1,8 @@
 //! The type of a declared column, as the last migration leaves it.
 
+use crate::ast::{Constraint as Written, ConstraintKind, Name};
 use crate::builtin::type_by_oid;
-use crate::catalog::{Catalog, Column, Relation};
+use crate::catalog::{Column, ForeignKeyConstraint};
 use crate::declared::{DeclarationContext, Declared};
 use crate::source::TextRange;
 
@@ -33,11 +34,15 @@ pub(super) fn written_type<'c>(context: &DeclarationContext<'c>) -> Option<(&'c 
     }
 }
 
-/// The sequence that a column owns.
-pub(super) fn sequence_of<'c>(catalog: &'c Catalog, table: &Relation, column: &str) -> Option<&'c Relation> {
-    let owned = table.owned_sequences.iter().filter_map(|oid| catalog.get_relation(*oid));
-    owned.map(|sequence| &**sequence).find(|sequence| {
-        let owner = sequence.sequence().and_then(|sequence| sequence.owned_by.as_ref());
-        owner.is_some_and(|(_, owner)| owner == column)
-    })
+/// The foreign key that a declaration made.
+pub(super) fn foreign_key<'c>(context: &DeclarationContext<'c>) -> Option<(&'c Written, &'c ForeignKeyConstraint)> {
+    let Declared::Constraint { constraint: written, column } = context.declared else { return None };
+    let ConstraintKind::ForeignKey(key) = &written.kind else { return None };
+    let columns: Vec<&str> = match column {
+        Some(column) => vec![column],
+        None => key.columns.iter().map(Name::as_str).collect(),
+    };
+    let same = |key: &&ForeignKeyConstraint| key.columns.iter().eq(columns.iter().copied());
+    let made = context.relation.constraints.iter().filter_map(|constraint| constraint.foreign_key()).find(same)?;
+    Some((written, made))
 }

@@ -2,6 +2,7 @@
 
 use super::columns::declared_type;
 use crate::declared::DeclarationContext;
+use crate::effect::RelationName;
 use crate::report::Reporter;
 use crate::rule::declare_rule;
 
@@ -48,7 +49,7 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     let Some((column, range)) = found.filter(|(column, _)| speaks_of_money(&column.name)) else { return };
     let message = format!("`{}` cannot hold most decimal fractions, so that cents get lost", column.name);
     let help = "use numeric, or whole cents in bigint";
-    drop(reporter.report(range, message).relation(&context.relation_name(context.relation)).help(help));
+    drop(reporter.report(range, message).relation(&RelationName::existing(context.relation)).help(help));
 }
 
 /// Is one of the words of the name, or its plural, one for money?

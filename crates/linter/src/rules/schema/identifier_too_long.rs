@@ -1,6 +1,9 @@
 //! Names that PostgreSQL cuts.
 
-use crate::ast::{AlterTableAction, Ast, ColumnDef, Name, TableElement};
+use crate::ast::{
+    AlterDomainAction, AlterTableAction, Ast, ColumnDef, Constraint, CreateTypeKind, Name, ObjectKind, Query,
+    QueryBody, TableElement,
+};
 use crate::diagnostic::Severity;
 use crate::lexer::TokenKind;
 use crate::report::Reporter;
@@ -30,8 +33,8 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// In statements that define nothing, for PostgreSQL cuts the name there in the same way. Names of indexes and constraints,
-    /// which no query uses, are a note only.
+    /// Where a name is only used, for PostgreSQL cuts it there in the same way. Names of indexes, constraints and statistics, which
+    /// no query uses, are a note only.
     ///
     /// ## Other linters
     ///
@@ -45,78 +48,155 @@ declare_rule! {
 const MAX_BYTES: usize = 63;
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
-    let is_definition = matches!(
-        context.ast,
-        Ast::CreateTable(_)
-            | Ast::AlterTable(_)
-            | Ast::CreateIndex(_)
-            | Ast::CreateView(_)
-            | Ast::CreateTableAs(_)
-            | Ast::CreateSequence(_)
-            | Ast::CreateType(_)
-            | Ast::CreateDomain(_)
-            | Ast::CreateFunction(_)
-            | Ast::CreateTrigger(_)
-            | Ast::CreatePolicy(_)
-            | Ast::CreateSchema(_)
-            | Ast::Rename(_)
-    );
-    if !is_definition || context.effects.fails.is_some() {
+    if context.effects.fails.is_some() {
         return;
     }
-    let mut said: Vec<&str> = Vec::new();
+    let mut defined: Option<Defined<'_>> = None;
     for token in &context.statement.tokens {
         let name = match token.kind {
             TokenKind::Word => context.text(token.range),
             TokenKind::QuotedIdentifier => context.text(token.range).trim_matches('"'),
             _ => continue,
         };
-        if name.len() <= MAX_BYTES || said.contains(&name) || is_dropped(context, token.range) {
+        if name.len() <= MAX_BYTES {
             continue;
         }
-        said.push(name);
-        let mut end = MAX_BYTES;
-        while !name.is_char_boundary(end) {
-            end -= 1;
-        }
-        let message = format!("this name has {} bytes, and PostgreSQL cuts it to `{}`", name.len(), &name[..end]);
+        let cut = cut(name);
+        let Some(use_of_name) = defined.get_or_insert_with(|| Defined::by(context.ast)).at(token.range, cut) else {
+            continue;
+        };
+        let message = format!("this name has {} bytes, and PostgreSQL cuts it to `{cut}`", name.len());
         let mut finding = reporter.report(token.range, message);
-        if is_index_or_constraint(context, token.range) {
+        if use_of_name == Use::Internal {
             finding = finding.severity(Severity::Info);
         }
         drop(finding.help("choose a name of at most 63 bytes"));
     }
 }
 
-/// Names that no query uses.
-fn is_index_or_constraint(context: &RuleContext<'_>, range: TextRange) -> bool {
-    let is_name = |name: &Option<Name>| name.as_ref().is_some_and(|name| name.range.contains(range));
-    let of_column = |column: &ColumnDef| column.constraints.iter().any(|constraint| is_name(&constraint.name));
-    match context.ast {
-        Ast::CreateIndex(create) => is_name(&create.name),
-        Ast::AlterTable(alter) => alter.commands.iter().any(|command| match &command.action {
-            AlterTableAction::AddConstraint(constraint) => is_name(&constraint.name),
-            AlterTableAction::AddColumn { column, .. } => of_column(column),
-            _ => false,
-        }),
-        Ast::CreateTable(create) => create.elements.iter().any(|element| match element {
-            TableElement::Constraint(constraint) => is_name(&constraint.name),
-            TableElement::Column(column) => of_column(column),
-            TableElement::Like { .. } => false,
-        }),
-        _ => false,
+fn cut(name: &str) -> &str {
+    let mut end = MAX_BYTES;
+    while !name.is_char_boundary(end) {
+        end -= 1;
     }
+    &name[..end]
 }
 
-/// A name that ALTER TABLE only mentions.
-fn is_dropped(context: &RuleContext<'_>, range: TextRange) -> bool {
-    use AlterTableAction::{DropColumn, DropConstraint, ValidateConstraint};
-    match context.ast {
-        Ast::AlterTable(alter) => alter.commands.iter().any(|command| {
-            matches!(command.action, DropColumn { .. } | DropConstraint { .. } | ValidateConstraint { .. })
-                && command.range.contains(range)
-        }),
-        Ast::Rename(rename) => !rename.new_name.range.contains(range),
-        _ => false,
+/// Who uses a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Use {
+    Queries,
+    /// Nobody but migrations: indexes and constraints.
+    Internal,
+}
+
+/// The names that a statement gives.
+#[derive(Debug, Default)]
+struct Defined<'a> {
+    names: Vec<(TextRange, Use)>,
+    /// Output columns of a view, whose places are not known.
+    aliases: Vec<&'a str>,
+}
+
+impl<'a> Defined<'a> {
+    fn by(ast: &'a Ast) -> Self {
+        let mut found = Self::default();
+        match ast {
+            Ast::CreateTable(create) => {
+                found.name(&create.name.name);
+                for element in &create.elements {
+                    match element {
+                        TableElement::Column(column) => found.column(column),
+                        TableElement::Constraint(constraint) => found.constraint(constraint),
+                        TableElement::Like { .. } => {}
+                    }
+                }
+            }
+            Ast::AlterTable(alter) => {
+                for command in &alter.commands {
+                    match &command.action {
+                        AlterTableAction::AddColumn { column, .. } => found.column(column),
+                        AlterTableAction::AddConstraint(constraint) => found.constraint(constraint),
+                        _ => {}
+                    }
+                }
+            }
+            Ast::CreateIndex(create) => found.internal(create.name.as_ref()),
+            Ast::CreateStatistics(create) => found.internal(create.name.as_ref().map(|name| &name.name)),
+            Ast::CreateView(create) => {
+                found.name(&create.name.name);
+                found.all(&create.columns);
+                found.outputs(&create.query);
+            }
+            Ast::CreateTableAs(create) => {
+                found.name(&create.into.name.name);
+                found.all(&create.into.columns);
+                create.query.iter().for_each(|query| found.outputs(query));
+            }
+            Ast::CreateSequence(create) => found.name(&create.name.name),
+            Ast::CreateType(create) => {
+                found.name(&create.name.name);
+                if let CreateTypeKind::Composite(columns) = &create.kind {
+                    columns.iter().for_each(|column| found.column(column));
+                }
+            }
+            Ast::CreateDomain(create) => {
+                found.name(&create.name.name);
+                create.constraints.iter().for_each(|constraint| found.constraint(constraint));
+            }
+            Ast::AlterDomain(alter) => {
+                if let AlterDomainAction::AddConstraint(constraint) = &alter.action {
+                    found.constraint(constraint);
+                }
+            }
+            Ast::CreateFunction(create) => {
+                found.name(&create.name.name);
+                create.parameters.iter().filter_map(|parameter| parameter.name.as_ref()).for_each(|it| found.name(it));
+            }
+            Ast::CreateTrigger(create) => found.name(&create.name),
+            Ast::CreateRule(create) => found.name(&create.name),
+            Ast::CreatePolicy(create) => found.name(&create.name),
+            Ast::CreatePublication(create) => found.name(&create.name),
+            Ast::CreateSchema(create) => create.name.iter().for_each(|name| found.name(name)),
+            Ast::Rename(rename) if matches!(rename.kind, ObjectKind::Index | ObjectKind::Constraint) => {
+                found.internal(Some(&rename.new_name));
+            }
+            Ast::Rename(rename) => found.name(&rename.new_name),
+            _ => {}
+        }
+        found
+    }
+
+    fn name(&mut self, name: &Name) {
+        self.names.push((name.range, Use::Queries));
+    }
+
+    fn all(&mut self, names: &[Name]) {
+        names.iter().for_each(|name| self.name(name));
+    }
+
+    fn internal(&mut self, name: Option<&Name>) {
+        self.names.extend(name.map(|name| (name.range, Use::Internal)));
+    }
+
+    fn column(&mut self, column: &ColumnDef) {
+        self.name(&column.name);
+        column.constraints.iter().for_each(|constraint| self.constraint(constraint));
+    }
+
+    fn constraint(&mut self, constraint: &Constraint) {
+        self.internal(constraint.name.as_ref());
+    }
+
+    fn outputs(&mut self, query: &'a Query) {
+        if let QueryBody::Select(select) = &query.body {
+            self.aliases.extend(select.targets.iter().filter_map(|target| target.alias.as_deref()));
+        }
+    }
+
+    /// How the name at this place, as PostgreSQL cuts it, is used, if it is given there.
+    fn at(&self, range: TextRange, cut: &str) -> Option<Use> {
+        let given = self.names.iter().find(|(place, _)| place.contains(range)).map(|(_, used)| *used);
+        given.or_else(|| self.aliases.iter().any(|alias| alias.eq_ignore_ascii_case(cut)).then_some(Use::Queries))
     }
 }

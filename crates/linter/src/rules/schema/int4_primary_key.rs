@@ -1,12 +1,13 @@
 //! Keys that run out of numbers.
 
-use super::columns::{sequence_of, written_type};
+use super::columns::written_type;
 use crate::builtin::type_by_oid;
-use crate::catalog::{Relation, SqlType};
+use crate::catalog::SqlType;
 use crate::declared::DeclarationContext;
+use crate::effect::RelationName;
 use crate::report::Reporter;
 use crate::rule::declare_rule;
-use crate::rules::text::identifier;
+use crate::rules::text::qualified;
 
 declare_rule! {
     /// A key that counts up is an `integer`, or its sequence still counts as one.
@@ -48,28 +49,21 @@ declare_rule! {
 fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     let table = context.relation;
     let Some((column, range)) = written_type(context) else { return };
-    let Some(sequence) = sequence_of(context.catalog, table, &column.name).filter(|_| column.inherited_from == 0)
-    else {
+    let Some(sequence) = context.catalog.sequence_of(table, &column.name).filter(|_| column.inherited_from == 0) else {
         return;
     };
     let is_key = table.primary_key().is_some_and(|key| key.columns().contains(&column.name));
     let limit = if !is_key || table.is_temporary() { None } else { limit(column.sql_type) };
-    let name = context.relation_name(table);
+    let name = RelationName::existing(table);
     if let Some(limit) = limit {
         let message = format!("`{}` of `{}` runs out of numbers after {limit}", column.name, table.name);
         drop(reporter.report(range, message).relation(&name).help("use bigint"));
     } else if let Some(limit) = sequence.sequence().and_then(|own| narrower(own.sql_type, column.sql_type)) {
         let message =
             format!("the sequence of `{}` still ends at {limit}, although the column holds more", column.name);
-        let help = format!("widen it, too:\n    ALTER SEQUENCE {} AS bigint;", sql_name(sequence));
+        let help =
+            format!("widen it, too:\n    ALTER SEQUENCE {} AS bigint;", qualified(&sequence.schema, &sequence.name));
         drop(reporter.report(range, message).relation(&name).help(help));
-    }
-}
-
-fn sql_name(sequence: &Relation) -> String {
-    match sequence.schema.as_str() {
-        "public" => identifier(&sequence.name),
-        schema => format!("{}.{}", identifier(schema), identifier(&sequence.name)),
     }
 }
 

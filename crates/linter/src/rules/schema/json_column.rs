@@ -2,6 +2,7 @@
 
 use super::columns::declared_type;
 use crate::declared::DeclarationContext;
+use crate::effect::RelationName;
 use crate::report::Reporter;
 use crate::rule::declare_rule;
 
@@ -43,5 +44,5 @@ declare_rule! {
 fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     let Some((column, range)) = declared_type(context, "json") else { return };
     let message = format!("`{}` is parsed for every access, and cannot be compared or indexed", column.name);
-    drop(reporter.report(range, message).relation(&context.relation_name(context.relation)).help("use jsonb"));
+    drop(reporter.report(range, message).relation(&RelationName::existing(context.relation)).help("use jsonb"));
 }

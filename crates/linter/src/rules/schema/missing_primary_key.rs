@@ -3,7 +3,7 @@
 use crate::ast::Persistence;
 use crate::catalog::{Catalog, Relation};
 use crate::declared::{DeclarationContext, Declared};
-use crate::effect::RelationKind;
+use crate::effect::{RelationKind, RelationName};
 use crate::report::Reporter;
 use crate::rule::declare_rule;
 
@@ -54,7 +54,7 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     }
     let message = format!("the rows of `{}` cannot be told apart: it has no primary key", table.name);
     let help = "declare the columns that identify a row as PRIMARY KEY, or add an identity column";
-    drop(reporter.report(create.name.range(), message).relation(&context.relation_name(table)).help(help));
+    drop(reporter.report(create.name.range(), message).relation(&RelationName::existing(table)).help(help));
 }
 
 /// A unique index over columns that cannot be null.

@@ -1,12 +1,14 @@
 //! Foreign keys between columns of different types.
 
-use crate::ast::ConstraintKind as Written;
+use super::columns::foreign_key;
 use crate::builtin::type_by_oid;
-use crate::catalog::{ForeignKeyConstraint, SqlType};
-use crate::declared::{DeclarationContext, Declared};
+use crate::catalog::SqlType;
+use crate::declared::DeclarationContext;
+use crate::effect::RelationName;
+use crate::expression::format_builtin;
 use crate::report::Reporter;
 use crate::rule::declare_rule;
-use smol_str::SmolStr;
+use std::cmp::Ordering;
 
 declare_rule! {
     /// A foreign key compares columns of different types.
@@ -45,36 +47,40 @@ declare_rule! {
 }
 
 fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
-    let Declared::Constraint { constraint, column } = context.declared else { return };
-    let Written::ForeignKey(written) = &constraint.kind else { return };
-    let columns: Vec<SmolStr> = match column {
-        Some(column) => vec![column.into()],
-        None => written.columns.iter().map(|column| column.text.clone()).collect(),
-    };
-    let same = |key: &&ForeignKeyConstraint| key.columns == columns;
-    let Some(key) = context.relation.constraints.iter().filter_map(|it| it.foreign_key()).find(same) else { return };
+    let Some((written, key)) = foreign_key(context) else { return };
     let Some(referenced) = context.catalog.get_relation(key.referenced) else { return };
+    let table = context.relation;
     for (own, other) in key.columns.iter().zip(&key.referenced_columns) {
-        let (Some(own), Some(other)) = (context.relation.column(own), referenced.column(other)) else { continue };
-        let (Some(ours), Some(theirs)) = (name(own.sql_type), name(other.sql_type)) else { continue };
-        if ours != theirs {
-            let message =
-                format!("`{}` is {ours}, and `{}` of `{}` is {theirs}", own.name, other.name, referenced.name);
-            let help = format!("give `{}` the type {theirs}", own.name);
-            let table = context.relation_name(context.relation);
-            drop(reporter.report(constraint.keyword, message).relation(&table).help(help));
+        let (Some(column), Some(other)) = (table.column(own), referenced.column(other)) else { continue };
+        let (Some(ours), Some(theirs)) = (compared(column.sql_type), compared(other.sql_type)) else { continue };
+        if ours == theirs {
+            continue;
         }
+        let message = format!("`{}` is {ours}, and `{}` of `{}` is {theirs}", column.name, other.name, referenced.name);
+        let help = match wider(&ours, &theirs) {
+            Some(Ordering::Less) => format!("give `{}` the type {theirs}", column.name),
+            Some(Ordering::Greater) => {
+                format!("give `{}` of `{}` the type {ours}: it is the wider one", other.name, referenced.name)
+            }
+            _ => "give both columns the same type".to_owned(),
+        };
+        drop(reporter.report(written.keyword, message).relation(&RelationName::existing(table)).help(help));
     }
 }
 
-/// The name of a built-in type; `varchar` is stored and compared as `text`.
-fn name(sql_type: SqlType) -> Option<&'static str> {
+/// The name of a built-in type as it is compared: `varchar` as `text`, whatever its length.
+fn compared(sql_type: SqlType) -> Option<String> {
     let name = type_by_oid(sql_type.oid.0)?.name;
-    Some(match name {
-        "varchar" => "text",
-        "int2" => "smallint",
-        "int4" => "integer",
-        "int8" => "bigint",
-        name => name,
+    let plain = || format_builtin(sql_type.oid.0, -1).unwrap_or_else(|| name.to_owned());
+    Some(if name == "varchar" { "text".to_owned() } else { plain() })
+}
+
+/// Which of the types holds all that the other does.
+fn wider(ours: &str, theirs: &str) -> Option<Ordering> {
+    const CHAINS: [&[&str]; 3] =
+        [&["smallint", "integer", "bigint", "numeric"], &["real", "double precision"], &["bpchar", "text"]];
+    CHAINS.iter().find_map(|chain| {
+        let place = |name: &str| chain.iter().position(|known| *known == name);
+        Some(place(ours)?.cmp(&place(theirs)?))
     })
 }

@@ -2,6 +2,7 @@
 
 use super::columns::declared_type;
 use crate::declared::DeclarationContext;
+use crate::effect::RelationName;
 use crate::report::Reporter;
 use crate::rule::declare_rule;
 
@@ -46,7 +47,7 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     drop(
         reporter
             .report(range, message)
-            .relation(&context.relation_name(context.relation))
+            .relation(&RelationName::existing(context.relation))
             .help("use numeric and a column for the currency, or whole cents in bigint"),
     );
 }

@@ -3,17 +3,18 @@
 use crate::ast::IndexElement;
 use crate::catalog::{Index, Relation};
 use crate::declared::{DeclarationContext, Declared};
+use crate::effect::{RelationKind, RelationName};
 use crate::report::Reporter;
 use crate::rule::declare_rule;
-use crate::rules::text::identifier;
+use crate::rules::text::qualified;
 
 declare_rule! {
     /// An index is a prefix of another one of the same table, or equal to it.
     ///
     /// ## Why it matters
     ///
-    /// Every query that can use the shorter index can use the longer one. The shorter one costs time with every write, space, memory
-    /// for pages that nobody needs twice, and it keeps updates from being done without any index (HOT).
+    /// Every query that can use the shorter index can use the longer one. The shorter one costs time with every write that touches
+    /// indexes, space, and memory for pages that nobody needs twice.
     ///
     /// ## Example
     ///
@@ -64,16 +65,20 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     }
     let range = create.name.as_ref().map_or(create.keyword, |name| name.range);
     let message = format!("`{}` does nothing that `{}` does not do as well", redundant.name, kept.name);
-    let name = match redundant.schema.as_str() {
-        "public" => identifier(&redundant.name),
-        schema => format!("{}.{}", identifier(schema), identifier(&redundant.name)),
-    };
+    let name = qualified(&redundant.schema, &redundant.name);
     let help = if redundant.oid == context.relation.oid {
         "leave it out".to_owned()
+    } else if redundant.kind == RelationKind::PartitionedIndex {
+        format!(
+            "drop the older one when the new one is there, with a lock_timeout, for CONCURRENTLY is refused for the index of a \
+             partitioned table:\n    DROP INDEX {name};"
+        )
     } else {
-        format!("drop the older one when the new one is there:\n    DROP INDEX CONCURRENTLY {name};")
+        format!(
+            "drop the older one when the new one is there, outside of a transaction:\n    DROP INDEX CONCURRENTLY {name};"
+        )
     };
-    drop(reporter.report(range, message).relation(&context.relation_name(table)).help(help));
+    drop(reporter.report(range, message).relation(&RelationName::existing(table)).help(help));
 }
 
 /// Can the second index do all that the first does?

@@ -1,7 +1,7 @@
 //! serial in place of an identity column.
 
-use super::columns::sequence_of;
 use crate::declared::{DeclarationContext, Declared};
+use crate::effect::RelationName;
 use crate::report::Reporter;
 use crate::rule::declare_rule;
 use crate::rules::advice::column::serial_integer;
@@ -45,7 +45,7 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     let Some(type_name) = &declared.type_name else { return };
     let Some(integer) = serial_integer(&type_name.name).filter(|_| type_name.schema.is_none()) else { return };
     let Some(column) = context.relation.column(&declared.name.text) else { return };
-    let is_serial = column.identity.is_none() && sequence_of(context.catalog, context.relation, &column.name).is_some();
+    let is_serial = column.identity.is_none() && context.catalog.sequence_of(context.relation, &column.name).is_some();
     if !is_serial || context.relation.is_temporary() {
         return;
     }
@@ -54,5 +54,5 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
         column.name
     );
     let help = format!("use {integer} GENERATED ALWAYS AS IDENTITY");
-    drop(reporter.report(type_name.range, message).relation(&context.relation_name(context.relation)).help(help));
+    drop(reporter.report(type_name.range, message).relation(&RelationName::existing(context.relation)).help(help));
 }

@@ -2,6 +2,7 @@
 
 use super::columns::declared_type;
 use crate::declared::DeclarationContext;
+use crate::effect::RelationName;
 use crate::report::Reporter;
 use crate::rule::declare_rule;
 
@@ -44,5 +45,5 @@ declare_rule! {
 fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     let Some((column, range)) = declared_type(context, "timestamp") else { return };
     let message = format!("`{}` stores a time of day that means another moment in every time zone", column.name);
-    drop(reporter.report(range, message).relation(&context.relation_name(context.relation)).help("use timestamptz"));
+    drop(reporter.report(range, message).relation(&RelationName::existing(context.relation)).help("use timestamptz"));
 }

@@ -2,8 +2,10 @@
 
 use crate::ast::{Expr, ExprKind, FunctionBody};
 use crate::builtin::type_by_oid;
-use crate::catalog::{Catalog, Function, Relation, Volatility};
+use crate::catalog::{Function, Relation, Volatility};
 use crate::declared::{DeclarationContext, Declared};
+use crate::effect::RelationName;
+use crate::lexer::{Token, TokenKind, tokenize};
 use crate::report::Reporter;
 use crate::rule::declare_rule;
 use crate::source::TextRange;
@@ -34,8 +36,8 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// Where the function names a time zone (`AT TIME ZONE`, `timezone()`, `SET timezone`), takes no `timestamptz`, or the index is
-    /// gone after the last migration. What PostgreSQL refuses is `statement-will-fail`.
+    /// Where the function names a time zone (`AT TIME ZONE`, `timezone()`, `date_trunc` with a third argument, `SET timezone`), cuts to
+    /// minutes or less, takes no `timestamptz`, or the index is gone after the last migration. What PostgreSQL refuses is `statement-will-fail`.
     ///
     /// ## Other linters
     ///
@@ -59,13 +61,13 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
         },
         _ => return,
     };
-    let function = keys.into_iter().find_map(|key| hiding(context.catalog, key));
+    let function = keys.into_iter().find_map(|key| hiding(context, key));
     let (Some(function), Some(table)) = (function, table) else { return };
     let message = format!(
         "{} gives another day in every time zone, although it is IMMUTABLE: sessions do not find each other's rows",
         function.display_name()
     );
-    let mut finding = reporter.report(range, message).relation(&context.relation_name(table));
+    let mut finding = reporter.report(range, message).relation(&RelationName::existing(table));
     if let Some(at) = &function.defined_at {
         finding = finding.label_in(at.file, at.name, "the function");
     }
@@ -73,12 +75,13 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
 }
 
 /// A function of the project in the expression that hides the dependency.
-fn hiding<'c>(catalog: &'c Catalog, key: &Expr) -> Option<&'c Function> {
+fn hiding<'c>(context: &DeclarationContext<'c>, key: &Expr) -> Option<&'c Function> {
     let mut found = None;
     key.walk(&mut |part| {
-        if let ExprKind::Call(call) = &part.kind {
-            let own = catalog.functions().find(|function| function.name == call.name && hides(function));
-            found = found.or(own.map(|function| &**function));
+        if let (ExprKind::Call(call), None) = (&part.kind, found) {
+            let called = context.catalog.functions_called(call, context.search_path);
+            let called = called.into_iter().filter_map(|oid| context.catalog.get_function(oid));
+            found = called.map(|function| &**function).find(|function| hides(function));
         }
     });
     found
@@ -88,9 +91,41 @@ fn hides(function: &Function) -> bool {
     let takes_moment =
         function.input_types().any(|sql_type| type_by_oid(sql_type.oid.0).is_some_and(|row| row.name == "timestamptz"));
     let FunctionBody::Source { text, .. } = &*function.body else { return false };
-    let text = text.to_ascii_lowercase();
-    let makes_day = ["::date", "as date", "date_trunc", "to_char", "date("].iter().any(|word| text.contains(word));
-    let names_zone = text.contains("time zone") || text.contains("timezone");
     let sets_zone = function.settings.iter().any(|(name, _)| name == "timezone");
-    function.volatility == Volatility::Immutable && takes_moment && makes_day && !names_zone && !sets_zone
+    function.volatility == Volatility::Immutable && takes_moment && !sets_zone && makes_day(text)
+}
+
+/// Does the code make a day of a moment, and name no time zone?
+fn makes_day(text: &str) -> bool {
+    let tokens = tokenize(text, TextRange::new(0, text.len() as u32));
+    let word = |at: usize, word: &str| tokens.get(at).is_some_and(|token| token.is_keyword(text, word));
+    let mark = |at: usize, mark: u8| tokens.get(at).is_some_and(|token| token.is_punctuation(mark));
+    let names_zone = |at: usize| (word(at, "TIME") && word(at + 1, "ZONE")) || word(at, "TIMEZONE");
+    let makes_day = |at: usize| {
+        let is_cast = tokens[at].kind == TokenKind::Compound && tokens[at].text(text) == "::" && word(at + 1, "DATE");
+        let is_call = mark(at + 1, b'(') && (word(at, "DATE") || word(at, "TO_CHAR"));
+        let is_truncated = mark(at + 1, b'(') && word(at, "DATE_TRUNC") && depends_on_zone(text, &tokens[at + 2..]);
+        is_cast || is_call || is_truncated || (word(at, "AS") && word(at + 1, "DATE") && mark(at + 2, b')'))
+    };
+    !(0..tokens.len()).any(names_zone) && (0..tokens.len()).any(makes_day)
+}
+
+/// The arguments of `date_trunc`: a third one is a time zone, and minutes are the same in every one.
+fn depends_on_zone(text: &str, arguments: &[Token]) -> bool {
+    const SAME_EVERYWHERE: [&str; 4] = ["microsecond", "millisecond", "second", "minute"];
+    let is_fine = arguments.first().filter(|field| field.kind == TokenKind::String).is_some_and(|field| {
+        let field = field.text(text).trim_matches('\'').to_ascii_lowercase();
+        SAME_EVERYWHERE.iter().any(|known| field.strip_suffix('s').unwrap_or(&field) == *known)
+    });
+    let (mut depth, mut commas) = (0_u32, 0);
+    for token in arguments {
+        match token.kind {
+            TokenKind::Punctuation(b'(' | b'[') => depth += 1,
+            TokenKind::Punctuation(b')') if depth == 0 => break,
+            TokenKind::Punctuation(b')' | b']') => depth = depth.saturating_sub(1),
+            TokenKind::Punctuation(b',') if depth == 0 => commas += 1,
+            _ => {}
+        }
+    }
+    !is_fine && commas < 2
 }

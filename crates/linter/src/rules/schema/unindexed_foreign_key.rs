@@ -1,11 +1,14 @@
 //! Foreign keys without an index on the referencing side.
 
-use crate::ast::{ConstraintKind as Written, Expr, ExprKind, Persistence, ReferentialAction};
-use crate::catalog::{Catalog, ForeignKeyConstraint, Relation};
-use crate::declared::{DeclarationContext, Declared};
+use super::columns::foreign_key;
+use crate::ast::{Expr, ExprKind, Persistence, ReferentialAction};
+use crate::catalog::{Catalog, Relation, index_name_addition};
+use crate::declared::DeclarationContext;
+use crate::effect::{RelationKind, RelationName};
 use crate::report::Reporter;
 use crate::rule::declare_rule;
-use crate::rules::text::identifier;
+use crate::rules::advice::list;
+use crate::rules::text::{identifier, qualified};
 use smol_str::SmolStr;
 
 declare_rule! {
@@ -50,16 +53,9 @@ declare_rule! {
 }
 
 fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
-    let Declared::Constraint { constraint, column } = context.declared else { return };
-    let Written::ForeignKey(written) = &constraint.kind else { return };
-    let columns: Vec<SmolStr> = match column {
-        Some(column) => vec![column.into()],
-        None => written.columns.iter().map(|column| column.text.clone()).collect(),
-    };
-    let table = context.relation;
-    let same = |key: &&ForeignKeyConstraint| key.columns == columns;
-    let Some(key) = table.constraints.iter().filter_map(|it| it.foreign_key()).find(same) else { return };
-    if table.persistence == Persistence::Temporary || !table.known || is_indexed(context.catalog, table, &columns) {
+    let Some((written, key)) = foreign_key(context) else { return };
+    let (table, columns) = (context.relation, &key.columns);
+    if table.persistence == Persistence::Temporary || !table.known || is_indexed(context.catalog, table, columns) {
         return;
     }
     let referenced = context.catalog.get_relation(key.referenced).map_or("it", |referenced| &referenced.name);
@@ -72,17 +68,50 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
         table.name,
         columns.join(", ")
     );
-    let list = columns.iter().map(|column| identifier(column)).collect::<Vec<_>>().join(", ");
-    let help =
-        format!("add one, outside of a transaction:\n    CREATE INDEX CONCURRENTLY ON {} ({list});", table_name(table));
-    drop(reporter.report(constraint.keyword, message).relation(&context.relation_name(table)).help(help));
+    let help = help(context.catalog, table, columns);
+    drop(reporter.report(written.keyword, message).relation(&RelationName::existing(table)).help(help));
 }
 
-fn table_name(table: &Relation) -> String {
-    match table.schema.as_str() {
-        "public" => identifier(&table.name),
-        schema => format!("{}.{}", identifier(schema), identifier(&table.name)),
+fn help(catalog: &Catalog, table: &Relation, columns: &[SmolStr]) -> String {
+    let (name, list) = (qualified(&table.schema, &table.name), list(columns));
+    match partitions(catalog, table).as_slice() {
+        _ if table.kind != RelationKind::PartitionedTable => {
+            format!("add one, outside of a transaction:\n    CREATE INDEX CONCURRENTLY ON {name} ({list});")
+        }
+        [] => format!("add one:\n    CREATE INDEX ON {name} ({list});"),
+        [first, others @ ..] => {
+            let (upper, lower) = (index_name(catalog, table, columns), index_name(catalog, first, columns));
+            let partition = qualified(&first.schema, &first.name);
+            let more = match others.len() {
+                0 => String::new(),
+                1 => "\nand the same for the other partition".to_owned(),
+                more => format!("\nand the same for the other {more} partitions"),
+            };
+            format!(
+                "add that of `{}` alone, then build that of each partition outside of a transaction, and attach it:\n    \
+                 CREATE INDEX {} ON ONLY {name} ({list});\n    \
+                 CREATE INDEX CONCURRENTLY {} ON {partition} ({list});\n    \
+                 ALTER INDEX {} ATTACH PARTITION {};{more}",
+                table.name,
+                identifier(&upper),
+                identifier(&lower),
+                qualified(&table.schema, &upper),
+                qualified(&first.schema, &lower),
+            )
+        }
     }
+}
+
+/// The partitions that have rows, where no other partitioned table is between.
+fn partitions<'c>(catalog: &'c Catalog, table: &Relation) -> Vec<&'c Relation> {
+    let children = table.children.iter().filter_map(|oid| catalog.get_relation(*oid)).map(|child| &**child);
+    children.filter(|child| child.kind == RelationKind::Table).collect()
+}
+
+/// The name that PostgreSQL would choose.
+fn index_name(catalog: &Catalog, table: &Relation, columns: &[SmolStr]) -> SmolStr {
+    let columns = index_name_addition(columns);
+    catalog.choose_relation_name(&table.name, Some(&columns), "idx", &table.schema, false)
 }
 
 /// Does an index begin with the columns, in any order?

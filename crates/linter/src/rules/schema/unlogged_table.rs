@@ -2,9 +2,10 @@
 
 use crate::ast::Persistence;
 use crate::declared::{DeclarationContext, Declared};
+use crate::effect::RelationName;
 use crate::report::Reporter;
 use crate::rule::declare_rule;
-use crate::rules::text::identifier;
+use crate::rules::text::qualified;
 
 declare_rule! {
     /// A table is left `UNLOGGED`.
@@ -51,7 +52,7 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     let message = format!("`{}` is empty after a crash, and on every standby", table.name);
     let help = format!(
         "keep it only for rows that may be lost; otherwise:\n    ALTER TABLE {} SET LOGGED;",
-        identifier(&table.name)
+        qualified(&table.schema, &table.name)
     );
-    drop(reporter.report(range, message).relation(&context.relation_name(table)).help(help));
+    drop(reporter.report(range, message).relation(&RelationName::existing(table)).help(help));
 }

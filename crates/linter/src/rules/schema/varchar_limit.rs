@@ -2,6 +2,7 @@
 
 use super::columns::declared_type;
 use crate::declared::DeclarationContext;
+use crate::effect::RelationName;
 use crate::report::Reporter;
 use crate::rule::declare_rule;
 
@@ -50,7 +51,7 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     drop(
         reporter
             .report(range, message)
-            .relation(&context.relation_name(context.relation))
+            .relation(&RelationName::existing(context.relation))
             .help("use text, with a CHECK (char_length(...) <= ...) where the length matters"),
     );
 }

@@ -1,9 +1,10 @@
 //! CHECK constraints whose answer changes.
 
-use crate::ast::{ConstraintKind, Expr, ExprKind, FunctionBody, FunctionCall};
+use crate::ast::{ConstraintKind, Expr, ExprKind, FunctionBody, FunctionCall, Part};
 use crate::builtin;
-use crate::catalog::{Catalog, Volatility};
+use crate::catalog::{Function, Volatility};
 use crate::declared::{DeclarationContext, Declared};
+use crate::effect::RelationName;
 use crate::report::Reporter;
 use crate::rule::declare_rule;
 
@@ -30,8 +31,9 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// For functions that are `IMMUTABLE` and read no table; for constraints that a later migration drops along with their column or
-    /// table; and for casts, most of which depend on settings that hardly change.
+    /// For functions that are `IMMUTABLE` or `STABLE` and read no table, apart from those that tell the time or ask about the session;
+    /// for constraints that a later migration drops along with their column or table; and for casts and functions of text search
+    /// and formatting, which depend on settings that hardly change.
     ///
     /// ## Other linters
     ///
@@ -50,7 +52,7 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     let mut found: Option<(String, &'static str)> = None;
     expression.walk(&mut |part| {
         if found.is_none() {
-            found = changing(context.catalog, part);
+            found = changing(context, part);
         }
     });
     let Some((name, why)) = found else { return };
@@ -59,45 +61,86 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
         context.relation.name
     );
     let help = "compare with columns of the row, or check it with a trigger when the row is written";
-    drop(reporter.report(constraint.keyword, message).relation(&context.relation_name(context.relation)).help(help));
+    drop(reporter.report(constraint.keyword, message).relation(&RelationName::existing(context.relation)).help(help));
 }
 
-fn changing(catalog: &Catalog, part: &Expr) -> Option<(String, &'static str)> {
+fn changing(context: &DeclarationContext<'_>, part: &Expr) -> Option<(String, &'static str)> {
     match &part.kind {
-        ExprKind::SqlValue(name) if name.starts_with("current_") || name.starts_with("local") => {
-            Some((name.to_ascii_uppercase(), "which changes with time or session"))
-        }
-        ExprKind::Call(call) => called(catalog, call),
+        ExprKind::SqlValue(name) => Some((name.to_ascii_uppercase(), CHANGES)),
+        ExprKind::Call(call) => called(context, call),
         _ => None,
     }
 }
 
-fn called(catalog: &Catalog, call: &FunctionCall) -> Option<(String, &'static str)> {
+const CHANGES: &str = "which changes with time or session";
+
+/// Functions of the clock and of the session that are not VOLATILE, as `now()` is not.
+///
+/// Source: PostgreSQL 18 documentation, tables "Date/Time Functions", "Configuration Settings Functions", "Session Information
+/// Functions" and "Transaction ID and Snapshot Information Functions".
+const OF_CLOCK_OR_SESSION: &[&str] = &[
+    "current_database",
+    "current_query",
+    "current_schema",
+    "current_schemas",
+    "current_setting",
+    "inet_client_addr",
+    "inet_client_port",
+    "inet_server_addr",
+    "inet_server_port",
+    "now",
+    "pg_backend_pid",
+    "pg_conf_load_time",
+    "pg_current_snapshot",
+    "pg_current_xact_id",
+    "pg_current_xact_id_if_assigned",
+    "pg_postmaster_start_time",
+    "pg_trigger_depth",
+    "statement_timestamp",
+    "transaction_timestamp",
+    "txid_current",
+    "txid_current_if_assigned",
+    "txid_current_snapshot",
+];
+
+fn called(context: &DeclarationContext<'_>, call: &FunctionCall) -> Option<(String, &'static str)> {
     let name = format!("{}()", call.name);
-    let own: Vec<_> = catalog.functions().filter(|function| function.name == call.name).collect();
-    if let Some(function) = own.first() {
-        let reads = match &*function.body {
-            FunctionBody::Source { text, .. } => {
-                matches!(function.language.as_str(), "sql" | "plpgsql") && reads_table(text)
-            }
-            _ => false,
-        };
-        return match function.volatility {
-            _ if reads => Some((name, "which reads a table")),
-            Volatility::Volatile if own.iter().all(|other| other.volatility == Volatility::Volatile) => {
-                Some((name, "which is VOLATILE"))
-            }
-            _ => None,
+    let own = context.catalog.functions_called(call, context.search_path);
+    let own: Vec<&Function> =
+        own.into_iter().filter_map(|oid| context.catalog.get_function(oid)).map(|function| &**function).collect();
+    if !own.is_empty() {
+        let all = |is: fn(&Function) -> bool| own.iter().all(|function| is(function));
+        return match () {
+            () if all(reads_table) => Some((name, "which reads a table")),
+            () if all(|function| function.volatility == Volatility::Volatile) => Some((name, "which is VOLATILE")),
+            () => None,
         };
     }
     let builtin = builtin::functions(&call.name);
+    // age(timestamp) counts from today; age(timestamp, timestamp) does not.
+    let is_of_today = call.name == "age" && call.arguments.len() == 1;
     // Of overloads that differ the one that is meant may be immutable.
-    let all_change = !builtin.is_empty() && builtin.iter().all(|row| row.volatility != Volatility::Immutable);
-    all_change.then_some((name, "which changes with time or session"))
+    let is_volatile = !builtin.is_empty() && builtin.iter().all(|row| row.volatility == Volatility::Volatile);
+    let changes = is_volatile || is_of_today || OF_CLOCK_OR_SESSION.contains(&call.name.as_str());
+    (changes && !builtin.is_empty()).then_some((name, CHANGES))
+}
+
+fn reads_table(function: &Function) -> bool {
+    match &*function.body {
+        FunctionBody::Source { text, .. } => matches!(function.language.as_str(), "sql" | "plpgsql") && has_from(text),
+        FunctionBody::Atomic(statements) => {
+            let mut found = false;
+            for statement in statements {
+                statement.visit(&mut |part| found |= matches!(part, Part::Read(_)));
+            }
+            found
+        }
+        FunctionBody::Library | FunctionBody::Missing => false,
+    }
 }
 
 /// FROM and a name behind it, outside of functions such as `extract(... FROM ...)`.
-fn reads_table(text: &str) -> bool {
+fn has_from(text: &str) -> bool {
     let words: Vec<&str> =
         text.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty()).collect();
     let has = |word: &str| words.iter().any(|other| other.eq_ignore_ascii_case(word));

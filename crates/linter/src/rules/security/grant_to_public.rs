@@ -1,6 +1,6 @@
 //! GRANT ... TO PUBLIC.
 
-use crate::ast::{AlterDefaultPrivileges, Ast, Grant, ObjectKind};
+use crate::ast::{AlterDefaultPrivileges, Ast, Grant, ObjectKind, ObjectName};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::around::rest;
@@ -45,26 +45,26 @@ declare_rule! {
 }
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
-    let (grant, later_objects) = match context.ast {
-        Ast::Grant(grant) => (grant, false),
-        Ast::AlterDefaultPrivileges(AlterDefaultPrivileges { grant, .. }) => (grant, true),
-        _ => return,
-    };
-    let is_public = grant.grantees.iter().any(|role| role == "public");
-    if !grant.grant || !is_public || context.effects.fails.is_some() || rest(context).any(|ast| takes_back(ast, grant))
-    {
+    let Some((grant, scope)) = granted(context.ast) else { return };
+    if !grant.grant || !is_public(grant) || context.effects.fails.is_some() {
         return;
     }
-    let privileges: Vec<String> = excessive(context, grant);
+    let revoked: Vec<&Grant> =
+        rest(context).filter_map(granted).filter(|(_, other)| *other == scope).map(|it| it.0).collect();
+    let is_revoked = |privilege: &str| {
+        revoked.iter().any(|revoke| covers_objects(context, revoke, grant) && covers(revoke, privilege))
+    };
+    let mut privileges: Vec<String> = excessive(context, grant);
+    privileges.retain(|privilege| !is_revoked(privilege));
     if privileges.is_empty() {
         return;
     }
-    let on = match (later_objects, grant.objects.first()) {
-        (true, _) => "all later objects".to_owned(),
-        (false, Some(name)) if grant.all_in_schema => format!("everything in `{name}`"),
-        (false, Some(name)) if grant.objects.len() == 1 => format!("`{name}`"),
-        (false, Some(name)) => format!("`{name}` and {} more", grant.objects.len() - 1),
-        (false, None) => "it".to_owned(),
+    let on = match (scope, grant.objects.first()) {
+        (Scope::Later(_), _) => "all later objects".to_owned(),
+        (Scope::Objects, Some(name)) if grant.all_in_schema => format!("everything in `{name}`"),
+        (Scope::Objects, Some(name)) if grant.objects.len() == 1 => format!("`{name}`"),
+        (Scope::Objects, Some(name)) => format!("`{name}` and {} more", grant.objects.len() - 1),
+        (Scope::Objects, None) => "it".to_owned(),
     };
     let message = format!("every role, those of later too, gets {} on {on}", join(&privileges));
     drop(
@@ -72,6 +72,25 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             .report(grant.keyword, message)
             .help("grant it to the roles that need it, or to a role that they are members of"),
     );
+}
+
+/// What GRANT and REVOKE are about: objects, or those that will be made in these schemas.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Scope<'a> {
+    Objects,
+    Later(&'a [SmolStr]),
+}
+
+fn granted(ast: &Ast) -> Option<(&Grant, Scope<'_>)> {
+    match ast {
+        Ast::Grant(grant) => Some((grant, Scope::Objects)),
+        Ast::AlterDefaultPrivileges(AlterDefaultPrivileges { schemas, grant }) => Some((grant, Scope::Later(schemas))),
+        _ => None,
+    }
+}
+
+fn is_public(grant: &Grant) -> bool {
+    grant.grantees.iter().any(|role| role == "public")
 }
 
 /// The privileges that PUBLIC neither has anyway nor is harmless with.
@@ -101,9 +120,25 @@ fn is_view(context: &RuleContext<'_>, grant: &Grant) -> bool {
     !grant.all_in_schema && !grant.objects.is_empty() && kinds.all(|kind| matches!(kind, Some(View | MaterializedView)))
 }
 
-/// A REVOKE of the same objects from PUBLIC.
-fn takes_back(ast: &Ast, grant: &Grant) -> bool {
-    let Ast::Grant(revoke) = ast else { return false };
-    let names = |grant: &Grant| grant.objects.iter().map(|name| name.name.text.clone()).collect::<Vec<_>>();
-    !revoke.grant && revoke.grantees.iter().any(|role| role == "public") && names(revoke) == names(grant)
+/// Does a REVOKE from PUBLIC name all objects of the GRANT?
+fn covers_objects(context: &RuleContext<'_>, revoke: &Grant, grant: &Grant) -> bool {
+    let same_sort = revoke.kind == grant.kind && revoke.all_in_schema == grant.all_in_schema;
+    let is_named = |object: &ObjectName| revoke.objects.iter().any(|other| is_same(context, object, other));
+    !revoke.grant && !revoke.grant_option && is_public(revoke) && same_sort && grant.objects.iter().all(is_named)
+}
+
+/// A name without schema is found along the path.
+fn is_same(context: &RuleContext<'_>, ours: &ObjectName, theirs: &ObjectName) -> bool {
+    let schema = |name: &ObjectName| name.schema.as_ref().map(|schema| schema.text.clone());
+    if ours.name.text != theirs.name.text || schema(ours) == schema(theirs) {
+        return ours.name.text == theirs.name.text;
+    }
+    let path = context.session.settings.search_path();
+    let found = context.after.find_relation(ours, &path);
+    found.is_some() && found == context.after.find_relation(theirs, &path)
+}
+
+/// Does it take the privilege back? ALL takes back each.
+fn covers(revoke: &Grant, privilege: &str) -> bool {
+    revoke.privileges.is_empty() || revoke.privileges.iter().any(|revoked| revoked.eq_ignore_ascii_case(privilege))
 }

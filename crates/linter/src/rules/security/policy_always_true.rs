@@ -1,11 +1,11 @@
 //! Policies that let everybody write everything.
 
 use super::api_roles::is_api_role;
-use crate::ast::{Ast, BooleanTest, CreatePolicy, Expr, ExprKind, Literal, ObjectKind, OperatorForm};
+use crate::ast::{Ast, BooleanTest, Expr, ExprKind, Literal, Name, ObjectKind, OperatorForm};
+use crate::effect::RelationName;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use crate::rules::around::rest;
-use crate::source::TextRange;
+use crate::rules::around::{means, rest};
 use smol_str::SmolStr;
 
 declare_rule! {
@@ -35,7 +35,9 @@ declare_rule! {
     ///
     /// For policies of `SELECT` alone, which publish rows on purpose; for restrictive ones; for those that are only for roles of
     /// the application itself (`service_role` and others that are not `PUBLIC` and no roles of users); and where the migration
-    /// drops or changes the policy. A condition counts as true that is a constant, or compares constants.
+    /// drops the policy, or alters it so that it is not open any more. Of a policy for `UPDATE` or for all commands either
+    /// condition counts: `USING` says which rows may be changed, `WITH CHECK` what they may become. A condition counts as true
+    /// that is a constant, or compares constants.
     ///
     /// ## Other linters
     ///
@@ -49,55 +51,80 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     if context.effects.fails.is_some() {
         return;
     }
-    match context.ast {
-        Ast::CreatePolicy(create) => created(context, reporter, create),
-        Ast::AlterPolicy(alter) => {
-            let path = context.session.settings.search_path();
-            let Some(table) = context.after.find_relation(&alter.table, &path) else { return };
-            let policies = &context.after.relation(table).policies;
-            let Some(policy) = policies.iter().find(|policy| policy.name == alter.name.text) else { return };
-            let written = [alter.using.as_ref(), alter.check.as_ref()].into_iter().flatten().find(|it| is_true(it));
-            if let Some(written) = written
-                && policy.permissive
-                && policy.command != "select"
-                && is_for_users(&policy.roles)
-            {
-                report(reporter, written.range, &alter.name.text, &alter.table.name.text, &policy.command);
-            }
-        }
-        _ => {}
-    }
-}
-
-fn created(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, create: &CreatePolicy) {
-    if !create.permissive || create.command == "select" || !is_for_users(&create.roles) {
+    let (name, table) = match context.ast {
+        Ast::CreatePolicy(create) => (&create.name, &create.table),
+        Ast::AlterPolicy(alter) => (&alter.name, &alter.table),
+        _ => return,
+    };
+    let Some(oid) = context.after.find_relation(table, &context.session.settings.search_path()) else { return };
+    let table = context.after.relation(oid);
+    let Some(policy) = table.policies.iter().find(|policy| policy.name == name.text) else { return };
+    if !policy.permissive || policy.command == "select" || !is_for_users(&policy.roles) {
         return;
     }
-    let Some(condition) = open_condition(create) else { return };
-    let is_this = |name: &str, table: &str| *name == create.name.text && *table == create.table.name.text;
-    let changed = rest(context).any(|ast| match ast {
-        Ast::Drop(drop) if drop.kind == ObjectKind::Policy => drop.objects.iter().any(|object| {
-            let table = object.on.as_ref().map_or("", |on| on.name.text.as_str());
-            is_this(&object.name.name.text, table)
-        }),
-        Ast::AlterPolicy(alter) => is_this(&alter.name.text, &alter.table.name.text),
-        _ => false,
-    });
-    if !changed {
-        report(reporter, condition, &create.name.text, &create.table.name.text, &create.command);
+    let Some((open, condition)) = open_condition(&policy.command, policy.using.as_deref(), policy.check.as_deref())
+    else {
+        return;
+    };
+    if is_changed_later(context, name, &RelationName::existing(table)) {
+        return;
     }
+    // ALTER POLICY may leave the condition as it was.
+    let is_written = context.statement.range.contains(condition.range) && is_in(context.ast, condition);
+    let range = if is_written { condition.range } else { name.range };
+    let what = match (policy.command.as_str(), open) {
+        ("insert", _) | ("all", Open::Check) => "insert any row into",
+        ("update", Open::Using) => "change every row of",
+        ("update", Open::Check) => "write any values into rows of",
+        ("delete", _) => "delete every row of",
+        _ => "read and write every row of",
+    };
+    let message = format!("the policy `{}` lets everybody with the privilege {what} `{}`", policy.name, table.name);
+    let help = "compare a column with the user, such as `author = auth.uid()` or `owner = current_user`; where everybody may \
+        read, a policy FOR SELECT is enough";
+    drop(reporter.report(range, message).help(help));
 }
 
-/// The condition that lets every row be written: WITH CHECK of an INSERT, USING of the others.
-fn open_condition(create: &CreatePolicy) -> Option<TextRange> {
-    let decisive = match create.command.as_str() {
-        "insert" => create.check.as_ref(),
-        // A policy without WITH CHECK uses USING for new rows.
-        "delete" => create.using.as_ref(),
-        _ if create.check.is_some() && !create.check.as_ref().is_some_and(is_true) => return None,
-        _ => create.using.as_ref(),
+/// Does a later statement of the migration drop or alter the policy? That is judged there.
+fn is_changed_later(context: &RuleContext<'_>, policy: &Name, table: &RelationName) -> bool {
+    rest(context).any(|ast| match ast {
+        Ast::Drop(drop) if drop.kind == ObjectKind::Policy => drop.objects.iter().any(|object| {
+            let on = object.on.as_ref();
+            object.name.name.text == policy.text && on.is_some_and(|on| means(context, on, table))
+        }),
+        Ast::AlterPolicy(alter) => alter.name.text == policy.text && means(context, &alter.table, table),
+        _ => false,
+    })
+}
+
+/// Is the condition that of the statement, and not of the policy before it?
+fn is_in(ast: &Ast, condition: &Expr) -> bool {
+    let written = match ast {
+        Ast::CreatePolicy(create) => [&create.using, &create.check],
+        Ast::AlterPolicy(alter) => [&alter.using, &alter.check],
+        _ => return false,
     };
-    decisive.filter(|condition| is_true(condition)).map(|condition| condition.range)
+    written.into_iter().flatten().any(|written| written == condition)
+}
+
+/// Which of the two conditions of a policy lets everything through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Open {
+    /// For the rows that are there.
+    Using,
+    /// For new rows.
+    Check,
+}
+
+/// The condition that is always true. Without WITH CHECK the rows that are written have to satisfy USING.
+fn open_condition<'p>(command: &str, using: Option<&'p Expr>, check: Option<&'p Expr>) -> Option<(Open, &'p Expr)> {
+    let (using, check) = (using.map(|using| (Open::Using, using)), check.map(|check| (Open::Check, check)));
+    let conditions = match command {
+        "insert" => [check, None],
+        "select" | "delete" => [using, None],
+        _ => [using, check],
+    };
+    conditions.into_iter().flatten().find(|(_, condition)| is_true(condition))
 }
 
 /// PUBLIC, or a role of users.
@@ -119,17 +146,4 @@ fn is_true(condition: &Expr) -> bool {
         }
         _ => false,
     }
-}
-
-fn report(reporter: &mut Reporter<'_>, range: TextRange, policy: &str, table: &str, command: &str) {
-    let what = match command {
-        "insert" => "insert any row into",
-        "update" => "change every row of",
-        "delete" => "delete every row of",
-        _ => "read and write every row of",
-    };
-    let message = format!("the policy `{policy}` lets everybody with the privilege {what} `{table}`");
-    let help = "compare a column with the user, such as `author = auth.uid()` or `owner = current_user`; where everybody may \
-        read, a policy FOR SELECT is enough";
-    drop(reporter.report(range, message).help(help));
 }

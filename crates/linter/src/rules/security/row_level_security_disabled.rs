@@ -3,10 +3,10 @@
 use super::api_roles::{is_exposed_schema, reaching};
 use crate::ast::Persistence;
 use crate::declared::{DeclarationContext, Declared};
-use crate::effect::RelationKind;
+use crate::effect::{RelationKind, RelationName};
 use crate::report::Reporter;
 use crate::rule::declare_rule;
-use crate::rules::text::{enumerate, identifier};
+use crate::rules::text::{enumerate, qualified};
 
 declare_rule! {
     /// A table that users reach through an HTTP interface has no row-level security.
@@ -65,13 +65,10 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
         return;
     };
     let message = format!("`{}` has no row-level security, and {who} can reach every row", table.name);
-    let name = match table.schema.as_str() {
-        "public" => identifier(&table.name),
-        schema => format!("{}.{}", identifier(schema), identifier(&table.name)),
-    };
+    let name = qualified(&table.schema, &table.name);
     let help = format!(
         "enable it, with policies for what users may see, in the same migration:\n    \
          ALTER TABLE {name} ENABLE ROW LEVEL SECURITY;"
     );
-    drop(reporter.report(create.name.range(), message).relation(&context.relation_name(table)).help(help));
+    drop(reporter.report(create.name.range(), message).relation(&RelationName::existing(table)).help(help));
 }

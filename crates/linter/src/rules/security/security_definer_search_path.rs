@@ -2,12 +2,15 @@
 
 use crate::ast::{ExprKind, FunctionBody, ObjectName, Part};
 use crate::builtin;
-use crate::catalog::Function;
+use crate::catalog::{Function, SqlType, TEMPORARY_SCHEMA};
 use crate::diagnostic::Severity;
+use crate::execute::ask_about_types;
 use crate::report::Reporter;
 use crate::routine::RoutineContext;
 use crate::rule::declare_rule;
+use crate::rules::text::{identifier, qualified};
 use crate::session::search_path;
+use crate::version::Target;
 use smol_str::SmolStr;
 
 declare_rule! {
@@ -59,17 +62,17 @@ declare_rule! {
 fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     let Some(function) = context.function().filter(|function| function.security_definer) else { return };
     let range = context.routine.name_range;
-    let signature = signature(function);
+    let signature = signature(context, function);
     let exposed = exposed(context);
     let Some((_, path)) = function.settings.iter().find(|(name, _)| name == "search_path") else {
         let message = format!(
             "{} runs with the rights of its owner, but looks names up along the search_path of its caller",
             function.display_name()
         );
-        let schemas = if function.schema == "public" { "public" } else { function.schema.as_str() };
         let help = format!(
             "let the function set it, with the schemas that it needs, or with '' and qualified names:\n    \
-             ALTER FUNCTION {signature} SET search_path = {schemas}, pg_temp;"
+             ALTER ROUTINE {signature} SET search_path = {};",
+            with_temporary_last(&function.schema)
         );
         let severity = match exposed {
             Exposed::Names => Severity::Warning,
@@ -86,7 +89,10 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
             "{} runs with the rights of its owner, and finds temporary tables of its caller first",
             function.display_name()
         );
-        let help = format!("name pg_temp last:\n    ALTER FUNCTION {signature} SET search_path = {path}, pg_temp;");
+        let help = format!(
+            "name pg_temp last:\n    ALTER ROUTINE {signature} SET search_path = {};",
+            with_temporary_last(path)
+        );
         drop(reporter.report(range, message).severity(Severity::Info).help(help));
     }
 }
@@ -133,7 +139,7 @@ fn exposed_part(context: &RoutineContext<'_>, part: Part<'_>, ctes: &[&SmolStr])
         Part::Merge(merge) => of_table(&merge.table.name),
         Part::Expr(expr) => match &expr.kind {
             ExprKind::Call(call) if call.schema.is_none() => {
-                let is_own = context.catalog.functions().any(|function| function.name == call.name);
+                let is_own = !context.called(call).is_empty();
                 if is_own || builtin::functions(&call.name).is_empty() { Exposed::Names } else { Exposed::Operators }
             }
             ExprKind::Operator { schema: None, .. } => Exposed::Operators,
@@ -143,11 +149,23 @@ fn exposed_part(context: &RoutineContext<'_>, part: Part<'_>, ctes: &[&SmolStr])
     }
 }
 
-/// The name, which is enough for ALTER FUNCTION where there is one function of it.
-fn signature(function: &Function) -> String {
-    let name = crate::rules::text::identifier(&function.name);
-    match function.schema.as_str() {
-        "public" => name,
-        schema => format!("{}.{name}", crate::rules::text::identifier(schema)),
+/// The function as ALTER ROUTINE finds it, whatever others of its name there are.
+fn signature(context: &RoutineContext<'_>, function: &Function) -> String {
+    let name = qualified(&function.schema, &function.name);
+    if !function.input_types().all(SqlType::is_known) {
+        return name;
     }
+    let target = Target::new(context.settings.versions.to);
+    let path = vec![SmolStr::new_static("public")];
+    let types: Vec<String> = ask_about_types(context.catalog, path, &target, |types| {
+        function.input_types().map(|sql_type| types.format_type(SqlType::new(sql_type.oid))).collect()
+    });
+    format!("{name}({})", types.join(", "))
+}
+
+/// The schemas of a `search_path` as SET takes them, `pg_temp` at the end.
+fn with_temporary_last(path: &str) -> String {
+    let schemas = path.split(',').map(|schema| schema.trim().trim_matches(['"', '\'']));
+    let schemas = schemas.filter(|schema| !schema.is_empty() && *schema != TEMPORARY_SCHEMA);
+    schemas.chain([TEMPORARY_SCHEMA]).map(identifier).collect::<Vec<_>>().join(", ")
 }

@@ -41,8 +41,10 @@ declare_rule! {
 
 /// What each lets SQL do.
 ///
-/// Source: PostgreSQL 18, `contrib/*/*.control` and `src/pl/*/*.control` without `trusted = true`, those that reach out of
-/// the database; the documentation of each of the others.
+/// Source: PostgreSQL 14 to 18, `contrib/*/*.control` and `src/pl/*/*.control` without `trusted = true`, those that reach out
+/// of the database (`adminpack` is gone from 17, `plpython2u` and `plpythonu` from 15). The others, whose control files are
+/// without `trusted`, too: <https://github.com/pramsey/pgsql-http>, <https://github.com/supabase/pg_net>,
+/// <https://github.com/petere/plsh>.
 const UNTRUSTED: &[(&str, &str)] = &[
     ("adminpack", "write and delete files of the server"),
     ("dblink", "open connections to other servers"),

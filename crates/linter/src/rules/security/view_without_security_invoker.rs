@@ -94,14 +94,19 @@ fn asks_as_user(view: &Relation) -> bool {
     view.options.iter().any(|(name, value)| name == "security_invoker" && is_on(value))
 }
 
-/// The tables under a view that have row-level security.
+/// The tables under a view that have row-level security, as far as its owner's rights reach.
+///
+/// Source: PostgreSQL 18 documentation, CREATE VIEW, "Notes".
 fn protected<'c>(catalog: &'c Catalog, view: Oid, found: &mut Vec<&'c Relation>, depth: u8) {
     const MAX_DEPTH: u8 = 8;
     let Some(definition) = catalog.get_relation(view).and_then(|view| view.view()) else { return };
     for (oid, _) in &definition.references {
         let Some(read) = catalog.get_relation(*oid) else { continue };
         if read.kind == RelationKind::View && depth < MAX_DEPTH {
-            protected(catalog, *oid, found, depth + 1);
+            // Such a view asks with the rights of the user, also where another view reads it.
+            if !asks_as_user(read) {
+                protected(catalog, *oid, found, depth + 1);
+            }
         } else if read.row_security && !found.iter().any(|known| known.oid == *oid) {
             found.push(read);
         }

@@ -1,13 +1,18 @@
 //! A migration and a function that lock the same tables in opposite order.
 
-use crate::ast::{AlterTableAction, Ast, ObjectKind, ObjectName, Part, Transaction};
-use crate::catalog::{Catalog, Oid};
-use crate::check::{Migration, TransactionMode};
+use crate::ast::{Ast, FunctionBody, Part, Transaction};
+use crate::catalog::{Catalog, Function, Oid};
+use crate::effect::{Lock, LockCause, LockMode, RelationKind};
 use crate::report::Reporter;
 use crate::routine::{Routine, Routines};
-use crate::rule::{MigrationContext, declare_rule};
+use crate::rule::{MigrationContext, RuleContext, declare_rule};
+use crate::rules::around::Names;
+use crate::session::TransactionBlock;
 use crate::source::TextRange;
-use smol_str::SmolStr;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
 
 declare_rule! {
     /// A migration locks two tables in the opposite order of a function that writes both.
@@ -54,140 +59,144 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// For statements in transactions of their own, for tables that the migration made, and for functions whose statements do not
-    /// stand in the order in which they run. Two migrations are not compared: tools run one at a time.
+    /// For tables in transactions of their own, for tables that the migration made, and for locks that let writes go on. The
+    /// statements of a function count in the order of its text. Two migrations are not compared: tools run one at a time.
     ///
     /// ## Other linters
     ///
     /// None of the known ones compares migrations with functions.
     "inconsistent-lock-order", Transaction, Warning,
     { recommended: false }
-    migration = check,
+    statement = at_commit,
+    migration = at_end,
 }
 
-/// A table under a strong lock, and where the migration takes it.
-type Locked = (Oid, TextRange);
+/// A table that nobody can write any more, and where the migration says so.
+#[derive(Debug, Clone, Copy)]
+struct Locked {
+    table: Oid,
+    range: TextRange,
+    statement: TextRange,
+}
 
-fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
-    let transactions = transactions(context.migration, context.before);
-    if transactions.iter().all(|locked| locked.len() < 2) {
-        return;
-    }
-    let routines = context.routines();
-    let mut said: Vec<(Oid, Oid)> = Vec::new();
-    for locked in &transactions {
-        for (at, (second, range)) in locked.iter().enumerate() {
-            for (first, first_range) in &locked[..at] {
-                if said.contains(&(*first, *second)) {
-                    continue;
-                }
-                let Some((routine, place)) = opposite(context, &routines, *first, *second) else { continue };
-                said.push((*first, *second));
-                let name = |oid: Oid| context.before.relation(oid).name.clone();
-                let message = format!(
-                    "this locks `{}` while `{}` is locked, and {} writes them the other way round: both may wait for each other",
-                    name(*second),
-                    name(*first),
-                    routine.name()
-                );
-                let help = "lock the tables in the order of the function, or give each a transaction of its own";
-                let finding = reporter.report(*range, message).label(*first_range, "locked here");
-                drop(finding.label_in(routine.file, place, "written here first").help(help));
-            }
-        }
+/// A statement that ends a transaction: COMMIT, or any that runs outside of a block.
+fn at_commit(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    let is_end = matches!(context.ast, Ast::Transaction(Transaction::Commit { .. } | Transaction::Prepare));
+    let (catalog, locked) = match &context.session.block {
+        Some(block) if is_end => (block.catalog_before(), held(block)),
+        Some(_) => return,
+        None => (context.before, taken(&context.effects.locks, context.statement.range)),
+    };
+    let old = of_others(locked, catalog, context.file);
+    if old.len() > 1 {
+        let routines = Routines::new(context.migrations, catalog, context.settings, context.reader);
+        report(&old, catalog, &routines, reporter);
     }
 }
 
-/// The tables that each transaction of the migration locks against writes, in their order.
-fn transactions(migration: &Migration<'_>, before: &Catalog) -> Vec<Vec<Locked>> {
-    let mut found: Vec<Vec<Locked>> = vec![Vec::new()];
-    let mut in_block = migration.transaction != TransactionMode::Autocommit;
-    let mut path = vec![SmolStr::new_static("public")];
-    for statement in migration.statements() {
-        let Ok(ast) = &statement.parsed else { continue };
-        match ast {
-            Ast::Transaction(Transaction::Begin) => in_block = true,
-            Ast::Transaction(Transaction::Commit { .. } | Transaction::Rollback { .. }) => {
-                in_block = false;
-                found.push(Vec::new());
-            }
-            Ast::Set(set) => path = search_path(set).unwrap_or(path),
-            _ => {}
-        }
-        if !in_block {
-            continue;
-        }
-        for name in locked_tables(ast) {
-            let Some(oid) = before.find_relation(name, &path) else { continue };
-            let transaction = found.last_mut().filter(|locked| !locked.iter().any(|(known, _)| *known == oid));
-            if let Some(transaction) = transaction {
-                transaction.push((oid, name.range()));
-            }
+/// The transaction that the program around the migration commits.
+fn at_end(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
+    let Some(block) = &context.session.block else { return };
+    let catalog = block.catalog_before();
+    let old = of_others(held(block), catalog, context.file);
+    if old.len() > 1 {
+        let routines = Routines::new(context.migrations, catalog, context.settings, context.reader);
+        report(&old, catalog, &routines, reporter);
+    }
+}
+
+fn held(block: &TransactionBlock) -> Vec<Locked> {
+    let strong = block.locks.iter().filter(|held| held.exposed && is_strong(held.mode, held.cause, held.kind));
+    strong.map(|held| Locked { table: held.relation, range: held.range, statement: held.place.range }).collect()
+}
+
+fn taken(locks: &[Lock], statement: TextRange) -> Vec<Locked> {
+    let strong = locks.iter().filter(|lock| is_strong(lock.mode, lock.cause, lock.relation.kind));
+    strong.map(|lock| Locked { table: lock.relation.oid, range: lock.range, statement }).collect()
+}
+
+/// Does it make writers wait, and is it waited for?
+fn is_strong(mode: LockMode, cause: LockCause, kind: RelationKind) -> bool {
+    mode.blocks_writes() && cause != LockCause::WithoutWaiting && kind.is_table()
+}
+
+/// The tables that the migration has not made itself, each where it is locked first.
+fn of_others(mut locked: Vec<Locked>, catalog: &Catalog, file: u32) -> Vec<Locked> {
+    let mut seen = FxHashSet::default();
+    locked.retain(|lock| {
+        let is_old = catalog.get_relation(lock.table).is_some_and(|table| table.birth.migration != Some(file + 1));
+        is_old && seen.insert(lock.table)
+    });
+    locked
+}
+
+/// A function that writes a table of which the migration locks another one first, which it writes later.
+struct Crossing {
+    /// The table that is locked first, as a place in the order of the locks.
+    first: usize,
+    routine: Rc<Routine>,
+    /// Where it writes the one that is locked second.
+    place: TextRange,
+}
+
+fn report(locked: &[Locked], catalog: &Catalog, routines: &Routines<'_>, reporter: &mut Reporter<'_>) {
+    for (second, crossing) in crossings(locked, catalog, routines) {
+        let (first, second) = (locked[crossing.first], locked[second]);
+        let name = |locked: Locked| catalog.relation(locked.table).name.clone();
+        let message = format!(
+            "this locks `{}` while `{}` is locked, and {} writes them the other way round: both may wait for each other",
+            name(second),
+            name(first),
+            crossing.routine.name()
+        );
+        let help = if first.statement == second.statement {
+            format!(
+                "lock `{}` first in the same transaction, with LOCK TABLE, in the mode that the statement needs",
+                name(second)
+            )
+        } else {
+            "lock the tables in the order of the function, or give each a transaction of its own".to_owned()
+        };
+        let finding = reporter.report(second.range, message);
+        let finding = if first.range == second.range { finding } else { finding.label(first.range, "locked here") };
+        drop(finding.label_in(crossing.routine.file, crossing.place, "written here first").help(help));
+    }
+}
+
+/// By the table that is locked second; of several functions the oldest.
+fn crossings(locked: &[Locked], catalog: &Catalog, routines: &Routines<'_>) -> BTreeMap<usize, Crossing> {
+    let order: FxHashMap<Oid, usize> = locked.iter().enumerate().map(|(at, locked)| (locked.table, at)).collect();
+    let names: Names<'_> = locked.iter().map(|locked| catalog.relation(locked.table).name.as_str()).collect();
+    let mut functions: Vec<&Arc<Function>> =
+        catalog.functions().filter(|function| names_two(function, &names)).collect();
+    functions.sort_unstable_by_key(|function| function.oid);
+    let mut found: BTreeMap<usize, Crossing> = BTreeMap::new();
+    for routine in functions.into_iter().filter_map(|function| routines.function(function.oid)) {
+        let written = writes(&routine, catalog, &order);
+        for (at, (second, place)) in written.iter().enumerate() {
+            let Some(first) = written[at..].iter().map(|(table, _)| *table).find(|first| first < second) else {
+                continue;
+            };
+            let crossing = || Crossing { first, routine: Rc::clone(&routine), place: *place };
+            found.entry(*second).or_insert_with(crossing);
         }
     }
     found
 }
 
-fn search_path(set: &crate::ast::Set) -> Option<Vec<SmolStr>> {
-    let crate::ast::Setting::Value { name, values } = &set.setting else { return None };
-    let texts = values.iter().filter_map(|value| match value {
-        crate::ast::Literal::String(text) => Some(text.clone()),
-        _ => None,
-    });
-    (name == "search_path").then(|| texts.collect())
-}
-
-/// The tables that a statement locks so that nobody can write them.
-fn locked_tables(ast: &Ast) -> Vec<&ObjectName> {
-    match ast {
-        Ast::AlterTable(alter) if alter.kind == ObjectKind::Table => {
-            let is_weak = |action: &AlterTableAction| {
-                matches!(
-                    action,
-                    AlterTableAction::ValidateConstraint { .. }
-                        | AlterTableAction::SetStatistics { .. }
-                        | AlterTableAction::AttachPartition { .. }
-                        | AlterTableAction::ClusterOn { .. }
-                )
-            };
-            if alter.commands.iter().all(|command| is_weak(&command.action)) { Vec::new() } else { vec![&alter.name] }
-        }
-        Ast::CreateIndex(create) if !create.concurrently => vec![&create.table],
-        Ast::CreateTrigger(create) => vec![&create.table],
-        Ast::Truncate(truncate) => truncate.tables.iter().map(|(name, _)| name).collect(),
-        Ast::LockTable(lock) => lock.tables.iter().map(|(name, _)| name).collect(),
-        Ast::Drop(drop) if drop.kind == ObjectKind::Table => drop.objects.iter().map(|object| &object.name).collect(),
-        _ => Vec::new(),
-    }
-}
-
-/// A function that writes the second table before the first, and where.
-fn opposite(
-    context: &MigrationContext<'_>,
-    routines: &Routines<'_>,
-    first: Oid,
-    second: Oid,
-) -> Option<(std::rc::Rc<Routine>, TextRange)> {
-    let names = [&context.before.relation(first).name, &context.before.relation(second).name];
-    let mentions = |function: &crate::catalog::Function| match &*function.body {
-        crate::ast::FunctionBody::Source { text, .. } => names.iter().all(|name| text.contains(name.as_str())),
-        _ => false,
+/// Only code that names two of the tables is read.
+fn names_two(function: &Function, names: &Names<'_>) -> bool {
+    let FunctionBody::Source { text, .. } = &*function.body else {
+        return matches!(&*function.body, FunctionBody::Atomic(_));
     };
-    let mut candidates: Vec<Oid> =
-        context.after.functions().filter(|function| mentions(function)).map(|function| function.oid).collect();
-    candidates.sort_unstable();
-    candidates.into_iter().find_map(|oid| {
-        let routine = routines.function(oid)?;
-        let writes = writes(&routine, context.after);
-        let at = |table: Oid| writes.iter().position(|(written, _)| *written == table);
-        let (at_first, at_second) = (at(first)?, at(second)?);
-        (at_second < at_first).then(|| (std::rc::Rc::clone(&routine), writes[at_second].1))
-    })
+    let mut named = names.each_in(text);
+    named.next().is_some_and(|first| named.any(|other| other != first))
 }
 
-/// The tables that the code writes, in the order of its text.
-fn writes(routine: &Routine, catalog: &Catalog) -> Vec<Locked> {
-    let mut found: Vec<Locked> = Vec::new();
+/// The locked tables that the code writes, each where it does so first, in the order of its text.
+fn writes(routine: &Routine, catalog: &Catalog, order: &FxHashMap<Oid, usize>) -> Vec<(usize, TextRange)> {
+    let mut found: Vec<(usize, TextRange)> = Vec::new();
+    let mut seen = FxHashSet::default();
     for step in routine.steps() {
         for sql in &step.sql {
             sql.ast.visit(&mut |part| {
@@ -198,8 +207,9 @@ fn writes(routine: &Routine, catalog: &Catalog) -> Vec<Locked> {
                     Part::Merge(merge) => &merge.table.name,
                     _ => return,
                 };
-                if let Some(oid) = catalog.find_relation(table, &routine.search_path) {
-                    found.push((oid, sql.place(table.range())));
+                let written = catalog.find_relation(table, &routine.search_path);
+                if let Some(at) = written.and_then(|oid| order.get(&oid)).filter(|at| seen.insert(**at)) {
+                    found.push((*at, sql.place(table.range())));
                 }
             });
         }

@@ -159,6 +159,7 @@ fn lock_in_code(context: &RuleContext<'_>, work: &Work<'_>) -> Option<HeldLock> 
         cause: lock.cause,
         exposed: true,
         place: Place { file: context.file, range: lock.range },
+        range: lock.range,
     })
 }
 

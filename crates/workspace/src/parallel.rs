@@ -1,0 +1,56 @@
+//! Work on many things at once, on threads whose stack is deep enough for the parser.
+
+use crate::STACK_SIZE;
+use rayon::prelude::*;
+
+/// Below so many things, threads cost more than they save.
+const PARALLEL_FROM: usize = 8;
+
+/// Does the work on each of many small things, and keeps their order.
+pub(crate) fn map<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + Send + Sync) -> Vec<R> {
+    if items.len() < PARALLEL_FROM {
+        return items.into_iter().map(work).collect();
+    }
+    on_threads(|| items.into_par_iter().map(work).collect())
+}
+
+/// Does the work on each of a few things of different size, the largest first, so that none is left for the end.
+pub(crate) fn map_largest_first<T: Send, R: Send>(
+    items: Vec<T>,
+    size: impl Fn(&T) -> u64,
+    work: impl Fn(usize, T) -> R + Send + Sync,
+) -> Vec<R> {
+    if items.len() < 2 {
+        return items.into_iter().enumerate().map(|(at, item)| work(at, item)).collect();
+    }
+    let mut queue: Vec<(usize, T)> = items.into_iter().enumerate().collect();
+    queue.sort_by_key(|(_, item)| std::cmp::Reverse(size(item)));
+    let work = |(at, item)| (at, work(at, item));
+    let mut done: Vec<(usize, R)> = on_threads(|| queue.into_iter().par_bridge().map(work).collect());
+    done.sort_by_key(|(at, _)| *at);
+    done.into_iter().map(|(_, result)| result).collect()
+}
+
+fn on_threads<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    match rayon::ThreadPoolBuilder::new().stack_size(STACK_SIZE).build() {
+        Ok(pool) => pool.install(work),
+        // Without threads of our own the present one has to do, as it does for few things.
+        Err(_) => work(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_keep_the_order_of_what_was_given() {
+        let numbers: Vec<u64> = (0..100).collect();
+        assert_eq!(
+            map(numbers.clone(), |number| number * 2),
+            numbers.iter().map(|number| number * 2).collect::<Vec<_>>()
+        );
+        let placed = map_largest_first(numbers.clone(), |number| *number, |at, number| (at as u64, number));
+        assert!(placed.iter().zip(&numbers).all(|(placed, number)| *placed == (*number, *number)), "{placed:?}");
+    }
+}
