@@ -18,10 +18,6 @@ use error::{ExitStatus, Failure};
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 
-/// Catalogs share most of what they hold, in many small pieces that several threads make and drop.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
     let cli = Cli::parse();
     // Syntax trees are walked recursively, and the main thread's stack is not ours to size.

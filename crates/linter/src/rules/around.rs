@@ -1,6 +1,6 @@
 //! The statements of a migration around one of them, and what those that follow make of its change.
 
-use crate::ast::{AlterTable, AlterTableAction, Ast, ColumnDef, ObjectKind, ObjectName, Transaction};
+use crate::ast::{AlterTable, AlterTableAction, Ast, ColumnDef, ObjectKind, ObjectName, TableElement, Transaction};
 use crate::catalog::{Catalog, Oid, Relation, TEMPORARY_SCHEMA};
 use crate::effect::{RelationName, RemovedObject, RenamedObject};
 use crate::routine::Trial;
@@ -53,30 +53,38 @@ pub(crate) fn ahead(context: &RuleContext<'_>, name: &str, until: Until) -> Cata
 /// The same where it only matters whether something has the name then: nothing is run where nothing can get it.
 pub(crate) fn ahead_of_maker(context: &RuleContext<'_>, name: &str, until: Until) -> Catalog {
     let makes = |statement: &&Statement| {
-        statement.parsed.as_ref().is_ok_and(may_name) && speaks_of(context.text(statement.range), name)
+        statement.parsed.as_ref().is_ok_and(|ast| may_give(ast, name, context.text(statement.range)))
     };
     if later(context, until).iter().any(makes) { ahead(context, name, until) } else { context.after.clone() }
 }
 
-/// Can the statement give a name to a relation or a column?
-fn may_name(ast: &Ast) -> bool {
+/// Can the statement give the name to a relation or a column? `text` is what it is written as.
+fn may_give(ast: &Ast, name: &str, text: &str) -> bool {
     match ast {
-        Ast::AlterTable(alter) => {
-            alter.commands.iter().any(|command| matches!(command.action, AlterTableAction::AddColumn { .. }))
+        Ast::AlterTable(alter) => alter.commands.iter().any(
+            |command| matches!(&command.action, AlterTableAction::AddColumn { column, .. } if column.name.text == name),
+        ),
+        Ast::CreateTable(create) => {
+            let names = |element: &TableElement| match element {
+                TableElement::Column(column) => column.name.text == name,
+                TableElement::Like { .. } => speaks_of(text, name),
+                TableElement::Constraint(_) => false,
+            };
+            let inherits = !create.inherits.is_empty() || create.partition_of.is_some() || create.of_type.is_some();
+            create.name.name.text == name || create.elements.iter().any(names) || (inherits && speaks_of(text, name))
         }
+        Ast::Rename(rename) => rename.new_name.text == name,
+        Ast::SetSchema(moved) => moved.object.name.text == name,
         Ast::Select(_)
-        | Ast::CreateTable(_)
         | Ast::CreateTableAs(_)
         | Ast::CreateView(_)
         | Ast::CreateSchema(_)
         | Ast::CreateExtension(_)
         | Ast::CreateOther(_)
-        | Ast::Rename(_)
-        | Ast::SetSchema(_)
         | Ast::Explain(_)
         | Ast::Execute(_)
         | Ast::Do(_)
-        | Ast::Call(_) => true,
+        | Ast::Call(_) => speaks_of(text, name),
         _ => false,
     }
 }

@@ -6,7 +6,7 @@ use crate::effect::{RelationName, RemovalReason, RemovedObject, Visibility};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::around::{Until, ahead};
-use crate::rules::text::{enumerate, join};
+use crate::rules::text::{enumerate, join, sql_name};
 use smol_str::SmolStr;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -170,8 +170,11 @@ fn view(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, create: &CreateV
         enumerate(lost.iter().map(String::as_str))
     );
     let name = RelationName::existing(old);
-    let help =
-        format!("repeat the options:\n    CREATE OR REPLACE VIEW {} WITH ({}) AS ...;", create.name, lost.join(", "));
+    let help = format!(
+        "repeat the options:\n    CREATE OR REPLACE VIEW {} WITH ({}) AS ...;",
+        sql_name(context, &name),
+        lost.join(", ")
+    );
     drop(reporter.report(create.name.range(), message).relation(&name).help(help));
 }
 

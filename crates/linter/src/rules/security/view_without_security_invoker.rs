@@ -3,12 +3,12 @@
 use super::api_roles::reaching;
 use crate::ast::Ast;
 use crate::catalog::{Catalog, Oid, Relation};
-use crate::effect::RelationKind;
+use crate::effect::{RelationKind, RelationName};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::everywhere_at_least;
 use crate::rules::around::{Until, ahead};
-use crate::rules::text::enumerate;
+use crate::rules::text::{enumerate, sql_name};
 
 declare_rule! {
     /// A view reads tables that have row-level security with the rights of its owner.
@@ -78,14 +78,13 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         None => "everybody".to_owned(),
     };
     let message = format!("{who} who may use `{}` sees every row of {names}, whatever its policies say", view.name);
-    let help = if everywhere_at_least(context, 15) {
-        format!(
-            "let it ask with the rights of its user:\n    ALTER VIEW {} SET (security_invoker = true);",
-            create.name
-        )
+    let first = if everywhere_at_least(context, 15) {
+        "let it ask with the rights of its user"
     } else {
-        format!("from PostgreSQL 15 on:\n    ALTER VIEW {} SET (security_invoker = true);", create.name)
+        "from PostgreSQL 15 on"
     };
+    let name = sql_name(context, &RelationName::existing(view));
+    let help = format!("{first}:\n    ALTER VIEW {name} SET (security_invoker = true);");
     drop(reporter.report(create.name.range(), message).help(help));
 }
 
