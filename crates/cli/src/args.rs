@@ -310,7 +310,8 @@ pub(crate) struct RewriteArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct SnapshotArgs {
-    /// The database, such as `postgres://USER@HOST/DATABASE`. Passwords come from PGPASSWORD or ~/.pgpass.
+    /// The database, such as `postgres://USER@HOST/DATABASE` or `service=NAME`. Passwords come from PGPASSWORD, ~/.pgpass
+    /// or a service, or are asked for on a terminal.
     #[arg(value_name = "URL")]
     pub(crate) database: String,
     /// Where to write the statistics; `-` is standard output.

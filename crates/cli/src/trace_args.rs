@@ -10,7 +10,7 @@ use std::time::Duration;
 #[derive(Debug, Args)]
 #[command(
     after_help = "Exit status: 0 clean, 1 a limit is exceeded or --fail-on is met, 2 something could not be run, \
-                        3 with --strict-model the model is wrong."
+                        3 with --strict-model the model is wrong, whatever else is."
 )]
 pub(crate) struct TraceArgs {
     #[command(flatten)]
@@ -76,10 +76,10 @@ pub(crate) struct TraceArgs {
     /// With --workload: how many sessions run it at the same time [default: 1].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=500), requires = "workload")]
     pub(crate) clients: Option<u16>,
-    /// Exit with 3 when a statement does other than the model says.
+    /// Exit with 3 when a statement does other than the model says, and the model does not know that it may be wrong.
     #[arg(long)]
     pub(crate) strict_model: bool,
-    /// Cancel statements that take longer, such as `30s`.
+    /// Cancel statements that take longer, such as `30s`; those of a workload, too.
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub(crate) statement_timeout: Option<Duration>,
     /// Go on after a statement that is refused, as psql does.

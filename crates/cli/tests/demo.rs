@@ -1,14 +1,18 @@
 //! The migrations in `fixtures/demo`, which `make demo` checks: every bad change is found, and the good ones are silent.
 
-use std::path::Path;
+use pgvet_trace::server::testing::binaries;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
 
 #[test]
 fn the_demo_shows_what_is_bad_and_nothing_else() {
-    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let output = Command::new(env!("CARGO_BIN_EXE_pgvet"))
         .args(["check", "fixtures/demo", "--format", "concise"])
-        .current_dir(repository)
+        .current_dir(repository())
         .output()
         .expect("the program starts");
     assert_eq!(output.status.code(), Some(1));
@@ -26,4 +30,38 @@ fn the_demo_shows_what_is_bad_and_nothing_else() {
     fixtures/demo/0015_index_orders_by_date.sql:7:9: error[index-without-concurrently] building this index blocks every write to `orders` until it is done
     8 errors, 3 warnings in 8 of 15 files
     ");
+}
+
+/// A line without what differs from run to run: numbers, units of time, the width of columns.
+fn shape(line: &str) -> String {
+    let word = |word: &str| match word.trim_matches(['(', ')', ',']) {
+        "ms" | "s" => "time".to_owned(),
+        number if number.parse::<f64>().is_ok() => "N".to_owned(),
+        _ => word.to_owned(),
+    };
+    line.split_whitespace().map(word).collect::<Vec<_>>().join(" ")
+}
+
+/// What the README shows may leave lines out, and has no others than a run.
+#[test]
+fn the_trace_in_the_readme_is_one_of_the_demo() {
+    if binaries(18).is_none() {
+        return;
+    }
+    let readme = std::fs::read_to_string(repository().join("README.md")).expect("there is a README");
+    let command = readme.lines().find_map(|line| line.strip_prefix("$ pgvet trace ")).expect("it shows a trace");
+    let shown =
+        readme.split("<!-- trace output: begin -->\n```text\n").nth(1).and_then(|rest| rest.split("```").next());
+    let output = Command::new(env!("CARGO_BIN_EXE_pgvet"))
+        .arg("trace")
+        .args(command.split_whitespace())
+        .args(["--pg-version", "18"])
+        .current_dir(repository())
+        .output()
+        .expect("the program starts");
+    let run = String::from_utf8_lossy(&output.stdout);
+    let mut lines = run.lines().map(shape);
+    for line in shown.expect("it shows its output").lines() {
+        assert!(lines.any(|found| found == shape(line)), "{line}\nis not in what a run prints, or not there:\n{run}");
+    }
 }

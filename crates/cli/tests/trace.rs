@@ -2,22 +2,17 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
 
+#[path = "support/runs.rs"]
+mod runs;
 mod support;
 
 use pgvet_trace::server::Server;
-use pgvet_trace::server::testing::{binaries, server};
+use pgvet_trace::server::testing::server;
+use runs::{folder, private_folder, start, wait_until};
 use serde_json::Value;
-use std::io::{Read, Write};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 use support::{Folder, transcript};
-
-/// The major that these tests run on; `None` where it is not installed.
-fn folder(files: &[(&str, &str)]) -> Option<Folder> {
-    binaries(18)?;
-    let files: Vec<(&str, &[u8])> = files.iter().map(|(name, text)| (*name, text.as_bytes())).collect();
-    Some(Folder::new(&files))
-}
 
 const ORDERS: (&str, &str) = (
     "m/1_orders.sql",
@@ -139,6 +134,53 @@ fn rules_judge_what_was_seen() {
     assert!(page.contains("<td>index-without-concurrently</td>") && page.contains("<td>observed</td>"), "{page}");
 }
 
+/// A statement whose text only the server knows.
+fn hidden(sql: &str) -> String {
+    let hex: Vec<String> = sql.bytes().map(|byte| format!("{byte:02x}")).collect();
+    format!("DO $$ BEGIN EXECUTE convert_from('\\x{}', 'UTF8'); END $$;\n", hex.concat())
+}
+
+#[test]
+fn what_is_dropped_and_emptied_is_what_was_seen() {
+    let history = ["kept", "gone", "emptied", "filled"].map(|name| format!("CREATE TABLE {name} (a int);\n"));
+    let history = format!("{}{}", history.concat(), hidden("CREATE TABLE unseen (a int)"));
+    let migration = [
+        "DO $$ BEGIN IF (SELECT count(*) FROM kept) > 0 THEN DROP TABLE kept; TRUNCATE filled; END IF; END $$;\n",
+        &hidden("DROP TABLE gone"),
+        &hidden("DROP TABLE unseen"),
+        &hidden("TRUNCATE emptied"),
+        "-- first\nTRUNCATE filled; TRUNCATE filled;\n",
+        "DROP TABLE IF EXISTS missing;\n",
+    ];
+    let Some(folder) = folder(&[("m/1.sql", &history), ("m/2.sql", &migration.concat())]) else { return };
+    let args = ["m/2.sql", "--history", "m", "--pg-version", "18"];
+    let checked = folder.run(&[&["check"], &args[..], &["--format", "concise"]].concat());
+    for expected in ["m/2.sql:1:53: warning[drop-table]", "m/2.sql:1:79: warning[truncate-existing-table]"] {
+        assert!(checked.contains(expected), "{expected} is missing:\n{checked}");
+    }
+    let document = json(&folder, &[&["trace"], &args[..]].concat());
+    let found = findings(&document);
+    let lines = |rule: &str| -> Vec<i64> {
+        let found = found.iter().filter(|(name, _, evidence)| name == rule && evidence == "observed");
+        found.map(|(_, line, _)| *line).collect()
+    };
+    assert_eq!((lines("drop-table"), lines("truncate-existing-table")), (vec![2, 3], vec![4, 6, 6]), "{found:?}");
+    let differences = document["model_differences"].as_array().unwrap();
+    let told: Vec<_> = differences
+        .iter()
+        .filter(|one| one["what"] != "lock" && one["what"] != "scan")
+        .map(|one| [&one["what"], &one["relation"], &one["observed"]].map(|value| value.as_str().unwrap()))
+        .collect();
+    let expected = [
+        ["truncate", "public.filled", "no"],
+        ["drop", "public.kept", "no"],
+        ["drop", "public.gone", "yes"],
+        ["drop", "public.unseen", "yes"],
+        ["truncate", "public.emptied", "yes"],
+    ];
+    assert_eq!(told, expected, "{differences:?}");
+}
+
 #[test]
 fn a_statement_that_was_not_run_is_judged_by_the_prediction() {
     let text = "SELECT * FROM missing;\nCREATE INDEX orders_made ON orders (made);\n";
@@ -177,7 +219,7 @@ const WORKLOAD: &str = "SELECT count(*) FROM orders WHERE id = 5;\nBEGIN;\n\
 
 #[test]
 fn a_workload_tells_what_its_statements_take_before_meanwhile_and_after() {
-    let slow = "BEGIN;\nLOCK TABLE orders;\nSELECT pg_sleep(1);\nALTER TABLE orders DROP COLUMN rating;\nCOMMIT;\n";
+    let slow = "BEGIN;\nLOCK TABLE orders;\nSELECT pg_sleep(3);\nALTER TABLE orders DROP COLUMN rating;\nCOMMIT;\n";
     let Some(folder) = folder(&[ORDERS, ("m/2_slow.sql", slow), ("w.sql", WORKLOAD), ("bad.sql", "SELECT 1/0;\n")])
     else {
         return;
@@ -187,8 +229,10 @@ fn a_workload_tells_what_its_statements_take_before_meanwhile_and_after() {
     let workload = document["migrations"][0]["workload"].as_array().unwrap();
     let places: Vec<_> = workload.iter().map(|one| one["place"].as_str().unwrap()).collect();
     assert_eq!(places, ["w.sql:1", "w.sql:3", "w.sql:5"]);
-    let longest = |phase: &str| workload.iter().map(|one| one[phase]["max_ms"].as_f64().unwrap()).fold(0.0, f64::max);
-    assert!(longest("during") >= 900.0 && longest("before") < 900.0, "{workload:?}");
+    let most =
+        |phase: &str, what: &str| workload.iter().map(|one| one[phase][what].as_f64().unwrap()).fold(0.0, f64::max);
+    // Clients that do not wait for the lock would need no time at all.
+    assert!(most("during", "max_ms") >= 1000.0 && most("before", "median_ms") < 1000.0, "{workload:?}");
     assert!(workload.iter().all(|one| one["before"]["runs"].as_u64() > Some(0)), "{workload:?}");
     assert!(workload[1]["after"]["runs"].as_u64() > Some(0), "{workload:?}");
     assert_eq!((&workload[0]["errors"], &workload[2]["after"]["runs"]), (&0.into(), &0.into()));
@@ -198,6 +242,44 @@ fn a_workload_tells_what_its_statements_take_before_meanwhile_and_after() {
     assert!(said.starts_with("exit 2\n") && said.contains(expected), "{said}");
     let said = folder.run(&[&args[..], &["none.sql"]].concat());
     assert!(said.starts_with("exit 2\n") && said.contains("cannot read `none.sql`"), "{said}");
+}
+
+#[test]
+fn statements_of_a_workload_that_do_not_end_are_cancelled() {
+    let workload = "SELECT pg_sleep(CASE WHEN to_regclass('made') IS NULL THEN 0 ELSE 600 END);\n";
+    let migration = "CREATE TABLE made (a int);\nSELECT pg_sleep(0.3);\n";
+    let Some(folder) = folder(&[("m/1.sql", migration), ("w.sql", workload), ("long.sql", "SELECT pg_sleep(600);\n")])
+    else {
+        return;
+    };
+    let started = Instant::now();
+    let document = json(&folder, &["trace", "m", "--workload", "w.sql"]);
+    let error = document["migrations"][0]["workload"][0]["error"].as_str().unwrap().to_owned();
+    assert!(error.contains("it still ran 6 s after the migration"), "{error}");
+    let args = ["trace", "m", "--statement-timeout", "1s", "--workload"];
+    let document = json(&folder, &[&args[..], &["w.sql"]].concat());
+    let error = &document["migrations"][0]["workload"][0]["error"];
+    assert_eq!(error, "it took longer than --statement-timeout");
+    let said = folder.run(&[&args[..], &["long.sql"]].concat());
+    assert!(said.starts_with("exit 2\n") && said.contains("long.sql:1: it took longer than"), "{said}");
+    assert!(started.elapsed() < Duration::from_secs(500), "none ran to its end");
+}
+
+#[test]
+fn an_interrupted_run_leaves_no_statement_on_the_server() {
+    let Some(folder) = folder(&[("m/1.sql", "SELECT pg_sleep(600);\n")]) else { return };
+    let Some(server) = server(18) else { return };
+    let database = database(&server, "postgres");
+    let args = ["trace", "m", "--on", "url", "--this-is-a-clone", "--database", &database];
+    let temporary = private_folder();
+    let child = start(&folder, &temporary, &args, &[]);
+    let sleeping = "SELECT FROM pg_stat_activity WHERE query ~ 'pg_sleep\\(600' AND state = 'active' \
+                    AND pid <> pg_backend_pid()";
+    wait_until(|| !server.query("template1", sleeping).unwrap().is_empty());
+    Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
+    let said = transcript(&child.wait_with_output().unwrap());
+    assert!(said.contains("interrupted by SIGTERM"), "{said}");
+    wait_until(|| server.query("template1", sleeping).unwrap().is_empty());
 }
 
 #[test]
@@ -261,64 +343,6 @@ fn the_tables_of_a_clone_tell_how_large_they_are() {
 }
 
 #[test]
-fn a_service_names_the_server_and_a_password_is_asked_for_on_a_terminal() {
-    let Some(folder) = folder(&[("m/1.sql", "CREATE TABLE made (a int);\n")]) else { return };
-    let Some(server) = server(18) else { return };
-    server.query("postgres", "CREATE DATABASE shop").unwrap();
-    server.query("postgres", "CREATE ROLE ann SUPERUSER LOGIN PASSWORD 'geheim'").unwrap();
-    let service = format!("[shop]\nhost={}\nuser=ann\ndbname=shop\n", server.socket().display());
-    std::fs::write(folder.path().join("services"), service).unwrap();
-    let run = |service: &str, env: &[(&str, &str)]| {
-        let services = folder.path().join("services").display().to_string();
-        let env = [&[("PGSERVICEFILE", services.as_str())], env].concat();
-        transcript(&folder.output(&["trace", "m", "--on", "template", "--database", service], b"", &env))
-    };
-    let said = run("service=shop", &[]);
-    assert!(said.starts_with("exit 0\n") && said.contains("create  public.made"), "{said}");
-    let said = run("service=shop dbname=nowhere", &[]);
-    assert!(said.starts_with("exit 2\n") && said.contains("nowhere"), "the string goes before the service: {said}");
-    let said = run("service=other", &[]);
-    assert!(said.starts_with("exit 2\n") && said.contains("there is no service `other`"), "{said}");
-    std::fs::write(server.data().join("pg_hba.conf"), "local all ann scram-sha-256\nlocal all all trust\n").unwrap();
-    server.query("postgres", "SELECT pg_reload_conf()").unwrap();
-    let refused = || run("service=shop", &[]).contains("password missing");
-    wait_until(refused);
-    let said = run("service=shop", &[("PGPASSWORD", "geheim")]);
-    assert!(said.starts_with("exit 0\n"), "{said}");
-    let Some(said) = on_terminal(&folder, b"geheim\n") else { return };
-    assert!(said.contains("Password for user ann: ") && said.contains("create  public.made"), "{said}");
-    assert!(!said.contains("geheim"), "{said}");
-    let said = on_terminal(&folder, b"gehe\x03").unwrap();
-    assert!(said.contains("interrupted") && !said.contains("create"), "{said}");
-}
-
-/// What the terminal shows when these keys are pressed once the password is asked for.
-#[expect(clippy::print_stderr, reason = "a test that does not run must say so")]
-fn on_terminal(folder: &Folder, keys: &[u8]) -> Option<String> {
-    let command = format!("{} trace m --on template --database service=shop", env!("CARGO_BIN_EXE_pgvet"));
-    let mut terminal = Command::new("script");
-    terminal.args(["-q", "-e", "-c", &command, "/dev/null"]).current_dir(folder.path());
-    terminal.env("PGSERVICEFILE", "services").stdin(Stdio::piped()).stdout(Stdio::piped());
-    let Ok(mut terminal) = terminal.spawn() else {
-        eprintln!("NOT TESTED on a terminal: `script` is not installed");
-        return None;
-    };
-    let (mut shown, mut out) = (Vec::new(), terminal.stdout.take().unwrap());
-    let mut input = terminal.stdin.take().unwrap();
-    let mut piece = [0; 1024];
-    let mut asked = false;
-    while let Ok(read @ 1..) = out.read(&mut piece) {
-        shown.extend_from_slice(&piece[..read]);
-        if !asked && String::from_utf8_lossy(&shown).contains("Password") {
-            asked = true;
-            input.write_all(keys).unwrap();
-        }
-    }
-    terminal.wait().unwrap();
-    Some(String::from_utf8_lossy(&shown).into_owned())
-}
-
-#[test]
 fn a_migration_that_fails_says_where_and_keeps_what_was_measured() {
     let bad = "CREATE TABLE a (b int);\nINSERT INTO orders (missing) VALUES (1);\nSELECT 1;\n";
     let Some(folder) = folder(&[ORDERS, ("m/2_bad.sql", bad)]) else { return };
@@ -330,6 +354,18 @@ fn a_migration_that_fails_says_where_and_keeps_what_was_measured() {
     assert!(!said.contains("SELECT 1"), "{said}");
     let said = folder.run(&["trace", "m", "--keep-going"]);
     assert!(said.starts_with("exit 2\n") && said.contains("SELECT 1"), "{said}");
+}
+
+#[test]
+fn a_difference_of_the_model_goes_before_a_failure() {
+    let unseen = hidden("CREATE INDEX unseen ON orders (rating)");
+    let text = "ALTER TABLE orders ALTER rating TYPE bigint;\nSELECT * FROM missing;\n";
+    let Some(folder) = folder(&[ORDERS, ("m/2_unseen.sql", &unseen), ("m/3.sql", text)]) else { return };
+    let args = ["trace", "m/3.sql", "--history", "m", "--format", "json"];
+    let status = |more: &[&str]| folder.output(&[&args[..], more].concat(), b"", &[]).status.code();
+    assert_eq!((status(&[]), status(&["--strict-model"])), (Some(2), Some(3)));
+    std::fs::write(folder.path().join("m/3.sql"), "SELECT * FROM missing;\n").unwrap();
+    assert_eq!(status(&["--strict-model"]), Some(2), "as predicted");
 }
 
 #[test]
@@ -366,7 +402,7 @@ fn an_interruption_leaves_nothing_behind() {
     let Some(folder) = folder(&[("slow/1.sql", "SELECT pg_sleep(60);\n")]) else { return };
     let temporary = private_folder();
     for signal in ["-INT", "-TERM"] {
-        let child = start(&folder, &temporary, &["trace", "slow"]);
+        let child = start(&folder, &temporary, &["trace", "slow"], &[]);
         let entries = || std::fs::read_dir(temporary.path()).unwrap().flatten().collect::<Vec<_>>();
         let is_ready = || entries().iter().any(|entry| entry.path().join("data/postmaster.pid").exists());
         wait_until(is_ready);
@@ -378,19 +414,11 @@ fn an_interruption_leaves_nothing_behind() {
     }
 }
 
-fn wait_until(condition: impl Fn() -> bool) {
-    let started = Instant::now();
-    while !condition() {
-        assert!(started.elapsed() < Duration::from_secs(60), "it takes too long");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
 #[test]
 fn a_server_that_dies_is_told_with_its_last_words() {
     let Some(folder) = folder(&[("slow/1.sql", "SELECT pg_sleep(60);\n")]) else { return };
     let temporary = private_folder();
-    let child = start(&folder, &temporary, &["trace", "slow"]);
+    let child = start(&folder, &temporary, &["trace", "slow"], &[]);
     let pid = || {
         let entry = std::fs::read_dir(temporary.path()).unwrap().flatten().next()?;
         let text = std::fs::read_to_string(entry.path().join("data/postmaster.pid")).ok()?;
@@ -401,20 +429,6 @@ fn a_server_that_dies_is_told_with_its_last_words() {
     let said = transcript(&child.wait_with_output().unwrap());
     assert!(said.starts_with("exit 2\n") && said.contains("the server ended"), "{said}");
     assert_eq!(std::fs::read_dir(temporary.path()).unwrap().count(), 0);
-}
-
-/// A folder for temporary files that the user who runs the server can reach.
-fn private_folder() -> tempfile::TempDir {
-    let temporary = tempfile::tempdir_in("/tmp").unwrap();
-    let everybody = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(temporary.path(), everybody).unwrap();
-    temporary
-}
-
-fn start(folder: &Folder, temporary: &tempfile::TempDir, args: &[&str]) -> std::process::Child {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_pgvet"));
-    command.args(args).current_dir(folder.path()).env("TMPDIR", temporary.path());
-    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
 /// Where the page can be looked at, it must show its timeline without an error in its script.

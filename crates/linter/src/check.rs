@@ -396,6 +396,7 @@ impl Visitor for Checker<'_> {
             statement: visit.statement,
             ast: visit.ast,
             effects: visit.effects,
+            evidence: visit.evidence,
             before: visit.before,
             after: visit.after,
             session: visit.session,

@@ -5,7 +5,7 @@ use crate::catalog::Catalog;
 use crate::check::Migration;
 use crate::declared::DeclarationContext;
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::effect::Effects;
+use crate::effect::{Effects, Evidence};
 use crate::report::Reporter;
 use crate::routine::{RoutineContext, RoutineReader, Routines};
 use crate::session::Session;
@@ -132,6 +132,8 @@ pub struct RuleContext<'a> {
     pub statement: &'a Statement,
     pub ast: &'a Ast,
     pub effects: &'a Effects,
+    /// Where they come from.
+    pub evidence: Evidence,
     /// The catalog before the statement, and after it.
     pub before: &'a Catalog,
     pub after: &'a Catalog,

@@ -7,7 +7,7 @@ use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use tokio_postgres::Config;
 use tokio_postgres_rustls::MakeRustlsConnect;
@@ -105,15 +105,6 @@ fn authorities(file: Option<&Path>) -> Result<RootCertStore, Error> {
         roots.add(certificate).map_err(|error| cannot(error.to_string()))?;
     }
     Ok(roots)
-}
-
-/// Where libpq looks for authorities: `PGSSLROOTCERT`, else `~/.postgresql/root.crt`; `system` is what browsers trust.
-pub(crate) fn roots_file(variable: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
-    match variable("PGSSLROOTCERT") {
-        Some(file) if file == "system" => None,
-        Some(file) => Some(file.into()),
-        None => std::env::home_dir().map(|home| home.join(".postgresql/root.crt")).filter(|file| file.exists()),
-    }
 }
 
 /// Does not look at the name in a certificate, or, without `authority`, at nothing of it.

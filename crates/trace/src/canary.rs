@@ -4,6 +4,7 @@ use crate::Error;
 use crate::connection::{Connection, text};
 use crate::observation::CanaryTrace;
 use crate::provider::ThinClone;
+use crate::rank::rank;
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -104,9 +105,7 @@ async fn sing(connection: &Connection, sql: &str, stop: &Cell<bool>) -> Vec<Dura
 }
 
 fn summary(relation: String, what: Use, mut times: Vec<Duration>) -> CanaryTrace {
-    times.sort_unstable();
-    let usual = times.get(times.len() / 2).copied().unwrap_or_default();
-    let longest = times.last().copied().unwrap_or_default();
+    let (usual, longest) = (rank(&mut times, 50), rank(&mut times, 100));
     CanaryTrace {
         relation,
         blocked: what.name(),
@@ -145,7 +144,7 @@ mod tests {
         let trace = summary("public.t".to_owned(), Use::Write, times);
         assert_eq!(
             (trace.probes, trace.usual, trace.longest_wait),
-            (4, Duration::from_millis(2), Duration::from_millis(898))
+            (4, Duration::from_millis(1), Duration::from_millis(899))
         );
     }
 }

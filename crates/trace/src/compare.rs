@@ -1,6 +1,6 @@
 //! Prediction against observation: every difference is a defect of the model, or of the observer.
 
-use crate::observation::{MigrationTrace, StatementTrace};
+use crate::observation::{MigrationTrace, StatementKind, StatementTrace};
 use crate::observed::Seen;
 use pgvet_linter::effect::{Effects, Lock, LockCause, LockMode, RelationName};
 use pgvet_linter::predict::StatementEffects;
@@ -13,7 +13,7 @@ pub struct ModelDifference {
     /// Index into the migrations of the run.
     pub migration: usize,
     pub range: TextRange,
-    /// `lock`, `rewrite`, `scan`, `index build`, `catalog rows` or `error`.
+    /// `lock`, `rewrite`, `scan`, `index build`, `truncate`, `drop`, `catalog rows` or `error`.
     pub what: &'static str,
     pub relation: String,
     pub predicted: String,
@@ -72,6 +72,8 @@ fn differences_of(predicted: &Effects, seen: &Seen<'_>) -> Vec<ModelDifference> 
         ("rewrite", rewrite_disagreements(predicted, observed)),
         ("scan", scan_disagreements(predicted, observed)),
         ("index build", build_disagreements(predicted, observed)),
+        ("truncate", truncate_disagreements(predicted, seen)),
+        ("drop", drop_disagreements(predicted, observed)),
     ];
     for (what, relations) in lists {
         let text = |yes: bool| if yes { "yes" } else { "no" }.to_owned();
@@ -85,7 +87,7 @@ fn differences_of(predicted: &Effects, seen: &Seen<'_>) -> Vec<ModelDifference> 
 
 /// The model counts catalog rows of CREATE TABLE, CREATE TABLE AS and CREATE INDEX.
 fn catalog_differences(predicted: &Effects, observed: &StatementTrace) -> Vec<ModelDifference> {
-    let creates = observed.sql.get(..6).is_some_and(|word| word.eq_ignore_ascii_case("create"));
+    let creates = matches!(observed.kind, StatementKind::Create | StatementKind::CreateIndex);
     // A materialized view is filled through a transient table, which has rows of its own.
     let transient = observed.creates.iter().any(|relation| relation.kind == 'm');
     if !creates || transient || predicted.catalog_rows.is_empty() || observed.creates.is_empty() {
@@ -191,6 +193,35 @@ pub(crate) fn scan_disagreements(predicted: &Effects, observed: &StatementTrace)
 
 pub(crate) fn build_disagreements(predicted: &Effects, observed: &StatementTrace) -> Disagreements {
     disagreements(&builds(predicted), &names(observed.index_builds.iter()))
+}
+
+/// Of tables whose new storage can be seen. One that has new storage since the transaction began is emptied in place.
+pub(crate) fn truncate_disagreements(predicted: &Effects, seen: &Seen<'_>) -> Disagreements {
+    use pgvet_linter::effect::RelationKind;
+    let observed = names(seen.statement.truncates.iter());
+    // Where it is read or rewritten as well, storage alone does not tell what was done to it.
+    let rewritten = names(seen.statement.rewrites.iter());
+    let shows = |relation: &&RelationName| {
+        let (name, kind) = (relation.to_string(), relation.kind);
+        kind == RelationKind::Table && !rewritten.contains(&name) && !seen.has_new_storage(&name)
+    };
+    let emptied = predicted.truncates.iter().filter(|relation| existed(predicted, relation));
+    let predicted = names(emptied.filter(|relation| shows(relation) || observed.contains(&relation.to_string())));
+    if seen.statement.kind == StatementKind::Truncate {
+        Disagreements::new()
+    } else {
+        disagreements(&predicted, &observed)
+    }
+}
+
+/// Of tables and views; the model does not list all of their parts.
+pub(crate) fn drop_disagreements(predicted: &Effects, observed: &StatementTrace) -> Disagreements {
+    use pgvet_linter::effect::RelationKind;
+    let counts =
+        |kind: RelationKind| kind.is_table() || matches!(kind, RelationKind::View | RelationKind::MaterializedView);
+    let gone = predicted.drops.iter().filter(|relation| counts(relation.kind) && existed(predicted, relation));
+    let seen = observed.drops.iter().filter(|relation| matches!(relation.kind, 'r' | 'p' | 'f' | 'v' | 'm'));
+    disagreements(&names(gone), &names(seen))
 }
 
 fn rewrites(predicted: &Effects) -> BTreeSet<String> {

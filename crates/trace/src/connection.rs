@@ -51,6 +51,12 @@ impl Connection {
         self.rows(sql).await.map(drop)
     }
 
+    /// Lets the server end what this connection runs when nobody is left to hear of it. Servers before 14, and on systems
+    /// that cannot tell, refuse.
+    pub(crate) async fn end_with_client(&self) {
+        let _ = self.run("SET client_connection_check_interval = '500ms'").await;
+    }
+
     /// Asks the server to end what this connection is running. If that fails, the connection will tell.
     pub(crate) async fn cancel(&self) {
         let _ = self.client.cancel_token().cancel_query(self.tls.clone()).await;

@@ -1,6 +1,6 @@
 //! What a statement would take at the size of production, where its work grows with the rows of one table.
 
-use crate::observation::{MigrationTrace, Relation, StatementTrace};
+use crate::observation::{MigrationTrace, Relation, StatementKind, StatementTrace};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ pub fn extrapolate(
     migration: &MigrationTrace,
     production: &dyn Fn(&Relation) -> Option<u64>,
 ) -> Option<Extrapolation> {
-    if !is_linear(&statement.sql) || statement.failure.is_some() || statement.duration < LEAST_TIME {
+    if !is_linear(statement.kind) || statement.failure.is_some() || statement.duration < LEAST_TIME {
         return None;
     }
     let relation = only_table(statement)?;
@@ -42,13 +42,8 @@ pub fn extrapolate(
 }
 
 /// Queries and changes of rows follow a plan, which may be another one at another size; CLUSTER sorts the whole table.
-fn is_linear(sql: &str) -> bool {
-    let words: Vec<String> = sql.split_whitespace().take(4).map(str::to_ascii_lowercase).collect();
-    match words.first().map(String::as_str) {
-        Some("alter" | "reindex" | "vacuum") => true,
-        Some("create") => words.iter().any(|word| word == "index"),
-        _ => false,
-    }
+fn is_linear(kind: StatementKind) -> bool {
+    matches!(kind, StatementKind::Alter | StatementKind::CreateIndex | StatementKind::Maintain)
 }
 
 /// The table that is read or rewritten, if it is only one.
@@ -68,6 +63,7 @@ fn rows(relation: &Relation, statement: &StatementTrace, migration: &MigrationTr
 
 #[cfg(test)]
 mod tests {
+    use super::StatementKind::{Alter, Create, CreateIndex, Other};
     use super::*;
     use crate::observation::ScanTrace;
 
@@ -76,10 +72,10 @@ mod tests {
     }
 
     /// What it says of a statement that takes 100 ms and reads 50,000 rows of each of these tables.
-    fn of(sql: &str, tables: &[&str], change: impl Fn(&mut StatementTrace)) -> Option<(u128, bool)> {
+    fn of(kind: StatementKind, tables: &[&str], change: impl Fn(&mut StatementTrace)) -> Option<(u128, bool)> {
         let scan = |name: &&str| ScanTrace { relation: relation(name), times: 1, rows: 50_000 };
         let mut statement = StatementTrace {
-            sql: sql.to_owned(),
+            kind,
             duration: Duration::from_millis(100),
             scans: tables.iter().map(scan).collect(),
             ..StatementTrace::default()
@@ -94,20 +90,19 @@ mod tests {
     #[test]
     fn only_work_in_proportion_to_one_table_is_extrapolated() {
         let nothing = |_: &mut StatementTrace| {};
-        let set_not_null = "ALTER TABLE t ALTER a SET NOT NULL";
-        assert_eq!(of(set_not_null, &["t"], nothing), Some((10_000, false)));
+        assert_eq!(of(Alter, &["t"], nothing), Some((10_000, false)));
         let builds = |statement: &mut StatementTrace| statement.index_builds.push(relation("i"));
-        assert_eq!(of("CREATE UNIQUE INDEX i ON t (a)", &["t"], builds), Some((10_000, true)));
+        assert_eq!(of(CreateIndex, &["t"], builds), Some((10_000, true)));
         let rewrites = |statement: &mut StatementTrace| {
             statement.scans[0].times = 3;
             statement.rewrites.push(relation("t"));
         };
-        assert_eq!(of("ALTER TABLE t ALTER a TYPE bigint", &["t"], rewrites), Some((25_000, false)));
-        assert_eq!(of("ALTER TABLE t ADD FOREIGN KEY (a) REFERENCES u", &["t", "u"], nothing), None);
-        assert_eq!(of("UPDATE t SET a = 1", &["t"], nothing), None);
-        assert_eq!(of("CREATE TABLE u AS SELECT * FROM t", &["t"], nothing), None);
-        assert_eq!(of("ALTER TABLE u ALTER a SET NOT NULL", &["u"], nothing), None, "its size is not known");
-        assert_eq!(of(set_not_null, &["t"], |statement| statement.duration = Duration::from_millis(5)), None);
-        assert_eq!(of(set_not_null, &["t"], |statement| statement.scans[0].rows = 500), None);
+        assert_eq!(of(Alter, &["t"], rewrites), Some((25_000, false)));
+        assert_eq!(of(Alter, &["t", "u"], nothing), None);
+        assert_eq!(of(Other, &["t"], nothing), None);
+        assert_eq!(of(Create, &["t"], nothing), None);
+        assert_eq!(of(Alter, &["u"], nothing), None, "its size is not known");
+        assert_eq!(of(Alter, &["t"], |statement| statement.duration = Duration::from_millis(5)), None);
+        assert_eq!(of(Alter, &["t"], |statement| statement.scans[0].rows = 500), None);
     }
 }

@@ -1,5 +1,6 @@
 //! What was measured. Durations are wall time as the client saw it, without the time that the observer itself took.
 
+use pgvet_linter::ast::Ast;
 use pgvet_linter::effect::LockMode;
 use pgvet_linter::source::TextRange;
 use std::collections::BTreeMap;
@@ -107,6 +108,7 @@ pub struct Blocked {
 #[derive(Debug, Clone, Default)]
 pub struct StatementTrace {
     pub range: TextRange,
+    pub kind: StatementKind,
     /// As it was sent.
     pub sql: String,
     /// Since the migration began, without the time that the observer took.
@@ -137,6 +139,61 @@ pub struct StatementTrace {
     pub wal_bytes: i64,
     pub catalog_rows: BTreeMap<String, RowCounts>,
     pub failure: Option<Failure>,
+}
+
+/// What a statement is, as far as the meaning of its measures depends on it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum StatementKind {
+    Alter,
+    /// Anything but an index.
+    Create,
+    CreateIndex,
+    Drop,
+    /// REINDEX and VACUUM.
+    Maintain,
+    Truncate,
+    /// A query, a change of rows, code, control of transactions.
+    #[default]
+    Other,
+}
+
+impl From<&Ast> for StatementKind {
+    fn from(ast: &Ast) -> Self {
+        match ast {
+            Ast::AlterTable(_)
+            | Ast::AlterTableMoveAll(_)
+            | Ast::AlterSequence(_)
+            | Ast::AlterDomain(_)
+            | Ast::AlterEnum(_)
+            | Ast::AlterFunction(_)
+            | Ast::AlterPolicy(_)
+            | Ast::AlterPublication(_)
+            | Ast::AlterDefaultPrivileges(_)
+            | Ast::Rename(_)
+            | Ast::SetSchema(_)
+            | Ast::ChangeOwner(_) => Self::Alter,
+            Ast::CreateTable(_)
+            | Ast::CreateTableAs(_)
+            | Ast::CreateStatistics(_)
+            | Ast::CreateView(_)
+            | Ast::CreateSequence(_)
+            | Ast::CreateType(_)
+            | Ast::CreateDomain(_)
+            | Ast::CreateFunction(_)
+            | Ast::CreateTrigger(_)
+            | Ast::CreateRule(_)
+            | Ast::CreatePolicy(_)
+            | Ast::CreatePublication(_)
+            | Ast::CreateSchema(_)
+            | Ast::CreateExtension(_)
+            | Ast::CreateOther(_) => Self::Create,
+            Ast::CreateIndex(_) => Self::CreateIndex,
+            Ast::Drop(_) | Ast::DropOwned(_) => Self::Drop,
+            Ast::Reindex(_) | Ast::Vacuum(_) => Self::Maintain,
+            Ast::Truncate(_) => Self::Truncate,
+            _ => Self::Other,
+        }
+    }
 }
 
 /// The fastest and the slowest of several runs.

@@ -3,12 +3,15 @@
 //! Where the server did as predicted the prediction stays, for it knows causes and places. Where it did otherwise, the
 //! effects are corrected.
 
-use crate::compare::{build_disagreements, lock_disagreements, matters, rewrite_disagreements, scan_disagreements};
-use crate::observation::{LockTrace, MigrationTrace, Relation, StatementTrace, Trace, TransactionTrace};
+use crate::compare::{
+    build_disagreements, drop_disagreements, lock_disagreements, matters, rewrite_disagreements, scan_disagreements,
+    truncate_disagreements,
+};
+use crate::observation::{LockTrace, MigrationTrace, Relation, StatementKind, StatementTrace, Trace, TransactionTrace};
 use pgvet_linter::catalog::{Catalog, Oid, TEMPORARY_SCHEMA};
 use pgvet_linter::effect::{
-    Effects, IndexBuild, IndexBuildCause, Lock, LockCause, LockMode, RelationKind, RelationName, Rewrite, RewriteCause,
-    Scan, ScanCause, Visibility,
+    Effects, IndexBuild, IndexBuildCause, Lock, LockCause, LockMode, RelationKind, RelationName, Removal,
+    RemovalReason, RemovedObject, Rewrite, RewriteCause, Scan, ScanCause, Visibility,
 };
 use pgvet_linter::source::TextRange;
 use std::collections::BTreeMap;
@@ -78,6 +81,13 @@ impl<'a> Seen<'a> {
     pub(crate) fn holds_already(&self, relation: &str, mode: LockMode) -> bool {
         let taken = self.transaction.taken.get(&(relation.to_owned(), mode));
         taken.is_some_and(|by| *by < self.at)
+    }
+
+    /// Did an earlier statement of the transaction make the relation, or its storage anew?
+    pub(crate) fn has_new_storage(&self, relation: &str) -> bool {
+        let earlier = self.transaction.statements.iter().filter(|at| **at < self.at).map(|at| &self.all[*at]);
+        let mut made = earlier.flat_map(|it| it.creates.iter().chain(&it.rewrites).chain(&it.truncates));
+        made.any(|made| made.to_string() == relation)
     }
 
     /// The relation as effects name it.
@@ -152,6 +162,7 @@ impl Correction<'_> {
         // Which scans do not depend on a plan is seen from the locks.
         self.scans(&mut effects);
         self.truncates(&mut effects);
+        self.drops(&mut effects);
         effects
     }
 
@@ -200,13 +211,14 @@ impl Correction<'_> {
 
     /// The likely cause of a lock that the model does not know.
     fn cause(&self, lock: &LockTrace) -> LockCause {
-        let sql = self.seen.statement.sql.to_ascii_lowercase();
         if lock.relation.is_index() {
-            LockCause::Part
-        } else if ["alter", "create", "drop"].iter().any(|word| sql.starts_with(word)) {
-            LockCause::Dependent
-        } else {
-            LockCause::Function
+            return LockCause::Part;
+        }
+        match self.seen.statement.kind {
+            StatementKind::Alter | StatementKind::Create | StatementKind::CreateIndex | StatementKind::Drop => {
+                LockCause::Dependent
+            }
+            _ => LockCause::Function,
         }
     }
 
@@ -273,13 +285,42 @@ impl Correction<'_> {
     }
 
     fn truncates(&self, effects: &mut Effects) {
-        for relation in &self.seen.statement.truncates {
-            let text = relation.to_string();
-            if !effects.truncates.iter().any(|known| known.to_string() == text) {
+        for (name, observed) in truncate_disagreements(effects, self.seen) {
+            effects.truncates.retain(|relation| relation.to_string() != name);
+            let seen = self.seen.statement.truncates.iter().filter(|relation| observed && relation.to_string() == name);
+            effects.truncates.extend(seen.map(|relation| self.name(relation, effects)).collect::<Vec<_>>());
+        }
+    }
+
+    fn drops(&self, effects: &mut Effects) {
+        for (name, observed) in drop_disagreements(effects, self.seen.statement) {
+            effects.drops.retain(|relation| relation.to_string() != name);
+            effects.removals.retain(|removal| match &removal.object {
+                RemovedObject::Relation(relation) => relation.to_string() != name,
+                _ => true,
+            });
+            for relation in self.seen.statement.drops.iter().filter(|relation| observed && relation.to_string() == name)
+            {
                 let relation = self.name(relation, effects);
-                effects.truncates.push(relation);
+                effects.removals.push(Removal {
+                    description: format!("{} \"{}\"", word(relation.kind), relation.name),
+                    object: RemovedObject::Relation(relation.clone()),
+                    reason: RemovalReason::Named,
+                    range: self.statement,
+                });
+                effects.drops.push(relation);
             }
         }
+    }
+}
+
+/// What PostgreSQL calls a relation that was dropped.
+fn word(kind: RelationKind) -> &'static str {
+    match kind {
+        RelationKind::View => "view",
+        RelationKind::MaterializedView => "materialized view",
+        RelationKind::ForeignTable => "foreign table",
+        _ => "table",
     }
 }
 

@@ -17,7 +17,7 @@ pub struct Progress {
     pub done: u64,
     /// `None` where PostgreSQL does not know.
     pub total: Option<u64>,
-    /// `rows`, `blocks` or `bytes`.
+    /// `rows` or `blocks`.
     pub unit: String,
 }
 
@@ -49,7 +49,9 @@ fn sql(pid: i32, major: u8) -> String {
          UNION ALL SELECT command || ': ' || phase, heap_blks_scanned, heap_blks_total, 'blocks' \
          FROM pg_catalog.pg_stat_progress_cluster WHERE pid = {pid} \
          UNION ALL SELECT phase, heap_blks_scanned, heap_blks_total, 'blocks' \
-         FROM pg_catalog.pg_stat_progress_vacuum WHERE pid = {pid} {copy}"
+         FROM pg_catalog.pg_stat_progress_vacuum WHERE pid = {pid} \
+         UNION ALL SELECT phase, sample_blks_scanned, sample_blks_total, 'blocks' \
+         FROM pg_catalog.pg_stat_progress_analyze WHERE pid = {pid} {copy}"
     )
 }
 

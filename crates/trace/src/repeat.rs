@@ -1,6 +1,7 @@
 //! Several runs of the same migrations become one: medians, and the spread between the fastest and the slowest.
 
 use crate::observation::{Held, LockTrace, MigrationTrace, Spread, StatementTrace, TransactionTrace};
+use crate::rank::median;
 use crate::runner::blocked;
 use std::time::Duration;
 
@@ -52,12 +53,6 @@ fn merge_statement(statement: &mut StatementTrace, others: &[&StatementTrace], c
         lock.held = Held { best: part(|held| held.best), low: part(|held| held.low), high: part(|held| held.high) };
     }
     statement.started = clock;
-}
-
-/// Of an even number the upper one of the two in the middle.
-fn median(mut durations: Vec<Duration>) -> Duration {
-    durations.sort_unstable();
-    durations.get(durations.len() / 2).copied().unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -5,7 +5,8 @@ use crate::address::Address;
 use crate::connection::Connection;
 use crate::locks::{LockBook, Span, Surroundings};
 use crate::observation::{
-    Blocked, Failure, Held, LockTrace, MigrationTrace, Relation, StatementTrace, Subtransactions, TransactionTrace,
+    Blocked, Failure, Held, LockTrace, MigrationTrace, Relation, StatementKind, StatementTrace, Subtransactions,
+    TransactionTrace,
 };
 use crate::poll::{self, Watch, watch};
 use crate::probe::{self, Snapshot, Statistics};
@@ -88,6 +89,7 @@ impl<'a> Runner<'a> {
         settings: &'a Settings,
     ) -> Result<Self, Error> {
         let migrator = Connection::open(&reading_fresh_statistics(&clone.database, major), "migration").await?;
+        migrator.end_with_client().await;
         let observer = Connection::open(&clone.observer, "observer").await?;
         Ok(Self {
             clone,
@@ -264,6 +266,7 @@ impl<'a> Runner<'a> {
         let range = step.statement.map(|statement| statement.range).unwrap_or_default();
         self.trace.statements.push(StatementTrace {
             range,
+            kind: step.ast().map(StatementKind::from).unwrap_or_default(),
             sql: step.sql.clone(),
             started: self.clock,
             duration: sent.span.duration(),

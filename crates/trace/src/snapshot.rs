@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::address::Address;
 use crate::connection::{Connection, parsed, text};
-use crate::trace::runtime;
+use crate::trace::{block_on, unless_interrupted};
 use pgvet_linter::ast::{Expr, ExprKind, Part};
 use pgvet_linter::statement;
 use pgvet_linter::statistics::{
@@ -19,11 +19,11 @@ const STATEMENTS: u32 = 3000;
 
 /// Reads the statistics of a database.
 pub fn snapshot(database: &Address) -> Result<Statistics, Error> {
-    tokio::task::LocalSet::new().block_on(&runtime()?, async {
+    block_on(unless_interrupted(async {
         let connection = Connection::open(database, "snapshot").await?;
         let snapshot = Snapshot { connection: &connection, statistics: Statistics::default() };
         snapshot.take().await
-    })
+    }))
 }
 
 struct Snapshot<'c> {
@@ -62,10 +62,20 @@ const TRANSACTIONS: &str = "
     FROM pg_catalog.pg_stat_activity
     WHERE pid <> pg_catalog.pg_backend_pid() AND backend_type = 'client backend'";
 
-/// Counters cannot be older than those that a crash or a reset threw away.
+/// About how long counters have counted. A database that was reset says when, but the reset of a single table counts as
+/// one of it: what was vacuumed or analyzed before that has counted longer. From 15 on a database that was never reset
+/// says nothing; it counts since a crash or the first start, or since it was made, which nobody tells. A reset of one kind
+/// of shared counters leaves it alone.
+///
+/// Source: PostgreSQL 18, `pgstat_reset` and `pgstat_reset_after_failure` in `src/backend/utils/activity/pgstat.c`;
+/// PostgreSQL 14, `reset_dbentry_counters` in `src/backend/postmaster/pgstat.c`.
 const COUNTED: &str = "
-    SELECT extract(epoch FROM pg_catalog.clock_timestamp() - coalesce(d.stats_reset, b.stats_reset))::bigint
-    FROM pg_catalog.pg_stat_database d, pg_catalog.pg_stat_bgwriter b WHERE d.datname = pg_catalog.current_database()";
+    SELECT extract(epoch FROM pg_catalog.clock_timestamp() - CASE WHEN d.stats_reset IS NULL
+        THEN least(b.stats_reset, a.stats_reset) ELSE least(d.stats_reset, t.done) END)::bigint
+    FROM pg_catalog.pg_stat_database d, pg_catalog.pg_stat_bgwriter b, pg_catalog.pg_stat_archiver a,
+        (SELECT min(least(last_vacuum, last_autovacuum, last_analyze, last_autoanalyze)) AS done
+        FROM pg_catalog.pg_stat_user_tables) t
+    WHERE d.datname = pg_catalog.current_database()";
 
 struct Found {
     name: String,

@@ -14,6 +14,7 @@ use crate::send::send;
 use crate::workload::{Clients, Workload};
 use pgvet_linter::check::{Direction, Migration};
 use std::collections::{BTreeMap, BTreeSet};
+use std::future::Future;
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -65,13 +66,8 @@ pub fn run(
     settings: &Settings,
     tell: &mut dyn FnMut(Event<'_>),
 ) -> Result<Trace, Error> {
-    let work = async {
-        let mut interruption = Interruption::listen()?;
-        let result = tokio::select! {
-            biased;
-            signal = interruption.wait() => Err(Error::new(format!("interrupted by {signal}"))),
-            result = trace(migrations, provider, settings, tell) => result,
-        };
+    block_on(async {
+        let result = unless_interrupted(Box::pin(trace(migrations, provider, settings, tell))).await;
         let result = result.map_err(|error| match provider.trouble() {
             Some(trouble) => Error::new(format!("{}; {trouble}", error.message)),
             None => error,
@@ -79,8 +75,22 @@ pub fn run(
         let destroyed = provider.destroy().await;
         let trace = result?;
         destroyed.map(|()| trace)
-    };
+    })
+}
+
+/// Runs work to its end.
+pub(crate) fn block_on<T>(work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
     tokio::task::LocalSet::new().block_on(&runtime()?, work)
+}
+
+/// The outcome of work, or an error as soon as the user interrupts it.
+pub(crate) async fn unless_interrupted<T>(work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+    let mut interruption = Interruption::listen()?;
+    tokio::select! {
+        biased;
+        signal = interruption.wait() => Err(Error::new(format!("interrupted by {signal}"))),
+        result = work => result,
+    }
 }
 
 /// Everything is done on one thread, which waits most of the time.
@@ -194,7 +204,7 @@ impl Group<'_> {
             let tables = self.settings.canaries.get(index).map_or(&[][..], Vec::as_slice);
             let canaries = Canaries::start(self.clone, tables, self.settings.reader).await?;
             let clients = match &self.settings.workload {
-                Some(workload) => Some(Clients::start(self.clone, workload).await?),
+                Some(workload) => Some(Clients::start(self.clone, workload, self.settings.statement_timeout).await?),
                 None => None,
             };
             let mut migration = runner.run(&script, &mut progress).await?;

@@ -5,7 +5,9 @@ use crate::Error;
 use crate::connection::Connection;
 use crate::observation::{Latency, WorkloadTrace};
 use crate::provider::ThinClone;
+use crate::rank::rank;
 use crate::script::{Variables, fill};
+use crate::send::send;
 use pgvet_linter::ast::{Ast, Transaction};
 use pgvet_linter::check::parse_file;
 use pgvet_linter::source::SourceFile;
@@ -39,6 +41,8 @@ const PAUSE: Duration = Duration::from_millis(1);
 const ALONE: Duration = Duration::from_secs(1);
 /// So long do we wait at most until each statement was run before the migration.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// So long do we wait at the end for statements that still run, before they are cancelled.
+const LAST_MOMENTS: Duration = Duration::from_secs(5);
 
 impl Workload {
     /// Reads the statements of a file.
@@ -80,33 +84,37 @@ struct Run {
 }
 
 /// The clients of one migration. They end with this value.
-#[derive(Debug)]
 pub(crate) struct Clients {
     workload: Workload,
     stop: Rc<Cell<bool>>,
     runs: Rc<RefCell<Vec<Run>>>,
-    tasks: Vec<JoinHandle<()>>,
+    working: Vec<(Rc<Connection>, JoinHandle<()>)>,
     /// When the migration began.
     began: Instant,
 }
 
 impl Clients {
-    /// Starts them, and returns when it is known how long each statement usually takes.
-    pub(crate) async fn start(clone: &ThinClone, workload: &Workload) -> Result<Self, Error> {
+    /// Starts them, and returns when it is known how long each statement usually takes. Statements that take longer than
+    /// `limit` are cancelled.
+    pub(crate) async fn start(clone: &ThinClone, workload: &Workload, limit: Option<Duration>) -> Result<Self, Error> {
         let mut clients = Self {
             workload: workload.clone(),
             stop: Rc::default(),
             runs: Rc::default(),
-            tasks: Vec::new(),
+            working: Vec::new(),
             began: Instant::now(),
         };
         for _ in 0..workload.clients {
-            let connection = Connection::open(&clone.database, "workload").await?;
-            let (stop, runs) = (Rc::clone(&clients.stop), Rc::clone(&clients.runs));
-            let queries = workload.statements.clone();
-            clients
-                .tasks
-                .push(tokio::task::spawn_local(async move { work(&connection, &queries, &stop, &runs).await }));
+            let connection = Rc::new(Connection::open(&clone.database, "workload").await?);
+            connection.end_with_client().await;
+            let client = Client {
+                connection: Rc::clone(&connection),
+                queries: workload.statements.clone(),
+                limit,
+                stop: Rc::clone(&clients.stop),
+                runs: Rc::clone(&clients.runs),
+            };
+            clients.working.push((connection, tokio::task::spawn_local(client.work())));
         }
         clients.warm_up().await?;
         clients.began = Instant::now();
@@ -135,9 +143,14 @@ impl Clients {
         let ended = Instant::now();
         tokio::time::sleep(ALONE).await;
         self.stop.set(true);
-        for task in std::mem::take(&mut self.tasks) {
+        let end = tokio::time::Instant::now() + LAST_MOMENTS;
+        for (connection, mut task) in std::mem::take(&mut self.working) {
             // A client that panicked has nothing more to say.
-            let _ = task.await;
+            if tokio::time::timeout_at(end, &mut task).await.is_err() {
+                connection.cancel().await;
+                let _ = tokio::time::timeout(LAST_MOMENTS, &mut task).await;
+                task.abort();
+            }
         }
         let runs = self.runs.take();
         let queries = self.workload.statements.iter().enumerate().filter(|(_, query)| !query.control);
@@ -150,25 +163,47 @@ impl Clients {
 impl Drop for Clients {
     fn drop(&mut self) {
         self.stop.set(true);
+        self.working.iter().for_each(|(_, task)| task.abort());
     }
 }
 
-async fn work(connection: &Connection, queries: &[Query], stop: &Cell<bool>, runs: &RefCell<Vec<Run>>) {
-    while !stop.get() {
-        for (at, query) in queries.iter().enumerate() {
-            let started = Instant::now();
-            let result = connection.client.simple_query(&query.sql).await;
-            let error = result.err().map(|error| Error::from_postgres(&error).message);
-            let failed = error.is_some();
-            runs.borrow_mut().push(Run { query: at, started, ended: Instant::now(), error });
-            tokio::time::sleep(PAUSE).await;
-            if failed {
-                // The rest of its transaction would only be refused. Without one this is a warning.
-                if connection.client.simple_query("ROLLBACK").await.is_err() {
-                    return;
+/// One of them.
+struct Client {
+    connection: Rc<Connection>,
+    queries: Vec<Query>,
+    limit: Option<Duration>,
+    stop: Rc<Cell<bool>>,
+    runs: Rc<RefCell<Vec<Run>>>,
+}
+
+impl Client {
+    async fn work(self) {
+        while !self.stop.get() {
+            for (at, query) in self.queries.iter().enumerate() {
+                let sent = send(&self.connection, &query.sql, None, self.limit).await;
+                let error = sent.result.err().map(|error| self.why(&error, sent.timed_out));
+                let failed = error.is_some();
+                self.runs.borrow_mut().push(Run { query: at, started: sent.span.sent, ended: sent.span.done, error });
+                tokio::time::sleep(PAUSE).await;
+                if failed {
+                    // The rest of its transaction would only be refused. Without one this is a warning.
+                    if self.connection.run("ROLLBACK").await.is_err() {
+                        return;
+                    }
+                    break;
                 }
-                break;
             }
+        }
+    }
+
+    fn why(&self, error: &tokio_postgres::Error, timed_out: bool) -> String {
+        let cancelled = error.code() == Some(&tokio_postgres::error::SqlState::QUERY_CANCELED);
+        if timed_out {
+            "it took longer than --statement-timeout".to_owned()
+        } else if cancelled && self.stop.get() {
+            format!("it was cancelled, because it still ran {} s after the migration", (ALONE + LAST_MOMENTS).as_secs())
+        } else {
+            Error::from_postgres(error).message
         }
     }
 }
@@ -198,10 +233,8 @@ fn summary<'a>(query: &Query, runs: impl Iterator<Item = &'a Run>, began: Instan
 }
 
 fn latency(mut times: Vec<Duration>) -> Latency {
-    times.sort_unstable();
-    let last = times.len().saturating_sub(1);
-    let at = |percent: usize| times.get((times.len() * percent / 100).min(last)).copied().unwrap_or_default();
-    Latency { runs: times.len(), median: at(50), p95: at(95), longest: at(100) }
+    let mut at = |percent| rank(&mut times, percent);
+    Latency { median: at(50), p95: at(95), longest: at(100), runs: times.len() }
 }
 
 #[cfg(test)]

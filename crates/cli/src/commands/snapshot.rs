@@ -4,12 +4,12 @@ use crate::args::SnapshotArgs;
 use crate::error::{ExitStatus, Failure};
 use crate::report::plural;
 use pgvet_linter::statistics::Statistics;
-use pgvet_trace::provider::parse_address;
+use pgvet_trace::provider::{parse_address, with_password};
 use std::io::{self, Write};
 use std::path::Path;
 
 pub(crate) fn run(args: &SnapshotArgs, out: &mut dyn Write) -> Result<ExitStatus, Failure> {
-    let mut statistics = pgvet_trace::snapshot(&parse_address(&args.database)?)?;
+    let mut statistics = pgvet_trace::snapshot(&with_password(parse_address(&args.database)?)?)?;
     // What was measured by hand stays.
     let earlier = std::fs::read_to_string(&args.out).ok().and_then(|text| Statistics::parse(&text).ok());
     statistics.throughput = earlier.and_then(|earlier| earlier.throughput);

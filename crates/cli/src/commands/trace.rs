@@ -159,12 +159,13 @@ fn canaries(predicted: &[Vec<StatementEffects>]) -> BTreeMap<usize, Vec<String>>
 }
 
 fn status(args: &TraceArgs, report: &TraceReport<'_>) -> ExitStatus {
-    if report.failed() {
+    // Whoever asks for it wants to know, also where a migration fails as the model says.
+    if args.strict_model && report.differences.iter().any(|difference| difference.unknown.is_none()) {
+        ExitStatus::ModelDiffers
+    } else if report.failed() {
         ExitStatus::NotChecked
     } else if !report.exceeded.is_empty() || fails(args, report) {
         ExitStatus::Findings
-    } else if args.strict_model && report.differences.iter().any(|difference| difference.unknown.is_none()) {
-        ExitStatus::ModelDiffers
     } else {
         ExitStatus::Clean
     }
@@ -202,7 +203,8 @@ fn data_directory(args: &TraceArgs) -> Result<DataDir, Failure> {
         database: args.database.clone().ok_or_else(|| missing("a database", "name it: --database NAME"))?,
         user: std::env::var("PGUSER").ok().filter(|user| !user.is_empty()).unwrap_or_else(|| "postgres".to_owned()),
         binaries: args.pg_bin.clone(),
-    }))
+    })
+    .with_password()?)
 }
 
 fn dblab(args: &TraceArgs) -> Result<Dblab, Failure> {

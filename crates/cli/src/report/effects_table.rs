@@ -1,7 +1,7 @@
 //! Effects for reading: each statement with its locks and work.
 
 use super::effects::{EffectsReport, FileEffects};
-use super::position;
+use super::{excerpt, position};
 use crate::style::Style;
 use pgvet_linter::check::TransactionState;
 use pgvet_linter::effect::LockMode;
@@ -29,12 +29,13 @@ fn write_statement(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let line = position(file.file, statement.statement.start).line;
+    let text = file.file.source.text.get(statement.statement.as_usize()).unwrap_or_default();
     let transaction = match statement.transaction {
         TransactionState::None => String::new(),
         TransactionState::Explicit => style.dim("  (in the transaction of the file)"),
         TransactionState::Implicit => style.dim("  (in an implicit transaction)"),
     };
-    writeln!(out, "  {line:>4}  {}{transaction}", excerpt(file, statement))?;
+    writeln!(out, "  {line:>4}  {}{transaction}", excerpt(text))?;
     let effects = &statement.effects;
     let locks = effects.strongest_locks();
     let width = locks.iter().map(|(relation, _)| relation.to_string().chars().count()).max().unwrap_or(0);
@@ -58,23 +59,6 @@ fn blocked(mode: LockMode, style: Style) -> String {
     let Some(what) = mode.stops() else { return String::new() };
     let text = format!("blocks {what}");
     format!("  {}", if mode.blocks_reads() { style.red(&text) } else { style.yellow(&text) })
-}
-
-/// The statement on one line, cut.
-fn excerpt(file: &FileEffects<'_>, statement: &StatementEffects) -> String {
-    const LENGTH: usize = 72;
-    let text = file.file.source.text.get(statement.statement.as_usize()).unwrap_or_default();
-    let mut line = String::new();
-    for word in text.split_whitespace() {
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        line.push_str(word);
-        if line.chars().count() > LENGTH {
-            return line.chars().take(LENGTH).chain(['…']).collect();
-        }
-    }
-    line
 }
 
 /// One line per statement: `path:line:col: what it does`.

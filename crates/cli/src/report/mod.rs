@@ -227,6 +227,22 @@ pub(crate) fn plural(count: usize, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
+/// A statement on one line, cut.
+pub(crate) fn excerpt(sql: &str) -> String {
+    const LENGTH: usize = 72;
+    let mut line = String::new();
+    for word in sql.split_whitespace() {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+        if line.chars().count() > LENGTH {
+            return line.chars().take(LENGTH).chain(['…']).collect();
+        }
+    }
+    line
+}
+
 pub(crate) fn position(file: &ParsedFile, offset: u32) -> Position {
     file.lines.position(&file.source.text, offset)
 }
@@ -264,5 +280,11 @@ mod tests {
             adopted.to_string(),
             "No problems found in 2 files, after 40 earlier migrations; 1 known finding not shown; 3 suppressed"
         );
+    }
+
+    #[test]
+    fn statements_are_cut_by_characters() {
+        assert_eq!(excerpt("SELECT\n  1"), "SELECT 1");
+        assert_eq!(excerpt(&"ä".repeat(100)).chars().count(), 73);
     }
 }

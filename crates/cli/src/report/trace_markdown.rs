@@ -1,8 +1,8 @@
 //! Measures for the page of a job or a comment on a pull request, in GitHub's markdown.
 
 use super::trace::{TraceReport, TracedFile, blocks, strongest_locks};
-use super::trace_table::{excerpt, extrapolated, held, summary, time};
-use super::{plural, rule_url};
+use super::trace_table::{extrapolated, held, summary, time};
+use super::{excerpt, plural, rule_url};
 use pgvet_linter::effect::LockMode;
 use pgvet_trace::{Latency, Relation, StatementTrace};
 use std::io::{self, Write};

@@ -1,7 +1,7 @@
 //! Measures for reading.
 
 use super::trace::{TraceReport, TracedFile, blocks, strongest_locks};
-use super::{Finding, plural};
+use super::{Finding, excerpt, plural};
 use crate::style::Style;
 use pgvet_linter::diagnostic::Severity;
 use pgvet_linter::effect::{Evidence, LockMode};
@@ -313,13 +313,6 @@ pub(crate) fn plural_of(count: i64, noun: &str) -> String {
     plural(usize::try_from(count).unwrap_or_default(), noun)
 }
 
-/// The statement on one line, cut.
-pub(crate) fn excerpt(sql: &str) -> String {
-    const LENGTH: usize = 72;
-    let line = sql.split_whitespace().collect::<Vec<_>>().join(" ");
-    if line.chars().count() <= LENGTH { line } else { line.chars().take(LENGTH).chain(['…']).collect() }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -330,11 +323,5 @@ mod tests {
         assert_eq!(time(Duration::from_micros(123_456)), "123 ms");
         assert_eq!(time(Duration::from_secs(75)), "75.0 s");
         assert_eq!([bytes(120), bytes(20_480), bytes(20_971_520)], ["120 B", "20 kB", "20 MB"]);
-    }
-
-    #[test]
-    fn statements_are_cut_by_characters() {
-        assert_eq!(excerpt("SELECT\n  1"), "SELECT 1");
-        assert_eq!(excerpt(&"ä".repeat(100)).chars().count(), 73);
     }
 }

@@ -3,19 +3,21 @@
 //!
 //! Source: PostgreSQL 18 documentation, 25.3.4, "Making a Base Backup Using the Low Level API".
 
-use super::connection_string::parse_address;
-use super::prompt::with_password;
+use super::password;
 use crate::Error;
 use crate::address::Address;
 use crate::connection::Connection;
 use crate::server::CopiedData;
 use std::fs;
 use std::path::{Path, PathBuf};
+use tokio_postgres::Config;
+use tokio_postgres::config::SslMode;
 
 /// A server that runs on a data directory.
+#[derive(Debug)]
 pub(super) struct RunningServer {
-    socket: String,
-    port: String,
+    host: String,
+    port: u16,
 }
 
 impl RunningServer {
@@ -26,23 +28,27 @@ impl RunningServer {
     pub(super) fn of(folder: &Path) -> Option<Self> {
         let text = fs::read_to_string(folder.join("postmaster.pid")).ok()?;
         let lines: Vec<&str> = text.lines().map(str::trim).collect();
-        let named = PathBuf::from(lines.get(1)?);
-        if named.canonicalize().ok() != folder.canonicalize().ok() {
+        if !is_same(Path::new(lines.get(1)?), folder) {
             return None;
         }
         let line = |number: usize| lines.get(number).copied().filter(|line| !line.is_empty());
         let host = line(4).or_else(|| line(5).map(|listened| if listened == "*" { "localhost" } else { listened }));
-        Some(Self { socket: host.unwrap_or("localhost").to_owned(), port: line(3).unwrap_or("5432").to_owned() })
+        let port = line(3).and_then(|port| port.parse().ok()).unwrap_or(5432);
+        Some(Self { host: host.unwrap_or("localhost").to_owned(), port })
     }
 
-    fn address(&self, user: &str, database: &str) -> Result<Address, Error> {
-        let quoted = |text: &str| format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"));
-        let (host, user, database) = (quoted(&self.socket), quoted(user), quoted(database));
-        with_password(parse_address(&format!("host={host} port={} user={user} dbname={database}", self.port))?)
+    /// How to connect to it, and to no other: of the environment and of files only the password counts.
+    pub(super) fn address(&self, user: &str, database: &str) -> Result<Address, Error> {
+        let mut config = Config::new();
+        config.host(&self.host).port(self.port).user(user).dbname(database).ssl_mode(SslMode::Prefer);
+        if let Some(password) = password::known(&config) {
+            config.password(password);
+        }
+        Address::try_from(config)
     }
 
     /// Copies its data directory.
-    pub(super) async fn copy(&self, folder: &Path, major: u8, user: &str, database: &str) -> Result<CopiedData, Error> {
+    pub(super) async fn copy(&self, folder: &Path, major: u8, address: &Address) -> Result<CopiedData, Error> {
         let refused = |error: Error| {
             let shown = folder.display();
             Error::new(format!(
@@ -51,20 +57,48 @@ impl RunningServer {
             ))
             .help("set PGUSER (and PGPASSWORD) to a superuser of it, stop it, or name a snapshot of the folder")
         };
-        let connection = Connection::open(&self.address(user, database)?, "backup").await.map_err(refused)?;
+        let connection = Connection::open(address, "backup").await.map_err(refused)?;
+        let runs_on: String =
+            connection.value("SELECT pg_catalog.current_setting('data_directory')").await.map_err(refused)?;
+        if !is_same(Path::new(&runs_on), folder) {
+            let (host, port, shown) = (&self.host, self.port, folder.display());
+            return Err(Error::new(format!(
+                "the server at {host}, port {port}, runs on `{runs_on}`, not on `{shown}`"
+            ))
+            .help("a `postmaster.pid` of another machine? Name the folder where its server runs, or a snapshot"));
+        }
+        keep_log(&connection).await?;
         let (start, stop) = if major >= 15 {
             ("pg_backup_start('pgvet', true)", "pg_backup_stop(false)")
         } else {
             ("pg_start_backup('pgvet', true, false)", "pg_stop_backup(false, false)")
         };
         connection.run(&format!("SELECT pg_catalog.{start}")).await.map_err(refused)?;
-        // The backup ends with the connection, whatever happens.
-        let copy = CopiedData::of_running(folder)?;
+        // The backup and the slot end with the connection, whatever happens.
+        let copy = CopiedData::of_running(folder).await?;
         let label: String =
             connection.value(&format!("SELECT labelfile FROM pg_catalog.{stop}")).await.map_err(refused)?;
-        copy.complete(folder, &label)?;
+        copy.complete(folder, &label).await?;
         Ok(copy)
     }
+}
+
+/// From now on the server keeps its write-ahead log, which it would otherwise use again while its files are copied.
+async fn keep_log(connection: &Connection) -> Result<(), Error> {
+    let name = format!("pgvet_{}", std::process::id());
+    let sql = format!("SELECT pg_catalog.pg_create_physical_replication_slot('{name}', true, true)");
+    connection.run(&sql).await.map_err(|error| {
+        Error::new(format!("the server cannot keep its write-ahead log for the copy: {}", error.message)).help(
+            "the copy needs a replication slot while it is made: raise max_replication_slots or drop a slot that is not \
+             used, and set wal_level to replica or logical; or stop the server, or name a snapshot of the folder",
+        )
+    })
+}
+
+/// Are both the same folder?
+fn is_same(one: &Path, other: &Path) -> bool {
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| PathBuf::from(path));
+    real(one) == real(other)
 }
 
 #[cfg(test)]
@@ -81,7 +115,7 @@ mod tests {
             fs::write(folder.join("postmaster.pid"), &pid).unwrap();
         }
         let server = RunningServer::of(&folders[0]).unwrap();
-        assert_eq!((server.socket.as_str(), server.port.as_str()), ("/var/run/postgresql", "5433"));
+        assert_eq!((server.host.as_str(), server.port), ("/var/run/postgresql", 5433));
         assert!(RunningServer::of(&folders[1]).is_none());
     }
 }

@@ -2,224 +2,206 @@
 //!
 //! Passwords never come from the connection string: other users see the arguments of a process.
 
-use super::service::Service;
+use super::parameters::Parameters;
+use super::{password, service};
 use crate::Error;
-use crate::address::{Address, Verification, roots_file};
+use crate::address::{Address, Verification};
 use std::env;
-use std::fs;
-use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::time::Duration;
 use tokio_postgres::Config;
-use tokio_postgres::config::Host;
+use tokio_postgres::config::SslMode;
+
+/// Where servers have their sockets, as Debian and others build them, and as PostgreSQL itself does.
+pub(super) const SOCKETS: [&str; 2] = ["/var/run/postgresql", "/tmp"];
+
+/// Values of variables of the environment.
+pub(super) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// Reads `postgres://user@host:port/database` or `host=... dbname=...`. What it leaves open comes from the service that
 /// it names, then from variables such as `PGHOST`, then from the password file.
 pub fn parse_address(text: &str) -> Result<Address, Error> {
     let environment = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
-    let (text, service) = take(text, "service");
-    let service = match service.or_else(|| environment("PGSERVICE")) {
-        Some(name) => Service::find(&name)?,
-        None => Service::default(),
-    };
-    let variable = |name: &str| service.get(name).or_else(|| environment(name));
-    let (text, verification) = ssl_mode(&text, variable("PGSSLMODE"), roots_file(&variable).is_some())?;
-    let help = "expected postgres://USER@HOST:PORT/DATABASE or host=HOST dbname=DATABASE";
-    // The text itself may hold a password, so it is not repeated.
-    let mut config = Config::from_str(&text)
-        .map_err(|error| Error::new(format!("the connection string is not understood: {error}")).help(help))?;
-    if config.get_password().is_some() {
+    address(&parameters(text, &environment)?)
+}
+
+fn parameters(text: &str, environment: Environment<'_>) -> Result<Parameters, Error> {
+    let mut parameters = Parameters::parse(text)?;
+    if parameters.get("password").is_some() {
         return Err(Error::new("the connection string holds a password, which other users of this machine can see")
             .help("leave it out, and set PGPASSWORD or write it into ~/.pgpass"));
     }
-    complete(&mut config, &variable);
-    if config.get_password().is_none() {
-        let file = variable("PGPASSFILE").map(PathBuf::from);
-        let file = file.or_else(|| env::home_dir().map(|home| home.join(".pgpass")));
-        let entries = file.and_then(|file| fs::read_to_string(file).ok()).unwrap_or_default();
-        if let Some(password) = password(&entries, &config) {
-            config.password(password);
-        }
+    let service = parameters.get("service").map(str::to_owned).or_else(|| environment("PGSERVICE"));
+    if let Some(name) = service {
+        parameters.complete(service::find(&name, environment)?);
     }
-    Address::new(config, verification, roots_file(&variable).as_deref())
+    parameters.complete(Parameters::of_environment(environment));
+    if parameters.get("hostaddr").is_none() {
+        let socket = SOCKETS.into_iter().find(|folder| Path::new(folder).exists()).unwrap_or(SOCKETS[0]);
+        parameters.set_default("host", |_| socket.to_owned());
+    }
+    parameters.set_default("user", |_| environment("USER").unwrap_or_else(|| "postgres".to_owned()));
+    parameters.set_default("dbname", |parameters| parameters.get("user").unwrap_or_default().to_owned());
+    Ok(parameters)
 }
 
-/// Where the value of a key is in a connection string of either form.
-fn place(text: &str, key: &str) -> Option<Range<usize>> {
-    let ends_word = |before: &str| before.is_empty() || before.ends_with(['?', '&', ' ']);
-    let (at, found) = text
-        .match_indices(key)
-        .find(|(at, found)| ends_word(&text[..*at]) && text[at + found.len()..].starts_with('='))?;
-    let start = at + found.len() + 1;
-    let length = text[start..].find(['&', ' ']).unwrap_or(text.len() - start);
-    Some(start..start + length)
-}
-
-/// Takes a key out of a connection string that the driver does not know.
-fn take(text: &str, key: &str) -> (String, Option<String>) {
-    let Some(value) = place(text, key) else { return (text.to_owned(), None) };
-    let name = text[value.clone()].trim_matches('\'').to_owned();
-    let before = &text[..value.start - key.len() - 1];
-    let after = text[value.end..].trim_start_matches(['&', ' ']);
-    let rest = format!("{before}{after}");
-    (rest.trim_end_matches(['?', '&', ' ']).to_owned(), Some(name))
-}
-
-/// Makes `sslmode` of a connection string one that the driver knows, for it knows less modes than libpq: the string,
-/// and how far to verify the server.
-fn ssl_mode(text: &str, otherwise: Option<String>, has_roots: bool) -> Result<(String, Verification), Error> {
-    const KEY: &str = "sslmode";
-    let place = place(text, KEY);
-    let mode = place.clone().map(|place| text[place].to_owned()).or(otherwise);
-    let (known, verification) = match mode.as_deref() {
-        None | Some("prefer" | "allow") => ("prefer", Verification::None),
-        Some("disable") => ("disable", Verification::None),
-        // With certificates of authorities at hand, libpq looks at them for `require`, too.
-        Some("require") if has_roots => ("require", Verification::Authority),
-        Some("require") => ("require", Verification::None),
-        Some("verify-ca") => ("require", Verification::Authority),
-        Some("verify-full") => ("require", Verification::Name),
-        Some(other) => return Err(Error::new(format!("`{other}` is no sslmode of PostgreSQL"))),
-    };
-    let text = match place {
-        Some(place) => format!("{}{known}{}", &text[..place.start], &text[place.end..]),
-        None if text.contains("://") && text.contains('?') => format!("{text}&{KEY}={known}"),
-        None if text.contains("://") => format!("{text}?{KEY}={known}"),
-        None => format!("{text} {KEY}={known}"),
-    };
-    Ok((text, verification))
-}
-
-/// Fills what the string leaves open from variables such as `PGHOST`.
-fn complete(config: &mut Config, variable: &dyn Fn(&str) -> Option<String>) {
-    let address = variable("PGHOSTADDR").and_then(|address| address.parse().ok());
-    if config.get_hosts().is_empty() {
-        match variable("PGHOST") {
-            Some(host) => config.host(host),
-            None if address.is_none() => config.host("/var/run/postgresql"),
-            None => config,
-        };
-        if let Some(address) = address.filter(|_| config.get_hostaddrs().is_empty()) {
-            config.hostaddr(address);
-        }
-    }
-    if config.get_ports().is_empty()
-        && let Some(port) = variable("PGPORT").and_then(|port| port.parse().ok())
-    {
-        config.port(port);
-    }
-    if config.get_user().is_none() {
-        let user = variable("PGUSER").or_else(|| variable("USER"));
-        config.user(user.unwrap_or_else(|| "postgres".to_owned()));
-    }
-    if config.get_dbname().is_none() {
-        let database = variable("PGDATABASE").or_else(|| config.get_user().map(str::to_owned));
-        config.dbname(database.unwrap_or_default());
-    }
-    if let Some(options) = variable("PGOPTIONS").filter(|_| config.get_options().is_none()) {
-        config.options(options);
-    }
-    if let Some(seconds) = variable("PGCONNECT_TIMEOUT").and_then(|seconds| seconds.parse().ok())
-        && config.get_connect_timeout().is_none()
-    {
-        config.connect_timeout(Duration::from_secs(seconds));
-    }
-    if let Some(password) = variable("PGPASSWORD") {
+fn address(parameters: &Parameters) -> Result<Address, Error> {
+    let mut config = Config::from_str(&parameters.for_driver()?).map_err(|error| Error::from_postgres(&error))?;
+    let password = parameters.get("password").map(str::to_owned);
+    if let Some(password) = password.or_else(|| password::in_file(parameters.get("passfile"), &config)) {
         config.password(password);
     }
+    let Protection { mode, verification, roots } = Protection::new(parameters)?;
+    config.ssl_mode(mode);
+    Address::new(config, verification, roots.as_deref())
 }
 
-/// The password of the first line `host:port:database:user:password` that fits; `*` fits everything.
-fn password(entries: &str, config: &Config) -> Option<String> {
-    let host = match config.get_hosts().first() {
-        Some(Host::Tcp(host)) => host.clone(),
-        _ => "localhost".to_owned(),
-    };
-    let port = config.get_ports().first().copied().unwrap_or(5432).to_string();
-    let wanted = [&host, &port, config.get_dbname().unwrap_or_default(), config.get_user().unwrap_or_default()];
-    let fits = |fields: &Vec<String>| {
-        fields.len() == 5 && wanted.iter().zip(fields).all(|(wanted, field)| field == "*" || field == wanted)
-    };
-    entries.lines().filter(|line| !line.starts_with('#')).map(fields).find(fits)?.pop()
+/// What `sslmode` and `sslrootcert` ask for, as the driver knows it.
+#[derive(Debug, PartialEq, Eq)]
+struct Protection {
+    mode: SslMode,
+    verification: Verification,
+    /// Certificates of authorities; else those that browsers trust.
+    roots: Option<PathBuf>,
 }
 
-/// Fields between colons; a backslash takes the next character as it is.
-fn fields(line: &str) -> Vec<String> {
-    let mut fields = vec![String::new()];
-    let mut characters = line.chars();
-    while let Some(character) = characters.next() {
-        let character = match character {
-            ':' if fields.len() < 5 => {
-                fields.push(String::new());
-                continue;
-            }
-            '\\' => characters.next().unwrap_or('\\'),
-            other => other,
-        };
-        if let Some(last) = fields.last_mut() {
-            last.push(character);
+impl Protection {
+    /// Source: PostgreSQL 18 documentation, 32.1.2 and 32.19.1; `initialize_SSL` in
+    /// `src/interfaces/libpq/fe-secure-openssl.c`.
+    fn new(parameters: &Parameters) -> Result<Self, Error> {
+        let hosts = parameters.get("host").filter(|_| parameters.get("hostaddr").is_none());
+        let (given, roots) = (parameters.get("sslmode"), parameters.get("sslrootcert"));
+        let system = roots == Some("system");
+        let mode = given.unwrap_or(if system { "verify-full" } else { "prefer" });
+        if !["disable", "allow", "prefer", "require", "verify-ca", "verify-full"].contains(&mode) {
+            return Err(Error::new(format!("`{mode}` is no sslmode of PostgreSQL")));
         }
+        // Nothing is encrypted on a socket.
+        let plain = Self { mode: SslMode::Disable, verification: Verification::None, roots: None };
+        if hosts.is_some_and(|hosts| hosts.split(',').all(|host| host.starts_with('/'))) {
+            return Ok(plain);
+        }
+        if system && mode != "verify-full" {
+            return Err(Error::new(format!("sslmode `{mode}` is too weak for sslrootcert=system"))
+                .help("authorities that everybody trusts vouch for everybody: use sslmode=verify-full"));
+        }
+        let file = roots.map(PathBuf::from);
+        let file = file.or_else(|| env::home_dir().map(|home| home.join(".postgresql/root.crt")));
+        let roots = file.clone().filter(|file| !system && file.exists());
+        let verification = match mode {
+            "verify-full" => Verification::Name,
+            "verify-ca" => Verification::Authority,
+            // With certificates of authorities at hand, libpq looks at them for `require`, too.
+            "require" if roots.is_some() => Verification::Authority,
+            _ => Verification::None,
+        };
+        if mode.starts_with("verify") && roots.is_none() && !system {
+            let file = file.map_or_else(|| "~/.postgresql/root.crt".to_owned(), |file| file.display().to_string());
+            return Err(Error::new(format!("sslmode `{mode}` needs `{file}`, which is not there"))
+                .help("name a file with certificates of authorities, or sslrootcert=system for those of browsers"));
+        }
+        let mode = match mode {
+            "disable" => return Ok(plain),
+            "allow" | "prefer" => SslMode::Prefer,
+            _ => SslMode::Require,
+        };
+        Ok(Self { mode, verification, roots })
     }
-    fields
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tokio_postgres::config::Host;
+
+    /// The address of a text in an environment.
+    fn in_environment(text: &str, variables: &[(&str, &str)]) -> Result<Config, Error> {
+        let environment = |name: &str| {
+            let found = variables.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| (*value).to_owned())
+        };
+        parameters(text, &environment).and_then(|parameters| address(&parameters)).map(|address| address.config)
+    }
 
     #[test]
     fn a_password_in_the_string_is_refused_and_not_repeated() {
-        let error = parse_address("postgres://app:secret@localhost/app").unwrap_err().to_string();
-        assert!(error.contains("PGPASSWORD") && !error.contains("secret"), "{error}");
-        let error = parse_address("host=localhost password").unwrap_err().to_string();
-        assert!(error.contains("expected postgres://"), "{error}");
-    }
-
-    #[test]
-    fn modes_of_libpq_become_those_of_the_driver() {
-        let mode = |text: &str, variable: Option<&str>| ssl_mode(text, variable.map(str::to_owned), false).unwrap();
-        let full = ("postgres://h/d?sslmode=require&x=1".to_owned(), Verification::Name);
-        assert_eq!(mode("postgres://h/d?sslmode=verify-full&x=1", Some("disable")), full);
-        assert_eq!(mode("host=h", Some("verify-ca")), ("host=h sslmode=require".to_owned(), Verification::Authority));
-        assert_eq!(mode("postgres://h/d", None), ("postgres://h/d?sslmode=prefer".to_owned(), Verification::None));
-        assert_eq!(ssl_mode("host=h sslmode=require", None, true).unwrap().1, Verification::Authority);
-        assert!(ssl_mode("host=h sslmode=maybe", None, false).unwrap_err().message.contains("`maybe`"));
-    }
-
-    #[test]
-    fn the_service_is_taken_out_of_either_form() {
-        let taken = |text: &str| take(text, "service");
-        let app = || Some("app".to_owned());
-        assert_eq!(taken("service=app"), (String::new(), app()));
-        assert_eq!(taken("host=h service='app' dbname=d"), ("host=h dbname=d".to_owned(), app()));
-        assert_eq!(taken("postgres:///d?service=app"), ("postgres:///d".to_owned(), app()));
-        assert_eq!(taken("postgres:///d?service=app&x=1"), ("postgres:///d?x=1".to_owned(), app()));
-        assert_eq!(taken("host=h my_service=app").1, None);
+        for text in ["postgres://app:secret@localhost/app", "host=h password=secret", "postgres:///d?password=secret"] {
+            let error = in_environment(text, &[]).unwrap_err().to_string();
+            assert!(error.contains("PGPASSWORD") && !error.contains("secret"), "{error}");
+        }
     }
 
     #[test]
     fn the_environment_fills_what_is_left_open() {
-        let variable = |name: &str| match name {
-            "PGHOST" => Some("db.example".to_owned()),
-            "PGPORT" => Some("6543".to_owned()),
-            "PGUSER" => Some("app".to_owned()),
-            _ => None,
-        };
-        let mut config = Config::from_str("dbname=shop").unwrap();
-        complete(&mut config, &variable);
-        assert_eq!(config.get_hosts(), [Host::Tcp("db.example".to_owned())]);
-        assert_eq!(
-            (config.get_ports(), config.get_user(), config.get_dbname()),
-            (&[6543][..], Some("app"), Some("shop"))
-        );
+        let variables = [("PGHOST", "db.example"), ("PGPORT", "6543"), ("PGUSER", "app"), ("PGHOSTADDR", "10.0.0.7")];
+        for text in ["dbname=shop", "postgres:///shop", "postgres://db.example/shop"] {
+            let config = in_environment(text, &variables).unwrap();
+            assert_eq!(config.get_hosts(), [Host::Tcp("db.example".to_owned())], "{text}");
+            assert_eq!(config.get_hostaddrs(), ["10.0.0.7".parse::<std::net::IpAddr>().unwrap()], "{text}");
+            assert_eq!(
+                (config.get_ports(), config.get_user(), config.get_dbname()),
+                (&[6543][..], Some("app"), Some("shop")),
+                "{text}"
+            );
+        }
+        let config = in_environment("", &[("USER", "ann"), ("PGCONNECT_TIMEOUT", "7"), ("PGPASSWORD", "p")]).unwrap();
+        assert_eq!((config.get_user(), config.get_dbname()), (Some("ann"), Some("ann")));
+        assert_eq!(config.get_connect_timeout().map(std::time::Duration::as_secs), Some(7));
+        assert_eq!(config.get_password(), Some(&b"p"[..]));
+        let error = in_environment("host=h", &[("PGPORT", "many")]).unwrap_err();
+        assert!(error.message.contains("`port`") && !error.message.contains("many"), "{error}");
     }
 
     #[test]
-    fn the_first_line_of_the_password_file_that_fits_counts() {
-        let config = Config::from_str("host=db port=5433 user=app dbname=shop").unwrap();
-        let entries = "# comment\ndb:5432:*:*:wrong\ndb:*:shop:app:se\\:cret\n*:*:*:*:other\n";
-        assert_eq!(password(entries, &config).as_deref(), Some("se:cret"));
-        assert_eq!(password("other:*:*:*:x", &config), None);
+    fn a_service_goes_before_the_environment_and_after_the_string() {
+        let folder = tempfile::tempdir().unwrap();
+        let system = folder.path().join("pg_service.conf");
+        let services = "[app]\nhost=db.example\nport=6543\nconnect_timeout=9\nuser=ann\npassword=p\n";
+        std::fs::write(&system, services).unwrap();
+        let shown = folder.path().display().to_string();
+        let variables = [("PGSYSCONFDIR", shown.as_str()), ("PGPORT", "1"), ("PGUSER", "u"), ("PGDATABASE", "shop")];
+        for text in ["service=app user=bob", "postgres://bob@/?service=app", "user = bob service = 'app'"] {
+            let config = in_environment(text, &variables).unwrap();
+            assert_eq!((config.get_ports(), config.get_user()), (&[6543][..], Some("bob")), "{text}");
+            assert_eq!(config.get_connect_timeout().map(std::time::Duration::as_secs), Some(9));
+            assert_eq!((config.get_dbname(), config.get_password()), (Some("shop"), Some(&b"p"[..])));
+        }
+    }
+
+    #[test]
+    fn a_password_file_may_be_named_in_the_string() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("passwords");
+        std::fs::write(&file, "h:*:*:*:of-file\n").unwrap();
+        let text = format!("host=h user=u passfile='{}'", file.display());
+        assert_eq!(in_environment(&text, &[]).unwrap().get_password(), Some(&b"of-file"[..]));
+    }
+
+    #[test]
+    fn servers_are_verified_as_libpq_does() {
+        let protection = |text: &str| Protection::new(&Parameters::parse(text).unwrap());
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("root.crt");
+        std::fs::write(&file, "").unwrap();
+        let shown = file.display();
+        let verified = |text: &str| {
+            let found = protection(&format!("{text} sslrootcert={shown}")).unwrap();
+            (found.mode, found.verification, found.roots.is_some())
+        };
+        assert_eq!(verified("host=h sslmode=verify-full"), (SslMode::Require, Verification::Name, true));
+        assert_eq!(verified("host=h sslmode=verify-ca"), (SslMode::Require, Verification::Authority, true));
+        assert_eq!(verified("host=h sslmode=require"), (SslMode::Require, Verification::Authority, true));
+        assert_eq!(verified("host=h"), (SslMode::Prefer, Verification::None, true));
+        assert_eq!(verified("host=/tmp sslmode=verify-full"), (SslMode::Disable, Verification::None, false));
+        let system = protection("host=h sslrootcert=system").unwrap();
+        assert_eq!((system.mode, system.verification, system.roots), (SslMode::Require, Verification::Name, None));
+        for (text, expected) in [
+            ("host=h sslmode=maybe", "`maybe` is no sslmode"),
+            ("host=h sslrootcert=system sslmode=require", "too weak for sslrootcert=system"),
+            ("host=h sslmode=verify-ca sslrootcert=/missing", "needs `/missing`, which is not there"),
+        ] {
+            let error = protection(text).unwrap_err();
+            assert!(error.message.contains(expected), "{text}: {error}");
+        }
     }
 }

@@ -2,8 +2,10 @@
 //! with the original.
 
 use super::backup::RunningServer;
+use super::prompt::with_password;
 use super::{Answer, CloneProvider, ServerInfo, ThinClone};
 use crate::Error;
+use crate::address::Address;
 use crate::connection::Connection;
 use crate::server::{Binaries, CopiedData, Options, Server};
 use std::fs;
@@ -21,17 +23,42 @@ pub struct DataDirOptions {
     pub binaries: Option<PathBuf>,
 }
 
+/// What the original loads, writes or replicates is no business of the copy. Its configuration is not copied, so that
+/// these come on top of PostgreSQL's defaults.
+const SETTINGS: [(&str, &str); 5] = [
+    ("autovacuum", "off"),
+    ("archive_mode", "off"),
+    ("max_wal_senders", "0"),
+    // Its subscriptions would take what the original has not received yet.
+    ("max_logical_replication_workers", "0"),
+    ("checkpoint_timeout", "1h"),
+];
+
+/// Subscriptions of the copy name the publisher of the original, and its slot there, which DROP SUBSCRIPTION would drop.
+const CUT_OFF: &str = "UPDATE pg_catalog.pg_subscription \
+     SET subenabled = false, subslotname = NULL, subconninfo = 'host=/nonexistent'";
+
 /// Copies of a data directory.
 #[derive(Debug)]
 pub struct DataDir {
     options: DataDirOptions,
+    /// How to ask the running server for a backup, where that was found out before.
+    running: Option<Address>,
     server: Option<Server>,
     thin: bool,
 }
 
 impl DataDir {
     pub fn new(options: DataDirOptions) -> Self {
-        Self { options, server: None, thin: false }
+        Self { options, running: None, server: None, thin: false }
+    }
+
+    /// Asks for the password of a running server, where it wants one. Not for async code.
+    pub fn with_password(mut self) -> Result<Self, Error> {
+        if let Some(running) = RunningServer::of(&self.options.folder) {
+            self.running = Some(with_password(running.address(&self.options.user, &self.options.database)?)?);
+        }
+        Ok(self)
     }
 
     async fn start(&mut self) -> Result<&Server, Error> {
@@ -46,27 +73,23 @@ impl DataDir {
             let data = folder.display();
             return Err(Error::new(format!("`{data}` is of PostgreSQL {major}, not {}", binaries.version)));
         }
-        let copy = match RunningServer::of(folder) {
-            Some(running) => running.copy(folder, major, &self.options.user, &self.options.database).await?,
-            None => CopiedData::new(folder)?,
-        };
+        let copy = self.copy(major).await?;
         self.thin = copy.thin;
-        // What the original loads, archives or replicates is no business of the copy.
-        let settings = [
-            ("autovacuum", "off"),
-            ("shared_preload_libraries", ""),
-            ("archive_mode", "off"),
-            ("max_wal_senders", "0"),
-            ("checkpoint_timeout", "1h"),
-        ];
-        let settings = settings.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
-        let server = Server::start_on(
-            &binaries,
-            copy,
-            &self.options.user,
-            &Options { durable: true, settings, ..Options::default() },
-        )?;
+        let settings = SETTINGS.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let options = Options { durable: true, settings, ..Options::default() };
+        let server = Server::start_on(&binaries, copy, &self.options.user, &options)?;
+        Connection::open(&server.address("template1")?, "provider").await?.run(CUT_OFF).await?;
         Ok(self.server.insert(server))
+    }
+
+    async fn copy(&self, major: u8) -> Result<CopiedData, Error> {
+        let DataDirOptions { folder, user, database, .. } = &self.options;
+        let Some(running) = RunningServer::of(folder) else { return CopiedData::new(folder).await };
+        let address = match &self.running {
+            Some(address) => address.clone(),
+            None => running.address(user, database)?,
+        };
+        running.copy(folder, major, &address).await
     }
 }
 
@@ -107,6 +130,7 @@ impl CloneProvider for DataDir {
             if !self.thin {
                 info.notes.push("the file system cannot share blocks, so the copy is a full one".to_owned());
             }
+            info.notes.push("the copy runs with PostgreSQL's own settings, not with those of the original".to_owned());
             info.has_schema = true;
             Ok(info)
         })

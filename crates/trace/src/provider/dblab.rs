@@ -6,6 +6,7 @@ use super::{Answer, CloneProvider, ServerInfo, ThinClone};
 use crate::Error;
 use crate::address::Address;
 use crate::connection::Connection;
+use crate::trace::{block_on, unless_interrupted};
 use serde_json::{Value, json};
 use std::io::Read;
 use std::time::{Duration, Instant};
@@ -153,7 +154,7 @@ impl Dblab {
 
     /// Deletes clones of ours that runs which were killed have left. Returns their names.
     pub fn remove_leftovers_now(&self) -> Result<Vec<String>, Error> {
-        crate::trace::runtime()?.block_on(async {
+        block_on(unless_interrupted(async {
             let status = self.succeed("GET", "/status", None).await?;
             let clones = status["cloning"]["clones"].as_array().cloned().unwrap_or_default();
             let ids = clones.iter().filter_map(|clone| clone["id"].as_str());
@@ -163,7 +164,7 @@ impl Dblab {
                 removed.push(id.to_owned());
             }
             Ok(removed)
-        })
+        }))
     }
 }
 

@@ -4,6 +4,8 @@ mod backup;
 mod connection_string;
 mod datadir;
 mod dblab;
+mod parameters;
+mod password;
 mod prompt;
 mod scratch;
 mod service;

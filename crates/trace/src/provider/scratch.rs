@@ -28,7 +28,13 @@ pub struct ScratchOptions {
 }
 
 /// Nobody else may use XIDs or write to the log while the migration is measured.
-const QUIET: [(&str, &str); 3] = [("autovacuum", "off"), ("max_wal_size", "4GB"), ("checkpoint_timeout", "1h")];
+const QUIET: [(&str, &str); 4] = [
+    ("autovacuum", "off"),
+    ("max_wal_size", "4GB"),
+    ("checkpoint_timeout", "1h"),
+    // A subscription that a migration makes must not take what belongs to another subscriber.
+    ("max_logical_replication_workers", "0"),
+];
 
 /// What a run without rows cannot tell.
 const EMPTY: &str = "the tables have only the rows that the migrations insert, so times say little; --rows fills them";

@@ -4,6 +4,7 @@ use super::{Answer, CloneProvider, ServerInfo, ThinClone};
 use crate::Error;
 use crate::address::Address;
 use crate::connection::Connection;
+use crate::trace::{block_on, unless_interrupted};
 
 /// Databases of ours begin with this.
 const PREFIX: &str = "pgvet_clone_";
@@ -47,7 +48,7 @@ impl Template {
 
     /// The same, for code that is not asynchronous.
     pub fn remove_leftovers_now(&self) -> Result<Vec<String>, Error> {
-        crate::trace::runtime()?.block_on(self.remove_leftovers())
+        block_on(unless_interrupted(self.remove_leftovers()))
     }
 
     async fn copy(&mut self) -> Result<ThinClone, Error> {

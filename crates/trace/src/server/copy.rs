@@ -4,88 +4,175 @@ use super::folder::Folder;
 use crate::Error;
 use std::fs;
 use std::path::Path;
-use std::process::Command;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
 use tempfile::TempDir;
+use tokio::io::AsyncReadExt;
+use tokio::process::{Child, Command};
 
 /// Copies begin with this.
 const PREFIX: &str = ".pgvet-data-";
 
-/// A copied data directory. It goes away with this value.
+/// What belongs to the original and its surroundings: who runs it, whom it follows, and settings that name other
+/// folders and servers. Slots would keep log for subscribers that the copy does not have.
+const OF_ORIGINAL: [&str; 5] =
+    ["postmaster.pid", "postmaster.opts", "standby.signal", "recovery.signal", "postgresql.auto.conf"];
+const SLOTS: &str = "pg_replslot";
+
+/// A copied data directory, and the folder of the server that is to run on it. Both go away with this value.
 #[derive(Debug)]
-pub struct CopiedData {
-    folder: TempDir,
+pub(crate) struct CopiedData {
+    pub(super) data: TempDir,
+    /// It is there first and links to the copy, so that also an unfinished copy of a killed run is found.
+    pub(super) server: Folder,
     /// It shares its blocks with the original until they change.
-    pub thin: bool,
+    pub(crate) thin: bool,
+}
+
+/// May files go away while they are copied?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Files {
+    Still,
+    Changing,
 }
 
 impl CopiedData {
     /// A copy of files that nobody changes.
-    pub fn new(original: &Path) -> Result<Self, Error> {
-        Self::copied(original, copy)
+    pub(crate) async fn new(original: &Path) -> Result<Self, Error> {
+        Self::copied(original, Files::Still).await
     }
 
     /// A copy of the files of a server in backup mode, which [`CopiedData::complete`] makes whole.
-    pub(crate) fn of_running(original: &Path) -> Result<Self, Error> {
-        Self::copied(original, copy_of_changing)
+    pub(crate) async fn of_running(original: &Path) -> Result<Self, Error> {
+        Self::copied(original, Files::Changing).await
     }
 
-    fn copied(original: &Path, copy: fn(&Path, &Path, &str) -> Result<(), String>) -> Result<Self, Error> {
-        let cannot = |what: &str| Error::new(format!("cannot copy `{}`: {what}", original.display()));
+    async fn copied(original: &Path, files: Files) -> Result<Self, Error> {
+        let cannot = |what: &str| cannot_copy(original, what);
         let beside = original.canonicalize().ok().and_then(|path| Some(path.parent()?.to_owned()));
         let beside = beside.ok_or_else(|| cannot("it has no parent folder"))?;
-        let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(beside);
-        let folder = folder.map_err(|error| cannot(&error.to_string()))?;
-        let thin = copy(original, folder.path(), "--reflink=always").is_ok();
-        if !thin {
-            copy(original, folder.path(), "--reflink=auto")
-                .or_else(|_| copy(original, folder.path(), "-c"))
-                .map_err(|said| cannot(&said))?;
+        let server = Folder::create()?;
+        let data = tempfile::Builder::new().prefix(PREFIX).tempdir_in(beside);
+        let data = data.map_err(|error| cannot(&error.to_string()))?;
+        std::os::unix::fs::symlink(data.path(), server.path().join("data"))
+            .map_err(|error| cannot(&error.to_string()))?;
+        let mut copied = Self { data, server, thin: false };
+        copied.thin = copy(original, copied.data.path(), "--reflink=always", files).await.is_ok();
+        if !copied.thin {
+            copy_as_can_be(original, copied.data.path(), files).await.map_err(|said| cannot(&said))?;
         }
-        // What belongs to the running original, or would make the copy a standby.
-        for name in ["postmaster.pid", "postmaster.opts", "standby.signal", "recovery.signal"] {
-            let _ = fs::remove_file(folder.path().join(name));
+        for name in OF_ORIGINAL {
+            let _ = fs::remove_file(copied.data.path().join(name));
         }
-        Ok(Self { folder, thin })
+        for slot in fs::read_dir(copied.data.path().join(SLOTS)).into_iter().flatten().flatten() {
+            let _ = fs::remove_dir_all(slot.path());
+        }
+        Ok(copied)
     }
 
     /// Adds what the end of the backup says, and the write-ahead log up to there.
-    pub(crate) fn complete(&self, original: &Path, label: &str) -> Result<(), Error> {
-        let cannot = |what: &str| Error::new(format!("cannot copy `{}`: {what}", original.display()));
-        let log = self.folder.path().join("pg_wal");
-        let copied = copy_of_changing(&original.join("pg_wal"), &log, "--reflink=auto");
-        copied.or_else(|_| copy_of_changing(&original.join("pg_wal"), &log, "-c")).map_err(|said| cannot(&said))?;
-        // Slots of the original would keep log for subscribers that the copy does not have.
-        for slot in fs::read_dir(self.folder.path().join("pg_replslot")).into_iter().flatten().flatten() {
-            let _ = fs::remove_dir_all(slot.path());
-        }
-        fs::write(self.folder.path().join("backup_label"), label).map_err(|error| cannot(&error.to_string()))
+    pub(crate) async fn complete(&self, original: &Path, label: &str) -> Result<(), Error> {
+        let cannot = |what: &str| cannot_copy(original, what);
+        let log = self.data.path().join("pg_wal");
+        copy_as_can_be(&original.join("pg_wal"), &log, Files::Changing).await.map_err(|said| cannot(&said))?;
+        fs::write(self.data.path().join("backup_label"), label).map_err(|error| cannot(&error.to_string()))
     }
 
-    /// Makes the copy the data of a server: owned by its user, and linked so that it is found from its folder.
-    pub(super) fn give_to(&self, server: &Folder) -> Result<(), Error> {
+    /// Makes the copy the data of its server: owned by its user, with configuration of its own, because the original's
+    /// may be elsewhere, name other folders, and ask for passwords.
+    pub(super) fn prepare(&self) -> Result<(), Error> {
         let cannot = |error: std::io::Error| Error::new(format!("cannot prepare the copied data: {error}"));
-        server.own(self.folder.path())?;
-        std::os::unix::fs::symlink(self.folder.path(), server.path().join("data")).map_err(cannot)?;
-        // The original's own files may be elsewhere, name other folders, and ask for passwords.
-        fs::write(server.path().join("postgresql.conf"), "").map_err(cannot)?;
-        fs::write(server.path().join("pg_hba.conf"), "local all all trust\n").map_err(cannot)?;
-        fs::write(server.path().join("pg_ident.conf"), "").map_err(cannot)?;
-        ["postgresql.conf", "pg_hba.conf", "pg_ident.conf"]
-            .iter()
-            .try_for_each(|name| server.own(&server.path().join(name)))
+        self.server.own(self.data.path())?;
+        for (name, text) in [("postgresql.conf", ""), ("pg_hba.conf", "local all all trust\n"), ("pg_ident.conf", "")] {
+            let file = self.server.path().join(name);
+            fs::write(&file, text).map_err(cannot)?;
+            self.server.own(&file)?;
+        }
+        Ok(())
     }
 }
 
-/// The same for files of which some may go away meanwhile.
-fn copy_of_changing(from: &Path, to: &Path, how: &str) -> Result<(), String> {
-    let is_gone = |said: &String| said.lines().all(|line| line.ends_with("No such file or directory"));
-    copy(from, to, how).or_else(|said| if is_gone(&said) { Ok(()) } else { Err(said) })
+fn cannot_copy(original: &Path, what: &str) -> Error {
+    Error::new(format!("cannot copy `{}`: {what}", original.display()))
+}
+
+/// A copy that shares blocks where it can, with the options of GNU, else with those of macOS.
+async fn copy_as_can_be(from: &Path, to: &Path, files: Files) -> Result<(), String> {
+    let Err(said) = copy(from, to, "--reflink=auto", files).await else { return Ok(()) };
+    copy(from, to, "-c", files).await.map_err(|_| said)
+}
+
+/// A `cp` that runs. It writes nothing any more when this value is gone.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.start_kill();
+        while let Ok(None) = self.0.try_wait() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
 }
 
 /// `cp`, which knows how to share blocks.
-fn copy(from: &Path, to: &Path, how: &str) -> Result<(), String> {
+async fn copy(from: &Path, to: &Path, how: &str, files: Files) -> Result<(), String> {
     let mut command = Command::new("cp");
-    command.env("LC_ALL", "C").arg("-R").arg("-p").arg(how).arg(from.join(".")).arg(to);
-    let output = command.output().map_err(|error| error.to_string())?;
-    if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()) }
+    command.env("LC_ALL", "C").args(["-R", "-p", how]).arg(from.join(".")).arg(to);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let cannot = |error: std::io::Error| format!("cannot run `cp`: {error}");
+    let mut running = Running(command.spawn().map_err(cannot)?);
+    let mut said = Vec::new();
+    if let Some(mut errors) = running.0.stderr.take() {
+        errors.read_to_end(&mut said).await.map_err(cannot)?;
+    }
+    let status = running.0.wait().await.map_err(cannot)?;
+    outcome(status, String::from_utf8_lossy(&said).trim(), files)
+}
+
+fn outcome(status: ExitStatus, said: &str, files: Files) -> Result<(), String> {
+    // A `cp` that was killed has not seen all files, whatever it said of some.
+    let ended_by_itself = status.code() == Some(1) && !said.is_empty();
+    let only_gone = || said.lines().all(|line| line.ends_with("No such file or directory"));
+    if status.success() || (files == Files::Changing && ended_by_itself && only_gone()) {
+        Ok(())
+    } else if said.is_empty() {
+        Err(format!("`cp` ended with {status}"))
+    } else {
+        Err(said.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::process::ExitStatusExt;
+
+    #[test]
+    fn only_a_copy_that_ended_by_itself_is_complete() {
+        const GONE: &str = "cp: cannot stat 'base/5/t3_17': No such file or directory";
+        let (failed, killed) = (ExitStatus::from_raw(1 << 8), ExitStatus::from_raw(9));
+        assert_eq!(outcome(ExitStatus::from_raw(0), "", Files::Still), Ok(()));
+        assert_eq!(outcome(failed, GONE, Files::Changing), Ok(()));
+        assert_eq!(outcome(failed, GONE, Files::Still), Err(GONE.to_owned()));
+        let full = format!("{GONE}\ncp: error writing 'x': No space left on device");
+        assert_eq!(outcome(failed, &full, Files::Changing), Err(full.clone()));
+        assert_eq!(outcome(killed, "", Files::Changing), Err("`cp` ended with signal: 9 (SIGKILL)".to_owned()));
+        assert!(outcome(killed, GONE, Files::Changing).is_err());
+    }
+
+    #[test]
+    fn an_unfinished_copy_is_found_and_goes_away() {
+        let parent = tempfile::tempdir().unwrap();
+        let original = parent.path().join("original");
+        fs::create_dir(&original).unwrap();
+        fs::write(original.join("PG_VERSION"), "18").unwrap();
+        let copied = crate::trace::runtime().unwrap().block_on(CopiedData::new(&original)).unwrap();
+        let link = fs::read_link(copied.server.path().join("data")).unwrap();
+        assert_eq!(link, copied.data.path());
+        assert!(link.join("PG_VERSION").exists());
+        let folder = copied.server.path().to_owned();
+        drop(copied);
+        assert!(!link.exists() && !folder.exists());
+        assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 1);
+    }
 }

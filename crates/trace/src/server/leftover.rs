@@ -31,7 +31,9 @@ fn remove(folder: &Path) -> std::io::Result<()> {
         }
     }
     // Copied data are elsewhere.
-    if let Ok(copied) = fs::read_link(folder.join("data")) {
+    if let Ok(copied) = fs::read_link(folder.join("data"))
+        && copied.exists()
+    {
         fs::remove_dir_all(copied)?;
     }
     fs::remove_dir_all(folder)
@@ -56,6 +58,21 @@ mod tests {
         let folder = tempfile::Builder::new().prefix(PREFIX).tempdir().unwrap();
         fs::write(folder.path().join("owner.pid"), owner.to_string()).unwrap();
         folder
+    }
+
+    #[test]
+    fn copied_data_go_with_the_folder_that_links_to_them() {
+        let folder = folder_of(1);
+        let parent = tempfile::tempdir().unwrap();
+        let data = parent.path().join("data");
+        fs::create_dir(&data).unwrap();
+        std::os::unix::fs::symlink(&data, folder.path().join("data")).unwrap();
+        remove(folder.path()).unwrap();
+        assert!(!data.exists() && !folder.path().exists());
+        let folder = folder_of(1);
+        std::os::unix::fs::symlink(&data, folder.path().join("data")).unwrap();
+        remove(folder.path()).unwrap();
+        assert!(!folder.path().exists(), "what is gone already is no obstacle");
     }
 
     #[test]

@@ -16,6 +16,6 @@ mod process;
 pub mod testing;
 
 pub use binaries::Binaries;
-pub use copy::CopiedData;
+pub(crate) use copy::CopiedData;
 pub use leftover::remove_leftovers;
 pub use process::{Options, Server};

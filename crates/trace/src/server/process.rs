@@ -9,15 +9,16 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+use tempfile::TempDir;
 use tokio_postgres::{Config, NoTls, SimpleQueryMessage};
 
 /// A running server that listens on a unix socket only. It stops, and its folder goes away, with this value.
 #[derive(Debug)]
 pub struct Server {
     process: Child,
+    /// Data that are elsewhere. They go before the folder, which tells where they are.
+    _copied: Option<TempDir>,
     folder: Folder,
-    /// Goes away with the server, and after it.
-    _copied: Option<CopiedData>,
     binaries: Binaries,
     user: String,
     port: u16,
@@ -60,9 +61,14 @@ impl Server {
     }
 
     /// Starts a server on copied data, whose superuser is `user`.
-    pub fn start_on(binaries: &Binaries, data: CopiedData, user: &str, options: &Options) -> Result<Self, Error> {
-        let folder = Folder::create()?;
-        data.give_to(&folder)?;
+    pub(crate) fn start_on(
+        binaries: &Binaries,
+        copied: CopiedData,
+        user: &str,
+        options: &Options,
+    ) -> Result<Self, Error> {
+        copied.prepare()?;
+        let CopiedData { data, server: folder, .. } = copied;
         let mut options = options.clone();
         for (setting, file) in
             [("config_file", "postgresql.conf"), ("hba_file", "pg_hba.conf"), ("ident_file", "pg_ident.conf")]
@@ -75,14 +81,14 @@ impl Server {
     fn launch(
         binaries: &Binaries,
         folder: Folder,
-        copied: Option<CopiedData>,
+        copied: Option<TempDir>,
         user: &str,
         options: &Options,
     ) -> Result<Self, Error> {
         let process = spawn(binaries, &folder, options)?;
         let port = options.port.unwrap_or(PORT);
         let mut server =
-            Self { process, folder, _copied: copied, binaries: binaries.clone(), user: user.to_owned(), port };
+            Self { process, _copied: copied, folder, binaries: binaries.clone(), user: user.to_owned(), port };
         server.wait_until_ready()?;
         Ok(server)
     }

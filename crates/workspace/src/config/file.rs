@@ -8,6 +8,7 @@ use pgvet_linter::rule::Category;
 use pgvet_linter::settings::LockTimeout;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde::de::value::StrDeserializer;
 use std::collections::BTreeMap;
 use toml::Spanned;
 
@@ -155,7 +156,7 @@ impl<'de> Deserialize<'de> for RuleSetting {
             }
 
             fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<RuleSetting, E> {
-                RuleLevel::deserialize(serde::de::value::StrDeserializer::new(value)).map(RuleSetting::Level)
+                RuleLevel::deserialize(StrDeserializer::new(value)).map(RuleSetting::Level)
             }
 
             fn visit_map<A: serde::de::MapAccess<'de>>(self, map: A) -> Result<RuleSetting, A::Error> {
@@ -194,16 +195,17 @@ pub(crate) enum LockModeSetting {
 
 impl From<LockModeSetting> for LockMode {
     fn from(setting: LockModeSetting) -> Self {
-        match setting {
-            LockModeSetting::AccessShare => Self::AccessShare,
-            LockModeSetting::RowShare => Self::RowShare,
-            LockModeSetting::RowExclusive => Self::RowExclusive,
-            LockModeSetting::ShareUpdateExclusive => Self::ShareUpdateExclusive,
-            LockModeSetting::Share => Self::Share,
-            LockModeSetting::ShareRowExclusive => Self::ShareRowExclusive,
-            LockModeSetting::Exclusive => Self::Exclusive,
-            LockModeSetting::AccessExclusive => Self::AccessExclusive,
-        }
+        // Both are in the order of strength.
+        Self::ALL[setting as usize]
+    }
+}
+
+impl LockModeSetting {
+    /// The mode of that name: `access-exclusive`, or as SQL has it.
+    pub(crate) fn named(text: &str) -> Option<LockMode> {
+        let name = text.to_lowercase().replace([' ', '_'], "-");
+        let name: StrDeserializer<'_, serde::de::value::Error> = StrDeserializer::new(&name);
+        Self::deserialize(name).ok().map(Into::into)
     }
 }
 

@@ -1,5 +1,6 @@
 //! How long locks may be held: `access-exclusive=500ms`.
 
+use super::file::LockModeSetting;
 use pgvet_linter::effect::LockMode;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,9 +20,7 @@ impl Limit {
     pub fn parse(text: &str) -> Result<Self, String> {
         let help = "expected MODE=DURATION, such as access-exclusive=500ms or share=5s";
         let (mode, held) = text.split_once('=').ok_or_else(|| format!("`{text}` is no limit: {help}"))?;
-        let wanted = mode.trim().replace(['-', '_'], " ").to_uppercase();
-        let mode = LockMode::ALL.into_iter().find(|mode| mode.sql() == wanted);
-        let mode = mode.ok_or_else(|| format!("`{text}` names no lock mode: {help}"))?;
+        let mode = LockModeSetting::named(mode.trim()).ok_or_else(|| format!("`{text}` names no lock mode: {help}"))?;
         Ok(Self { mode, held: parse_duration(held.trim())? })
     }
 }
@@ -85,6 +84,11 @@ mod tests {
         let limit = Limit { mode: LockMode::AccessExclusive, held: Duration::from_millis(500) };
         assert_eq!(Limit::parse("access-exclusive=500ms"), Ok(limit));
         assert_eq!(Limit::parse("share=1.5s").map(|limit| limit.held), Ok(Duration::from_millis(1500)));
+        for mode in LockMode::ALL {
+            for name in [mode.sql().to_owned(), mode.sql().to_lowercase().replace(' ', "-")] {
+                assert_eq!(Limit::parse(&format!("{name}=1s")).map(|limit| limit.mode), Ok(mode), "{name}");
+            }
+        }
         for wrong in ["share", "shared=1s", "share=1", "share=x", "share=1d"] {
             assert!(Limit::parse(wrong).unwrap_err().contains("such as"), "{wrong}");
         }

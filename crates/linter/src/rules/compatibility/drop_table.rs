@@ -3,7 +3,7 @@
 use super::along::{cascaded, described, is_queried, listed, publications, word};
 use crate::ast::Ast;
 use crate::diagnostic::Diagnostic;
-use crate::effect::{RelationKind, RelationName, Removal, RemovalReason, RemovedObject, Visibility};
+use crate::effect::{Evidence, RelationKind, RelationName, Removal, RemovalReason, RemovedObject, Visibility};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, RunContext, declare_rule};
 use crate::rules::around::{Successor, Until, ahead_of_maker, means, successor};
@@ -118,8 +118,12 @@ pub(super) fn lost<'c>(context: &RuleContext<'c>, removal: &'c Removal) -> Optio
         return None;
     }
     let Some(before) = context.before.get_relation(relation.oid) else {
-        let if_exists = matches!(context.ast, Ast::Drop(drop) if drop.if_exists);
-        return (!if_exists && matches!(context.ast, Ast::Drop(_))).then_some((relation, Loss::Gone));
+        let is_sure = match context.ast {
+            _ if context.evidence == Evidence::Observed => true,
+            Ast::Drop(drop) => !drop.if_exists,
+            _ => false,
+        };
+        return is_sure.then_some((relation, Loss::Gone));
     };
     if before.is_partition() {
         return None;
@@ -127,6 +131,10 @@ pub(super) fn lost<'c>(context: &RuleContext<'c>, removal: &'c Removal) -> Optio
     let is_table = relation.kind.is_table();
     let until = if is_table { Until::Commit } else { Until::EndOfMigration };
     let end = ahead_of_maker(context, &relation.name, until);
+    // Where only a server has shown that it goes, the model still has it.
+    if end.relation_named(&relation.schema, &relation.name) == Some(relation.oid) {
+        return Some((relation, Loss::Gone));
+    }
     match successor(&end, before, relation) {
         Successor::Nothing if is_table => {
             // Made anew behind the end of the transaction: the gap is short, but the rows do not come back.

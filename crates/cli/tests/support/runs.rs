@@ -1,0 +1,41 @@
+//! Runs of `pgvet trace` that go on while a test looks.
+
+use crate::support::Folder;
+use pgvet_trace::server::testing::binaries;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// The major that these tests run on; `None` where it is not installed.
+pub(crate) fn folder(files: &[(&str, &str)]) -> Option<Folder> {
+    binaries(18)?;
+    let files: Vec<(&str, &[u8])> = files.iter().map(|(name, text)| (*name, text.as_bytes())).collect();
+    Some(Folder::new(&files))
+}
+
+pub(crate) fn wait_until(condition: impl Fn() -> bool) {
+    let started = Instant::now();
+    while !condition() {
+        assert!(started.elapsed() < Duration::from_secs(60), "it takes too long");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A folder for temporary files that the user who runs the server can reach.
+pub(crate) fn private_folder() -> tempfile::TempDir {
+    let temporary = tempfile::tempdir_in("/tmp").unwrap();
+    let everybody = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(temporary.path(), everybody).unwrap();
+    temporary
+}
+
+/// A run that goes on; with these variables in its environment.
+pub(crate) fn start(
+    folder: &Folder,
+    temporary: &tempfile::TempDir,
+    args: &[&str],
+    env: &[(&str, &str)],
+) -> std::process::Child {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pgvet"));
+    command.args(args).current_dir(folder.path()).env("TMPDIR", temporary.path()).envs(env.iter().copied());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}

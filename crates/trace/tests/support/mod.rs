@@ -1,0 +1,36 @@
+//! A server with a database of a shop, and migrations that are traced on it.
+
+use pgvet_linter::check::{Migration, ParsedFile, parse_file};
+use pgvet_linter::source::SourceFile;
+use pgvet_trace::provider::{CloneProvider, Config};
+use pgvet_trace::server::{Server, testing};
+use pgvet_trace::{Error, Settings, Trace, run};
+
+fn parsed(text: &str) -> ParsedFile {
+    parse_file(SourceFile { path: "m.sql".to_owned(), text: text.to_owned() })
+}
+
+pub(crate) fn trace(provider: &mut dyn CloneProvider, sql: &str) -> Result<Trace, Error> {
+    let file = parsed(sql);
+    let migration = Migration { database: 1, ..Migration::new(&file) };
+    run(&[migration], provider, &Settings::default(), &mut |_| {})
+}
+
+pub(crate) fn query(server: &Server, database: &str, sql: &str) -> Vec<Vec<Option<String>>> {
+    server.query(database, sql).expect("the server answers")
+}
+
+/// A server with a database `shop` that has a table.
+pub(crate) fn shop(major: u8) -> Option<(Server, Config)> {
+    let server = testing::server(major)?;
+    query(&server, "postgres", "CREATE DATABASE shop");
+    let rows = "CREATE TABLE orders (id int PRIMARY KEY); INSERT INTO orders SELECT generate_series(1, 500)";
+    query(&server, "shop", rows);
+    let config = server.config("shop");
+    Some((server, config))
+}
+
+pub(crate) fn columns(server: &Server) -> Option<String> {
+    let sql = "SELECT count(*) FROM pg_attribute WHERE attrelid = 'orders'::regclass AND attnum > 0";
+    query(server, "shop", sql)[0][0].clone()
+}
