@@ -9,7 +9,7 @@ use crate::effect::Effects;
 use crate::fix::spare_placeholders;
 use crate::replay::{Replay, StatementVisit, Visitor, stands_for};
 use crate::report::Reporter;
-use crate::routine::{Routine, RoutineContext, RoutineReader, Routines};
+use crate::routine::{Endings, Routine, RoutineContext, RoutineReader, Routines};
 use crate::rule::{Category, MigrationContext, Rule, RuleContext, RunContext};
 use crate::rules;
 use crate::session::Session;
@@ -193,13 +193,14 @@ pub(crate) fn report(
     observe: &Observe<'_>,
     progress: &dyn Fn(),
 ) -> Outcome {
-    let reader = RoutineReader::default();
+    let (reader, endings) = (RoutineReader::default(), Endings::default());
     let mut checker = Checker {
         migrations,
         settings,
         observe,
         progress,
         reader: &reader,
+        endings: &endings,
         subjects: Subjects::default(),
         found: Vec::new(),
         statement_found: Vec::new(),
@@ -253,6 +254,7 @@ struct Checker<'s> {
     observe: &'s Observe<'s>,
     progress: &'s dyn Fn(),
     reader: &'s RoutineReader,
+    endings: &'s Endings,
     /// What statements of reported migrations declare.
     subjects: Subjects,
     found: Vec<Diagnostic>,
@@ -404,6 +406,7 @@ impl Visitor for Checker<'_> {
             settings: self.settings,
             migrations: self.migrations,
             reader: self.reader,
+            endings: self.endings,
         };
         let version = visit.target.version();
         for (rule, severity) in self.statement_rules(visit.file).iter() {

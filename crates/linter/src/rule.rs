@@ -7,7 +7,7 @@ use crate::declared::DeclarationContext;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::effect::{Effects, Evidence};
 use crate::report::Reporter;
-use crate::routine::{RoutineContext, RoutineReader, Routines};
+use crate::routine::{Endings, RoutineContext, RoutineReader, Routines};
 use crate::session::Session;
 use crate::settings::Settings;
 use crate::statement::Statement;
@@ -145,6 +145,7 @@ pub struct RuleContext<'a> {
     /// All migrations of the run.
     pub migrations: &'a [Migration<'a>],
     pub reader: &'a RoutineReader,
+    pub endings: &'a Endings,
 }
 
 impl RuleContext<'_> {

@@ -19,7 +19,7 @@ pub use hotness::{Hotness, Reason, ReasonKind};
 pub use read::{Code, Dynamic, Routine, RoutineReader};
 pub use steps::{Around, Node, Sql, Step};
 pub use texts::SqlRole;
-pub use trial::{Creation, Trial};
+pub use trial::{Creation, Ending, Endings, Trial};
 pub use variables::{Variable, VariableKind};
 
 use crate::ast::{FunctionCall, ObjectName};

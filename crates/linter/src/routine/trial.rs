@@ -10,6 +10,7 @@ use crate::session::{Place, Session, SettingValue};
 use crate::source::TextRange;
 use crate::version::{PgVersion, Target};
 use smol_str::SmolStr;
+use std::cell::RefCell;
 
 /// A copy of the catalog on which statements run one after the other.
 #[derive(Debug)]
@@ -42,6 +43,35 @@ impl Trial {
 
     fn find(&self, name: &ObjectName) -> Option<Oid> {
         self.catalog.find_relation(name, &self.session.settings.search_path())
+    }
+}
+
+/// The catalogs at the ends of the transactions and of the migration that is looked at: what its statements ask for, one
+/// after the other, is run once.
+#[derive(Debug, Default)]
+pub struct Endings(RefCell<Vec<(Ending, Catalog)>>);
+
+/// The end of what begins in a migration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ending {
+    pub file: u32,
+    /// Where its last statement begins.
+    pub last: u32,
+    pub version: PgVersion,
+}
+
+impl Endings {
+    /// The catalog at an ending, which `run` finds out.
+    pub fn get(&self, ending: Ending, run: impl FnOnce() -> Catalog) -> Catalog {
+        let known = |known: &&(Ending, Catalog)| known.0 == ending;
+        if let Some((_, catalog)) = self.0.borrow().iter().find(known) {
+            return catalog.clone();
+        }
+        let catalog = run();
+        let mut kept = self.0.borrow_mut();
+        kept.retain(|(other, _)| other.file == ending.file && other.last >= ending.last);
+        kept.push((ending, catalog.clone()));
+        catalog
     }
 }
 

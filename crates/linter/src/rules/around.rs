@@ -3,13 +3,10 @@
 use crate::ast::{AlterTable, AlterTableAction, Ast, ColumnDef, ObjectKind, ObjectName, TableElement, Transaction};
 use crate::catalog::{Catalog, Oid, Relation, TEMPORARY_SCHEMA};
 use crate::effect::{RelationName, RemovedObject, RenamedObject};
-use crate::routine::Trial;
+use crate::routine::{Ending, Trial};
 use crate::rule::RuleContext;
 use crate::statement::Statement;
 use rustc_hash::FxHashSet;
-
-/// So many statements are run ahead; of more only those that speak of the name.
-const MAX_AHEAD: usize = 300;
 
 /// How far to look ahead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,7 +42,8 @@ pub(crate) fn rest<'a>(context: &RuleContext<'a>) -> impl Iterator<Item = &'a As
     later(context, Until::EndOfMigration).into_iter().filter_map(|statement| statement.parsed.as_ref().ok())
 }
 
-/// The catalog when the transaction, or the migration, has ended, as far as statements that speak of `name` matter.
+/// The catalog when the transaction, or the migration, has ended, where a later statement speaks of `name`; else it is as it
+/// is.
 pub(crate) fn ahead(context: &RuleContext<'_>, name: &str, until: Until) -> Catalog {
     run_ahead(context, until, |text| speaks_of(text, name))
 }
@@ -95,20 +93,21 @@ pub(crate) fn ahead_of(context: &RuleContext<'_>, names: &Names<'_>, until: Unti
 }
 
 fn run_ahead(context: &RuleContext<'_>, until: Until, speaks: impl Fn(&str) -> bool) -> Catalog {
-    let speaks = |statement: &&Statement| speaks(context.text(statement.range));
-    let mut statements = later(context, until);
-    let Some(last) = statements.iter().rposition(speaks) else { return context.after.clone() };
-    statements.truncate(last + 1);
-    if statements.len() > MAX_AHEAD {
-        statements.retain(speaks);
-        statements.truncate(MAX_AHEAD);
-    }
-    let path = context.session.settings.search_path();
-    let mut trial = Trial::new(context.after, &path, context.settings.versions.to);
-    for ast in statements.iter().filter_map(|statement| statement.parsed.as_ref().ok()) {
-        trial.run(ast);
-    }
-    trial.catalog().clone()
+    let statements = later(context, until);
+    let (Some(last), true) =
+        (statements.last(), statements.iter().any(|statement| speaks(context.text(statement.range))))
+    else {
+        return context.after.clone();
+    };
+    let version = context.settings.versions.to;
+    let ending = Ending { file: context.file, last: last.range.start, version };
+    context.endings.get(ending, || {
+        let mut trial = Trial::new(context.after, &context.session.settings.search_path(), version);
+        for ast in statements.iter().filter_map(|statement| statement.parsed.as_ref().ok()) {
+            trial.run(ast);
+        }
+        trial.catalog().clone()
+    })
 }
 
 /// May the text name this? Names are in lower case where they are not quoted.
