@@ -2,6 +2,8 @@
 
 use crate::STACK_SIZE;
 use rayon::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use std::sync::OnceLock;
 
 /// Below so many things, threads cost more than they save.
 const PARALLEL_FROM: usize = 8;
@@ -31,11 +33,13 @@ pub(crate) fn map_largest_first<T: Send, R: Send>(
     done.into_iter().map(|(_, result)| result).collect()
 }
 
+/// The same threads for all work of the program: each has memory of its own, which the next work can use again.
 fn on_threads<T: Send>(work: impl FnOnce() -> T + Send) -> T {
-    match rayon::ThreadPoolBuilder::new().stack_size(STACK_SIZE).build() {
-        Ok(pool) => pool.install(work),
+    static POOL: OnceLock<Option<ThreadPool>> = OnceLock::new();
+    match POOL.get_or_init(|| ThreadPoolBuilder::new().stack_size(STACK_SIZE).build().ok()) {
+        Some(pool) => pool.install(work),
         // Without threads of our own the present one has to do, as it does for few things.
-        Err(_) => work(),
+        None => work(),
     }
 }
 

@@ -6,6 +6,7 @@ use crate::git::{self, Changes};
 use crate::identity::{Identities, identity};
 use crate::layout::Folders;
 use crate::{order, parallel, roots};
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -232,8 +233,9 @@ fn look(
         let root = if is_folder {
             Some(roots::below(path, &file, &config))
         } else {
-            let text = fs::read(&file).unwrap_or_default();
-            roots::of_single(&file, &String::from_utf8_lossy(&text), folders, &config)
+            let text =
+                || fs::read(&file).map_or(Cow::Borrowed(""), |text| String::from_utf8_lossy(&text).into_owned().into());
+            roots::of_single(&file, text, folders, &config)
         };
         let identity = identities.of(&file);
         found.asked.push(Asked { path: file, identity, is_stdin: false, single: !is_folder, root, config });
@@ -250,7 +252,7 @@ fn is_outside(config: &Config, given: &Path, file: &Path) -> bool {
 fn stdin(request: &Request, configs: &Configs, folders: &Folders) -> Result<Asked, ConfigError> {
     let path = PathBuf::from(request.stdin_name.as_deref().unwrap_or("<stdin>"));
     let config = configs.of(path.parent().unwrap_or(Path::new("")))?;
-    let text = request.texts.stdin.as_deref().unwrap_or_default();
+    let text = || Cow::Borrowed(request.texts.stdin.as_deref().unwrap_or_default());
     let root = request.stdin_name.as_ref().and_then(|_| roots::of_single(&path, text, folders, &config));
     Ok(Asked { identity: identity(&path), path, is_stdin: true, single: true, root, config })
 }

@@ -4,6 +4,7 @@ use crate::config::{Config, absolute};
 use crate::discovery::display;
 use crate::layout::{self, Folders, Tool};
 use crate::order;
+use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
@@ -33,27 +34,34 @@ pub(crate) fn below(given: &Path, file: &Path, config: &Config) -> PathBuf {
 }
 
 /// The folder of migrations of a file that was named by itself; `None` where nothing says that it is one of several.
-pub(crate) fn of_single(file: &Path, text: &str, folders: &Folders, config: &Config) -> Option<PathBuf> {
+/// Its text is asked for only where the folders around it leave that open.
+pub(crate) fn of_single<'t>(
+    file: &Path,
+    text: impl FnOnce() -> Cow<'t, str>,
+    folders: &Folders,
+    config: &Config,
+) -> Option<PathBuf> {
     if let Some(folder) = config.folder_of(file) {
         return Some(folder.to_owned());
     }
-    let parent = file.parent()?;
-    if let Some(root) = order::explicit_root(parent) {
-        return Some(root);
+    file.parent()?;
+    let facts = folders.around(file);
+    if let Some(root) = facts.root() {
+        return Some(root.to_owned());
     }
-    if let Some(named) = named_folder(parent) {
+    if let Some(named) = facts.named {
         let is_certain = named.file_name().is_some_and(|name| is_among(&CERTAIN_FOLDERS, name));
         if is_certain || order::is_versioned(file) {
             return Some(named);
         }
     }
-    let tool = layout::detect(file, text, folders, config).tool;
+    let tool = layout::detect(file, &text(), folders, config).tool;
     (tool != Tool::Plain && order::is_versioned(file)).then(|| order::sequence(file))
 }
 
 /// The outermost folder in or above `parent` that is named like one of migrations, within the repository. Where there
 /// is no repository it is the innermost one: names of folders further out are chance.
-fn named_folder(parent: &Path) -> Option<PathBuf> {
+pub(crate) fn named_folder(parent: &Path) -> Option<PathBuf> {
     let parent_from_root = absolute(parent);
     let repository = parent_from_root.ancestors().find(|folder| folder.join(".git").exists());
     let candidates: Vec<&Path> = parent_from_root
@@ -92,7 +100,7 @@ mod tests {
     use std::fs;
 
     fn single(path: &Path) -> Option<PathBuf> {
-        of_single(path, "SELECT 1;", &Folders::default(), &Config::default())
+        of_single(path, || "SELECT 1;".into(), &Folders::default(), &Config::default())
     }
 
     #[test]

@@ -17,6 +17,7 @@ use pgvet_linter::check::TransactionMode;
 use pgvet_linter::diagnostic::Severity;
 use pgvet_linter::settings::{Levels, Settings};
 use pgvet_linter::statistics::Statistics;
+use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -119,10 +120,9 @@ impl Config {
         Ok(config)
     }
 
-    /// Defaults, with the statistics that lie in or above the folder.
-    fn without_file(folder: &Path) -> Result<Self, ConfigError> {
-        let mut candidates = folder.ancestors().map(|folder| folder.join(STATISTICS_NAME));
-        let mut config = Self { statistics: candidates.find(|path| path.is_file()), ..Self::default() };
+    /// Defaults, with the statistics of this file.
+    fn without_file(statistics: Option<PathBuf>) -> Result<Self, ConfigError> {
+        let mut config = Self { statistics, ..Self::default() };
         config.read_statistics()?;
         Ok(config)
     }
@@ -187,39 +187,60 @@ pub(crate) fn absolute(path: &Path) -> PathBuf {
 #[derive(Debug, Default)]
 pub struct Configs {
     source: ConfigSource,
-    read: Mutex<BTreeMap<PathBuf, Arc<Config>>>,
+    nearest: Mutex<FxHashMap<PathBuf, Nearest>>,
+    /// By the file with the configuration, or else the one with statistics.
+    read: Mutex<FxHashMap<Option<PathBuf>, Arc<Config>>>,
+}
+
+/// The files that hold for a folder: the nearest in or above it.
+#[derive(Debug, Clone, Default)]
+struct Nearest {
+    config: Option<PathBuf>,
+    statistics: Option<PathBuf>,
 }
 
 impl Configs {
     pub fn new(source: ConfigSource) -> Self {
-        Self { source, read: Mutex::default() }
+        Self { source, nearest: Mutex::default(), read: Mutex::default() }
     }
 
     /// The configuration for a folder.
     pub fn of(&self, folder: &Path) -> Result<Arc<Config>, ConfigError> {
         match &self.source {
             ConfigSource::None => Ok(Arc::default()),
-            ConfigSource::File(path) => self.read(path),
-            ConfigSource::Nearest => {
-                let folder = absolute(folder);
-                let mut candidates = folder.ancestors().map(|folder| folder.join(FILE_NAME));
-                match candidates.find(|path| fs::metadata(path).is_ok_and(|metadata| metadata.is_file())) {
-                    Some(path) => self.read(&path),
-                    None => Config::without_file(&folder).map(Arc::new),
-                }
-            }
+            ConfigSource::File(path) => self.read(Nearest { config: Some(path.clone()), statistics: None }),
+            ConfigSource::Nearest => self.read(self.nearest(&absolute(folder))),
         }
     }
 
-    fn read(&self, path: &Path) -> Result<Arc<Config>, ConfigError> {
-        // Whoever panicked while holding the lock left a map of complete entries.
+    /// Each folder is looked at once, whatever lies below it.
+    fn nearest(&self, folder: &Path) -> Nearest {
+        // Whoever panicked while holding a lock left a map of complete entries.
+        let known = || self.nearest.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(nearest) = known().get(folder) {
+            return nearest.clone();
+        }
+        let own = |name: &str| Some(folder.join(name)).filter(|path| path.is_file());
+        let mut nearest = folder.parent().map_or_else(Nearest::default, |above| self.nearest(above));
+        nearest.config = own(FILE_NAME).or(nearest.config);
+        nearest.statistics = own(STATISTICS_NAME).or(nearest.statistics);
+        known().insert(folder.to_owned(), nearest.clone());
+        nearest
+    }
+
+    fn read(&self, Nearest { config, statistics }: Nearest) -> Result<Arc<Config>, ConfigError> {
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(config) = read.get(path) {
+        let key = config.clone().or_else(|| statistics.clone());
+        if let Some(config) = read.get(&key) {
             return Ok(config.clone());
         }
-        let config = Arc::new(Config::read(path)?);
-        read.insert(path.to_owned(), config.clone());
-        Ok(config)
+        let found = match config {
+            Some(path) => Config::read(&path)?,
+            None => Config::without_file(statistics)?,
+        };
+        let found = Arc::new(found);
+        read.insert(key, Arc::clone(&found));
+        Ok(found)
     }
 }
 

@@ -3,6 +3,8 @@
 use super::{Tool, liquibase};
 use crate::config::absolute;
 use crate::order::FlywayName;
+use crate::roots;
+use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,11 +12,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// What is known about folders, looked up once each.
 #[derive(Debug, Default)]
-pub(crate) struct Folders(Mutex<BTreeMap<PathBuf, Facts>>);
+pub(crate) struct Folders(Mutex<FxHashMap<PathBuf, Facts>>);
 
 /// What a folder says about the migrations directly in it.
 #[derive(Debug, Clone)]
-pub(super) struct Facts {
+pub(crate) struct Facts {
     /// The tool whose files lie beside them.
     pub(super) tool: Option<Tool>,
     /// sqlx or refinery, if the Rust project around them uses it.
@@ -22,11 +24,18 @@ pub(super) struct Facts {
     /// Pop, if the Go module around them uses it.
     pub(super) go_runner: Option<Tool>,
     order: Option<Arc<ExplicitOrder>>,
+    /// See [`roots::named_folder`].
+    pub(crate) named: Option<PathBuf>,
     /// The names that Flyway gives migrations.
     flyway: Arc<Vec<String>>,
 }
 
 impl Facts {
+    /// The folder to which the tool's own list of migrations is relative.
+    pub(crate) fn root(&self) -> Option<&Path> {
+        self.order.as_ref().map(|order| order.root.as_path())
+    }
+
     /// Does the tool leave the file alone? Sqitch's scripts that take a change back, or look whether it is there, count.
     pub(super) fn is_not_run(&self, path: &Path) -> bool {
         self.order.as_ref().is_some_and(|order| {
@@ -49,7 +58,7 @@ impl Facts {
 }
 
 impl Folders {
-    pub(super) fn around(&self, path: &Path) -> Facts {
+    pub(crate) fn around(&self, path: &Path) -> Facts {
         let parent = path.parent().unwrap_or(Path::new(""));
         // Whoever panicked while holding the lock left a map of complete entries.
         let mut folders = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -62,6 +71,7 @@ impl Folders {
             rust_runner: rust_runner(parent),
             go_runner: go_runner(parent),
             order,
+            named: roots::named_folder(parent),
             flyway: Arc::new(flyway_names(parent)),
         };
         folders.insert(parent.to_owned(), facts.clone());
