@@ -94,12 +94,53 @@ impl SettingsInEffect {
 
 /// The schemas of a value of `search_path`, without `$user`.
 pub(crate) fn search_path(value: &str) -> Vec<SmolStr> {
-    value
-        .split(',')
-        .map(|part| part.trim().trim_matches(|quote| quote == '"' || quote == '\''))
-        .filter(|part| !part.is_empty() && *part != "$user")
-        .map(SmolStr::new)
-        .collect()
+    names_in_path(value).into_iter().filter(|name| name != "$user").collect()
+}
+
+/// The names in a value of `search_path`.
+///
+/// Source: PostgreSQL 18, `src/backend/utils/adt/varlena.c`, `SplitIdentifierString`.
+pub(crate) fn names_in_path(value: &str) -> Vec<SmolStr> {
+    let mut names = Vec::new();
+    let mut rest = value.trim();
+    while !rest.is_empty() {
+        let (name, after) = if let Some(quoted) = rest.strip_prefix('"') {
+            quoted_name(quoted)
+        } else {
+            let end = rest.find(',').unwrap_or(rest.len());
+            (rest[..end].trim().to_ascii_lowercase(), &rest[end..])
+        };
+        if !name.is_empty() {
+            names.push(SmolStr::new(name));
+        }
+        rest = after.find(',').map_or("", |comma| after[comma + 1..].trim_start());
+    }
+    names
+}
+
+/// A name up to its closing quote, and what follows that.
+fn quoted_name(text: &str) -> (String, &str) {
+    let mut end = 0;
+    while let Some(quote) = text[end..].find('"') {
+        end += quote;
+        if !text[end + 1..].starts_with('"') {
+            return (text[..end].replace("\"\"", "\""), &text[end + 1..]);
+        }
+        end += 2;
+    }
+    (text.to_owned(), "")
+}
+
+/// The value of `search_path` for these schemas. SET makes one schema of each of its values: `'a, b'` is one name.
+///
+/// Source: PostgreSQL 18, `src/backend/utils/misc/guc_funcs.c`, `flatten_set_variable_args`.
+pub(crate) fn search_path_value<S: AsRef<str>>(schemas: &[S]) -> SmolStr {
+    let is_plain = |name: &str| {
+        !name.is_empty() && name.chars().all(|part| part.is_ascii_lowercase() || part.is_ascii_digit() || part == '_')
+    };
+    let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
+    let name = |name: &S| if is_plain(name.as_ref()) { name.as_ref().to_owned() } else { quoted(name.as_ref()) };
+    SmolStr::new(schemas.iter().map(name).collect::<Vec<_>>().join(", "))
 }
 
 /// Reads PostgreSQL's notation of a time setting: a number of milliseconds, or a number with a unit.
@@ -293,7 +334,9 @@ mod tests {
     fn search_path_drops_user_and_quotes() {
         let mut settings = SettingsInEffect::default();
         assert_eq!(settings.search_path(), ["public"]);
-        settings.set("search_path".into(), value("\"$user\", 'app', \"Mixed\""));
-        assert_eq!(settings.search_path(), ["app", "Mixed"]);
+        settings.set("search_path".into(), value("\"$user\", App, \"Mixed\", \"a, \"\"b\""));
+        assert_eq!(settings.search_path(), ["app", "Mixed", "a, \"b"]);
+        settings.set("search_path".into(), value(&search_path_value(&["a, b", "C", ""])));
+        assert_eq!(settings.search_path(), ["a, b", "C"]);
     }
 }

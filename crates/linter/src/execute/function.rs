@@ -6,8 +6,8 @@ use crate::ast::{
     AlterFunction, CreateFunction, DefElem, DefValue, FunctionBody, ParameterMode, Signature, TypeName, from_pg,
 };
 use crate::catalog::{Definition, Function, Oid, Parameter, PrivilegeKind, SqlType, Volatility};
+use crate::session::search_path_value;
 use crate::source::TextRange;
-use smol_str::SmolStr;
 use std::sync::Arc;
 
 /// The polymorphic pseudo-types: the body of a function over them is not analysed before it is called.
@@ -241,7 +241,8 @@ fn set_option(function: &mut Function, value: &DefValue) {
         [name, values @ ..] => {
             function.settings.retain(|(other, _)| other != name);
             if !values.is_empty() {
-                function.settings.push((name.clone(), SmolStr::new(values.join(", "))));
+                let value = if name == "search_path" { search_path_value(values) } else { values.join(", ").into() };
+                function.settings.push((name.clone(), value));
             }
         }
     }

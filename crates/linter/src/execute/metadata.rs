@@ -5,7 +5,7 @@ use crate::ast::{
     Ast, Comment, CreateExtension, CreateOther, CreateSchema, CreateStatistics, ExprKind, ObjectKind, ObjectName,
 };
 use crate::effect::{LockMode, RelationKind};
-use crate::session::SettingValue;
+use crate::session::{SettingValue, search_path_value};
 use smol_str::{SmolStr, format_smolstr};
 
 impl Executor<'_> {
@@ -176,9 +176,8 @@ impl Executor<'_> {
             return Ok(());
         }
         let settings = self.session.settings.clone();
-        let path: Vec<String> =
-            std::iter::once(&name).chain(&settings.search_path()).map(|schema| format!("\"{schema}\"")).collect();
-        let value = SettingValue { value: SmolStr::new(path.join(", ")), place: self.place };
+        let path: Vec<SmolStr> = std::iter::once(name.clone()).chain(settings.search_path()).collect();
+        let value = SettingValue { value: search_path_value(&path), place: self.place };
         self.session.settings.set(SmolStr::new_static("search_path"), value);
         let mut elements: Vec<&Ast> = create.elements.iter().collect();
         elements.sort_by_key(|element| element_order(element));

@@ -3,7 +3,7 @@
 use super::{Executor, Run};
 use crate::ast::{Discard, DropBehavior, Set, Setting};
 use crate::effect::LockCause;
-use crate::session::SettingValue;
+use crate::session::{SettingValue, search_path_value};
 use smol_str::SmolStr;
 
 impl Executor<'_> {
@@ -15,7 +15,9 @@ impl Executor<'_> {
         match &set.setting {
             Setting::Value { name, values } if effective => {
                 let values: Vec<SmolStr> = values.iter().map(super::view::literal_text).collect();
-                let value = SettingValue { value: SmolStr::new(values.join(", ")), place: self.place };
+                let value =
+                    if name == "search_path" { search_path_value(&values) } else { SmolStr::new(values.join(", ")) };
+                let value = SettingValue { value, place: self.place };
                 if set.local {
                     settings.set_local(name.clone(), value);
                 } else {

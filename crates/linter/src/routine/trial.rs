@@ -6,7 +6,7 @@ use crate::catalog::{Catalog, Oid};
 use crate::effect::{CatalogRows, Effects};
 use crate::execute::try_statement;
 use crate::plpgsql::Context;
-use crate::session::{Place, Session, SettingValue};
+use crate::session::{Place, Session, SettingValue, search_path_value};
 use crate::source::TextRange;
 use crate::version::{PgVersion, Target};
 use smol_str::SmolStr;
@@ -24,7 +24,7 @@ impl Trial {
     pub fn new(catalog: &Catalog, search_path: &[SmolStr], version: PgVersion) -> Self {
         let mut session = Session::default();
         let place = Place { file: 0, range: TextRange::default() };
-        let value = SettingValue { value: search_path.join(", ").into(), place };
+        let value = SettingValue { value: search_path_value(search_path), place };
         session.settings.set(SmolStr::new_static("search_path"), value);
         Self { catalog: catalog.clone(), session, target: Target::new(version) }
     }

@@ -9,7 +9,7 @@ use crate::report::Reporter;
 use crate::routine::RoutineContext;
 use crate::rule::declare_rule;
 use crate::rules::text::{identifier, qualified};
-use crate::session::search_path;
+use crate::session::{names_in_path, search_path, search_path_value};
 use crate::version::Target;
 use smol_str::SmolStr;
 
@@ -72,7 +72,7 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
         let help = format!(
             "let the function set it, with the schemas that it needs, or with '' and qualified names:\n    \
              ALTER ROUTINE {signature} SET search_path = {};",
-            with_temporary_last(&function.schema)
+            with_temporary_last(&search_path_value(&[&function.schema]))
         );
         let severity = match exposed {
             Exposed::Names => Severity::Warning,
@@ -165,7 +165,7 @@ fn signature(context: &RoutineContext<'_>, function: &Function) -> String {
 
 /// The schemas of a `search_path` as SET takes them, `pg_temp` at the end.
 fn with_temporary_last(path: &str) -> String {
-    let schemas = path.split(',').map(|schema| schema.trim().trim_matches(['"', '\'']));
-    let schemas = schemas.filter(|schema| !schema.is_empty() && *schema != TEMPORARY_SCHEMA);
+    let names = names_in_path(path);
+    let schemas = names.iter().map(SmolStr::as_str).filter(|schema| *schema != TEMPORARY_SCHEMA);
     schemas.chain([TEMPORARY_SCHEMA]).map(identifier).collect::<Vec<_>>().join(", ")
 }
