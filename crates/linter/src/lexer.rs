@@ -4,7 +4,10 @@
 //! It never fails: an unterminated string or comment is a token that runs to the end of the text, marked so.
 //! With [`Lexer::templates`] it also knows the placeholders of template engines, which are no SQL.
 
+mod quote;
 mod template;
+
+pub use quote::quote_identifier;
 
 use crate::source::TextRange;
 

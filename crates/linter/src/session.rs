@@ -2,6 +2,7 @@
 
 use crate::catalog::{Catalog, Oid};
 use crate::effect::{DataChangeKind, LockCause, LockMode, RelationKind};
+use crate::lexer::quote_identifier;
 use crate::source::TextRange;
 use imbl::{OrdMap, Vector};
 use smol_str::SmolStr;
@@ -135,12 +136,8 @@ fn quoted_name(text: &str) -> (String, &str) {
 ///
 /// Source: PostgreSQL 18, `src/backend/utils/misc/guc_funcs.c`, `flatten_set_variable_args`.
 pub(crate) fn search_path_value<S: AsRef<str>>(schemas: &[S]) -> SmolStr {
-    let is_plain = |name: &str| {
-        !name.is_empty() && name.chars().all(|part| part.is_ascii_lowercase() || part.is_ascii_digit() || part == '_')
-    };
-    let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
-    let name = |name: &S| if is_plain(name.as_ref()) { name.as_ref().to_owned() } else { quoted(name.as_ref()) };
-    SmolStr::new(schemas.iter().map(name).collect::<Vec<_>>().join(", "))
+    let quoted: Vec<String> = schemas.iter().map(|name| quote_identifier(name.as_ref())).collect();
+    SmolStr::new(quoted.join(", "))
 }
 
 /// Reads PostgreSQL's notation of a time setting: a number of milliseconds, or a number with a unit.

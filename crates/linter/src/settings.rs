@@ -247,4 +247,22 @@ mod tests {
         assert_eq!(settings.calls_per_hour("public", "f"), Some(5));
         assert_eq!(settings.calls_per_hour("public", "g"), None);
     }
+
+    #[test]
+    fn refusals_are_said_whatever_was_asked_for() {
+        let off = |rule: &str| (rule.to_owned(), None);
+        let asked = Settings {
+            only: vec!["drop-table".to_owned()],
+            ignore: vec!["syntax-error".to_owned()],
+            levels: Levels { rules: REFUSALS.map(off).into_iter().collect(), ..Levels::default() },
+            ..Settings::default()
+        };
+        let severity =
+            |settings: &Settings, rule: &str| crate::rules::find(rule).map(|rule| settings.severity_of(&rule.meta));
+        for rule in REFUSALS {
+            assert_eq!(severity(&asked, rule), Some(None), "{rule}");
+            assert_eq!(severity(&asked.clone().with_refusals(), rule), Some(Some(Severity::Error)), "{rule}");
+        }
+        assert_eq!(severity(&asked.with_refusals(), "drop-column"), Some(None));
+    }
 }

@@ -40,7 +40,7 @@ pub(crate) use expressions::ask as ask_about_types;
 use crate::ast::{Ast, Transaction};
 use crate::catalog::{Birth, Catalog, Oid};
 use crate::effect::{Effects, Failure};
-use crate::session::{Place, Session};
+use crate::session::{Place, Session, SettingsInEffect};
 use crate::source::TextRange;
 use crate::version::Target;
 use serde::{Deserialize, Serialize};
@@ -96,11 +96,18 @@ pub(crate) struct Executor<'a> {
     pub(crate) variables: routine::Variables,
 }
 
-/// What a statement would do to a catalog, outside of any migration, for one major version.
-pub(crate) fn try_statement(catalog: Catalog, session: Session, ast: &Ast, target: &Target) -> (Catalog, Effects) {
+/// What a statement would do, outside of any migration.
+pub(crate) struct Tried {
+    pub(crate) catalog: Catalog,
+    pub(crate) settings: SettingsInEffect,
+    pub(crate) effects: Effects,
+}
+
+/// Tries a statement on a copy of the catalog, for one major version.
+pub(crate) fn try_statement(catalog: &Catalog, session: &Session, ast: &Ast, target: &Target) -> Tried {
     let mut executor = Executor {
-        catalog,
-        session,
+        catalog: catalog.clone(),
+        session: session.clone(),
         effects: Effects::default(),
         target,
         place: Place { file: 0, range: TextRange::default() },
@@ -115,7 +122,7 @@ pub(crate) fn try_statement(catalog: Catalog, session: Session, ast: &Ast, targe
         variables: routine::Variables::default(),
     };
     executor.run(ast);
-    (executor.catalog, executor.effects)
+    Tried { catalog: executor.catalog, settings: executor.session.settings, effects: executor.effects }
 }
 
 impl Executor<'_> {

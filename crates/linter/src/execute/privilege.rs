@@ -126,9 +126,8 @@ mod tests {
     use super::super::testing::{effects_on, locks_of};
     use crate::ast::from_pg::parse_sql;
     use crate::catalog::Catalog;
-    use crate::execute::try_statement;
-    use crate::session::Session;
-    use crate::version::{PgVersion, Target};
+    use crate::routine::Trial;
+    use crate::version::PgVersion;
 
     #[test]
     fn privileges_lock_since_18() {
@@ -138,9 +137,11 @@ mod tests {
     }
 
     fn privileges(sql: &str) -> Vec<String> {
-        let target = Target::new(PgVersion(17));
-        let run = |catalog, statement: &_| try_statement(catalog, Session::default(), statement, &target).0;
-        let catalog = parse_sql(sql).unwrap().iter().fold(Catalog::new(), run);
+        let mut trial = Trial::new(&Catalog::new(), &["public".into()], PgVersion(17));
+        for statement in parse_sql(sql).unwrap() {
+            trial.run(&statement);
+        }
+        let catalog = trial.catalog();
         let table = catalog.relation_named("public", "t").unwrap();
         catalog.privileges(table).iter().map(|given| format!("{} {}", given.grantee, given.privilege)).collect()
     }

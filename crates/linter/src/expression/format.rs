@@ -3,6 +3,7 @@
 use super::{Analyzer, typmod};
 use crate::builtin;
 use crate::catalog::SqlType;
+use crate::lexer::quote_identifier;
 
 impl Analyzer<'_> {
     /// PostgreSQL's `format_type`, with the schema left out where the name is found without it; `???` for unknown types.
@@ -32,16 +33,9 @@ impl Analyzer<'_> {
         let definition = self.schema.type_by_oid(sql_type.oid)?;
         let visible = self.schema.type_named(None, &definition.name) == Some(sql_type.oid);
         Some(if visible {
-            quoted(&definition.name)
+            quote_identifier(&definition.name)
         } else {
-            format!("{}.{}", quoted(&definition.schema), quoted(&definition.name))
+            format!("{}.{}", quote_identifier(&definition.schema), quote_identifier(&definition.name))
         })
     }
-}
-
-/// `quote_identifier` without the list of keywords.
-fn quoted(name: &str) -> String {
-    let plain = name.starts_with(|first: char| first.is_ascii_lowercase() || first == '_')
-        && name.chars().all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '_');
-    if plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
 }

@@ -2,6 +2,7 @@
 //! it, what surrounds each statement, who calls it, and whether that is often.
 
 mod calls;
+mod creations;
 mod hotness;
 mod read;
 mod steps;
@@ -14,12 +15,13 @@ mod variables;
 mod tests;
 
 pub use calls::{CallSite, CallerKind, Routines, TriggerUse};
+pub use creations::Creation;
 pub(crate) use hotness::grouped;
 pub use hotness::{Hotness, Reason, ReasonKind};
 pub use read::{Code, Dynamic, Routine, RoutineReader};
 pub use steps::{Around, Node, Sql, Step};
 pub use texts::SqlRole;
-pub use trial::{Creation, Ending, Endings, Trial};
+pub use trial::{Ending, Endings, Trial};
 pub use variables::{Variable, VariableKind};
 
 use crate::ast::{FunctionCall, ObjectName};

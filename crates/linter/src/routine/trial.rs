@@ -1,11 +1,9 @@
-//! What statements of code would do if it were called: they run on a copy of the catalog.
+//! What statements would do: they run on a copy of the catalog.
 
-use super::{RoutineContext, Sql, SqlRole};
-use crate::ast::{Ast, CreateIndex, ObjectName, Persistence, QueryBody};
+use crate::ast::{Ast, ObjectName, Set};
 use crate::catalog::{Catalog, Oid};
-use crate::effect::{CatalogRows, Effects};
+use crate::effect::Effects;
 use crate::execute::try_statement;
-use crate::plpgsql::Context;
 use crate::session::{Place, Session, SettingValue, search_path_value};
 use crate::source::TextRange;
 use crate::version::{PgVersion, Target};
@@ -29,11 +27,16 @@ impl Trial {
         Self { catalog: catalog.clone(), session, target: Target::new(version) }
     }
 
-    /// What a statement does; the next one finds the catalog as this one leaves it.
+    /// What a statement does; the next one finds catalog and settings as this one leaves them.
     pub fn run(&mut self, ast: &Ast) -> Effects {
-        let (catalog, effects) = try_statement(self.catalog.clone(), self.session.clone(), ast, &self.target);
-        self.catalog = catalog;
-        effects
+        // The statements are those of one transaction, or of one that commits each.
+        let lasting = match ast {
+            Ast::Set(set) if set.local => Some(Ast::Set(Set { local: false, ..set.clone() })),
+            _ => None,
+        };
+        let tried = try_statement(&self.catalog, &self.session, lasting.as_ref().unwrap_or(ast), &self.target);
+        (self.catalog, self.session.settings) = (tried.catalog, tried.settings);
+        tried.effects
     }
 
     /// The catalog as the statements so far leave it.
@@ -41,7 +44,7 @@ impl Trial {
         &self.catalog
     }
 
-    fn find(&self, name: &ObjectName) -> Option<Oid> {
+    pub(super) fn find(&self, name: &ObjectName) -> Option<Oid> {
         self.catalog.find_relation(name, &self.session.settings.search_path())
     }
 }
@@ -75,112 +78,21 @@ impl Endings {
     }
 }
 
-/// A table that code creates.
-#[derive(Debug)]
-pub struct Creation {
-    pub name: ObjectName,
-    /// The name in the file.
-    pub range: TextRange,
-    pub persistence: Persistence,
-    /// A partition of another table.
-    pub partition: bool,
-    /// IF NOT EXISTS.
-    pub if_not_exists: bool,
-    /// Dropped when the transaction commits, or by the code itself.
-    pub dropped: bool,
-    /// Where it is created.
-    pub context: Context,
-    /// Rows of the system catalogs for each creation, those of its indexes included; `None` where they are not known.
-    pub rows: Option<CatalogRows>,
-    oid: Option<Oid>,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ast::from_pg::parse_sql;
 
-impl RoutineContext<'_> {
-    /// The tables that the code creates, with the catalog rows that the newest configured major inserts for each.
-    ///
-    /// Statements are taken to run in the order of the text. A table that is there already, and is created only if it
-    /// does not exist, is left out.
-    pub fn creations(&self) -> Vec<Creation> {
-        let mut trial = Trial::new(self.catalog, &self.routine.search_path, self.settings.versions.to);
-        let mut found: Vec<Creation> = Vec::new();
-        for step in self.routine.steps() {
-            for sql in step.sql.iter().filter(|sql| sql.role != SqlRole::Expression) {
-                match sql.ast {
-                    Ast::CreateIndex(index) => {
-                        let table = index_table(&trial, index);
-                        let effects = trial.run(sql.ast);
-                        let creation =
-                            found.iter_mut().rev().find(|creation| creation.oid.is_some() && creation.oid == table);
-                        if let Some(rows) = creation.and_then(|creation| creation.rows.as_mut()) {
-                            *rows += effects.catalog_rows;
-                        }
-                    }
-                    Ast::Drop(drop) => {
-                        for object in &drop.objects {
-                            let same = |creation: &&mut Creation| creation.name.name.text == object.name.name.text;
-                            found.iter_mut().filter(same).for_each(|creation| creation.dropped = true);
-                        }
-                        trial.run(sql.ast);
-                    }
-                    ast => {
-                        if let Some(creation) = created(ast, sql, step.context) {
-                            found.extend(run_creation(&mut trial, ast, creation));
-                        } else if matches!(ast, Ast::AlterTable(_)) {
-                            trial.run(ast);
-                        }
-                    }
-                }
-            }
+    #[test]
+    fn settings_stay_for_the_statements_that_follow() {
+        let mut trial = Trial::new(&Catalog::new(), &["public".into()], PgVersion(18));
+        let sql = "CREATE SCHEMA a; CREATE SCHEMA b; SET LOCAL search_path = a; CREATE TABLE t (id int);
+            SELECT set_config('search_path', 'b', false); CREATE TABLE t (id int)";
+        for statement in parse_sql(sql).unwrap() {
+            assert_eq!(trial.run(&statement).fails, None);
         }
-        found
-    }
-}
-
-fn run_creation(trial: &mut Trial, ast: &Ast, mut creation: Creation) -> Option<Creation> {
-    let effects = trial.run(ast);
-    if effects.fails.is_none() && effects.creates.is_empty() {
-        return None;
-    }
-    let known = effects.fails.is_none() && !effects.unknown.iter().any(|reason| reason.contains("catalog rows"));
-    creation.rows = known.then_some(effects.catalog_rows);
-    creation.oid = trial.find(&creation.name);
-    Some(creation)
-}
-
-fn index_table(trial: &Trial, index: &CreateIndex) -> Option<Oid> {
-    trial.find(&index.table)
-}
-
-/// The table that a statement creates, if it is one that does.
-fn created(ast: &Ast, sql: &Sql<'_>, context: Context) -> Option<Creation> {
-    let creation = |name: &ObjectName, persistence, partition, if_not_exists, dropped| Creation {
-        name: name.clone(),
-        range: sql.place(name.range()),
-        persistence,
-        partition,
-        if_not_exists,
-        dropped,
-        context,
-        rows: None,
-        oid: None,
-    };
-    match ast {
-        Ast::CreateTable(create) if !create.foreign => Some(creation(
-            &create.name,
-            create.persistence,
-            create.partition_of.is_some(),
-            create.if_not_exists,
-            create.on_commit_drop,
-        )),
-        Ast::CreateTableAs(create) if !create.materialized_view => {
-            let into = &create.into;
-            Some(creation(&into.name, into.persistence, false, create.if_not_exists, into.on_commit_drop))
-        }
-        Ast::Select(query) => {
-            let QueryBody::Select(select) = &query.body else { return None };
-            let into = select.into.as_ref()?;
-            Some(creation(&into.name, into.persistence, false, false, into.on_commit_drop))
-        }
-        _ => None,
+        assert!(
+            trial.catalog().relation_named("a", "t").is_some() && trial.catalog().relation_named("b", "t").is_some()
+        );
     }
 }

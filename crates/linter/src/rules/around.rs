@@ -5,8 +5,8 @@ use crate::catalog::{Catalog, Oid, Relation, TEMPORARY_SCHEMA};
 use crate::effect::{RelationName, RemovedObject, RenamedObject};
 use crate::routine::{Ending, Trial};
 use crate::rule::RuleContext;
+use crate::rules::names::{Names, speaks_of};
 use crate::statement::Statement;
-use rustc_hash::FxHashSet;
 
 /// How far to look ahead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +48,12 @@ pub(crate) fn ahead(context: &RuleContext<'_>, name: &str, until: Until) -> Cata
     run_ahead(context, until, |text| speaks_of(text, name))
 }
 
-/// The same where it only matters whether something has the name then: nothing is run where nothing can get it.
+/// The same for many names at once.
+pub(crate) fn ahead_of(context: &RuleContext<'_>, names: &Names<'_>, until: Until) -> Catalog {
+    run_ahead(context, until, |text| names.any_in(text))
+}
+
+/// [`ahead`] where it only matters whether something has the name then: nothing is run where nothing can get it.
 pub(crate) fn ahead_of_maker(context: &RuleContext<'_>, name: &str, until: Until) -> Catalog {
     let makes = |statement: &&Statement| {
         statement.parsed.as_ref().is_ok_and(|ast| may_give(ast, name, context.text(statement.range)))
@@ -59,9 +64,7 @@ pub(crate) fn ahead_of_maker(context: &RuleContext<'_>, name: &str, until: Until
 /// Can the statement give the name to a relation or a column? `text` is what it is written as.
 fn may_give(ast: &Ast, name: &str, text: &str) -> bool {
     match ast {
-        Ast::AlterTable(alter) => alter.commands.iter().any(
-            |command| matches!(&command.action, AlterTableAction::AddColumn { column, .. } if column.name.text == name),
-        ),
+        Ast::AlterTable(alter) => adds(alter, name),
         Ast::CreateTable(create) => {
             let names = |element: &TableElement| match element {
                 TableElement::Column(column) => column.name.text == name,
@@ -87,11 +90,6 @@ fn may_give(ast: &Ast, name: &str, text: &str) -> bool {
     }
 }
 
-/// The same for many names at once.
-pub(crate) fn ahead_of(context: &RuleContext<'_>, names: &Names<'_>, until: Until) -> Catalog {
-    run_ahead(context, until, |text| names.any_in(text))
-}
-
 fn run_ahead(context: &RuleContext<'_>, until: Until, speaks: impl Fn(&str) -> bool) -> Catalog {
     let statements = later(context, until);
     let (Some(last), true) =
@@ -108,53 +106,6 @@ fn run_ahead(context: &RuleContext<'_>, until: Until, speaks: impl Fn(&str) -> b
         }
         trial.catalog().clone()
     })
-}
-
-/// May the text name this? Names are in lower case where they are not quoted.
-pub(crate) fn speaks_of(text: &str, name: &str) -> bool {
-    text.contains(name) || (text.bytes().any(|b| b.is_ascii_uppercase()) && text.to_ascii_lowercase().contains(name))
-}
-
-/// Names that texts may speak of: a text is read once, however many there are.
-#[derive(Debug, Default)]
-pub(crate) struct Names<'n> {
-    words: FxHashSet<&'n str>,
-    /// Those that are no single word.
-    others: Vec<&'n str>,
-}
-
-impl<'n> FromIterator<&'n str> for Names<'n> {
-    fn from_iter<T: IntoIterator<Item = &'n str>>(names: T) -> Self {
-        let mut found = Self::default();
-        for name in names {
-            if name.chars().all(is_of_word) {
-                found.words.insert(name);
-            } else {
-                found.others.push(name);
-            }
-        }
-        found
-    }
-}
-
-impl<'n> Names<'n> {
-    /// May the text name one of them?
-    pub(crate) fn any_in(&self, text: &str) -> bool {
-        self.each_in(text).next().is_some()
-    }
-
-    /// Those that the text may name, each as often as it does.
-    pub(crate) fn each_in<'t>(&'t self, text: &'t str) -> impl Iterator<Item = &'n str> + 't {
-        let words = text.split(|character| !is_of_word(character)).filter_map(|word| {
-            let folded = || self.words.get(word.to_ascii_lowercase().as_str());
-            self.words.get(word).or_else(folded).copied()
-        });
-        words.chain(self.others.iter().copied().filter(|name| speaks_of(text, name)))
-    }
-}
-
-fn is_of_word(character: char) -> bool {
-    character.is_alphanumeric() || matches!(character, '_' | '$')
 }
 
 /// The texts of the later statements of the migration.
@@ -270,24 +221,5 @@ pub(crate) fn successor(catalog: &Catalog, old: &Relation, name: &RelationName) 
     match old.columns.iter().find(|column| new.column(&column.name).is_none()) {
         Some(missing) => Successor::Lacks(missing.name.to_string()),
         None => Successor::Compatible(oid),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn texts_speak_of_words_and_quoted_names() {
-        let names: Names<'_> = ["orders", "Mixed", "two words"].into_iter().collect();
-        for (text, expected) in [
-            ("DROP TABLE ORDERS", vec!["orders"]),
-            ("DROP TABLE orders_old", vec![]),
-            ("EXECUTE 'ALTER TABLE public.orders'", vec!["orders"]),
-            ("SELECT * FROM \"Mixed\", mixed", vec!["Mixed"]),
-            ("SELECT \"two words\" FROM orders", vec!["orders", "two words"]),
-        ] {
-            assert_eq!(names.each_in(text).collect::<Vec<_>>(), expected, "{text}");
-        }
     }
 }

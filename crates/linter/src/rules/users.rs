@@ -1,7 +1,8 @@
 //! Functions of the project whose code speaks of a table or column: nothing but a search finds them, for PostgreSQL keeps
 //! no dependencies of code in quotes.
 
-use super::around::{rest, speaks_of};
+use super::around::rest;
+use super::names::speaks_of;
 use crate::ast::{Ast, FunctionBody, ObjectKind, ObjectName};
 use crate::catalog::{Function, Oid};
 use crate::lexer::{TokenKind, identifier, tokenize};

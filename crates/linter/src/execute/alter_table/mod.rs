@@ -19,7 +19,7 @@ use super::{Executor, Run, fail};
 use crate::ast::{
     AlterTable, AlterTableAction as Action, AlterTableCommand, AlterTableMoveAll, ConstraintKind, ObjectKind,
 };
-use crate::catalog::Oid;
+use crate::catalog::{Oid, Relation};
 use crate::effect::{LockCause, LockMode, RelationKind, RewriteCause};
 pub(crate) use constraint::names;
 pub(crate) use lock_level::command_lock_level;
@@ -246,7 +246,7 @@ impl Executor<'_> {
             _ => |kind| kind == RelationKind::Table,
         };
         let default = statement.from == "pg_default";
-        let lies_there = |relation: &crate::catalog::Relation| {
+        let lies_there = |relation: &Relation| {
             wanted(relation.kind)
                 && !relation.is_temporary()
                 && relation.tablespace.as_ref().map_or(default, |tablespace| *tablespace == statement.from)

@@ -1,6 +1,7 @@
 //! PostgreSQL's functions on text, applied to texts that may have holes.
 
 use super::value::{Value, part};
+use crate::lexer::quote_identifier;
 use crate::plpgsql::{HOLE, Specifier};
 
 /// The result of a function of PostgreSQL that makes text; `None` where nothing is known.
@@ -16,7 +17,7 @@ pub(super) fn call(name: &str, arguments: Vec<Option<Value>>) -> Option<Value> {
             return Some(Value::Text(parts.join(separator)));
         }
         ("quote_ident", [value]) => {
-            return Some(part(value.clone()).map_or(Value::Null, |text| Value::Text(quote_ident(&text))));
+            return Some(part(value.clone()).map_or(Value::Null, |text| Value::Text(quote_identifier(&text))));
         }
         ("quote_literal", [value]) => {
             return Some(part(value.clone()).map_or(Value::Null, |text| Value::Text(quote_literal(&text))));
@@ -81,17 +82,6 @@ fn map_known(text: &str, change: impl Fn(&str) -> String) -> String {
     text.split(HOLE).map(change).collect::<Vec<_>>().join(HOLE)
 }
 
-/// Quotes where PostgreSQL needs it to read the name back.
-pub(super) fn quote_ident(text: &str) -> String {
-    let safe = |byte: u8| byte.is_ascii_lowercase() || byte == b'_';
-    let plain = text.bytes().next().is_some_and(safe) && text.bytes().all(|byte| safe(byte) || byte.is_ascii_digit());
-    if plain && crate::ast::from_pg::parse_sql(&format!("DROP TABLE {text}")).is_ok() {
-        text.to_owned()
-    } else {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    }
-}
-
 fn quote_literal(text: &str) -> String {
     let quoted = text.replace('\'', "''");
     if quoted.contains('\\') { format!("E'{}'", quoted.replace('\\', "\\\\")) } else { format!("'{quoted}'") }
@@ -120,7 +110,7 @@ fn format(arguments: &[Option<Value>]) -> Option<Value> {
         next = specifier.argument.unwrap_or(next);
         let value = values.get(next)?.clone().filter(|_| !specifier.padded);
         match specifier.kind {
-            'I' => text.push_str(&quote_ident(&part(value)?)),
+            'I' => text.push_str(&quote_identifier(&part(value)?)),
             'L' => text.push_str(&nullable(value)),
             _ => text.push_str(&part(value).unwrap_or_default()),
         }

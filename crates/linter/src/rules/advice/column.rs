@@ -246,16 +246,10 @@ fn then_constraints(
         advice = advice.all(not_null::steps(context, table, &columns));
     }
     if let Some(key) = key {
-        let (sql_table, name) = (sql_name(context, table), identifier(&column.name.text));
-        let (label, word) = if primary { ("pkey", "PRIMARY KEY") } else { ("key", "UNIQUE") };
-        let part = if primary { None } else { Some(column.name.text.as_str()) };
+        let (label, part) = if primary { ("pkey", None) } else { ("key", Some(column.name.text.as_str())) };
         let chosen = || context.before.choose_relation_name(&table.name, part, label, &table.schema, true);
         let index = key.name.as_ref().map_or_else(chosen, |name| name.text.clone());
-        let (index, attributes, storage) = (identifier(&index), key::attributes(key), key::storage(context, key));
-        let distinct = if distinguishes_no_nulls(key) { " NULLS NOT DISTINCT" } else { "" };
-        advice = advice
-            .sql(format!("CREATE UNIQUE INDEX CONCURRENTLY {index} ON {sql_table} ({name}){distinct}{storage}"))
-            .sql(format!("ALTER TABLE {sql_table} ADD CONSTRAINT {index} {word} USING INDEX {index}{attributes}"));
+        advice = advice.all(key::of_column(context, table, &column.name, key, &index).into_iter().flatten());
     }
     if has_more(column) {
         advice = advice.then(
@@ -267,10 +261,6 @@ fn then_constraints(
 
 fn is_key(constraint: &Constraint) -> bool {
     matches!(constraint.kind, ConstraintKind::PrimaryKey(_) | ConstraintKind::Unique(_))
-}
-
-fn distinguishes_no_nulls(constraint: &Constraint) -> bool {
-    matches!(&constraint.kind, ConstraintKind::Unique(key) if key.nulls_not_distinct)
 }
 
 /// Is there something that the steps leave out: a CHECK, a foreign key, a second key, options of an identity?

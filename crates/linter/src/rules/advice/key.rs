@@ -2,7 +2,7 @@
 
 use super::index::index_made_on;
 use super::{Advice, before, everywhere_at_least, list, not_null, one_line, outside_transaction, without};
-use crate::ast::{Constraint, ConstraintKind, IndexConstraint};
+use crate::ast::{Constraint, ConstraintKind, IndexConstraint, Name};
 use crate::effect::{IndexBuild, RelationKind, RelationName};
 use crate::fix::Step;
 use crate::rule::RuleContext;
@@ -21,18 +21,15 @@ pub(crate) fn advice(
     written: WrittenConstraint<'_>,
     builds: &[&IndexBuild],
 ) -> Advice {
-    let (word, key) = match &written.constraint.kind {
-        ConstraintKind::PrimaryKey(key) => ("PRIMARY KEY", key),
-        ConstraintKind::Unique(key) => ("UNIQUE", key),
-        _ => return Advice::new(NO_ONLINE_WAY),
+    let columns: Vec<SmolStr> = match (written.column, &written.constraint.kind) {
+        (Some(column), _) => vec![column.name.text.clone()],
+        (None, ConstraintKind::PrimaryKey(key) | ConstraintKind::Unique(key)) => {
+            key.columns.iter().map(|column| column.text.clone()).collect()
+        }
+        _ => Vec::new(),
     };
-    if key.without_overlaps {
-        return Advice::new(NO_ONLINE_WAY);
-    }
-    let columns: Vec<SmolStr> = match written.column {
-        Some(column) => vec![column.name.text.clone()],
-        None => key.columns.iter().map(|column| column.text.clone()).collect(),
-    };
+    let steps = Steps::new(context, written.constraint, columns).filter(|steps| !steps.key.without_overlaps);
+    let Some(steps) = steps else { return Advice::new(NO_ONLINE_WAY) };
     let mut first = Vec::new();
     if let Some(column) = written.column {
         let table = sql_name(context, altered.table);
@@ -40,8 +37,6 @@ pub(crate) fn advice(
             first.push(format!("ALTER TABLE {table} ADD COLUMN {definition}"));
         }
     }
-    let storage = storage(context, written.constraint);
-    let steps = Steps { context, word, key, columns: &columns, storage };
     if altered.table.kind == RelationKind::PartitionedTable {
         return steps.by_partition(altered.table, first, builds);
     }
@@ -51,8 +46,9 @@ pub(crate) fn advice(
     };
     let attributes = attributes(written.constraint);
     let sentence = format!("build the index {}, then add the constraint with it:", outside_transaction(context));
+    let word = steps.word;
     if word == "PRIMARY KEY" {
-        first.extend(not_null::steps_for_key(context, altered.table, &columns));
+        first.extend(not_null::steps_for_key(context, altered.table, &steps.columns));
     }
     let advice = Advice::new(sentence).all(first).all(steps.with_index(altered.table, &index, attributes));
     // Before 12 nothing spares a primary key over nullable columns that the table is read.
@@ -63,8 +59,20 @@ pub(crate) fn advice(
     advice
 }
 
+/// The index of a key of one column, and the constraint over it.
+pub(super) fn of_column(
+    context: &RuleContext<'_>,
+    table: &RelationName,
+    column: &Name,
+    constraint: &Constraint,
+    index: &str,
+) -> Option<[String; 2]> {
+    let steps = Steps::new(context, constraint, vec![column.text.clone()])?;
+    Some(steps.with_index(table, index, attributes(constraint)))
+}
+
 /// DEFERRABLE and the like.
-pub(super) fn attributes(constraint: &Constraint) -> &'static str {
+fn attributes(constraint: &Constraint) -> &'static str {
     match (constraint.deferrable, constraint.initially_deferred) {
         (true, true) => " DEFERRABLE INITIALLY DEFERRED",
         (true, false) => " DEFERRABLE",
@@ -72,46 +80,52 @@ pub(super) fn attributes(constraint: &Constraint) -> &'static str {
     }
 }
 
-/// Where and how the index of a constraint is kept, as CREATE INDEX has it.
-pub(super) fn storage(context: &RuleContext<'_>, constraint: &Constraint) -> String {
-    let (ConstraintKind::PrimaryKey(key) | ConstraintKind::Unique(key)) = &constraint.kind else {
-        return String::new();
-    };
-    let with = key.parameters.and_then(|range| one_line(context, range));
-    let mut text = with.map_or_else(String::new, |with| format!(" {with}"));
-    if let Some(tablespace) = &key.tablespace {
-        text = format!("{text} TABLESPACE {}", identifier(tablespace));
-    }
-    text
-}
-
 struct Steps<'s, 'a> {
     context: &'s RuleContext<'a>,
     word: &'static str,
     key: &'s IndexConstraint,
-    columns: &'s [SmolStr],
-    /// ` WITH (fillfactor = 70) TABLESPACE fast`, as far as it is written.
-    storage: String,
+    columns: Vec<SmolStr>,
 }
 
-impl Steps<'_, '_> {
+impl<'s, 'a> Steps<'s, 'a> {
+    /// `None` where the constraint is no key.
+    fn new(context: &'s RuleContext<'a>, constraint: &'s Constraint, columns: Vec<SmolStr>) -> Option<Self> {
+        let (word, key) = match &constraint.kind {
+            ConstraintKind::PrimaryKey(key) => ("PRIMARY KEY", key),
+            ConstraintKind::Unique(key) => ("UNIQUE", key),
+            _ => return None,
+        };
+        Some(Self { context, word, key, columns })
+    }
+
     /// What follows the name of the table in CREATE INDEX: `(a, b) INCLUDE (c) NULLS NOT DISTINCT WITH (...)`.
     fn of_index(&self) -> String {
-        let distinct = if self.key.nulls_not_distinct { " NULLS NOT DISTINCT" } else { "" };
-        format!("{}{distinct}{}", self.columns(), self.storage)
+        let tablespace = self.tablespace().map_or_else(String::new, |name| format!(" TABLESPACE {name}"));
+        format!("{}{}{}{tablespace}", self.columns(), self.distinct(), self.parameters())
     }
 
     /// What follows ADD CONSTRAINT and the name: `UNIQUE NULLS NOT DISTINCT (a, b) INCLUDE (c) WITH (...)`.
     fn of_constraint(&self) -> String {
-        let distinct = if self.key.nulls_not_distinct { " NULLS NOT DISTINCT" } else { "" };
-        // USING INDEX stands before TABLESPACE there.
-        let storage = self.storage.replacen(" TABLESPACE ", " USING INDEX TABLESPACE ", 1);
-        format!("{}{distinct} {}{storage}", self.word, self.columns())
+        let tablespace = self.tablespace().map_or_else(String::new, |name| format!(" USING INDEX TABLESPACE {name}"));
+        format!("{}{} {}{}{tablespace}", self.word, self.distinct(), self.columns(), self.parameters())
+    }
+
+    fn distinct(&self) -> &'static str {
+        if self.key.nulls_not_distinct { " NULLS NOT DISTINCT" } else { "" }
+    }
+
+    fn parameters(&self) -> String {
+        let with = self.key.parameters.and_then(|range| one_line(self.context, range));
+        with.map_or_else(String::new, |with| format!(" {with}"))
+    }
+
+    fn tablespace(&self) -> Option<String> {
+        self.key.tablespace.as_ref().map(|name| identifier(name))
     }
 
     /// `(a, b) INCLUDE (c)`.
     fn columns(&self) -> String {
-        let columns = format!("({})", list(self.columns));
+        let columns = format!("({})", list(&self.columns));
         if self.key.including.is_empty() {
             return columns;
         }
@@ -150,7 +164,7 @@ impl Steps<'_, '_> {
         let constraint = identifier(&index.name);
         let mut steps = first;
         if self.word == "PRIMARY KEY" {
-            steps.extend(not_null::steps_for_key(self.context, parent, self.columns));
+            steps.extend(not_null::steps_for_key(self.context, parent, &self.columns));
         }
         steps.extend(self.with_index(&build.table, &build.index.name, ""));
         steps.push(format!("ALTER TABLE ONLY {table} ADD CONSTRAINT {constraint} {}", self.of_constraint()));
@@ -183,7 +197,7 @@ impl Steps<'_, '_> {
         let (table, name) = (sql_name(self.context, parent), identifier(&index.name));
         let mut sql = Vec::new();
         if self.word == "PRIMARY KEY" {
-            sql.extend(not_null::steps_for_key(self.context, parent, self.columns));
+            sql.extend(not_null::steps_for_key(self.context, parent, &self.columns));
         }
         sql.extend(builds.iter().flat_map(|build| self.with_index(&build.table, &build.index.name, "")));
         sql.push(format!("ALTER TABLE ONLY {table} ADD CONSTRAINT {name} {}", self.of_constraint()));

@@ -7,7 +7,8 @@ use crate::effect::{RelationKind, RelationName, Removal, RemovalReason, RemovedO
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::altered::by_range;
-use crate::rules::around::{Names, Until, ahead_of, later_texts};
+use crate::rules::around::{Until, ahead_of, later_texts};
+use crate::rules::names::Names;
 use rustc_hash::FxHashSet;
 
 declare_rule! {

@@ -6,7 +6,7 @@ use crate::effect::{Lock, LockCause, LockMode, RelationKind};
 use crate::report::Reporter;
 use crate::routine::{Routine, Routines};
 use crate::rule::{MigrationContext, RuleContext, declare_rule};
-use crate::rules::around::Names;
+use crate::rules::names::Names;
 use crate::session::TransactionBlock;
 use crate::source::TextRange;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -87,22 +87,16 @@ fn at_commit(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         Some(_) => return,
         None => (context.before, taken(&context.effects.locks, context.statement.range)),
     };
-    let old = of_others(locked, catalog, context.file);
-    if old.len() > 1 {
-        let routines = Routines::new(context.migrations, catalog, context.settings, context.reader);
-        report(&old, catalog, &routines, reporter);
-    }
+    let routines = Routines::new(context.migrations, catalog, context.settings, context.reader);
+    report(&of_others(locked, catalog, context.file), catalog, &routines, reporter);
 }
 
 /// The transaction that the program around the migration commits.
 fn at_end(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
     let Some(block) = &context.session.block else { return };
     let catalog = block.catalog_before();
-    let old = of_others(held(block), catalog, context.file);
-    if old.len() > 1 {
-        let routines = Routines::new(context.migrations, catalog, context.settings, context.reader);
-        report(&old, catalog, &routines, reporter);
-    }
+    let routines = Routines::new(context.migrations, catalog, context.settings, context.reader);
+    report(&of_others(held(block), catalog, context.file), catalog, &routines, reporter);
 }
 
 fn held(block: &TransactionBlock) -> Vec<Locked> {
@@ -165,6 +159,9 @@ fn report(locked: &[Locked], catalog: &Catalog, routines: &Routines<'_>, reporte
 
 /// By the table that is locked second; of several functions the oldest.
 fn crossings(locked: &[Locked], catalog: &Catalog, routines: &Routines<'_>) -> BTreeMap<usize, Crossing> {
+    if locked.len() < 2 {
+        return BTreeMap::new();
+    }
     let order: FxHashMap<Oid, usize> = locked.iter().enumerate().map(|(at, locked)| (locked.table, at)).collect();
     let names: Names<'_> = locked.iter().map(|locked| catalog.relation(locked.table).name.as_str()).collect();
     let mut functions: Vec<&Arc<Function>> =

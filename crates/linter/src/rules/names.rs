@@ -1,0 +1,71 @@
+//! Names in texts that need not be read for it.
+
+use rustc_hash::FxHashSet;
+
+/// May the text name this? Names are in lower case where they are not quoted.
+pub(crate) fn speaks_of(text: &str, name: &str) -> bool {
+    text.contains(name) || (text.bytes().any(|b| b.is_ascii_uppercase()) && text.to_ascii_lowercase().contains(name))
+}
+
+/// Names that texts may speak of: a text is read once, however many there are.
+#[derive(Debug, Default)]
+pub(crate) struct Names<'n> {
+    words: FxHashSet<&'n str>,
+    /// Those that are no single word.
+    others: Vec<&'n str>,
+}
+
+impl<'n> FromIterator<&'n str> for Names<'n> {
+    fn from_iter<T: IntoIterator<Item = &'n str>>(names: T) -> Self {
+        let mut found = Self::default();
+        for name in names {
+            if name.chars().all(is_of_word) {
+                found.words.insert(name);
+            } else {
+                found.others.push(name);
+            }
+        }
+        found
+    }
+}
+
+impl<'n> Names<'n> {
+    /// May the text name one of them?
+    pub(crate) fn any_in(&self, text: &str) -> bool {
+        self.each_in(text).next().is_some()
+    }
+
+    /// Those that the text may name, each as often as it does.
+    pub(crate) fn each_in<'t>(&'t self, text: &'t str) -> impl Iterator<Item = &'n str> + 't {
+        let words = text.split(|character| !is_of_word(character)).filter_map(|word| {
+            let has_capital = word.bytes().any(|byte| byte.is_ascii_uppercase());
+            let folded =
+                || has_capital.then(|| word.to_ascii_lowercase()).and_then(|word| self.words.get(word.as_str()));
+            self.words.get(word).or_else(folded).copied()
+        });
+        words.chain(self.others.iter().copied().filter(|name| speaks_of(text, name)))
+    }
+}
+
+fn is_of_word(character: char) -> bool {
+    character.is_alphanumeric() || matches!(character, '_' | '$')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_speak_of_words_and_quoted_names() {
+        let names: Names<'_> = ["orders", "Mixed", "two words"].into_iter().collect();
+        for (text, expected) in [
+            ("DROP TABLE ORDERS", vec!["orders"]),
+            ("DROP TABLE orders_old", vec![]),
+            ("EXECUTE 'ALTER TABLE public.orders'", vec!["orders"]),
+            ("SELECT * FROM \"Mixed\", mixed", vec!["Mixed"]),
+            ("SELECT \"two words\" FROM orders", vec!["orders", "two words"]),
+        ] {
+            assert_eq!(names.each_in(text).collect::<Vec<_>>(), expected, "{text}");
+        }
+    }
+}
