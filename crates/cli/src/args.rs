@@ -185,12 +185,6 @@ pub(crate) struct RuleArgs {
 }
 
 impl RuleArgs {
-    /// Do the options leave this rule in?
-    pub(crate) fn asks_for(&self, rule: &str) -> bool {
-        let names = |list: &[String]| list.iter().any(|name| name == rule);
-        (self.only.is_empty() || names(&self.only)) && !names(&self.ignore)
-    }
-
     /// What `fails` the run is shown, too, unless the user asked for less.
     pub(crate) fn apply(&self, config: &Config, fails: Option<Severity>, mut settings: Settings) -> Settings {
         match self.level {
@@ -285,8 +279,7 @@ pub(crate) struct BaselineFileArgs {
 }
 
 impl CheckArgs {
-    /// From which severity on a finding under this configuration makes the run fail.
-    /// The least severity that makes the exit status 1.
+    /// The least severity that makes the exit status 1 under this configuration.
     pub(crate) fn fails(&self, config: &Config) -> Option<Severity> {
         self.fail_on.map_or_else(|| config.fails(), FailOn::severity)
     }

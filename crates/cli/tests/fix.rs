@@ -118,3 +118,18 @@ fn placeholders_stay_as_they_are() {
         assert!(fixed.contains("INDEX CONCURRENTLY i ON ${schema}.orders"), "{fixed}");
     }
 }
+
+#[test]
+fn what_was_not_asked_for_is_not_fixed() {
+    let files: [(&str, &[u8]); 2] = [
+        ("m/1_a.sql", b"-- +goose Up\nCREATE TABLE t (id int);\n"),
+        ("m/2_b.sql", b"-- +goose Up\nCREATE INDEX CONCURRENTLY i ON t (id);\n"),
+    ];
+    let folder = Folder::new(&files);
+    let opt_out = "+-- +goose NO TRANSACTION";
+    assert!(folder.run(&["check", "m", "--diff", "--unsafe-fixes"]).contains(opt_out));
+    for options in [["--only", "drop-table"], ["--ignore", "concurrently-in-transaction"]] {
+        let said = folder.run(&["check", "m", "--diff", "--unsafe-fixes", options[0], options[1]]);
+        assert!(!said.contains(opt_out), "{options:?}: {said}");
+    }
+}

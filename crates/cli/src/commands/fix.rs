@@ -6,6 +6,8 @@ use crate::error::{ExitStatus, Failure};
 use crate::report::{Finding, Report, plural};
 use crate::style::Style;
 use pgvet_linter::fix::{Fix, apply};
+use pgvet_linter::rules;
+use pgvet_workspace::config::Config;
 use pgvet_workspace::{Change, Project, write_changes};
 use similar::TextDiff;
 use std::collections::{BTreeMap, BTreeSet};
@@ -149,8 +151,14 @@ impl Rounds<'_> {
     /// The first fix of a finding that was asked for.
     fn best<'f>(&self, finding: &'f Finding<'_>) -> Option<&'f Fix> {
         let least = self.args.fix.applicability();
-        let is_unasked = finding.diagnostic.is_refusal() && !self.args.rules.asks_for(finding.diagnostic.rule);
-        if is_unasked || finding.file.encoding.is_some() || self.spoiled.contains(finding.path) {
+        // What was added to look for refusals was not asked for.
+        let asked = self.args.settings(&Config::default());
+        let is_asked =
+            || rules::find(finding.diagnostic.rule).is_some_and(|rule| asked.severity_of(&rule.meta).is_some());
+        if finding.diagnostic.is_refusal() && !is_asked() {
+            return None;
+        }
+        if finding.file.encoding.is_some() || self.spoiled.contains(finding.path) {
             return None;
         }
         finding.diagnostic.fixes.iter().find(|fix| fix.applicability >= least)
