@@ -3,6 +3,7 @@
 //!
 //! Source: PostgreSQL 18 documentation, 25.3.4, "Making a Base Backup Using the Low Level API".
 
+use super::connection_string::variable;
 use super::password;
 use crate::Error;
 use crate::address::Address;
@@ -41,7 +42,8 @@ impl RunningServer {
     pub(super) fn address(&self, user: &str, database: &str) -> Result<Address, Error> {
         let mut config = Config::new();
         config.host(&self.host).port(self.port).user(user).dbname(database).ssl_mode(SslMode::Prefer);
-        if let Some(password) = password::known(&config) {
+        let (given, file) = (variable("PGPASSWORD"), variable("PGPASSFILE"));
+        if let Some(password) = password::known(given.as_deref(), file.as_deref(), &config)? {
             config.password(password);
         }
         Address::try_from(config)

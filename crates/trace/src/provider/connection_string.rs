@@ -9,6 +9,7 @@ use crate::address::{Address, Verification};
 use std::env;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::time::Duration;
 use tokio_postgres::Config;
 use tokio_postgres::config::SslMode;
 
@@ -21,38 +22,42 @@ pub(super) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 /// Reads `postgres://user@host:port/database` or `host=... dbname=...`. What it leaves open comes from the service that
 /// it names, then from variables such as `PGHOST`, then from the password file.
 pub fn parse_address(text: &str) -> Result<Address, Error> {
-    let environment = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
-    address(&parameters(text, &environment)?)
+    address(&parameters(text, &variable)?)
+}
+
+/// The environment of the program; an empty variable says nothing.
+pub(super) fn variable(name: &str) -> Option<String> {
+    env::var(name).ok().filter(|value| !value.is_empty())
 }
 
 fn parameters(text: &str, environment: Environment<'_>) -> Result<Parameters, Error> {
     let mut parameters = Parameters::parse(text)?;
-    if parameters.get("password").is_some() {
-        return Err(Error::new("the connection string holds a password, which other users of this machine can see")
-            .help("leave it out, and set PGPASSWORD or write it into ~/.pgpass"));
-    }
     let service = parameters.get("service").map(str::to_owned).or_else(|| environment("PGSERVICE"));
     if let Some(name) = service {
         parameters.complete(service::find(&name, environment)?);
     }
     parameters.complete(Parameters::of_environment(environment));
-    if parameters.get("hostaddr").is_none() {
-        let socket = SOCKETS.into_iter().find(|folder| Path::new(folder).exists()).unwrap_or(SOCKETS[0]);
-        parameters.set_default("host", |_| socket.to_owned());
-    }
+    let socket = || SOCKETS.into_iter().find(|folder| Path::new(folder).exists()).unwrap_or(SOCKETS[0]).to_owned();
+    // The driver asks for a name where it encrypts.
+    parameters.set_default("host", |given| given.get("hostaddr").map_or_else(socket, str::to_owned));
     parameters.set_default("user", |_| environment("USER").unwrap_or_else(|| "postgres".to_owned()));
     parameters.set_default("dbname", |parameters| parameters.get("user").unwrap_or_default().to_owned());
     Ok(parameters)
 }
 
 fn address(parameters: &Parameters) -> Result<Address, Error> {
-    let mut config = Config::from_str(&parameters.for_driver()?).map_err(|error| Error::from_postgres(&error))?;
-    let password = parameters.get("password").map(str::to_owned);
-    if let Some(password) = password.or_else(|| password::in_file(parameters.get("passfile"), &config)) {
+    let Protection { mode, verification, roots } = Protection::new(parameters)?;
+    let given = parameters.for_driver(mode == SslMode::Disable)?;
+    let mut config = Config::from_str(&given).map_err(|error| Error::from_postgres(&error))?;
+    config.ssl_mode(mode);
+    if let Some(milliseconds) = parameters.get("tcp_user_timeout") {
+        let milliseconds = milliseconds.trim().parse();
+        let wrong = |_| Error::new("the connection parameter `tcp_user_timeout` is no number of milliseconds");
+        config.tcp_user_timeout(Duration::from_millis(milliseconds.map_err(wrong)?));
+    }
+    if let Some(password) = password::known(parameters.get("password"), parameters.get("passfile"), &config)? {
         config.password(password);
     }
-    let Protection { mode, verification, roots } = Protection::new(parameters)?;
-    config.ssl_mode(mode);
     Address::new(config, verification, roots.as_deref())
 }
 
@@ -100,6 +105,13 @@ impl Protection {
             return Err(Error::new(format!("sslmode `{mode}` needs `{file}`, which is not there"))
                 .help("name a file with certificates of authorities, or sslrootcert=system for those of browsers"));
         }
+        let revoked = env::home_dir().map(|home| home.join(".postgresql/root.crl"));
+        if verification != Verification::None
+            && let Some(revoked) = revoked.filter(|file| file.exists())
+        {
+            let message = format!("`{}` revokes certificates, which pgvet cannot look at", revoked.display());
+            return Err(Error::new(message).help("connect with a user who has no such file, or with sslmode=prefer"));
+        }
         let mode = match mode {
             "disable" => return Ok(plain),
             "allow" | "prefer" => SslMode::Prefer,
@@ -125,7 +137,13 @@ mod tests {
 
     #[test]
     fn a_password_in_the_string_is_refused_and_not_repeated() {
-        for text in ["postgres://app:secret@localhost/app", "host=h password=secret", "postgres:///d?password=secret"] {
+        for text in [
+            "postgres://app:secret@localhost/app",
+            "postgres://app:se?cr=secret@localhost/app",
+            "host=h password=secret",
+            "host=h password = my secret=1",
+            "postgres:///d?password=secret",
+        ] {
             let error = in_environment(text, &[]).unwrap_err().to_string();
             assert!(error.contains("PGPASSWORD") && !error.contains("secret"), "{error}");
         }
@@ -153,6 +171,20 @@ mod tests {
     }
 
     #[test]
+    fn the_driver_is_told_what_libpq_means() {
+        let config = in_environment("hostaddr=10.0.0.7 tcp_user_timeout=30000", &[("PGREQUIRESSL", "1")]).unwrap();
+        assert_eq!(config.get_hosts(), [Host::Tcp("10.0.0.7".to_owned())]);
+        assert_eq!(config.get_tcp_user_timeout(), Some(&Duration::from_secs(30)));
+        assert_eq!(config.get_ssl_mode(), SslMode::Require);
+        let given = in_environment("host=h requiressl=0", &[("PGREQUIRESSL", "1")]).unwrap();
+        assert_eq!(given.get_ssl_mode(), SslMode::Prefer);
+        assert!(in_environment("host=h", &[("PGSSLCERT", "/x")]).is_err());
+        assert!(in_environment("host=/tmp", &[("PGSSLCERT", "/x")]).is_ok());
+        let error = in_environment("host=h tcp_user_timeout=30s", &[]).unwrap_err();
+        assert!(error.message.contains("milliseconds"), "{error}");
+    }
+
+    #[test]
     fn a_service_goes_before_the_environment_and_after_the_string() {
         let folder = tempfile::tempdir().unwrap();
         let system = folder.path().join("pg_service.conf");
@@ -168,11 +200,13 @@ mod tests {
         }
     }
 
+    #[cfg(unix)]
     #[test]
     fn a_password_file_may_be_named_in_the_string() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("passwords");
         std::fs::write(&file, "h:*:*:*:of-file\n").unwrap();
+        std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
         let text = format!("host=h user=u passfile='{}'", file.display());
         assert_eq!(in_environment(&text, &[]).unwrap().get_password(), Some(&b"of-file"[..]));
     }

@@ -1,7 +1,10 @@
 //! Connection parameters by libpq's names, as connection strings and variables of the environment give them.
 //!
-//! Source: PostgreSQL 18, `PQconninfoOptions`, `conninfo_parse` and `conninfo_uri_parse_options` in
-//! `src/interfaces/libpq/fe-connect.c`.
+//! Source: PostgreSQL 18, `PQconninfoOptions`, `conninfo_parse`, `conninfo_storeval`, `conninfo_add_defaults` and
+//! `conninfo_uri_parse_options` in `src/interfaces/libpq/fe-connect.c`.
+//!
+//! The driver's own parser knows neither services, password files nor the `verify` modes, and does not give back what it
+//! read.
 
 use crate::Error;
 use percent_encoding::percent_decode_str;
@@ -79,12 +82,12 @@ const KNOWN: [(&str, &str, Meaning); 50] = [
     ("sslrootcert", "PGSSLROOTCERT", Ours),
     ("sslsni", "PGSSLSNI", Ignored),
     ("target_session_attrs", "PGTARGETSESSIONATTRS", Driver("target_session_attrs")),
-    ("tcp_user_timeout", "", Driver("tcp_user_timeout")),
+    ("tcp_user_timeout", "", Ours),
     ("user", "PGUSER", Driver("user")),
 ];
 
 impl Parameters {
-    /// Those of a connection string in either form.
+    /// Those of a connection string in either form. A password in it is refused: others see the arguments of a process.
     pub(super) fn parse(text: &str) -> Result<Self, Error> {
         let uri = ["postgres://", "postgresql://"].iter().find_map(|scheme| text.strip_prefix(scheme));
         match uri {
@@ -96,7 +99,11 @@ impl Parameters {
     /// Those of variables such as `PGHOST`.
     pub(super) fn of_environment(variable: &dyn Fn(&str) -> Option<String>) -> Self {
         let given = KNOWN.into_iter().filter(|(_, name, _)| !name.is_empty());
-        Self(given.filter_map(|(parameter, name, _)| Some((parameter, variable(name)?))).collect())
+        let mut given = Self(given.filter_map(|(parameter, name, _)| Some((parameter, variable(name)?))).collect());
+        if variable("PGREQUIRESSL").is_some_and(|value| value.starts_with('1')) {
+            given.set_default("sslmode", |_| "require".to_owned());
+        }
+        given
     }
 
     /// What is given; an empty value gives nothing.
@@ -105,12 +112,26 @@ impl Parameters {
     }
 
     pub(super) fn set(&mut self, name: &str, value: impl Into<String>) -> Result<(), Error> {
-        let (name, ..) = KNOWN
-            .into_iter()
-            .find(|(known, ..)| *known == name)
-            .ok_or_else(|| Error::new(format!("there is no connection parameter `{name}`")))?;
-        self.0.insert(name, value.into());
+        let value = value.into();
+        // The way to say it before 7.4.
+        if name == "requiressl" {
+            return self.set("sslmode", if value.starts_with('1') { "require" } else { "prefer" });
+        }
+        let mut known = KNOWN.into_iter().map(|(known, ..)| known);
+        let name = known.find(|known| *known == name).ok_or_else(|| unknown(name))?;
+        self.0.insert(name, value);
         Ok(())
+    }
+
+    /// [`Parameters::set`] for what a connection string says.
+    fn set_in_string(&mut self, name: &str, value: String) -> Result<(), Error> {
+        if name == "password" {
+            return Err(Error::new(
+                "the connection string holds a password, which other users of this machine can see",
+            )
+            .help("leave it out, and set PGPASSWORD or write it into ~/.pgpass"));
+        }
+        self.set(name, value).map_err(|error| error.help(EXPECTED))
     }
 
     pub(super) fn set_default(&mut self, name: &'static str, value: impl FnOnce(&Self) -> String) {
@@ -127,8 +148,8 @@ impl Parameters {
         }
     }
 
-    /// What the driver takes, as it reads it.
-    pub(super) fn for_driver(&self) -> Result<String, Error> {
+    /// What the driver takes, as it reads it. What is said about encryption matters where there may be some.
+    pub(super) fn for_driver(&self, is_plain: bool) -> Result<String, Error> {
         let mut text = String::new();
         for (name, _, meaning) in KNOWN {
             match (self.get(name), meaning) {
@@ -137,6 +158,7 @@ impl Parameters {
                     // Writing to a string does not fail.
                     let _ = write!(text, "{name}='{quoted}' ");
                 }
+                (Some(_), Refused { .. }) if is_plain && name.starts_with("ssl") => {}
                 (Some(value), Refused { except }) if !except.contains(&value) => {
                     let help = "leave it out, of PG... variables and services too, where the server can do without";
                     let message = format!("the connection parameter `{name}` is given, which pgvet does not support");
@@ -158,7 +180,7 @@ impl Parameters {
             let value = rest[end..].trim_start().strip_prefix('=');
             let value = value.ok_or_else(|| not_understood("a parameter has no `=`"))?.trim_start();
             let (value, after) = value_of_pair(value)?;
-            parameters.set(name, value).map_err(|error| error.help(EXPECTED))?;
+            parameters.set_in_string(name, value)?;
             rest = after.trim_start();
         }
         Ok(parameters)
@@ -167,15 +189,19 @@ impl Parameters {
     /// `user@host:port,host/database?parameter=value`.
     fn of_uri(text: &str) -> Result<Self, Error> {
         let mut parameters = Self::default();
+        // Before anything else: a password may hold any of the other signs.
+        let (credentials, text) = match text.find(['@', '/']) {
+            Some(at) if text[at..].starts_with('@') => (&text[..at], &text[at + 1..]),
+            _ => ("", text),
+        };
         let (before, query) = text.split_once('?').unwrap_or((text, ""));
-        let (authority, database) = before.split_once('/').unwrap_or((before, ""));
-        let (credentials, hosts) = authority.split_once('@').unwrap_or(("", authority));
+        let (hosts, database) = before.split_once('/').unwrap_or((before, ""));
         let (user, password) = credentials.split_once(':').unwrap_or((credentials, ""));
         let hosts = hosts.split(',').map(host_and_port).collect::<Result<Vec<_>, Error>>()?;
         let (hosts, ports): (Vec<&str>, Vec<&str>) = hosts.into_iter().unzip();
         let parts = [("user", user), ("password", password), ("dbname", database)];
         for (name, value) in parts.into_iter().filter(|(_, value)| !value.is_empty()) {
-            parameters.set(name, decoded(value)?)?;
+            parameters.set_in_string(name, decoded(value)?)?;
         }
         for (name, values) in [("host", hosts), ("port", ports)] {
             if values.iter().any(|value| !value.is_empty()) {
@@ -191,13 +217,23 @@ impl Parameters {
             } else {
                 (name.as_str(), value)
             };
-            parameters.set(pair.0, pair.1).map_err(|error| error.help(EXPECTED))?;
+            parameters.set_in_string(pair.0, pair.1)?;
         }
         Ok(parameters)
     }
 }
 
 const EXPECTED: &str = "expected postgres://USER@HOST:PORT/DATABASE or host=HOST dbname=DATABASE";
+
+/// What is no name at all may be part of a password, and is not repeated.
+fn unknown(name: &str) -> Error {
+    let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+    if is_name {
+        Error::new(format!("there is no connection parameter `{name}`"))
+    } else {
+        Error::new("there is no connection parameter of such a name")
+    }
+}
 
 /// The text itself may hold a password, so it is not repeated.
 fn not_understood(what: &str) -> Error {
@@ -233,6 +269,10 @@ fn host_and_port(text: &str) -> Result<(&str, &str), Error> {
 }
 
 fn decoded(text: &str) -> Result<String, Error> {
+    let is_encoded = |rest: &str| rest.len() >= 2 && rest.bytes().take(2).all(|byte| byte.is_ascii_hexdigit());
+    if !text.split('%').skip(1).all(is_encoded) {
+        return Err(not_understood("two hexadecimal digits are expected behind each `%`"));
+    }
     let text = percent_decode_str(text).decode_utf8().map_err(|_| not_understood("it is not UTF-8"))?;
     if text.contains('\0') { Err(not_understood("it has `%00`")) } else { Ok(text.into_owned()) }
 }
@@ -285,6 +325,9 @@ mod tests {
         for (text, expected) in [
             ("host=db sslmod=require", "there is no connection parameter `sslmod`"),
             ("postgres://db/d?passwd=secret", "there is no connection parameter `passwd`"),
+            ("postgresq://ann:secret@db/shop?sslmode=require", "no connection parameter of such a name"),
+            ("postgresql+psycopg://ann:secret@db/shop?a=b", "no connection parameter of such a name"),
+            ("postgres://h%zz/secret", "two hexadecimal digits"),
             ("host=localhost secret", "a parameter has no `=`"),
             ("host='secret", "a quote is not closed"),
             ("postgres://[::1/secret", "a `[` is not closed"),
@@ -298,10 +341,12 @@ mod tests {
 
     #[test]
     fn what_would_not_be_kept_is_refused() {
-        let error = Parameters::parse("host=h sslcrl=/x").unwrap().for_driver().unwrap_err();
+        let error = Parameters::parse("host=h sslcrl=/x").unwrap().for_driver(false).unwrap_err();
         assert!(error.message.contains("`sslcrl`"), "{error}");
         let text = Parameters::parse("host=h gssencmode=prefer keepalives_count=3 application_name=x").unwrap();
-        assert_eq!(text.for_driver().unwrap(), "host='h' keepalives_retries='3' ");
-        assert!(Parameters::parse("gssencmode=require").unwrap().for_driver().is_err());
+        assert_eq!(text.for_driver(false).unwrap(), "host='h' keepalives_retries='3' ");
+        assert!(Parameters::parse("gssencmode=require").unwrap().for_driver(true).is_err());
+        // On a socket nothing is encrypted.
+        assert!(Parameters::parse("host=/tmp sslcert=/x").unwrap().for_driver(true).is_ok());
     }
 }

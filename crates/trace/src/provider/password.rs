@@ -1,24 +1,43 @@
-//! Passwords that nobody has to be asked for: of the environment and of the password file.
+//! Passwords that nobody has to be asked for.
 //!
 //! Source: PostgreSQL 18 documentation, 32.16; `passwordFromFile` in `src/interfaces/libpq/fe-connect.c`.
 
 use super::connection_string::SOCKETS;
+use crate::Error;
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use tokio_postgres::Config;
 use tokio_postgres::config::Host;
 
-/// The password of `PGPASSWORD`, else of the password file.
-pub(super) fn known(config: &Config) -> Option<String> {
-    let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
-    variable("PGPASSWORD").or_else(|| in_file(variable("PGPASSFILE").as_deref(), config))
+/// The password that is given, or else that of a password file: `~/.pgpass` unless another is named.
+pub(super) fn known(given: Option<&str>, file: Option<&str>, config: &Config) -> Result<Option<String>, Error> {
+    if let Some(given) = given {
+        return Ok(Some(given.to_owned()));
+    }
+    let file = file.map(PathBuf::from).or_else(|| env::home_dir().map(|home| home.join(".pgpass")));
+    let Some((file, entries)) = file.and_then(|file| fs::read_to_string(&file).ok().map(|entries| (file, entries)))
+    else {
+        return Ok(None);
+    };
+    let found = in_entries(&entries, config);
+    if found.is_some() && others_may_read(&file) {
+        let message = format!("the password file `{}` is open to other users", file.display());
+        return Err(Error::new(message).help("take their rights away: chmod 600"));
+    }
+    Ok(found)
 }
 
-/// The password that a file has for an address; `~/.pgpass` unless another is named.
-pub(super) fn in_file(file: Option<&str>, config: &Config) -> Option<String> {
-    let file = file.map(PathBuf::from).or_else(|| env::home_dir().map(|home| home.join(".pgpass")))?;
-    in_entries(&fs::read_to_string(file).ok()?, config)
+/// libpq leaves such a file alone, and says so.
+#[cfg(unix)]
+fn others_may_read(file: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    fs::metadata(file).is_ok_and(|metadata| metadata.permissions().mode() & 0o077 != 0)
+}
+
+#[cfg(not(unix))]
+fn others_may_read(_: &Path) -> bool {
+    false
 }
 
 /// The password of the first line `host:port:database:user:password` that fits; `*` fits everything.
@@ -28,7 +47,6 @@ fn in_entries(entries: &str, config: &Config) -> Option<String> {
         Some(Host::Unix(folder)) if !SOCKETS.iter().any(|known| folder == Path::new(known)) => {
             folder.display().to_string()
         }
-        None if !config.get_hostaddrs().is_empty() => config.get_hostaddrs()[0].to_string(),
         _ => "localhost".to_owned(),
     };
     let port = config.get_ports().first().copied().unwrap_or(5432).to_string();
@@ -70,6 +88,26 @@ mod tests {
         let entries = "# comment\ndb:5432:*:*:wrong\ndb:*:shop:app:se\\:cret\n*:*:*:*:other\n";
         assert_eq!(in_entries(entries, &config).as_deref(), Some("se:cret"));
         assert_eq!(in_entries("other:*:*:*:x", &config), None);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_that_others_may_read_is_refused_and_what_is_given_goes_before() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("passwords");
+        fs::write(&file, "h:*:*:*:of-file\n").unwrap();
+        let shown = file.display().to_string();
+        let config = Config::from_str("host=h user=u dbname=d").unwrap();
+        let with_mode = |mode| {
+            fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+            known(None, Some(&shown), &config)
+        };
+        assert_eq!(with_mode(0o600).unwrap().as_deref(), Some("of-file"));
+        assert!(with_mode(0o640).is_err_and(|error| error.message.contains("open to other users")));
+        assert_eq!(known(Some("given"), Some(&shown), &config).unwrap().as_deref(), Some("given"));
+        let other = Config::from_str("host=other user=u dbname=d").unwrap();
+        assert_eq!(known(None, Some(&shown), &other).unwrap(), None);
     }
 
     #[test]
