@@ -109,7 +109,7 @@ impl Levels {
 
 impl TableSettings {
     /// Work on so many rows takes no time that anybody notices.
-    const SMALL: u64 = 10_000;
+    pub const SMALL: u64 = 10_000;
     /// Work on so many rows takes minutes.
     const LARGE: u64 = 10_000_000;
     /// The same for its bytes, where rows are wide.

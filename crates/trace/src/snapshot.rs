@@ -5,6 +5,7 @@ use crate::address::Address;
 use crate::connection::{Connection, parsed, text};
 use crate::trace::{block_on, unless_interrupted};
 use pgvet_linter::ast::{Expr, ExprKind, Part};
+use pgvet_linter::settings::TableSettings;
 use pgvet_linter::statement;
 use pgvet_linter::statistics::{
     FunctionStatistics, SCHEMA_VERSION, Statistics, TableStatistics, TransactionStatistics,
@@ -272,7 +273,8 @@ impl Snapshot<'_> {
     }
 }
 
-/// A partitioned table has what its partitions have; what is not known of one is not known of it.
+/// A partitioned table has what its partitions have. Those that nothing has counted yet, as those made ahead are, are left
+/// out; but what is left cannot prove that the whole is small.
 fn add_partitions(found: &mut BTreeMap<u32, Found>, parents: &BTreeMap<u32, u32>) {
     let partitioned: BTreeSet<u32> = parents.values().copied().collect();
     for oid in &partitioned {
@@ -285,16 +287,24 @@ fn add_partitions(found: &mut BTreeMap<u32, Found>, parents: &BTreeMap<u32, u32>
         .filter(|(oid, _)| !partitioned.contains(oid))
         .map(|(oid, found)| (*oid, found.table.rows, found.table.bytes, found.writes))
         .collect();
-    let add = |sum: Option<u64>, more: Option<u64>| Some(sum? + more?);
+    let mut uncounted = BTreeSet::new();
     for (leaf, rows, bytes, writes) in leaves {
         let mut above = parents.get(&leaf);
         while let Some(oid) = above {
             if let Some(parent) = found.get_mut(oid) {
-                parent.table.rows = add(parent.table.rows, rows);
-                parent.table.bytes = add(parent.table.bytes, bytes);
+                parent.table.rows = Some(parent.table.rows.unwrap_or(0) + rows.unwrap_or(0));
+                parent.table.bytes = Some(parent.table.bytes.unwrap_or(0) + bytes.unwrap_or(0));
                 parent.writes += writes;
             }
+            if rows.is_none() {
+                uncounted.insert(*oid);
+            }
             above = parents.get(oid);
+        }
+    }
+    for oid in uncounted {
+        if let Some(parent) = found.get_mut(&oid).filter(|parent| parent.table.rows <= Some(TableSettings::SMALL)) {
+            (parent.table.rows, parent.table.bytes) = (None, None);
         }
     }
 }

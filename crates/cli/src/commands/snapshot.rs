@@ -3,16 +3,16 @@
 use crate::args::SnapshotArgs;
 use crate::error::{ExitStatus, Failure};
 use crate::report::plural;
-use pgvet_linter::statistics::Statistics;
+use pgvet_linter::statistics::{Statistics, Throughput};
 use pgvet_trace::provider::{parse_address, with_password};
+use std::fmt::Display;
 use std::io::{self, Write};
 use std::path::Path;
 
 pub(crate) fn run(args: &SnapshotArgs, out: &mut dyn Write) -> Result<ExitStatus, Failure> {
+    let throughput = measured(&args.out)?;
     let mut statistics = pgvet_trace::snapshot(&with_password(parse_address(&args.database)?)?)?;
-    // What was measured by hand stays.
-    let earlier = std::fs::read_to_string(&args.out).ok().and_then(|text| Statistics::parse(&text).ok());
-    statistics.throughput = earlier.and_then(|earlier| earlier.throughput);
+    statistics.throughput = throughput;
     let mut text = serde_json::to_string_pretty(&statistics)
         .map_err(|error| Failure::new(format!("the statistics cannot be written: {error}")))?;
     text.push('\n');
@@ -26,10 +26,43 @@ pub(crate) fn run(args: &SnapshotArgs, out: &mut dyn Write) -> Result<ExitStatus
     Ok(ExitStatus::Clean)
 }
 
+/// What somebody has measured and written into the file that will be replaced.
+fn measured(path: &Path) -> Result<Option<Throughput>, Failure> {
+    let lost = |error: &dyn Display| {
+        let message = format!("cannot read `{}`, so what it says of throughput would be lost: {error}", path.display());
+        Failure::new(message).help("mend or delete the file, or write to another one with --out")
+    };
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(Statistics::parse(&text).map_err(|error| lost(&error))?.throughput),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(lost(&error)),
+    }
+}
+
 fn tell(statistics: &Statistics, path: &Path) -> io::Result<()> {
     let mut stderr = io::stderr().lock();
     let (tables, functions) = (statistics.tables.len(), statistics.functions.len());
     let (tables, functions) = (plural(tables, "table"), plural(functions, "function"));
     writeln!(stderr, "Wrote {}: {tables}, {functions}, PostgreSQL {}", path.display(), statistics.pg_version)?;
     statistics.missing.iter().try_for_each(|missing| writeln!(stderr, "note: without {missing}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_measured_stays_and_what_cannot_be_read_is_not_replaced() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("pgvet.stats.json");
+        assert!(matches!(measured(&path), Ok(None)));
+        let throughput = Some(Throughput::default());
+        let statistics = Statistics { schema_version: 1, throughput, ..Statistics::default() };
+        let text = serde_json::to_string(&statistics).expect("it is plain data");
+        std::fs::write(&path, &text).expect("a file");
+        assert!(measured(&path).is_ok_and(|found| found == throughput));
+        std::fs::write(&path, text.replacen('{', "{\"notes\": 1, ", 1)).expect("a file");
+        let failure = measured(&path).err().map(|failure| format!("{failure:?}")).unwrap_or_default();
+        assert!(failure.contains("would be lost"), "{failure}");
+    }
 }
