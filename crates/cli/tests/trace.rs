@@ -182,6 +182,26 @@ fn what_is_dropped_and_emptied_is_what_was_seen() {
 }
 
 #[test]
+fn what_only_the_server_knows_goes_along() {
+    let history = [
+        "CREATE TABLE parent (a int PRIMARY KEY);\nCREATE TABLE base (a int);\n",
+        &hidden("CREATE TABLE child (a int REFERENCES parent)"),
+        &hidden("CREATE VIEW shown AS SELECT * FROM base"),
+    ];
+    let migration = ["TRUNCATE parent CASCADE;\n", &hidden("DROP TABLE base CASCADE")].concat();
+    let Some(folder) = folder(&[("m/1.sql", &history.concat()), ("m/2.sql", &migration)]) else { return };
+    let document = json(&folder, &["trace", "m/2.sql", "--history", "m", "--pg-version", "18"]);
+    let found = document["diagnostics"].as_array().unwrap();
+    let messages = |rule: &str| -> Vec<&str> {
+        found.iter().filter(|one| one["rule"] == rule).map(|one| one["message"].as_str().unwrap()).collect()
+    };
+    let emptied = messages("truncate-existing-table");
+    assert!(emptied.len() == 1 && emptied[0].contains("`parent` and `child`"), "{emptied:?}");
+    let dropped = messages("drop-table");
+    assert!(dropped.len() == 1 && dropped[0].contains("`base`") && dropped[0].contains("`shown`"), "{dropped:?}");
+}
+
+#[test]
 fn a_statement_that_was_not_run_is_judged_by_the_prediction() {
     let text = "SELECT * FROM missing;\nCREATE INDEX orders_made ON orders (made);\n";
     let Some(folder) = folder(&[ORDERS, ("m/2_index.sql", text)]) else { return };

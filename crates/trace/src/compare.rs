@@ -207,11 +207,10 @@ pub(crate) fn truncate_disagreements(predicted: &Effects, seen: &Seen<'_>) -> Di
     };
     let emptied = predicted.truncates.iter().filter(|relation| existed(predicted, relation));
     let predicted = names(emptied.filter(|relation| shows(relation) || observed.contains(&relation.to_string())));
-    if seen.statement.kind == StatementKind::Truncate {
-        Disagreements::new()
-    } else {
-        disagreements(&predicted, &observed)
-    }
+    let mut found = disagreements(&predicted, &observed);
+    // TRUNCATE may empty a table in place, where nothing is to be seen; what it takes along by CASCADE is.
+    found.retain(|(_, was_seen)| *was_seen || seen.statement.kind != StatementKind::Truncate);
+    found
 }
 
 /// Of tables and views; the model does not list all of their parts.

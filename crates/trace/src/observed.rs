@@ -293,6 +293,7 @@ impl Correction<'_> {
     }
 
     fn drops(&self, effects: &mut Effects) {
+        let drops_table = self.seen.statement.drops.iter().any(|relation| kind(relation.kind).is_table());
         for (name, observed) in drop_disagreements(effects, self.seen.statement) {
             effects.drops.retain(|relation| relation.to_string() != name);
             effects.removals.retain(|removal| match &removal.object {
@@ -302,10 +303,12 @@ impl Correction<'_> {
             for relation in self.seen.statement.drops.iter().filter(|relation| observed && relation.to_string() == name)
             {
                 let relation = self.name(relation, effects);
+                // Who drops a table and names its views, too, could have left them out.
+                let goes_along = !relation.kind.is_table() && drops_table;
                 effects.removals.push(Removal {
-                    description: format!("{} \"{}\"", word(relation.kind), relation.name),
+                    description: format!("{} \"{}\"", relation.kind.word(), relation.name),
                     object: RemovedObject::Relation(relation.clone()),
-                    reason: RemovalReason::Named,
+                    reason: if goes_along { RemovalReason::Cascade } else { RemovalReason::Named },
                     range: self.statement,
                 });
                 effects.drops.push(relation);
@@ -314,27 +317,6 @@ impl Correction<'_> {
     }
 }
 
-/// What PostgreSQL calls a relation that was dropped.
-fn word(kind: RelationKind) -> &'static str {
-    match kind {
-        RelationKind::View => "view",
-        RelationKind::MaterializedView => "materialized view",
-        RelationKind::ForeignTable => "foreign table",
-        _ => "table",
-    }
-}
-
-/// `pg_class.relkind`.
 fn kind(relkind: char) -> RelationKind {
-    match relkind {
-        'p' => RelationKind::PartitionedTable,
-        'i' => RelationKind::Index,
-        'I' => RelationKind::PartitionedIndex,
-        'S' => RelationKind::Sequence,
-        'v' => RelationKind::View,
-        'm' => RelationKind::MaterializedView,
-        'c' => RelationKind::CompositeType,
-        'f' => RelationKind::ForeignTable,
-        _ => RelationKind::Table,
-    }
+    RelationKind::of_relkind(relkind).unwrap_or(RelationKind::Table)
 }

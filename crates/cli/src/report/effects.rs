@@ -1,7 +1,6 @@
 //! What statements do, put together for the formats of `pgvet effects`.
 
 use pgvet_linter::check::ParsedFile;
-use pgvet_linter::effect::RelationKind;
 use pgvet_linter::predict::StatementEffects;
 use pgvet_linter::version::PgVersion;
 use pgvet_workspace::{Project, Role};
@@ -35,25 +34,10 @@ impl<'a> EffectsReport<'a> {
     }
 }
 
-pub(crate) fn kind(kind: RelationKind) -> &'static str {
-    match kind {
-        RelationKind::Table => "table",
-        RelationKind::PartitionedTable => "partitioned table",
-        RelationKind::Index => "index",
-        RelationKind::PartitionedIndex => "partitioned index",
-        RelationKind::Sequence => "sequence",
-        RelationKind::View => "view",
-        RelationKind::MaterializedView => "materialized view",
-        RelationKind::CompositeType => "composite type",
-        RelationKind::ForeignTable => "foreign table",
-    }
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
-    use super::*;
     use pgvet_linter::catalog::Oid;
-    use pgvet_linter::effect::{Effects, Lock, LockCause, LockMode, RelationName, Visibility};
+    use pgvet_linter::effect::{Effects, Lock, LockCause, LockMode, RelationKind, RelationName, Visibility};
     use pgvet_linter::source::TextRange;
 
     pub(crate) fn relation(oid: u32, name: &str) -> RelationName {

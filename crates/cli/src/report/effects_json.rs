@@ -1,7 +1,7 @@
 //! Effects for programs. The names of fields are stable within a `schema_version`.
 
 use super::JsonRange;
-use super::effects::{EffectsReport, kind};
+use super::effects::EffectsReport;
 use pgvet_linter::check::{ParsedFile, TransactionState};
 use pgvet_linter::effect::{Effects, LockMode, names};
 use pgvet_linter::predict::StatementEffects;
@@ -84,7 +84,7 @@ fn statement<'a>(file: &ParsedFile, statement: &'a StatementEffects) -> JsonStat
 fn effects(effects: &Effects, subtransactions: Bound) -> JsonEffects<'_> {
     let lock = |(relation, mode): (&pgvet_linter::effect::RelationName, LockMode)| JsonLock {
         relation: relation.to_string(),
-        kind: kind(relation.kind),
+        kind: relation.kind.noun(),
         mode,
     };
     JsonEffects {

@@ -2,7 +2,7 @@
 
 use super::trace::{TraceReport, TracedFile, blocks, strongest_locks};
 use super::{JsonRange, json};
-use pgvet_linter::effect::LockMode;
+use pgvet_linter::effect::{LockMode, RelationKind};
 use pgvet_linter::source::Position;
 use pgvet_trace::{
     CanaryTrace, Extrapolation, Growth, Latency, LockTrace, Relation, RowCounts, StatementTrace, WorkloadTrace,
@@ -255,7 +255,7 @@ fn extrapolated(found: &Extrapolation) -> Value {
 fn lock(lock: &LockTrace) -> JsonLock {
     JsonLock {
         relation: lock.relation.to_string(),
-        kind: kind(lock.relation.kind),
+        kind: RelationKind::of_relkind(lock.relation.kind).map_or("other", RelationKind::noun),
         mode: lock.mode,
         exposed: lock.exposed,
         acquired_ms: milliseconds(lock.acquired),
@@ -263,19 +263,5 @@ fn lock(lock: &LockTrace) -> JsonLock {
         held_ms_low: milliseconds(lock.held.low),
         held_ms_high: milliseconds(lock.held.high),
         blocks: blocks(lock),
-    }
-}
-
-fn kind(relkind: char) -> &'static str {
-    match relkind {
-        'r' => "table",
-        'p' => "partitioned table",
-        'i' => "index",
-        'I' => "partitioned index",
-        'S' => "sequence",
-        'v' => "view",
-        'm' => "materialized view",
-        'f' => "foreign table",
-        _ => "other",
     }
 }

@@ -456,16 +456,7 @@ impl Executor<'_> {
         match object {
             Object::Relation(oid) => {
                 let relation = self.catalog.relation(*oid);
-                let kind = match relation.kind {
-                    RelationKind::Table | RelationKind::PartitionedTable => "table",
-                    RelationKind::Index | RelationKind::PartitionedIndex => "index",
-                    RelationKind::Sequence => "sequence",
-                    RelationKind::View => "view",
-                    RelationKind::MaterializedView => "materialized view",
-                    RelationKind::CompositeType => "composite type",
-                    RelationKind::ForeignTable => "foreign table",
-                };
-                format!("{kind} \"{}\"", relation.name)
+                format!("{} \"{}\"", relation.kind.word(), relation.name)
             }
             Object::Column(oid, name) => format!("column \"{name}\" of table \"{}\"", table(oid)),
             Object::Default(oid, name) => format!("default of column \"{name}\" of table \"{}\"", table(oid)),

@@ -72,15 +72,3 @@ pub(super) fn publications(catalog: &Catalog, table: &RelationName) -> Vec<Strin
 pub(super) fn is_queried(kind: RelationKind) -> bool {
     kind.is_table() || matches!(kind, RelationKind::View | RelationKind::MaterializedView)
 }
-
-/// `table`, `view` or `materialized view`.
-pub(super) fn word(kind: RelationKind) -> &'static str {
-    match kind {
-        RelationKind::View => "view",
-        RelationKind::MaterializedView => "materialized view",
-        RelationKind::Sequence => "sequence",
-        RelationKind::ForeignTable => "foreign table",
-        RelationKind::CompositeType => "type",
-        _ => "table",
-    }
-}

@@ -1,6 +1,6 @@
 //! DROP of a table or view that running code may use.
 
-use super::along::{cascaded, described, is_queried, listed, publications, word};
+use super::along::{cascaded, described, is_queried, listed, publications};
 use crate::ast::Ast;
 use crate::diagnostic::Diagnostic;
 use crate::effect::{Evidence, RelationKind, RelationName, Removal, RemovalReason, RemovedObject, Visibility};
@@ -165,7 +165,7 @@ fn report(
     relation: &RelationName,
     loss: &Loss,
 ) {
-    let (name, kind) = (&relation.name, word(relation.kind));
+    let (name, kind) = (&relation.name, relation.kind.word());
     let rows =
         if relation.kind.is_table() && relation.kind != RelationKind::ForeignTable { " with its rows" } else { "" };
     let mut message = match loss {

@@ -1,6 +1,5 @@
 //! Renames and SET SCHEMA of what is no table.
 
-use super::along::word;
 use super::rename_table::left_behind;
 use crate::ast::{Ast, ObjectKind, ObjectName};
 use crate::catalog::QualifiedName;
@@ -74,7 +73,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
                 if matches!(left_behind(context, before), Successor::Compatible(_)) {
                     continue;
                 }
-                let (kind, old) = (word(before.kind), &before.name);
+                let (kind, old) = (before.kind.word(), &before.name);
                 let message = if before.schema == *schema {
                     format!("renaming the {kind} `{old}` breaks running code that still uses the old name")
                 } else {
