@@ -87,8 +87,9 @@ fn walk(folder: &Path, files: &mut Vec<PathBuf>, problems: &mut Vec<Problem>) {
             continue;
         }
         // A symbolic link to a folder is not followed: it may lead back here.
-        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
-        let is_link_to_folder = !is_folder && entry.path().is_dir();
+        let kind = entry.file_type();
+        let is_folder = kind.as_ref().is_ok_and(fs::FileType::is_dir);
+        let is_link_to_folder = kind.is_ok_and(|kind| kind.is_symlink()) && entry.path().is_dir();
         if is_folder && !SKIPPED_FOLDERS.contains(&&*name) && !OTHER_DIALECTS.contains(&&*name) {
             walk(&entry.path(), files, problems);
         } else if !is_folder && !is_link_to_folder && is_sql(&name) {

@@ -4,7 +4,7 @@ use crate::project::ProjectFile;
 use pgvet_linter::diagnostic::Diagnostic;
 use pgvet_linter::lexer::{TokenKind, tokenize};
 use pgvet_linter::source::TextRange;
-use std::collections::BTreeMap;
+use rustc_hash::FxHashMap;
 use std::path::PathBuf;
 
 /// FNV-1a, 64 bits: <http://www.isthe.com/chongo/tech/comp/fnv/>. Its algorithm never changes.
@@ -23,23 +23,27 @@ fn hash(parts: &[&str]) -> u64 {
 /// all of them is told apart by its place among its equals. Lines, blanks and comments play no part.
 #[derive(Debug, Default)]
 pub struct Fingerprints {
-    seen: BTreeMap<u64, u32>,
+    seen: FxHashMap<u64, u32>,
     /// The stable paths of files by their paths.
-    paths: BTreeMap<PathBuf, String>,
+    paths: FxHashMap<PathBuf, String>,
+    /// The last statement and its words: most have several findings.
+    last: Option<(PathBuf, TextRange, String)>,
 }
 
 impl Fingerprints {
     pub fn next(&mut self, file: &ProjectFile, diagnostic: &Diagnostic) -> String {
-        let statement = words(&file.shown().source.text, diagnostic.statement);
         if !self.paths.contains_key(&file.path) {
             self.paths.insert(file.path.clone(), file.stable_path());
         }
-        let path = self.paths[&file.path].clone();
-        self.of(&[diagnostic.rule, &path, &statement, &without_numbers(&diagnostic.message)])
+        let range = diagnostic.statement;
+        let last = self.last.take().filter(|(path, statement, _)| *statement == range && *path == file.path);
+        let last = last.unwrap_or_else(|| (file.path.clone(), range, words(&file.shown().source.text, range)));
+        let base = hash(&[diagnostic.rule, &self.paths[&file.path], &last.2, &without_numbers(&diagnostic.message)]);
+        self.last = Some(last);
+        self.tell_apart(base)
     }
 
-    fn of(&mut self, parts: &[&str]) -> String {
-        let base = hash(parts);
+    fn tell_apart(&mut self, base: u64) -> String {
         let occurrence = self.seen.entry(base).or_insert(0);
         let fingerprint = hash(&[&format!("{base:016x}"), &occurrence.to_string()]);
         *occurrence += 1;
@@ -53,7 +57,7 @@ fn words(text: &str, statement: TextRange) -> String {
     for token in tokenize(text, statement) {
         let word = token.text(text);
         match token.kind {
-            TokenKind::Word => words.push_str(&word.to_lowercase()),
+            TokenKind::Word => words.extend(word.chars().flat_map(char::to_lowercase)),
             _ => words.push_str(word),
         }
         words.push(' ');
@@ -93,9 +97,9 @@ mod tests {
         assert_eq!(words("DROP  TABLE\n-- why\n\"A\""), words("drop table \"A\""));
         assert_ne!(words("drop table \"A\""), words("drop table \"a\""));
         let mut fingerprints = Fingerprints::default();
-        let first = fingerprints.of(&["rule", "path"]);
-        assert_ne!(first, fingerprints.of(&["rule", "path"]));
-        assert_eq!(first, Fingerprints::default().of(&["rule", "path"]));
+        let first = fingerprints.tell_apart(1);
+        assert_ne!(first, fingerprints.tell_apart(1));
+        assert_eq!(first, Fingerprints::default().tell_apart(1));
     }
 
     #[test]

@@ -15,25 +15,32 @@ pub(crate) fn identity(path: &Path) -> PathBuf {
     })
 }
 
-/// [`identity`] for many files: each folder is looked at once, not once for each of its files.
+/// [`identity`] for many files: each file and each folder is looked at once.
 #[derive(Debug, Default)]
 pub(crate) struct Identities(Mutex<FxHashMap<PathBuf, PathBuf>>);
 
 impl Identities {
     pub(crate) fn of(&self, path: &Path) -> PathBuf {
-        let is_link = || fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink());
-        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return identity(path) };
-        if is_link() {
-            return identity(path);
-        }
+        self.once(path, |path| {
+            let is_link = fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink());
+            match (path.parent(), path.file_name()) {
+                (Some(folder), Some(name)) if !is_link => {
+                    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+                    self.once(folder, identity).join(name)
+                }
+                _ => identity(path),
+            }
+        })
+    }
+
+    fn once(&self, path: &Path, look: impl FnOnce(&Path) -> PathBuf) -> PathBuf {
         let known = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = known().get(folder) {
-            return known.join(name);
+        if let Some(known) = known().get(path) {
+            return known.clone();
         }
-        let found = identity(if folder.as_os_str().is_empty() { Path::new(".") } else { folder });
-        let path = found.join(name);
-        known().insert(folder.to_owned(), found);
-        path
+        let found = look(path);
+        known().insert(path.to_owned(), found.clone());
+        found
     }
 }
 

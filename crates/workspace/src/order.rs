@@ -1,7 +1,7 @@
 //! The order in which migration tools run files.
 
 use crate::layout::folder::ExplicitOrder;
-use std::collections::BTreeMap;
+use rustc_hash::FxHashMap;
 use std::path::{Path, PathBuf};
 
 /// A number of any length, such that comparing compares numbers.
@@ -36,7 +36,7 @@ pub(crate) fn sort(mut files: Vec<PathBuf>) -> Vec<PathBuf> {
 
 /// Sorts what belongs to the files below one folder.
 pub(crate) fn sort_by<T>(items: &mut [T], path: impl Fn(&T) -> PathBuf) {
-    let mut orders = BTreeMap::new();
+    let mut orders = FxHashMap::default();
     items.sort_by_cached_key(|item| {
         let path = path(item);
         let parent = path.parent().unwrap_or(Path::new(""));

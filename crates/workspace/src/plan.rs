@@ -6,6 +6,7 @@ use crate::git::{self, Changes};
 use crate::identity::{Identities, identity};
 use crate::layout::Folders;
 use crate::{order, parallel, roots};
+use rustc_hash::FxHashSet;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fs;
@@ -82,7 +83,7 @@ impl Plan {
     /// The files that the paths of the request stand for.
     fn asked(&mut self, request: &Request, configs: &Configs, folders: &Folders) -> Result<Vec<Asked>, ConfigError> {
         let mut asked: Vec<Asked> = Vec::new();
-        let mut seen = BTreeSet::new();
+        let mut seen = FxHashSet::default();
         let look = |path: PathBuf| look(&path, request, configs, folders, &self.identities);
         for found in parallel::map(paths(request, configs)?, look) {
             let found = found?;
@@ -109,7 +110,7 @@ impl Plan {
                 None => groups.push((file.root.clone(), vec![file])),
             }
         }
-        let reported: BTreeSet<PathBuf> =
+        let reported: FxHashSet<PathBuf> =
             groups.iter().flat_map(|(_, files)| files).map(|file| file.identity.clone()).collect();
         let shared = groups.first().map(|(_, files)| files[0].config.clone()).unwrap_or_default();
         self.shared_history(request, &reported, &shared);
@@ -120,10 +121,10 @@ impl Plan {
         self.problems.extend(start_after.problems(request));
     }
 
-    fn shared_history(&mut self, request: &Request, reported: &BTreeSet<PathBuf>, config: &Arc<Config>) {
+    fn shared_history(&mut self, request: &Request, reported: &FxHashSet<PathBuf>, config: &Arc<Config>) {
         let source = |path, role| Source { path, is_stdin: false, role, database: 0, config: config.clone() };
         self.sources.extend(request.schema.iter().map(|path| source(path.clone(), Role::Baseline)));
-        let mut seen: BTreeSet<PathBuf> = BTreeSet::new();
+        let mut seen: FxHashSet<PathBuf> = FxHashSet::default();
         for path in &request.history {
             // A folder that holds reported files too is history only up to the first of them.
             let files = files_at(path, &mut self.problems);
@@ -175,7 +176,7 @@ impl Plan {
 /// The reported files among all of their folder, in the order of the tool.
 fn with_history(reported: Vec<Source>, root: &Path, identities: &Identities) -> Vec<Source> {
     let (database, config) = (reported[0].database, reported[0].config.clone());
-    let known: BTreeSet<PathBuf> = reported.iter().map(|source| identities.of(&source.path)).collect();
+    let known: FxHashSet<PathBuf> = reported.iter().map(|source| identities.of(&source.path)).collect();
     let mut all = reported;
     // What is wrong with the folder itself is not what was asked for.
     for file in files_at(root, &mut Vec::new()) {
@@ -224,8 +225,9 @@ fn look(
         return Ok(Found { asked: vec![stdin(request, configs, folders)?], ..Found::default() });
     }
     let mut found = Found::default();
-    let is_folder = path.is_dir();
-    for file in files_at(path, &mut found.problems) {
+    let files = files_at(path, &mut found.problems);
+    let is_folder = files.first().is_some_and(|first| first != path);
+    for file in files {
         let config = configs.of(file.parent().unwrap_or(Path::new("")))?;
         if config.is_excluded(&file) || (is_folder && is_outside(&config, path, &file)) {
             continue;

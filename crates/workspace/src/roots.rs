@@ -4,6 +4,7 @@ use crate::config::{Config, absolute};
 use crate::discovery::display;
 use crate::layout::{self, Folders, Tool};
 use crate::order;
+use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -61,9 +62,14 @@ pub(crate) fn of_single<'t>(
 
 /// The outermost folder in or above `parent` that is named like one of migrations, within the repository. Where there
 /// is no repository it is the innermost one: names of folders further out are chance.
-pub(crate) fn named_folder(parent: &Path) -> Option<PathBuf> {
+/// `repositories` has what is known of folders: is it one of a repository?
+pub(crate) fn named_folder(parent: &Path, repositories: &mut FxHashMap<PathBuf, bool>) -> Option<PathBuf> {
     let parent_from_root = absolute(parent);
-    let repository = parent_from_root.ancestors().find(|folder| folder.join(".git").exists());
+    let mut is_repository = |folder: &&Path| match repositories.get(*folder) {
+        Some(known) => *known,
+        None => *repositories.entry(folder.to_path_buf()).or_insert_with(|| folder.join(".git").exists()),
+    };
+    let repository = parent_from_root.ancestors().find(|folder| is_repository(folder));
     let candidates: Vec<&Path> = parent_from_root
         .ancestors()
         .take_while(|folder| Some(*folder) != repository)

@@ -161,6 +161,9 @@ impl Config {
 
     /// The configured folder of migrations that holds the file.
     pub fn folder_of(&self, path: &Path) -> Option<&Path> {
+        if self.migrations.paths.is_empty() {
+            return None;
+        }
         let path = absolute(path);
         self.migrations.paths.iter().map(PathBuf::as_path).find(|folder| path.starts_with(folder))
     }
@@ -171,6 +174,9 @@ pub(crate) fn absolute(path: &Path) -> PathBuf {
     // The folder of `a.sql` is the empty path.
     let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    if !path.components().any(|part| part == std::path::Component::ParentDir) {
+        return path;
+    }
     let mut clean = PathBuf::new();
     for part in path.components() {
         match part {

@@ -12,7 +12,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// What is known about folders, looked up once each.
 #[derive(Debug, Default)]
-pub(crate) struct Folders(Mutex<FxHashMap<PathBuf, Facts>>);
+pub(crate) struct Folders(Mutex<Known>);
+
+#[derive(Debug, Default)]
+struct Known {
+    facts: FxHashMap<PathBuf, Facts>,
+    /// The answers to what is asked about the folders around others.
+    go_modules: FxHashMap<PathBuf, Option<bool>>,
+    repositories: FxHashMap<PathBuf, bool>,
+}
 
 /// What a folder says about the migrations directly in it.
 #[derive(Debug, Clone)]
@@ -61,20 +69,20 @@ impl Folders {
     pub(crate) fn around(&self, path: &Path) -> Facts {
         let parent = path.parent().unwrap_or(Path::new(""));
         // Whoever panicked while holding the lock left a map of complete entries.
-        let mut folders = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(facts) = folders.get(parent) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(facts) = known.facts.get(parent) {
             return facts.clone();
         }
         let order = ExplicitOrder::of(parent).map(Arc::new);
         let facts = Facts {
             tool: tool(parent, order.as_deref()),
             rust_runner: rust_runner(parent),
-            go_runner: go_runner(parent),
+            go_runner: go_runner(parent, &mut known.go_modules),
             order,
-            named: roots::named_folder(parent),
+            named: roots::named_folder(parent, &mut known.repositories),
             flyway: Arc::new(flyway_names(parent)),
         };
-        folders.insert(parent.to_owned(), facts.clone());
+        known.facts.insert(parent.to_owned(), facts.clone());
         facts
     }
 }
@@ -127,12 +135,13 @@ fn is_graphile(parent: &Path) -> bool {
     has_both(parent) || (inside && parent.parent().is_some_and(has_both))
 }
 
-/// Pop, if the go.mod of the project requires it.
-fn go_runner(migrations: &Path) -> Option<Tool> {
-    let manifests = migrations.ancestors().skip(1).take(3).map(|folder| folder.join("go.mod"));
-    let manifest = manifests.into_iter().find_map(|manifest| fs::read_to_string(manifest).ok())?;
+/// Pop, if the go.mod of the project requires it. `known` says of folders whether their go.mod does, if they have one.
+fn go_runner(migrations: &Path, known: &mut FxHashMap<PathBuf, Option<bool>>) -> Option<Tool> {
     let requires = |line: &str| line.trim().trim_start_matches("require ").starts_with("github.com/gobuffalo/pop");
-    manifest.lines().any(requires).then_some(Tool::Pop)
+    let look = |folder: &Path| Some(fs::read_to_string(folder.join("go.mod")).ok()?.lines().any(requires));
+    let mut around = migrations.ancestors().skip(1).take(3);
+    let uses_pop = around.find_map(|folder| *known.entry(folder.to_owned()).or_insert_with(|| look(folder)))?;
+    uses_pop.then_some(Tool::Pop)
 }
 
 /// `sqlx = "0.8"`, `sqlx.workspace = true`, `[dependencies.sqlx]`.
