@@ -4,6 +4,7 @@ use crate::ast::{Alias, JoinKind};
 use crate::catalog::{Oid, SqlType};
 use crate::expression;
 use smol_str::SmolStr;
+use std::cell::OnceCell;
 
 /// A column as a query shows it.
 pub(crate) type QueryColumn = (SmolStr, SqlType);
@@ -15,6 +16,7 @@ pub(crate) struct Scope<'a> {
     /// What `*` yields, with the columns of USING merged; `None` where a part is not known.
     star: Option<Vec<QueryColumn>>,
     outer: Option<&'a Scope<'a>>,
+    for_expressions: OnceCell<expression::Scope>,
 }
 
 /// One name in FROM.
@@ -28,11 +30,12 @@ pub(crate) struct ScopeItem {
 
 impl<'a> Scope<'a> {
     pub(crate) fn new(outer: Option<&'a Scope<'a>>) -> Self {
-        Self { items: Vec::new(), star: Some(Vec::new()), outer }
+        Self { items: Vec::new(), star: Some(Vec::new()), outer, for_expressions: OnceCell::new() }
     }
 
     pub(crate) fn add(&mut self, item: ScopeItem) {
         self.items.push(item);
+        self.for_expressions.take();
     }
 
     /// Adds the columns of an item of FROM to `*`.
@@ -76,14 +79,16 @@ impl<'a> Scope<'a> {
     }
 
     /// The same for the typing of expressions.
-    pub(crate) fn for_expressions(&self) -> expression::Scope {
-        let mut relations = Vec::new();
-        let mut scope = Some(self);
-        while let Some(current) = scope {
-            relations.extend(current.items.iter().map(ScopeItem::for_expressions));
-            scope = current.outer;
-        }
-        expression::Scope { relations, ..expression::Scope::default() }
+    pub(crate) fn for_expressions(&self) -> &expression::Scope {
+        self.for_expressions.get_or_init(|| {
+            let mut relations = Vec::new();
+            let mut scope = Some(self);
+            while let Some(current) = scope {
+                relations.extend(current.items.iter().map(ScopeItem::for_expressions));
+                scope = current.outer;
+            }
+            expression::Scope { relations, ..expression::Scope::default() }
+        })
     }
 }
 

@@ -99,7 +99,7 @@ impl Proof<'_> {
 
     /// Texts that are not the same are not equal: nondeterministic collations are left aside.
     fn differ(&self, subject: &Expr, left: &Expr, right: &Expr) -> bool {
-        let subject_type = self.analyzer.infer(subject, self.scope).sql_type;
+        let subject_type = self.analyzer.type_of(subject, self.scope);
         let is_text = matches!(subject_type.oid.0, oid::TEXT | oid::VARCHAR);
         match (self.constant(subject_type, left), self.constant(subject_type, right)) {
             (Some(Constant::Text(left)), Some(Constant::Text(right))) => is_text && left != right,
@@ -109,7 +109,7 @@ impl Proof<'_> {
 
     /// How two constants compare that are compared with `subject`; `None` where that is not known for sure.
     fn order(&self, subject: &Expr, left: &Expr, right: &Expr) -> Option<Ordering> {
-        let subject_type = self.analyzer.infer(subject, self.scope).sql_type;
+        let subject_type = self.analyzer.type_of(subject, self.scope);
         let (left, right) = (self.constant(subject_type, left)?, self.constant(subject_type, right)?);
         match (&left, &right) {
             (Constant::Integer(left), Constant::Integer(right)) => Some(left.cmp(right)),

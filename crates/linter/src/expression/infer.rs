@@ -35,6 +35,13 @@ impl Analyzer<'_> {
         inference.typed.sql_type = inference.visit(expression, scope);
         inference.typed
     }
+
+    /// The type of an expression alone: what cannot change it is not looked at.
+    pub fn type_of(&self, expression: &Expr, scope: &Scope) -> SqlType {
+        let mut inference = Inference::new(*self);
+        inference.type_only = true;
+        inference.visit(expression, scope)
+    }
 }
 
 /// Deeper expressions are given up: they would need more stack than a thread has.
@@ -44,6 +51,8 @@ const MAX_DEPTH: u32 = 128;
 pub(super) struct Inference<'a> {
     pub(super) analyzer: Analyzer<'a>,
     pub(super) typed: Typed,
+    /// Only the type is asked for; the rest of `typed` is not complete.
+    pub(super) type_only: bool,
     /// Depth of the expression.
     pub(super) depth: u32,
     /// Depth of subqueries.
@@ -66,7 +75,7 @@ impl<'a> Inference<'a> {
             functions: Vec::new(),
             unknown: Vec::new(),
         };
-        Self { analyzer, typed, depth: 0, level: 0, inlining: Vec::new(), inlined: 0 }
+        Self { analyzer, typed, type_only: false, depth: 0, level: 0, inlining: Vec::new(), inlined: 0 }
     }
 
     pub(super) fn visit(&mut self, expression: &Expr, scope: &Scope) -> SqlType {
@@ -74,10 +83,36 @@ impl<'a> Inference<'a> {
             self.unknown(format!("an expression nested more than {MAX_DEPTH} deep"));
             return SqlType::UNKNOWN;
         }
+        if self.type_only
+            && let Some(sql_type) = self.type_without_operands(expression)
+        {
+            return sql_type;
+        }
         self.depth += 1;
         let sql_type = self.visit_kind(expression, scope);
         self.depth -= 1;
         sql_type
+    }
+
+    /// The type of an expression that is the same whatever its operands are.
+    fn type_without_operands(&self, expression: &Expr) -> Option<SqlType> {
+        match &expression.kind {
+            ExprKind::And(_)
+            | ExprKind::Or(_)
+            | ExprKind::Not(_)
+            | ExprKind::IsNull { .. }
+            | ExprKind::BooleanTest { .. }
+            | ExprKind::Subquery { kind: SubqueryKind::Exists, .. } => Some(SqlType::new(Oid(oid::BOOL))),
+            ExprKind::Cast { target, .. } => Some(self.analyzer.resolve_type(target)),
+            ExprKind::Call(call) => self.analyzer.only_result(call.schema.as_deref(), &call.name),
+            ExprKind::Operator { form: OperatorForm::NullIf, .. } => None,
+            ExprKind::Operator { form: OperatorForm::Plain, schema, operator, .. } => {
+                self.analyzer.only_operator_result(schema.as_deref(), operator)
+            }
+            ExprKind::Operator { .. } => Some(SqlType::new(Oid(oid::BOOL))),
+            ExprKind::Row(_) => Some(SqlType::new(Oid(oid::RECORD))),
+            _ => None,
+        }
     }
 
     fn visit_kind(&mut self, expression: &Expr, scope: &Scope) -> SqlType {
@@ -214,8 +249,10 @@ impl<'a> Inference<'a> {
             volatilities.push(self.typed.volatility);
             self.typed.volatility = self.typed.volatility.max(before);
         }
-        for part in call.filter.iter().chain(&call.order_by).chain(call.window.iter().flatten()) {
-            self.visit(part, scope);
+        if !self.type_only {
+            for part in call.filter.iter().chain(&call.order_by).chain(call.window.iter().flatten()) {
+                self.visit(part, scope);
+            }
         }
         if call.star {
             types.clear();
@@ -252,6 +289,9 @@ impl<'a> Inference<'a> {
         arguments: Option<&[Volatility]>,
     ) -> SqlType {
         let returns = self.returned(candidate, types);
+        if self.type_only {
+            return returns;
+        }
         for (from, to) in types.iter().zip(&candidate.arguments) {
             if from.is_known() && to.is_valid() {
                 self.coerce(*from, SqlType { oid: *to, typmod: -1 }, CastContext::Implicit);
@@ -447,17 +487,18 @@ impl<'a> Inference<'a> {
         otherwise: Option<&Expr>,
         scope: &Scope,
     ) -> SqlType {
-        let operand = operand.map(|operand| self.visit(operand, scope));
-        let mut results = Vec::new();
-        for (condition, result) in branches {
-            let condition = self.visit(condition, scope);
-            if let Some(operand) = operand {
-                self.operator(None, "=", OperatorForm::Plain, &[operand, condition]);
+        if !self.type_only {
+            let operand = operand.map(|operand| self.visit(operand, scope));
+            for (condition, _) in branches {
+                let condition = self.visit(condition, scope);
+                if let Some(operand) = operand {
+                    self.operator(None, "=", OperatorForm::Plain, &[operand, condition]);
+                }
             }
-            results.push(self.visit(result, scope));
         }
-        results.extend(otherwise.map(|otherwise| self.visit(otherwise, scope)));
-        self.common_type(&results)
+        let results = branches.iter().map(|(_, result)| result).chain(otherwise);
+        let types: Vec<SqlType> = results.map(|result| self.visit(result, scope)).collect();
+        self.common_type(&types)
     }
 
     fn common(&mut self, list: &[Expr], scope: &Scope) -> SqlType {
@@ -486,8 +527,10 @@ impl<'a> Inference<'a> {
                 chosen = SqlType::new(other.oid);
             }
         }
-        for sql_type in types {
-            self.coerce(*sql_type, chosen, CastContext::Implicit);
+        if !self.type_only {
+            for sql_type in types {
+                self.coerce(*sql_type, chosen, CastContext::Implicit);
+            }
         }
         SqlType::new(chosen.oid)
     }

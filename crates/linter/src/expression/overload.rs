@@ -4,7 +4,7 @@
 //! (`src/backend/parser/parse_func.c`).
 
 use super::Analyzer;
-use crate::builtin::{self, BuiltinOperator, CastContext, TypeCategory, oid};
+use crate::builtin::{self, BuiltinFunction, BuiltinOperator, CastContext, TypeCategory, oid};
 use crate::catalog::{Function, Oid, SqlType, Volatility};
 use smol_str::SmolStr;
 use std::sync::Arc;
@@ -47,7 +47,45 @@ pub(super) struct CallArguments<'a> {
 }
 
 impl Analyzer<'_> {
+    /// The type that a function gives whatever its arguments are.
+    pub(super) fn only_result(&self, schema: Option<&str>, name: &str) -> Option<SqlType> {
+        if schema.is_some_and(|schema| schema != "pg_catalog") || !self.schema.functions_named(schema, name).is_empty()
+        {
+            return None;
+        }
+        let of_version = builtin::functions(name).iter().filter(|row| row.majors.contain(self.target));
+        let others = self.schema.extensions().iter().flat_map(|extension| extension.functions);
+        let others = others.filter(|row| row.name == name).map(|row| row.returns);
+        self.only(of_version.map(|row| row.returns), others)
+    }
+
+    /// The type that an operator gives whatever its operands are.
+    pub(super) fn only_operator_result(&self, schema: Option<&str>, name: &str) -> Option<SqlType> {
+        if schema.is_some_and(|schema| schema != "pg_catalog") {
+            return None;
+        }
+        let of_version = builtin::operators(name).iter().filter(|row| row.majors.contain(self.target));
+        let others = self.schema.extensions().iter().flat_map(|extension| extension.operators);
+        let others = others.filter(|row| row.name == name).map(|row| row.result);
+        self.only(of_version.map(|row| row.result), others)
+    }
+
+    /// The type that all results have, those of extensions by name, unless it depends on the arguments.
+    fn only<'n>(
+        &self,
+        mut results: impl Iterator<Item = u32>,
+        mut others: impl Iterator<Item = &'n str>,
+    ) -> Option<SqlType> {
+        let first = results.next().filter(|first| !is_polymorphic(*first))?;
+        let agreed =
+            results.all(|other| other == first) && others.all(|other| self.type_oid(None, other) == Some(Oid(first)));
+        agreed.then(|| SqlType::new(Oid(first)))
+    }
+
     pub(super) fn resolve_function(&self, schema: Option<&str>, name: &str, call: &CallArguments) -> Resolution {
+        if let Some(exact) = self.exact_function(schema, name, call) {
+            return Resolution::One(exact);
+        }
         let candidates = self.overloads(schema, name, Some(call));
         if !candidates.is_empty() {
             return self.choose(candidates, &call.types);
@@ -128,6 +166,25 @@ impl Analyzer<'_> {
         let rows = builtin::operators(name).iter();
         let mut exact = rows.filter(|row| row.left == left && row.right == right);
         exact.find(|row| row.majors.contain(self.target)).map(operator_candidate)
+    }
+
+    /// The built-in function for just these types, which goes before all that would need a conversion.
+    fn exact_function(&self, schema: Option<&str>, name: &str, call: &CallArguments) -> Option<Candidate> {
+        if schema.is_some_and(|schema| schema != "pg_catalog") || !call.names.is_empty() || call.variadic {
+            return None;
+        }
+        let is_exact = |row: &&BuiltinFunction| {
+            row.variadic == 0
+                && row.majors.contain(self.target)
+                && row.arguments.len() == call.types.len()
+                && row.arguments.iter().zip(&call.types).all(|(to, from)| *to != 0 && *to == from.0)
+        };
+        builtin::functions(name).iter().find(is_exact).map(|row| Candidate {
+            arguments: call.types.clone(),
+            returns: SqlType::new(Oid(row.returns)),
+            volatility: row.volatility,
+            user: None,
+        })
     }
 
     /// Overloads that fit the shape of the call, or all of them.
@@ -316,6 +373,14 @@ impl Analyzer<'_> {
     fn is_preferred(&self, to: Oid, from: Oid) -> bool {
         self.facts(to).is_some_and(|facts| facts.preferred && facts.category == self.category(from))
     }
+}
+
+fn is_polymorphic(oid: u32) -> bool {
+    matches!(
+        oid,
+        oid::ANYARRAY | oid::ANYELEMENT | oid::ANYNONARRAY | oid::ANYENUM | oid::ANYRANGE | oid::ANYMULTIRANGE
+    ) || matches!(oid, oid::ANYCOMPATIBLE | oid::ANYCOMPATIBLEARRAY | oid::ANYCOMPATIBLENONARRAY)
+        || matches!(oid, oid::ANYCOMPATIBLERANGE | oid::ANYCOMPATIBLEMULTIRANGE)
 }
 
 fn pairs<'a>(candidate: &'a Candidate, types: &'a [Oid]) -> impl Iterator<Item = (Oid, Oid)> + 'a {

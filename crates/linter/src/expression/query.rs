@@ -2,7 +2,7 @@
 
 use super::infer::Inference;
 use super::{Scope, ScopeColumn, ScopeRelation};
-use crate::ast::{Expr, ExprKind, FromItem, Query, QueryBody, QueryStatement, RelationRef, Select};
+use crate::ast::{Expr, ExprKind, FromItem, Query, QueryBody, QueryStatement, RelationRef, Select, Target};
 use crate::builtin;
 use crate::catalog::{Oid, SqlType};
 use smol_str::SmolStr;
@@ -21,6 +21,7 @@ impl Inference<'_> {
         let mut outer = scope.clone();
         for cte in query.with.iter().flat_map(|with| &with.ctes) {
             match &cte.statement {
+                _ if self.type_only => {}
                 QueryStatement::Select(inner) => {
                     self.query(inner, &outer);
                 }
@@ -54,30 +55,28 @@ impl Inference<'_> {
             self.item_relations(item, scope, &mut relations);
         }
         let inner = scope.inner(relations);
+        if self.type_only {
+            return select.targets.first().map_or(SqlType::UNKNOWN, |first| self.output(first, &inner));
+        }
         for item in &select.from {
             self.item_expressions(item, &inner);
         }
-        let mut output = None;
-        for target in &select.targets {
-            let sql_type = self.visit(&target.value, &inner);
-            output.get_or_insert(sql_type);
-        }
+        let types: Vec<SqlType> = select.targets.iter().map(|target| self.output(target, &inner)).collect();
         let clauses =
             select.distinct.iter().flatten().chain(&select.filter).chain(&select.group_by).chain(&select.having);
         let rest = query.order_by.iter().chain(&query.limit).chain(&query.offset);
         for expression in clauses.chain(&select.windows).chain(rest) {
             self.visit(expression, &inner);
         }
-        let is_star = select.targets.first().is_some_and(|target| matches!(target.value.kind, ExprKind::Star(_)));
-        match output {
-            Some(_) if is_star => inner
-                .relations
-                .first()
-                .and_then(|relation| relation.columns.first())
-                .map_or(SqlType::UNKNOWN, |column| column.sql_type),
-            Some(sql_type) => sql_type,
-            None => SqlType::UNKNOWN,
-        }
+        types.first().copied().unwrap_or(SqlType::UNKNOWN)
+    }
+
+    /// The type of an output column; of `*`, that of its first.
+    fn output(&mut self, target: &Target, scope: &Scope) -> SqlType {
+        let sql_type = self.visit(&target.value, scope);
+        let is_star = matches!(target.value.kind, ExprKind::Star(_));
+        let first = scope.relations.first().filter(|_| is_star).and_then(|relation| relation.columns.first());
+        first.map_or(sql_type, |column| column.sql_type)
     }
 
     fn item_relations(&mut self, item: &FromItem, scope: &Scope, relations: &mut Vec<ScopeRelation>) {

@@ -44,7 +44,7 @@ impl Schema for Fake {
     fn sql_body(&self, function: &Function) -> Option<Arc<Query>> {
         let FunctionBody::Source { text, .. } = &*function.body else { return None };
         match from_pg::parse_sql(text).ok()?.pop()? {
-            Ast::Select(query) => Some(Arc::new(query)),
+            Ast::Select(query) => Some(Arc::new(*query)),
             _ => None,
         }
     }
@@ -165,7 +165,7 @@ fn expression(sql: &str) -> Expr {
 
 fn type_name(sql: &str) -> TypeName {
     match expression(&format!("x::{sql}")).kind {
-        crate::ast::ExprKind::Cast { target, .. } => target,
+        crate::ast::ExprKind::Cast { target, .. } => *target,
         other => panic!("{other:?}"),
     }
 }
@@ -260,7 +260,9 @@ fn expressions_are_as_measured() {
         let [sql, versions, sql_type, volatility] = row[..] else { panic!("{row:?}") };
         for target in majors(versions) {
             let analyzer = Analyzer::new(&fake, &target);
-            let typed = analyzer.infer(&expression(sql), &scope(&analyzer, &COLUMNS));
+            let (expression, scope) = (expression(sql), scope(&analyzer, &COLUMNS));
+            let typed = analyzer.infer(&expression, &scope);
+            assert_eq!(analyzer.type_of(&expression, &scope), typed.sql_type, "{sql}");
             let mut name = analyzer.format_type(SqlType::new(typed.sql_type.oid));
             if name == "unknown" {
                 "text".clone_into(&mut name);

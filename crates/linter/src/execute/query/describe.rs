@@ -242,7 +242,7 @@ impl Executor<'_> {
             }
             _ => {
                 let names = scope.for_expressions();
-                self.with_analyzer(|analyzer| analyzer.infer(expr, &names)).sql_type
+                self.with_analyzer(|analyzer| analyzer.type_of(expr, names))
             }
         };
         // A literal whose type is still open becomes text.
