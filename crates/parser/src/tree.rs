@@ -93,13 +93,46 @@ impl<'t> List<'t> {
 
 impl<'t> IntoIterator for List<'t> {
     type Item = NodeRef<'t>;
-    type IntoIter = std::iter::Flatten<std::iter::Copied<std::slice::Iter<'t, Option<NodeRef<'t>>>>>;
+    type IntoIter = Nodes<'t>;
 
     /// The elements without absent ones.
     fn into_iter(self) -> Self::IntoIter {
-        self.0.map_or(&[][..], ListNode::cells).iter().copied().flatten()
+        let cells = self.0.map_or(&[][..], ListNode::cells);
+        Nodes { cells: cells.iter(), left: cells.iter().flatten().count() }
     }
 }
+
+/// The elements of a list without absent ones. It knows how many there are, so that what is collected of them takes no
+/// more room than it needs.
+#[derive(Debug, Clone)]
+pub struct Nodes<'t> {
+    cells: std::slice::Iter<'t, Option<NodeRef<'t>>>,
+    left: usize,
+}
+
+impl<'t> Iterator for Nodes<'t> {
+    type Item = NodeRef<'t>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let next = self.cells.by_ref().copied().flatten().next()?;
+        self.left -= 1;
+        Some(next)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+impl DoubleEndedIterator for Nodes<'_> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        let next = self.cells.by_ref().rev().copied().flatten().next()?;
+        self.left -= 1;
+        Some(next)
+    }
+}
+
+impl ExactSizeIterator for Nodes<'_> {}
 
 /// A text; one that is not there reads as the empty text.
 #[repr(transparent)]

@@ -9,6 +9,7 @@ use crate::style::Style;
 use pgvet_workspace::config::Config;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
+use std::mem::ManuallyDrop;
 use std::path::Path;
 
 pub(crate) fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<ExitStatus, Failure> {
@@ -25,7 +26,9 @@ pub(crate) fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<ExitStatus, F
     } else {
         load_to_check(&args.input, &args.cache, &settings)?
     };
-    let outcome = super::check(&project, &settings);
+    // The process ends with this: to free what it has read would only take time.
+    let project = ManuallyDrop::new(project);
+    let outcome = ManuallyDrop::new(super::check(&project, &settings));
     let mut report = Report::new(&project, &outcome);
     if !args.report_suppressed {
         report = report.without_suppressed();

@@ -32,7 +32,7 @@ pub enum ExprKind {
     },
     Cast {
         operand: Box<Expr>,
-        target: TypeName,
+        target: Box<TypeName>,
     },
     And(Vec<Expr>),
     Or(Vec<Expr>),
@@ -208,13 +208,9 @@ impl Expr {
     }
 
     /// Calls `visit` on this expression and everything below it (not into subqueries).
-    pub fn walk<'a>(&'a self, visit: &mut impl FnMut(&'a Self)) {
+    pub fn walk<'a>(&'a self, visit: &mut dyn FnMut(&'a Self)) {
         visit(self);
-        let mut children = Vec::new();
-        self.for_each_child(|child| children.push(child));
-        for child in children {
-            child.walk(visit);
-        }
+        self.for_each_child(|child| child.walk(visit));
     }
 }
 

@@ -28,22 +28,22 @@ pub use visit::Part;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Ast {
     // What bodies of functions consist of stands first: numbers of variants count from here in what is written down.
-    Select(Query),
-    Insert(Insert),
-    Update(Update),
-    Delete(Delete),
-    Merge(Merge),
+    Select(Box<Query>),
+    Insert(Box<Insert>),
+    Update(Box<Update>),
+    Delete(Box<Delete>),
+    Merge(Box<Merge>),
     // Tables and indexes
     #[serde(skip)]
     AlterTable(AlterTable),
     #[serde(skip)]
     AlterTableMoveAll(AlterTableMoveAll),
     #[serde(skip)]
-    CreateTable(CreateTable),
+    CreateTable(Box<CreateTable>),
     #[serde(skip)]
     CreateTableAs(CreateTableAs),
     #[serde(skip)]
-    CreateIndex(CreateIndex),
+    CreateIndex(Box<CreateIndex>),
     #[serde(skip)]
     CreateStatistics(CreateStatistics),
     // Other objects
@@ -64,11 +64,11 @@ pub enum Ast {
     #[serde(skip)]
     AlterEnum(AlterEnum),
     #[serde(skip)]
-    CreateFunction(CreateFunction),
+    CreateFunction(Box<CreateFunction>),
     #[serde(skip)]
     AlterFunction(AlterFunction),
     #[serde(skip)]
-    CreateTrigger(CreateTrigger),
+    CreateTrigger(Box<CreateTrigger>),
     #[serde(skip)]
     CreateRule(CreateRule),
     #[serde(skip)]
@@ -125,7 +125,7 @@ pub enum Ast {
     #[serde(skip)]
     Execute(Name),
     #[serde(skip)]
-    DeclareCursor(Query),
+    DeclareCursor(Box<Query>),
     // Control
     #[serde(skip)]
     Transaction(Transaction),

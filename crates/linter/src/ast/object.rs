@@ -6,6 +6,7 @@ use super::{
 use crate::source::TextRange;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
+use std::sync::Arc;
 
 /// CREATE [OR REPLACE] VIEW.
 #[derive(Debug, Clone, PartialEq)]
@@ -14,7 +15,7 @@ pub struct CreateView {
     pub persistence: Persistence,
     pub or_replace: bool,
     pub columns: Vec<Name>,
-    pub query: Box<Query>,
+    pub query: Arc<Query>,
     pub options: Vec<DefElem>,
 }
 

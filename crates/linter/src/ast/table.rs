@@ -4,6 +4,7 @@ use super::{DefElem, DropBehavior, Expr, Name, ObjectName, Persistence, Query, T
 use crate::source::TextRange;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
+use std::sync::Arc;
 
 /// The kind of object that a statement names by keyword.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -297,10 +298,10 @@ pub enum ConstraintKind {
         explicit_kind: bool,
     },
     Check(Expr),
-    PrimaryKey(IndexConstraint),
-    Unique(IndexConstraint),
-    Exclude(ExcludeConstraint),
-    ForeignKey(ForeignKey),
+    PrimaryKey(Box<IndexConstraint>),
+    Unique(Box<IndexConstraint>),
+    Exclude(Box<ExcludeConstraint>),
+    ForeignKey(Box<ForeignKey>),
 }
 
 /// UNIQUE and PRIMARY KEY. `columns` is empty in column syntax.
@@ -428,7 +429,7 @@ pub struct CreateTableAs {
     pub materialized_view: bool,
     pub if_not_exists: bool,
     /// `None` for CREATE TABLE AS EXECUTE.
-    pub query: Option<Box<Query>>,
+    pub query: Option<Arc<Query>>,
 }
 
 /// CREATE INDEX.

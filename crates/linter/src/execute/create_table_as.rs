@@ -3,7 +3,7 @@
 use super::query::Depth;
 use super::{Executor, Run, fail};
 use crate::ast::{CreateTableAs, IntoClause, Query};
-use crate::catalog::{Column, Relation, RelationDetail, ViewDefinition};
+use crate::catalog::{Column, Relation, RelationDetail};
 use crate::effect::RelationKind;
 use smol_str::SmolStr;
 use std::sync::Arc;
@@ -16,22 +16,24 @@ impl Executor<'_> {
         let Some(query) = &statement.query else {
             // EXECUTE: the columns are those of a statement that was prepared elsewhere.
             self.unknown("the columns of CREATE TABLE AS EXECUTE are not known");
-            return self.create_filled(&statement.into, None, statement.if_not_exists, false);
+            return self.create_filled(&statement.into, None, statement.if_not_exists, None);
         };
-        self.create_filled(&statement.into, Some(query), statement.if_not_exists, statement.materialized_view)
+        let kept = Some(query).filter(|_| statement.materialized_view);
+        self.create_filled(&statement.into, Some(query), statement.if_not_exists, kept)
     }
 
     /// SELECT INTO: the query, and the INTO clause that was found in it.
     pub(super) fn select_into(&mut self, query: &Query, into: &IntoClause) -> Run {
-        self.create_filled(into, Some(query), false, false)
+        self.create_filled(into, Some(query), false, None)
     }
 
+    /// `kept` is the query that a materialized view keeps.
     fn create_filled(
         &mut self,
         into: &IntoClause,
         query: Option<&Query>,
         if_not_exists: bool,
-        materialized_view: bool,
+        kept: Option<&Arc<Query>>,
     ) -> Run {
         let Some(schema) = self.check_new_relation(&into.name, into.persistence, if_not_exists)? else {
             return Ok(());
@@ -45,7 +47,7 @@ impl Executor<'_> {
             check_columns(described, into)?;
         }
         let oid = self.catalog.new_oid();
-        let kind = if materialized_view { RelationKind::MaterializedView } else { RelationKind::Table };
+        let kind = if kept.is_some() { RelationKind::MaterializedView } else { RelationKind::Table };
         let birth = self.birth(into.with_data);
         let mut relation = Relation::new(oid, schema, into.name.name.text.clone(), kind, birth);
         relation.persistence = into.persistence;
@@ -54,19 +56,14 @@ impl Executor<'_> {
         if into.on_commit_drop {
             relation.options.push(("on_commit".into(), "drop".into()));
         }
-        if let (true, Some(query)) = (materialized_view, query) {
-            let references = self.query_references(query);
-            for (read, _) in &references {
+        if let Some(query) = kept {
+            let definition = self.view_definition(query, into.with_data);
+            for (read, _) in &definition.references {
                 if self.catalog.get_relation(*read).is_some() {
                     self.catalog.relation_mut(*read).viewed_by.push(oid);
                 }
             }
-            relation.detail = RelationDetail::View(Arc::new(ViewDefinition {
-                query: Arc::new(query.clone()),
-                references,
-                objects: self.query_objects(query),
-                populated: into.with_data,
-            }));
+            relation.detail = RelationDetail::View(Arc::new(definition));
         }
         let created = self.effects.creates.len();
         self.store_relation(relation);

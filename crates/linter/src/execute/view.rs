@@ -106,9 +106,9 @@ impl Executor<'_> {
     }
 
     /// What a view keeps of its query.
-    pub(crate) fn view_definition(&mut self, query: &Query, populated: bool) -> ViewDefinition {
+    pub(crate) fn view_definition(&mut self, query: &Arc<Query>, populated: bool) -> ViewDefinition {
         ViewDefinition {
-            query: Arc::new(query.clone()),
+            query: Arc::clone(query),
             references: self.query_references(query),
             objects: self.query_objects(query),
             populated,

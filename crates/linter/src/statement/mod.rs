@@ -118,8 +118,10 @@ impl SplitResult {
     /// Parses the statements of the `text` that this was split from.
     pub fn parse(self, text: &str) -> Vec<Statement> {
         let mut parser = parse::Parser::new(text);
-        let statements = self.pieces.into_iter().filter(|piece| piece.kind.is_statement());
-        statements.flat_map(|piece| parser.parse(piece)).collect()
+        let is_statement = |piece: &Piece| piece.kind.is_statement();
+        let mut statements = Vec::with_capacity(self.pieces.iter().filter(|piece| is_statement(piece)).count());
+        statements.extend(self.pieces.into_iter().filter(is_statement).flat_map(|piece| parser.parse(piece)));
+        statements
     }
 
     /// The backslash commands of psql in order; later layers read `\i` and `\set`.

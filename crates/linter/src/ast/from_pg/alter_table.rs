@@ -1,7 +1,7 @@
 //! ALTER TABLE and the statements that share its grammar. Its commands have no location: the commas outside brackets
 //! separate them, and the grammar makes exactly one node of each.
 
-use super::context::{Context, Span, string};
+use super::context::{Context, Span, exact, string};
 use super::drop::object_kind;
 use super::name::{behavior, role};
 use super::table::range_var;
@@ -31,7 +31,7 @@ impl Context<'_> {
             kind: object_kind(alter.objtype),
             only: relation.is_some_and(|relation| !relation.inh),
             if_exists: alter.missing_ok,
-            commands: commands.collect(),
+            commands: exact(commands),
             cascade: alter.cmds.iter().any(|node| {
                 matches!(node.node(), Node::AlterTableCmd(command)
                     if command.behavior == pg::DropBehavior::DROP_CASCADE)

@@ -24,7 +24,7 @@ impl Context<'_> {
         let locations = nodes.iter().map(|node| node.location).chain(collate);
         let starts: Vec<usize> = locations.filter_map(|location| self.index(location)).collect();
         let end_of = |start: usize| starts.iter().copied().filter(|next| *next > start).min().unwrap_or(span.end);
-        let mut constraints: Vec<Constraint> = Vec::new();
+        let mut constraints: Vec<Constraint> = Vec::with_capacity(nodes.len());
         for node in nodes {
             let start = self.index(node.location).unwrap_or(span.start);
             let own = Span::new(start, end_of(start));
@@ -61,10 +61,10 @@ impl Context<'_> {
                 explicit_kind: self.find_word(span, &["STORED", "VIRTUAL"]).is_some(),
             },
             ConstrType::CONSTR_CHECK => ConstraintKind::Check(self.operand(node.raw_expr)),
-            ConstrType::CONSTR_PRIMARY => ConstraintKind::PrimaryKey(self.index_constraint(node, span)),
-            ConstrType::CONSTR_UNIQUE => ConstraintKind::Unique(self.index_constraint(node, span)),
-            ConstrType::CONSTR_EXCLUSION => ConstraintKind::Exclude(self.exclude(node, span)),
-            ConstrType::CONSTR_FOREIGN => ConstraintKind::ForeignKey(self.foreign_key(node, span)),
+            ConstrType::CONSTR_PRIMARY => ConstraintKind::PrimaryKey(Box::new(self.index_constraint(node, span))),
+            ConstrType::CONSTR_UNIQUE => ConstraintKind::Unique(Box::new(self.index_constraint(node, span))),
+            ConstrType::CONSTR_EXCLUSION => ConstraintKind::Exclude(Box::new(self.exclude(node, span))),
+            ConstrType::CONSTR_FOREIGN => ConstraintKind::ForeignKey(Box::new(self.foreign_key(node, span))),
             // Words such as DEFERRABLE, which belong to the constraint before them.
             _ => return None,
         };

@@ -273,9 +273,16 @@ pub(super) fn string(node: pg::NodeRef<'_>) -> Option<&str> {
     }
 }
 
+/// Collects without room for more: what is read here lives as long as the run.
+pub(super) fn exact<T>(items: impl Iterator<Item = T>) -> Vec<T> {
+    let mut list = Vec::with_capacity(items.size_hint().1.unwrap_or_default());
+    list.extend(items);
+    list
+}
+
 /// The texts of String nodes.
 pub(super) fn strings(nodes: pg::List<'_>) -> Vec<SmolStr> {
-    nodes.iter().filter_map(string).map(SmolStr::new).collect()
+    exact(nodes.iter().filter_map(string).map(SmolStr::new))
 }
 
 /// A text that PostgreSQL leaves empty where nothing was written.

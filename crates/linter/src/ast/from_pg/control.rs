@@ -81,7 +81,7 @@ impl Context<'_> {
     /// The cursor's query; FOR ends its options.
     pub(super) fn declare_cursor(&self, cursor: &pg::DeclareCursorStmt, span: Span) -> Option<Ast> {
         let start = self.find_word(span.from(span.start + 2), &["FOR"]).map_or(span.start, |at| at + 1);
-        self.select(cursor.query?, span.from(start)).map(Ast::DeclareCursor)
+        self.select(cursor.query?, span.from(start)).map(|query| Ast::DeclareCursor(Box::new(query)))
     }
 
     pub(super) fn copy(&self, copy: &pg::CopyStmt, span: Span) -> Copy {

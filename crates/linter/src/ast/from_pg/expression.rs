@@ -2,7 +2,7 @@
 //!
 //! One function per node keeps the stack frames of the recursion small.
 
-use super::context::{Context, Span, strings};
+use super::context::{Context, Span, exact, strings};
 use super::name::constant_literal;
 use crate::ast::{BooleanTest, Expr, ExprKind, IndirectionStep, OperatorForm, Query, SubqueryKind};
 use crate::lexer::TokenKind;
@@ -173,8 +173,13 @@ impl Context<'_> {
     }
 
     fn operator(&self, operator: &pg::AExpr, left: Option<Expr>) -> Expr {
-        let mut operands: Vec<Expr> = left.into_iter().collect();
-        match operator.rexpr.map(pg::NodeRef::node) {
+        let right = operator.rexpr.map(pg::NodeRef::node);
+        let mut operands: Vec<Expr> = Vec::with_capacity(match right {
+            Some(Node::List(list)) => list.items().len() + 1,
+            _ => usize::from(left.is_some()) + usize::from(right.is_some()),
+        });
+        operands.extend(left);
+        match right {
             Some(Node::List(list)) => operands.extend(list.items().iter().map(|item| self.expression(item))),
             Some(node) => operands.push(self.expression_of(node)),
             None => {}
@@ -214,7 +219,7 @@ impl Context<'_> {
         let start = self.index(cast.location).filter(|index| self.is(*index, "CAST"));
         let own = start.map_or_else(|| self.range_at(cast.location), |start| self.bracketed_range(start));
         let range = self.balanced(own.cover(operand.range).cover(target.range), [&operand]);
-        expr(ExprKind::Cast { operand: Box::new(operand), target }, range)
+        expr(ExprKind::Cast { operand: Box::new(operand), target: Box::new(target) }, range)
     }
 
     fn boolean(&self, node: &pg::BoolExpr) -> Expr {
@@ -263,14 +268,10 @@ impl Context<'_> {
 
     fn case(&self, case: &pg::CaseExpr) -> Expr {
         let operand = self.optional(case.arg).map(Box::new);
-        let branches: Vec<(Expr, Expr)> = case
-            .args
-            .iter()
-            .filter_map(|node| match node.node() {
-                Node::CaseWhen(when) => Some((self.operand(when.expr), self.operand(when.result))),
-                _ => None,
-            })
-            .collect();
+        let branches: Vec<(Expr, Expr)> = exact(case.args.iter().filter_map(|node| match node.node() {
+            Node::CaseWhen(when) => Some((self.operand(when.expr), self.operand(when.result))),
+            _ => None,
+        }));
         let otherwise = self.optional(case.defresult).map(Box::new);
         let last = otherwise.as_deref().or(branches.last().map(|(_, result)| result));
         let after = last.map_or(0, |last| self.index_after(last.range));

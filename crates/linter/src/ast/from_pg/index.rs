@@ -1,6 +1,6 @@
 //! Indexes, statistics and the commands that work on whole tables.
 
-use super::context::{Context, Span, written};
+use super::context::{Context, Span, exact, written};
 use super::name::{behavior, def_elem};
 use super::table::range_var;
 use crate::ast::{
@@ -31,7 +31,7 @@ impl Context<'_> {
             if_not_exists: index.if_not_exists,
             nulls_not_distinct: index.nulls_not_distinct,
             method: written(&index.access_method).unwrap_or_else(|| "btree".into()),
-            elements: elements.collect(),
+            elements: exact(elements),
             including: self.including(after_table, index.index_including_params),
             predicate: self.optional(index.where_clause),
             options: self.options(index.options),
@@ -59,7 +59,7 @@ impl Context<'_> {
             name: (!create.defnames.is_empty()).then(|| self.object_name_of(create.defnames, start)),
             if_not_exists: create.if_not_exists,
             table: create.relations.first().and_then(range_var).map(|relation| self.relation(relation)),
-            elements: elements.collect(),
+            elements: exact(elements),
         }
     }
 

@@ -61,7 +61,7 @@ pub fn parse_expression_query(source: &str, range: TextRange) -> Result<Query, S
     let context = Context::new(source, base, &tokens);
     let mut statements = context.parse(&text, range, |context, _| context.everything())?;
     match (statements.pop(), statements.is_empty()) {
-        (Some(Ast::Select(query)), true) => Ok(query),
+        (Some(Ast::Select(query)), true) => Ok(*query),
         _ => Err(SyntaxError { message: "more than one expression".to_owned(), range }),
     }
 }
@@ -135,10 +135,10 @@ impl Context<'_> {
         Some(match node {
             Node::AlterTableStmt(node) => Ast::AlterTable(self.alter_table(node, span)),
             Node::AlterTableMoveAllStmt(node) => Ast::AlterTableMoveAll(alter_table::alter_table_move_all(node)),
-            Node::CreateStmt(node) => Ast::CreateTable(self.create_table(node, false)),
-            Node::CreateForeignTableStmt(node) => Ast::CreateTable(self.create_table(&node.base, true)),
+            Node::CreateStmt(node) => Ast::CreateTable(Box::new(self.create_table(node, false))),
+            Node::CreateForeignTableStmt(node) => Ast::CreateTable(Box::new(self.create_table(&node.base, true))),
             Node::CreateTableAsStmt(node) => Ast::CreateTableAs(self.create_table_as(node, span)?),
-            Node::IndexStmt(node) => Ast::CreateIndex(self.create_index(node, span)),
+            Node::IndexStmt(node) => Ast::CreateIndex(Box::new(self.create_index(node, span))),
             Node::CreateStatsStmt(node) => Ast::CreateStatistics(self.create_statistics(node, span)),
             Node::TruncateStmt(node) => Ast::Truncate(self.truncate(node, span)),
             Node::LockStmt(node) => Ast::LockTable(self.lock_table(node, span)),
@@ -164,11 +164,11 @@ impl Context<'_> {
 
     fn query_or_control(&self, node: Node<'_>, span: Span) -> Option<Ast> {
         Some(match node {
-            Node::SelectStmt(node) => Ast::Select(self.query(node, span)),
-            Node::InsertStmt(node) => Ast::Insert(self.insert(node, span)),
-            Node::UpdateStmt(node) => Ast::Update(self.update(node, span)),
-            Node::DeleteStmt(node) => Ast::Delete(self.delete(node, span)),
-            Node::MergeStmt(node) => Ast::Merge(self.merge(node, span)),
+            Node::SelectStmt(node) => Ast::Select(Box::new(self.query(node, span))),
+            Node::InsertStmt(node) => Ast::Insert(Box::new(self.insert(node, span))),
+            Node::UpdateStmt(node) => Ast::Update(Box::new(self.update(node, span))),
+            Node::DeleteStmt(node) => Ast::Delete(Box::new(self.delete(node, span))),
+            Node::MergeStmt(node) => Ast::Merge(Box::new(self.merge(node, span))),
             Node::ReturnStmt(node) => self.return_statement(node, span),
             Node::CopyStmt(node) => Ast::Copy(self.copy(node, span)),
             Node::ExplainStmt(node) => Ast::Explain(self.explain(node, span)?),
@@ -199,9 +199,9 @@ impl Context<'_> {
             Node::CreateDomainStmt(node) => Ast::CreateDomain(self.create_domain(node, span)),
             Node::AlterDomainStmt(node) => Ast::AlterDomain(self.alter_domain(node, span)?),
             Node::AlterEnumStmt(node) => Ast::AlterEnum(self.alter_enum(node, span)),
-            Node::CreateFunctionStmt(node) => Ast::CreateFunction(self.create_function(node, span)),
+            Node::CreateFunctionStmt(node) => Ast::CreateFunction(Box::new(self.create_function(node, span))),
             Node::AlterFunctionStmt(node) => Ast::AlterFunction(self.alter_function(node, span)?),
-            Node::CreateTrigStmt(node) => Ast::CreateTrigger(self.create_trigger(node, span)),
+            Node::CreateTrigStmt(node) => Ast::CreateTrigger(Box::new(self.create_trigger(node, span))),
             Node::RuleStmt(node) => Ast::CreateRule(self.create_rule(node, span)),
             Node::CreatePolicyStmt(node) => Ast::CreatePolicy(self.create_policy(node, span)),
             Node::AlterPolicyStmt(node) => Ast::AlterPolicy(self.alter_policy(node, span)),

@@ -1,6 +1,6 @@
 //! INSERT, UPDATE, DELETE and MERGE.
 
-use super::context::{Context, Span};
+use super::context::{Context, Span, exact};
 use crate::ast::{
     Assignment, ConflictTarget, Delete, FromItem, Insert, InsertSource, Merge, MergeAction, MergeBranch, MergeMatch,
     Name, OnConflict, Target, Update,
@@ -13,7 +13,7 @@ impl Context<'_> {
     pub(super) fn insert(&self, insert: &pg::InsertStmt, span: Span) -> Insert {
         let table = self.required_relation_ref(insert.relation);
         let after_table = span.from(self.index_after(table.name.range()));
-        let columns: Vec<Name> = insert.cols.iter().filter_map(|node| self.target_name(node)).collect();
+        let columns: Vec<Name> = exact(insert.cols.iter().filter_map(|node| self.target_name(node)));
         let on_conflict = self.find(after_table, |at| self.is(at, "ON") && self.is(at + 1, "CONFLICT"));
         let returning = self.find_word(after_table, &["RETURNING"]);
         let source_end = on_conflict.or(returning).unwrap_or(span.end);
@@ -91,7 +91,7 @@ impl Context<'_> {
             }),
             _ => None,
         };
-        nodes.iter().filter_map(assignment).collect()
+        exact(nodes.iter().filter_map(assignment))
     }
 
     fn returning(&self, clause: Option<&pg::ReturningClause>) -> Vec<Target> {

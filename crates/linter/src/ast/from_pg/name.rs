@@ -1,6 +1,6 @@
 //! Names, types, constants and options.
 
-use super::context::{Context, Span, string, strings, written};
+use super::context::{Context, Span, exact, string, strings, written};
 use crate::ast::{DefElem, DefValue, DropBehavior, Literal, Name, ObjectName, Persistence, RelationRef, TypeName};
 use crate::source::TextRange;
 use pg::Node;
@@ -72,7 +72,7 @@ impl Context<'_> {
         TypeName {
             schema,
             name,
-            modifiers: node.typmods.iter().filter_map(modifier).collect(),
+            modifiers: exact(node.typmods.iter().filter_map(modifier)),
             is_array: !node.array_bounds.is_empty(),
             setof: node.setof,
             percent_type,
@@ -124,7 +124,7 @@ impl Context<'_> {
     }
 
     pub(super) fn options(&self, nodes: pg::List<'_>) -> Vec<DefElem> {
-        nodes.iter().filter_map(def_elem).map(|element| self.option(element)).collect()
+        exact(nodes.iter().filter_map(def_elem).map(|element| self.option(element)))
     }
 
     pub(super) fn option(&self, element: &pg::DefElem) -> DefElem {

@@ -10,6 +10,7 @@ use crate::ast::{
 };
 use pg::Node;
 use pgvet_parser::tree as pg;
+use std::sync::Arc;
 
 impl Context<'_> {
     pub(super) fn create_view(&self, view: &pg::ViewStmt, span: Span) -> Option<CreateView> {
@@ -21,7 +22,7 @@ impl Context<'_> {
             columns: self.names(after_name, view.aliases),
             persistence: persistence(relation.map_or("", |relation| &relation.relpersistence)),
             or_replace: view.replace,
-            query: Box::new(self.select(view.query?, body)?),
+            query: Arc::new(self.select(view.query?, body)?),
             options: self.options(view.options),
             name,
         })

@@ -3,7 +3,7 @@
 //! PostgreSQL gives no location to a query or to a subquery in FROM. A query is therefore converted with the span of
 //! its tokens, and FROM is read with a cursor that moves through the tokens as the items come.
 
-use super::context::{Context, Span, strings, written};
+use super::context::{Context, Span, exact, strings, written};
 use super::name::persistence;
 use crate::ast::{
     Alias, Cte, Expr, FromItem, IntoClause, JoinKind, Query, QueryBody, QueryStatement, RowLockStrength, RowLocking,
@@ -195,7 +195,7 @@ impl Context<'_> {
 
     /// FROM items, in the order of their tokens from `cursor` on.
     pub(super) fn items_of_from(&self, nodes: pg::List<'_>, cursor: &mut usize) -> Vec<FromItem> {
-        nodes.iter().filter_map(|node| self.item_of_from(node, cursor)).collect()
+        exact(nodes.iter().filter_map(|node| self.item_of_from(node, cursor)))
     }
 
     pub(super) fn item_of_from(&self, node: pg::NodeRef<'_>, cursor: &mut usize) -> Option<FromItem> {

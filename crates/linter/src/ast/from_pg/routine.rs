@@ -106,7 +106,7 @@ impl Context<'_> {
             having: None,
             windows: Vec::new(),
         };
-        Ast::Select(Query {
+        Ast::Select(Box::new(Query {
             with: None,
             body: QueryBody::Select(Box::new(select)),
             order_by: Vec::new(),
@@ -114,7 +114,7 @@ impl Context<'_> {
             offset: None,
             locking: Vec::new(),
             range: self.range(span),
-        })
+        }))
     }
 
     fn parameter_def(&self, node: pg::NodeRef<'_>) -> Option<FunctionParameter> {

@@ -1,6 +1,6 @@
 //! CREATE TABLE, columns and partitions.
 
-use super::context::{Context, Span, written};
+use super::context::{Context, Span, exact, written};
 use super::name::persistence;
 use crate::ast::{
     ColumnDef, CreateTable, CreateTableAs, LikeOptions, ObjectName, PartitionBound, PartitionBy, PartitionStrategy,
@@ -8,6 +8,7 @@ use crate::ast::{
 };
 use pg::Node;
 use pgvet_parser::tree as pg;
+use std::sync::Arc;
 
 impl Context<'_> {
     pub(super) fn create_table(&self, create: &pg::CreateStmt, foreign: bool) -> CreateTable {
@@ -20,7 +21,7 @@ impl Context<'_> {
             persistence: persistence(relation.map_or("", |relation| &relation.relpersistence)),
             foreign,
             if_not_exists: create.if_not_exists,
-            elements: create.table_elts.iter().filter_map(|node| self.table_element(node)).collect(),
+            elements: exact(create.table_elts.iter().filter_map(|node| self.table_element(node))),
             inherits: inherits.iter().filter_map(range_var).map(|parent| self.relation(parent)).collect(),
             partition_of: partition_of.map(|(bound, parent)| (self.relation(parent), self.partition_bound(bound))),
             partition_by: create.partspec.map(|spec| self.partition_by(spec)),
@@ -113,7 +114,7 @@ impl Context<'_> {
         Some(CreateTableAs {
             materialized_view: create.objtype == pg::ObjectType::OBJECT_MATVIEW,
             if_not_exists: create.if_not_exists,
-            query: query.map(Box::new),
+            query: query.map(Arc::new),
             into,
         })
     }

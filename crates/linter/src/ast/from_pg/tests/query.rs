@@ -6,7 +6,7 @@ use crate::statement::PARSE_STACK_BYTES;
 
 fn query(sql: &str) -> (String, Query) {
     match convert(sql) {
-        (source, Ast::Select(query)) => (source, query),
+        (source, Ast::Select(query)) => (source, *query),
         (_, other) => panic!("{sql}: {other:?}"),
     }
 }

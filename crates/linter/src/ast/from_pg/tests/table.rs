@@ -10,7 +10,7 @@ fn alter(sql: &str) -> (String, crate::ast::AlterTable) {
 
 fn create(sql: &str) -> (String, CreateTable) {
     match convert(sql) {
-        (source, Ast::CreateTable(create)) => (source, create),
+        (source, Ast::CreateTable(create)) => (source, *create),
         (_, other) => panic!("{sql}: {other:?}"),
     }
 }
