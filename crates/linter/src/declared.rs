@@ -8,6 +8,7 @@ use crate::catalog::{Catalog, Oid, Relation};
 use crate::check::Migration;
 use crate::effect::{Lock, LockCause};
 use crate::replay::StatementVisit;
+use crate::session::SearchPath;
 use crate::source::TextRange;
 use rustc_hash::FxHashMap;
 use smol_str::SmolStr;
@@ -46,7 +47,7 @@ pub struct DeclarationContext<'a> {
 struct Subject {
     /// The table or index that it made or altered.
     oid: Oid,
-    search_path: Vec<SmolStr>,
+    search_path: SearchPath,
     /// Columns that ADD COLUMN IF NOT EXISTS found: others have declared them.
     found: Vec<SmolStr>,
 }

@@ -158,7 +158,7 @@ impl Replay {
                 continue;
             }
             let name = crate::lexer::identifier(token.text(text));
-            for schema in &path {
+            for schema in path.iter() {
                 if let Some(oid) = self.state.database.catalog.relation_named(schema, &name) {
                     self.state.database.catalog.relation_mut(oid).known = false;
                 }

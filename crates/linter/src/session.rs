@@ -1,11 +1,13 @@
 //! The state of the session in which migrations run: transaction, settings, locks held.
 
+use crate::ast::ObjectName;
 use crate::catalog::{Catalog, Oid};
 use crate::effect::{DataChangeKind, LockCause, LockMode, RelationKind};
 use crate::lexer::quote_identifier;
 use crate::source::TextRange;
 use imbl::{OrdMap, Vector};
 use smol_str::SmolStr;
+use std::sync::Arc;
 
 /// A place in the run: the migration's index and a range in its text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,6 +15,8 @@ pub struct Place {
     pub file: u32,
     pub range: TextRange,
 }
+
+const SEARCH_PATH: &str = "search_path";
 
 /// The session.
 #[derive(Debug, Clone, Default)]
@@ -23,12 +27,17 @@ pub struct Session {
 }
 
 /// Settings (GUCs) by lower-case name. What is absent has the server's default.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct SettingsInEffect {
     session: OrdMap<SmolStr, SettingValue>,
     /// SET LOCAL: gone at the end of the transaction.
     local: OrdMap<SmolStr, SettingValue>,
+    /// What `search_path` says; names are looked up more often than it changes.
+    search_path: SearchPath,
 }
+
+/// Schemas in which names are looked up, in order.
+pub type SearchPath = Arc<[SmolStr]>;
 
 /// A value and where it was set.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,6 +47,13 @@ pub struct SettingValue {
     pub place: Place,
 }
 
+impl Default for SettingsInEffect {
+    fn default() -> Self {
+        let search_path = Arc::new([SmolStr::new_static("public")]);
+        Self { session: OrdMap::new(), local: OrdMap::new(), search_path }
+    }
+}
+
 impl SettingsInEffect {
     pub fn get(&self, name: &str) -> Option<&SettingValue> {
         self.local.get(name).or_else(|| self.session.get(name))
@@ -45,19 +61,33 @@ impl SettingsInEffect {
 
     /// SET.
     pub fn set(&mut self, name: SmolStr, value: SettingValue) {
-        self.local.remove(&name);
-        self.session.insert(name, value);
+        self.change(&name.clone(), |settings| {
+            settings.local.remove(&name);
+            settings.session.insert(name, value);
+        });
     }
 
     /// SET LOCAL. Outside a transaction block it has no effect; the caller knows.
     pub fn set_local(&mut self, name: SmolStr, value: SettingValue) {
-        self.local.insert(name, value);
+        self.change(&name.clone(), |settings| drop(settings.local.insert(name, value)));
     }
 
     /// RESET.
     pub fn reset(&mut self, name: &str) {
-        self.local.remove(name);
-        self.session.remove(name);
+        self.change(name, |settings| {
+            settings.local.remove(name);
+            settings.session.remove(name);
+        });
+    }
+
+    fn change(&mut self, name: &str, change: impl FnOnce(&mut Self)) {
+        change(self);
+        if name == SEARCH_PATH {
+            self.search_path = match self.get(SEARCH_PATH) {
+                None => Self::default().search_path,
+                Some(setting) => search_path(&setting.value).into(),
+            };
+        }
     }
 
     /// RESET ALL, DISCARD ALL.
@@ -66,7 +96,7 @@ impl SettingsInEffect {
     }
 
     fn end_transaction(&mut self) {
-        self.local = OrdMap::new();
+        self.change(SEARCH_PATH, |settings| settings.local = OrdMap::new());
     }
 
     /// The value of a timeout in milliseconds: `None` when it is not set or 0, which switches it off.
@@ -75,11 +105,18 @@ impl SettingsInEffect {
     }
 
     /// The schemas of `search_path` in order, without `$user`; PostgreSQL's default is `"$user", public`.
-    pub fn search_path(&self) -> Vec<SmolStr> {
-        match self.get("search_path") {
-            None => vec![SmolStr::new_static("public")],
-            Some(setting) => search_path(&setting.value),
-        }
+    pub fn search_path(&self) -> SearchPath {
+        self.search_path.clone()
+    }
+
+    /// The schemas in which an object of this name is looked up.
+    pub fn schemas_of(&self, name: &ObjectName) -> SearchPath {
+        self.schemas(name.schema.as_ref().map(|schema| &schema.text))
+    }
+
+    /// The schema itself where one is given, or else the search path.
+    pub fn schemas(&self, schema: Option<&SmolStr>) -> SearchPath {
+        schema.map_or_else(|| self.search_path(), |schema| Arc::new([schema.clone()]))
     }
 
     /// Is the session's time zone known to be UTC? Unset counts: it is the server's default where none is configured.
@@ -330,10 +367,10 @@ mod tests {
     #[test]
     fn search_path_drops_user_and_quotes() {
         let mut settings = SettingsInEffect::default();
-        assert_eq!(settings.search_path(), ["public"]);
+        assert_eq!(*settings.search_path(), ["public"]);
         settings.set("search_path".into(), value("\"$user\", App, \"Mixed\", \"a, \"\"b\""));
-        assert_eq!(settings.search_path(), ["app", "Mixed", "a, \"b"]);
+        assert_eq!(*settings.search_path(), ["app", "Mixed", "a, \"b"]);
         settings.set("search_path".into(), value(&search_path_value(&["a, b", "C", ""])));
-        assert_eq!(settings.search_path(), ["a, b", "C"]);
+        assert_eq!(*settings.search_path(), ["a, b", "C"]);
     }
 }

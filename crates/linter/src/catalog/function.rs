@@ -2,6 +2,7 @@
 
 use super::{Catalog, Oid, SqlType};
 use crate::ast::{Expr, FunctionBody, FunctionCall, ParameterMode};
+use crate::session::SearchPath;
 use crate::source::TextRange;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
@@ -42,7 +43,7 @@ pub struct Definition {
     /// What stands between the quotes of the body; empty for BEGIN ATOMIC and RETURN.
     pub body: TextRange,
     /// The schemas in which the session looked names up.
-    pub search_path: Vec<SmolStr>,
+    pub search_path: SearchPath,
 }
 
 /// A parameter of a function.
@@ -88,10 +89,12 @@ impl Function {
     }
 
     /// The schemas in which its body looks names up: its own SET, or those of the session that defined it.
-    pub fn search_path(&self) -> Vec<SmolStr> {
+    pub fn search_path(&self) -> SearchPath {
         match self.settings.iter().find(|(name, _)| name == "search_path") {
-            Some((_, value)) => crate::session::search_path(value),
-            None => self.defined_at.as_ref().map_or_else(Vec::new, |definition| definition.search_path.clone()),
+            Some((_, value)) => crate::session::search_path(value).into(),
+            None => {
+                self.defined_at.as_ref().map_or_else(SearchPath::default, |definition| definition.search_path.clone())
+            }
         }
     }
 }

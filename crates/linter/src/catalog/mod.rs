@@ -3,6 +3,7 @@
 //! A [`Catalog`] is a persistent value: cloning costs a few reference counts, so a transaction's savepoints, a rule's
 //! view of "before" and a second run for another major version are all plain clones.
 
+mod by_name;
 mod constraint;
 mod function;
 mod index;
@@ -22,6 +23,7 @@ pub use types::*;
 
 use crate::ast::ObjectName;
 use crate::builtin::{self, Extension};
+use by_name::ByName;
 use imbl::OrdMap;
 use rustc_hash::FxBuildHasher;
 use serde::{Deserialize, Serialize};
@@ -62,16 +64,16 @@ pub struct Catalog {
     next_oid: u32,
     schemas: OrdMap<SmolStr, ()>,
     relations: HashMap<Oid, Arc<Relation>>,
-    relation_names: HashMap<QualifiedName, Oid>,
+    relation_names: ByName<Oid>,
     temporary: OrdMap<Oid, ()>,
     /// How many constraints of a schema have a name: PostgreSQL avoids those when it makes one up.
-    constraint_names: HashMap<QualifiedName, u32>,
+    constraint_names: ByName<u32>,
     /// Relations that have, or had, rules that name other relations.
     ruled: OrdMap<Oid, ()>,
     types: HashMap<Oid, Arc<TypeDef>>,
-    type_names: HashMap<QualifiedName, Oid>,
+    type_names: ByName<Oid>,
     functions: HashMap<Oid, Arc<Function>>,
-    function_names: HashMap<QualifiedName, Vec<Oid>>,
+    function_names: ByName<Vec<Oid>>,
     publications: OrdMap<SmolStr, Arc<Publication>>,
     extensions: OrdMap<SmolStr, SmolStr>,
     /// Those of the extensions whose objects are known.
@@ -85,7 +87,7 @@ pub struct Catalog {
     /// Relations that have, or had, row-level security.
     row_secured: OrdMap<Oid, ()>,
     /// Names of relations that a statement dropped, renamed or moved away: using one is certainly an error.
-    gone: HashMap<QualifiedName, ()>,
+    gone: ByName<()>,
     /// A relation was used that no statement had created: there may be more of that kind.
     has_unseen: bool,
 }
@@ -103,14 +105,14 @@ impl Catalog {
             next_oid: Oid::FIRST_USER.0,
             schemas: OrdMap::unit(SmolStr::new_static("public"), ()),
             relations: HashMap::new(),
-            relation_names: HashMap::new(),
+            relation_names: ByName::new(),
             temporary: OrdMap::new(),
-            constraint_names: HashMap::new(),
+            constraint_names: ByName::new(),
             ruled: OrdMap::new(),
             types: HashMap::new(),
-            type_names: HashMap::new(),
+            type_names: ByName::new(),
             functions: HashMap::new(),
-            function_names: HashMap::new(),
+            function_names: ByName::new(),
             publications: OrdMap::new(),
             extensions: OrdMap::new(),
             known_extensions: Arc::default(),
@@ -118,7 +120,7 @@ impl Catalog {
             privileges: HashMap::new(),
             default_privileges: Arc::default(),
             row_secured: OrdMap::new(),
-            gone: HashMap::new(),
+            gone: ByName::new(),
             has_unseen: false,
         }
     }
@@ -203,7 +205,7 @@ impl Catalog {
     }
 
     pub fn relation_named(&self, schema: &str, name: &str) -> Option<Oid> {
-        self.relation_names.get(&(SmolStr::new(schema), SmolStr::new(name))).copied()
+        self.relation_names.get(schema, name).copied()
     }
 
     /// Finds a relation as PostgreSQL does: the temporary schema first, then the search path.
@@ -220,7 +222,7 @@ impl Catalog {
 
     /// Was a relation of this name dropped, renamed or moved away, so that it is certainly not there?
     pub fn is_gone(&self, name: &ObjectName, search_path: &[SmolStr]) -> bool {
-        let gone = |schema: &SmolStr| self.gone.contains_key(&(schema.clone(), name.name.text.clone()));
+        let gone = |schema: &SmolStr| self.gone.contains(schema, &name.name.text);
         match &name.schema {
             Some(schema) => gone(&schema.text),
             None => search_path.iter().any(gone),
@@ -234,14 +236,16 @@ impl Catalog {
 
     /// Adds a relation under its own oid (see [`Catalog::new_oid`]).
     pub fn add_relation(&mut self, relation: Relation) {
-        let key = (relation.schema.clone(), relation.name.clone());
-        if key.0 == TEMPORARY_SCHEMA {
+        let (schema, name) = (&relation.schema, &relation.name);
+        if schema == TEMPORARY_SCHEMA {
             self.temporary.insert(relation.oid, ());
         }
-        self.gone.remove(&key);
-        self.relation_names.insert(key, relation.oid);
+        if self.gone.contains(schema, name) {
+            self.gone.remove(schema, name);
+        }
+        self.relation_names.insert(schema, name, relation.oid);
         for constraint in &relation.constraints {
-            *self.constraint_names.entry((relation.schema.clone(), constraint.name.clone())).or_default() += 1;
+            self.note_constraint_name(schema, &constraint.name);
         }
         self.relations.insert(relation.oid, Arc::new(relation));
     }
@@ -262,10 +266,10 @@ impl Catalog {
         let Some(relation) = self.relations.remove(&oid) else { return };
         self.temporary.remove(&oid);
         self.privileges.remove(&oid);
-        let key = (relation.schema.clone(), relation.name.clone());
-        if self.relation_names.get(&key) == Some(&oid) {
-            self.relation_names.remove(&key);
-            self.gone.insert(key, ());
+        let (schema, name) = (&relation.schema, &relation.name);
+        if self.relation_names.get(schema, name) == Some(&oid) {
+            self.relation_names.remove(schema, name);
+            self.gone.insert(schema, name, ());
         }
         for constraint in &relation.constraints {
             self.forget_constraint_name(&relation.schema, &constraint.name);
@@ -282,7 +286,7 @@ impl Catalog {
             self.unlink(oid);
             self.remove_relation(oid);
         }
-        self.gone.retain(|key, ()| key.0 != TEMPORARY_SCHEMA);
+        self.gone.retain(|(schema, _)| schema != TEMPORARY_SCHEMA);
     }
 
     /// Takes a relation from the lists of those that stay: parents, referenced tables, tables under a view.
@@ -312,22 +316,24 @@ impl Catalog {
         if old.0 != schema {
             for constraint in constraints {
                 self.forget_constraint_name(&old.0, &constraint);
-                *self.constraint_names.entry((schema.clone(), constraint)).or_default() += 1;
+                self.note_constraint_name(&schema, &constraint);
             }
         }
-        self.relation_names.remove(&old);
-        self.gone.insert(old, ());
-        self.gone.remove(&(schema.clone(), name.clone()));
-        self.relation_names.insert((schema, name), oid);
+        self.relation_names.remove(&old.0, &old.1);
+        self.gone.insert(&old.0, &old.1, ());
+        self.gone.remove(&schema, &name);
+        self.relation_names.insert(&schema, &name, oid);
+    }
+
+    fn note_constraint_name(&mut self, schema: &SmolStr, name: &SmolStr) {
+        let count = self.constraint_names.get(schema, name).map_or(1, |count| count + 1);
+        self.constraint_names.insert(schema, name, count);
     }
 
     fn forget_constraint_name(&mut self, schema: &SmolStr, name: &SmolStr) {
-        let key = (schema.clone(), name.clone());
-        match self.constraint_names.get_mut(&key) {
+        match self.constraint_names.get_mut(schema, name) {
             Some(count) if *count > 1 => *count -= 1,
-            _ => {
-                self.constraint_names.remove(&key);
-            }
+            _ => self.constraint_names.remove(schema, name),
         }
     }
 
@@ -335,7 +341,7 @@ impl Catalog {
 
     pub fn add_constraint(&mut self, table: Oid, constraint: Constraint) {
         let schema = self.relation(table).schema.clone();
-        *self.constraint_names.entry((schema, constraint.name.clone())).or_default() += 1;
+        self.note_constraint_name(&schema, &constraint.name);
         if let Some(foreign_key) = constraint.foreign_key() {
             let referenced = foreign_key.referenced;
             if self.relations.contains_key(&referenced) {
@@ -375,12 +381,12 @@ impl Catalog {
         if let Some(constraint) = relation.constraints.iter_mut().find(|constraint| constraint.name == old) {
             Arc::make_mut(constraint).name = new.clone();
             self.forget_constraint_name(&schema, &SmolStr::new(old));
-            *self.constraint_names.entry((schema, new)).or_default() += 1;
+            self.note_constraint_name(&schema, &new);
         }
     }
 
     pub fn constraint_name_exists(&self, schema: &str, name: &str) -> bool {
-        self.constraint_names.contains_key(&(SmolStr::new(schema), SmolStr::new(name)))
+        self.constraint_names.contains(schema, name)
     }
 
     /// The foreign keys that reference a table, with the table that has each.
@@ -424,7 +430,7 @@ impl Catalog {
     }
 
     pub fn type_named(&self, schema: &str, name: &str) -> Option<Oid> {
-        self.type_names.get(&(SmolStr::new(schema), SmolStr::new(name))).copied()
+        self.type_names.get(schema, name).copied()
     }
 
     /// Adds a type and the type of its arrays, and returns its oid.
@@ -432,7 +438,7 @@ impl Catalog {
         let (oid, array) = (self.new_oid(), self.new_oid());
         let array_name = self.free_array_type_name(schema, name);
         let insert = |catalog: &mut Self, oid, name: SmolStr, array, kind| {
-            catalog.type_names.insert((schema.clone(), name.clone()), oid);
+            catalog.type_names.insert(schema, &name, oid);
             let definition = TypeDef { oid, schema: schema.clone(), name, array, kind, transaction };
             catalog.types.insert(oid, Arc::new(definition));
         };
@@ -444,7 +450,7 @@ impl Catalog {
     /// Removes a type and the type of its arrays.
     pub fn remove_type(&mut self, oid: Oid) {
         let Some(definition) = self.types.remove(&oid) else { return };
-        self.type_names.remove(&(definition.schema.clone(), definition.name.clone()));
+        self.type_names.remove(&definition.schema, &definition.name);
         if definition.array.is_valid() {
             self.remove_type(definition.array);
         }
@@ -452,8 +458,8 @@ impl Catalog {
 
     pub fn rename_type(&mut self, oid: Oid, schema: SmolStr, name: SmolStr) {
         let Some(definition) = self.types.get(&oid).cloned() else { return };
-        self.type_names.remove(&(definition.schema.clone(), definition.name.clone()));
-        self.type_names.insert((schema.clone(), name.clone()), oid);
+        self.type_names.remove(&definition.schema, &definition.name);
+        self.type_names.insert(&schema, &name, oid);
         if let Some(definition) = self.type_mut(oid) {
             definition.schema = schema.clone();
             definition.name = name.clone();
@@ -476,23 +482,23 @@ impl Catalog {
 
     /// All functions of that name, in the order of their creation.
     pub fn functions_named(&self, schema: &str, name: &str) -> impl Iterator<Item = &Arc<Function>> {
-        let oids = self.function_names.get(&(SmolStr::new(schema), SmolStr::new(name)));
+        let oids = self.function_names.get(schema, name);
         oids.into_iter().flatten().filter_map(|oid| self.functions.get(oid))
     }
 
     /// Adds a function under its own oid, or replaces the one that has it.
     pub fn add_function(&mut self, function: Function) {
-        let key = (function.schema.clone(), function.name.clone());
-        let oids = self.function_names.entry(key).or_default();
-        if !oids.contains(&function.oid) {
-            oids.push(function.oid);
+        match self.function_names.get_mut(&function.schema, &function.name) {
+            Some(oids) if oids.contains(&function.oid) => {}
+            Some(oids) => oids.push(function.oid),
+            None => self.function_names.insert(&function.schema, &function.name, vec![function.oid]),
         }
         self.functions.insert(function.oid, Arc::new(function));
     }
 
     pub fn remove_function(&mut self, oid: Oid) -> Option<Arc<Function>> {
         let function = self.functions.remove(&oid)?;
-        if let Some(oids) = self.function_names.get_mut(&(function.schema.clone(), function.name.clone())) {
+        if let Some(oids) = self.function_names.get_mut(&function.schema, &function.name) {
             oids.retain(|other| *other != oid);
         }
         Some(function)

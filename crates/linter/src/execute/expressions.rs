@@ -5,6 +5,7 @@ use crate::ast::{Expr, ExprKind, FunctionBody, Name, ObjectName, Query, TypeName
 use crate::builtin::{self, CastContext, Extension};
 use crate::catalog::{Catalog, Column, ConstraintKind, Function, Oid, SqlType, TypeDef, TypeKind, Volatility};
 use crate::expression::{self, Analyzer, Coercion, Schema, Scope, Typed};
+use crate::session::SearchPath;
 use crate::version::Target;
 use smol_str::SmolStr;
 use std::sync::Arc;
@@ -21,13 +22,13 @@ pub(crate) enum TypeChange {
 /// The catalog along a search path.
 pub(crate) struct SchemaView<'a> {
     catalog: &'a Catalog,
-    search_path: Vec<SmolStr>,
+    search_path: SearchPath,
 }
 
 /// Asks something about expressions in a catalog along a search path.
 pub(crate) fn ask<T>(
     catalog: &Catalog,
-    search_path: Vec<SmolStr>,
+    search_path: SearchPath,
     target: &Target,
     question: impl FnOnce(&Analyzer<'_>) -> T,
 ) -> T {
@@ -36,17 +37,15 @@ pub(crate) fn ask<T>(
 
 impl SchemaView<'_> {
     /// The schemas in which a name is looked for.
-    fn schemas<'s>(&'s self, schema: Option<&'s str>) -> Vec<&'s str> {
-        match schema {
-            Some(schema) => vec![schema],
-            None => self.search_path.iter().map(SmolStr::as_str).collect(),
-        }
+    fn schemas<'s>(&'s self, schema: Option<&'s str>) -> impl Iterator<Item = &'s str> {
+        let path = if schema.is_some() { &[] } else { &self.search_path[..] };
+        schema.into_iter().chain(path.iter().map(SmolStr::as_str))
     }
 }
 
 impl Schema for SchemaView<'_> {
     fn type_named(&self, schema: Option<&str>, name: &str) -> Option<Oid> {
-        self.schemas(schema).into_iter().find_map(|schema| self.catalog.type_named(schema, name))
+        self.schemas(schema).find_map(|schema| self.catalog.type_named(schema, name))
     }
 
     fn type_by_oid(&self, oid: Oid) -> Option<Arc<TypeDef>> {
@@ -54,8 +53,7 @@ impl Schema for SchemaView<'_> {
     }
 
     fn functions_named(&self, schema: Option<&str>, name: &str) -> Vec<Arc<Function>> {
-        let schemas = self.schemas(schema).into_iter();
-        schemas.flat_map(|schema| self.catalog.functions_named(schema, name).cloned()).collect()
+        self.schemas(schema).flat_map(|schema| self.catalog.functions_named(schema, name).cloned()).collect()
     }
 
     fn relation_named(&self, schema: Option<&str>, name: &str) -> Option<Oid> {
@@ -77,7 +75,7 @@ impl Schema for SchemaView<'_> {
             FunctionBody::Library | FunctionBody::Missing => return None,
         };
         match (statements.pop(), statements.is_empty()) {
-            (Some(crate::ast::Ast::Select(query)), true) => Some(Arc::new(query)),
+            (Some(crate::ast::Ast::Select(query)), true) => Some(Arc::new(*query)),
             _ => None,
         }
     }

@@ -165,16 +165,13 @@ impl Executor<'_> {
             .arguments
             .as_ref()
             .map(|arguments| arguments.iter().map(|argument: &TypeName| self.resolve_type(argument)).collect());
-        let schemas = match &signature.name.schema {
-            Some(schema) => vec![schema.text.clone()],
-            None => self.session.settings.search_path(),
-        };
-        for schema in schemas {
+        let schemas = self.session.settings.schemas_of(&signature.name);
+        for schema in schemas.iter() {
             let fits = |function: &&Arc<Function>| match &types {
                 Some(types) => function.input_types().map(|known| known.oid).eq(types.iter().map(|given| given.oid)),
                 None => true,
             };
-            let mut found = self.catalog.functions_named(&schema, &signature.name.name.text).filter(fits);
+            let mut found = self.catalog.functions_named(schema, &signature.name.name.text).filter(fits);
             if let Some(first) = found.next() {
                 return found.next().is_none().then_some(first.oid);
             }

@@ -176,7 +176,7 @@ impl Executor<'_> {
             return Ok(());
         }
         let settings = self.session.settings.clone();
-        let path: Vec<SmolStr> = std::iter::once(name.clone()).chain(settings.search_path()).collect();
+        let path: Vec<SmolStr> = std::iter::once(&name).chain(settings.search_path().iter()).cloned().collect();
         let value = SettingValue { value: search_path_value(&path), place: self.place };
         self.session.settings.set(SmolStr::new_static("search_path"), value);
         let mut elements: Vec<&Ast> = create.elements.iter().collect();

@@ -91,10 +91,7 @@ impl Executor<'_> {
 
     /// The function of a trigger: the one of that name without parameters.
     fn trigger_function(&self, name: &ObjectName) -> Oid {
-        let schemas = match &name.schema {
-            Some(schema) => vec![schema.text.clone()],
-            None => self.session.settings.search_path(),
-        };
+        let schemas = self.session.settings.schemas_of(name);
         let find = |schema: &SmolStr| {
             let mut candidates = self.catalog.functions_named(schema, &name.name.text);
             candidates.find(|function| function.parameters.is_empty()).map(|function| function.oid)

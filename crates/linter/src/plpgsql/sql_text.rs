@@ -81,7 +81,7 @@ impl DataType {
                 let range = TextRange::new(0, cast.len() as u32);
                 let expression = parse_expression(&cast, range).ok()?;
                 match expression.kind {
-                    ExprKind::Cast { target, .. } => Some(TypeName { range: sql.range, ..target }),
+                    ExprKind::Cast { target, .. } => Some(TypeName { range: sql.range, ..*target }),
                     _ => None,
                 }
             }

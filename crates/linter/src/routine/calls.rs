@@ -7,6 +7,7 @@ use crate::catalog::{Catalog, Function, Oid, Relation, Trigger};
 use crate::check::Migration;
 use crate::lexer::{Lexer, TokenKind, identifier};
 use crate::session::Place;
+use crate::session::SearchPath;
 use crate::settings::Settings;
 use crate::source::TextRange;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -90,7 +91,7 @@ impl<'a> Routines<'a> {
         file: u32,
         statement: TextRange,
         block: &Do,
-        search_path: Vec<SmolStr>,
+        search_path: SearchPath,
     ) -> Option<Rc<Routine>> {
         let text = &self.migrations[file as usize].file.source.text;
         self.reader.block(file, statement, block, search_path, text)

@@ -6,6 +6,7 @@ use crate::ast::{Ast, Do, FunctionBody};
 use crate::catalog::{Function, Oid};
 use crate::lexer::tokenize;
 use crate::plpgsql::{self, Block, Body, BodyText, ConstantSql, Context, SqlParser, SqlText, Statement, Visitor, walk};
+use crate::session::SearchPath;
 use crate::source::TextRange;
 use crate::statement::fill_text;
 use rustc_hash::FxHashMap;
@@ -27,7 +28,7 @@ pub struct Routine {
     pub name_range: TextRange,
     pub code: Code,
     /// The schemas in which the code looks names up.
-    pub search_path: Vec<SmolStr>,
+    pub search_path: SearchPath,
     /// SQL that could not be parsed.
     pub unread: Vec<TextRange>,
     /// Statements and expressions by where they stand.
@@ -136,7 +137,7 @@ impl RoutineReader {
         file: u32,
         statement: TextRange,
         block: &Do,
-        search_path: Vec<SmolStr>,
+        search_path: SearchPath,
         text: &str,
     ) -> Option<Rc<Routine>> {
         let key = (file, statement.start);
@@ -245,11 +246,11 @@ impl Collector<'_> {
             let parsed = match role {
                 SqlRole::Statement => self.parser.statement(text),
                 SqlRole::Expression if !text.text.contains('(') => continue,
-                SqlRole::Expression => self.parser.query(text).map(Ast::Select),
+                SqlRole::Expression => self.parser.query(text).map(|query| Ast::Select(Box::new(query))),
                 SqlRole::Dynamic => {
                     let dynamic = Dynamic::read(text, self.parser.source());
                     self.found.dynamic.insert(text.range, dynamic);
-                    self.parser.query(text).map(Ast::Select)
+                    self.parser.query(text).map(|query| Ast::Select(Box::new(query)))
                 }
             };
             match parsed {

@@ -210,21 +210,18 @@ impl Executor<'_> {
         Ok(())
     }
 
-    fn schemas_of(&self, name: &ObjectName) -> Vec<SmolStr> {
-        match &name.schema {
-            Some(schema) => vec![schema.text.clone()],
-            None => self.session.settings.search_path(),
-        }
-    }
-
     fn find_type(&self, name: &ObjectName) -> Option<Oid> {
-        self.schemas_of(name).iter().find_map(|schema| self.catalog.type_named(schema, &name.name.text))
+        self.session
+            .settings
+            .schemas_of(name)
+            .iter()
+            .find_map(|schema| self.catalog.type_named(schema, &name.name.text))
     }
 
     fn find_statistics(&self, name: &ObjectName) -> Option<(SmolStr, SmolStr)> {
-        let name_of = |schema: SmolStr| (schema, name.name.text.clone());
+        let name_of = |schema: &SmolStr| (schema.clone(), name.name.text.clone());
         let exists = |(schema, name): &(SmolStr, SmolStr)| self.catalog.statistics_named(schema, name).is_some();
-        self.schemas_of(name).into_iter().map(name_of).find(exists)
+        self.session.settings.schemas_of(name).iter().map(name_of).find(exists)
     }
 }
 

@@ -166,23 +166,19 @@ impl Executor<'_> {
     }
 
     fn collect_expression(&self, expr: &Expr, collector: &mut Collector) {
-        let mut parts = Vec::new();
-        expr.walk(&mut |part| parts.push(part));
-        for part in parts {
-            match &part.kind {
-                ExprKind::Column(path) => match &path[..] {
-                    [column] => collector.use_column(column),
-                    [.., alias, column] => collector.use_qualified(alias, Some(column)),
-                    [] => {}
-                },
-                ExprKind::Star(path) => match path.last() {
-                    Some(alias) => collector.use_qualified(alias, None),
-                    None => collector.use_scope(),
-                },
-                ExprKind::Subquery { query, .. } => self.collect_query(query, collector),
-                _ => {}
-            }
-        }
+        expr.walk(&mut |part| match &part.kind {
+            ExprKind::Column(path) => match &path[..] {
+                [column] => collector.use_column(column),
+                [.., alias, column] => collector.use_qualified(alias, Some(column)),
+                [] => {}
+            },
+            ExprKind::Star(path) => match path.last() {
+                Some(alias) => collector.use_qualified(alias, None),
+                None => collector.use_scope(),
+            },
+            ExprKind::Subquery { query, .. } => self.collect_query(query, collector),
+            _ => {}
+        });
     }
 }
 
@@ -208,18 +204,18 @@ impl Collector {
     /// `column`: of the innermost FROM clause that has it; or a whole row.
     fn use_column(&mut self, column: &SmolStr) {
         for depth in (0..self.scopes.len()).rev() {
-            let items: Vec<(SmolStr, usize)> =
-                (self.scopes[depth].iter()).filter_map(|item| Some((item.alias.clone(), item.relation?))).collect();
             let mut found = false;
-            for (_, at) in &items {
-                found |= self.relations[*at].columns.contains(column);
-                self.mark(*at, column);
+            for item in 0..self.scopes[depth].len() {
+                let Some(at) = self.scopes[depth][item].relation else { continue };
+                found |= self.relations[at].columns.contains(column);
+                self.mark(at, column);
             }
             if found {
                 return;
             }
-            if let Some((_, at)) = items.iter().find(|(alias, _)| alias == column) {
-                self.use_all(*at);
+            let named = self.scopes[depth].iter().filter(|item| item.alias == *column).find_map(|item| item.relation);
+            if let Some(at) = named {
+                self.use_all(at);
                 return;
             }
         }

@@ -96,10 +96,7 @@ impl Executor<'_> {
             };
             return if fits { Ok(()) } else { fail("42809", format!("{name} is a routine of another kind"), range) };
         }
-        let schemas = match &name.schema {
-            Some(schema) => vec![schema.text.clone()],
-            None => self.session.settings.search_path(),
-        };
+        let schemas = self.session.settings.schemas_of(name);
         let named = schemas.iter().map(|schema| self.catalog.functions_named(schema, &name.name.text).count());
         let count: usize = named.sum();
         if signature.arguments.is_none() && count > 1 {

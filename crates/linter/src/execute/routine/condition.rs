@@ -106,10 +106,7 @@ impl Executor<'_> {
     }
 
     fn find_type_named(&self, name: &ObjectName) -> Option<Oid> {
-        let schemas = match &name.schema {
-            Some(schema) => vec![schema.text.clone()],
-            None => self.session.settings.search_path(),
-        };
+        let schemas = self.session.settings.schemas_of(name);
         schemas.iter().find_map(|schema| self.catalog.type_named(schema, &name.name.text))
     }
 

@@ -3,6 +3,7 @@
 use crate::ast::{AlterTableAction, Ast, DefElem, DefValue, Literal, ObjectName, Persistence};
 use crate::routine::{Routine, SqlRole};
 use crate::rule::MigrationContext;
+use crate::session::SearchPath;
 use crate::source::TextRange;
 use crate::statement::Statement;
 use smol_str::{SmolStr, format_smolstr};
@@ -34,7 +35,7 @@ pub(super) fn left_behind(context: &MigrationContext<'_>) -> Vec<LeftBehind> {
         match &statement.parsed {
             Ok(Ast::CreateOther(other)) if other.tag == "ALTER SYSTEM" => walk.alter_system(statement),
             Ok(Ast::Do(block)) => {
-                if let Some(routine) = routines.block(context.file, statement.range, block, Vec::new()) {
+                if let Some(routine) = routines.block(context.file, statement.range, block, SearchPath::default()) {
                     walk.code(&routine);
                 }
             }

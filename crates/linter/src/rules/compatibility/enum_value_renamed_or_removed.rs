@@ -86,8 +86,7 @@ fn renamed(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let Ast::AlterEnum(alter) = context.ast else { return };
     let Some(old) = alter.renamed.as_ref().filter(|_| context.effects.fails.is_none()) else { return };
     let name = &alter.name.name.text;
-    let path = context.session.settings.search_path();
-    let schemas = alter.name.schema.as_ref().map_or(path, |schema| vec![schema.text.clone()]);
+    let schemas = context.session.settings.schemas_of(&alter.name);
     let known = schemas.iter().find_map(|schema| context.before.type_named(schema, name));
     let schema = known.and_then(|oid| context.before.get_type(oid)).map(|known| known.schema.clone());
     let is_this = |created: &ObjectName| match &schema {

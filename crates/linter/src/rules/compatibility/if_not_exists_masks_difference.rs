@@ -86,7 +86,7 @@ fn table(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, create: &Create
     }
     let mut probe = create.clone();
     probe.name.name = Name::new(PROBE, create.name.name.range);
-    let catalog = tried(context, &Ast::CreateTable(probe));
+    let catalog = tried(context, &Ast::CreateTable(Box::new(probe)));
     let schema = create.name.schema.as_ref().map_or(&existing.schema, |schema| &schema.text);
     let Some(wanted) = catalog.relation_named(schema, PROBE).map(|oid| catalog.relation(oid)) else { return };
     let name = &create.name.name.text;

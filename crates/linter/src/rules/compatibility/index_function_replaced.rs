@@ -63,8 +63,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         return;
     }
     let name = &create.name.name.text;
-    let schema = create.name.schema.as_ref().map(|schema| schema.text.clone());
-    let schemas = schema.map_or_else(|| context.session.settings.search_path(), |schema| vec![schema]);
+    let schemas = context.session.settings.schemas_of(&create.name);
     let mut named = schemas.iter().flat_map(|schema| context.before.functions_named(schema, name));
     let replaced = named.find(|old| {
         let new = context.after.get_function(old.oid);

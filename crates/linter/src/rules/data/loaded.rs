@@ -10,6 +10,7 @@ use crate::effect::RelationName;
 use crate::report::Reporter;
 use crate::rule::MigrationContext;
 use crate::rules::text::enumerate;
+use crate::session::SearchPath;
 use crate::source::TextRange;
 use crate::statement::Statement;
 use smol_str::SmolStr;
@@ -17,7 +18,7 @@ use smol_str::SmolStr;
 /// Goes through the statements of a migration in order.
 struct Loads<'a> {
     context: &'a MigrationContext<'a>,
-    path: Vec<SmolStr>,
+    path: SearchPath,
     /// Tables that were emptied: what was there is there no more.
     emptied: Vec<Oid>,
     /// Tables that the migration has made, and those into which it has put rows.

@@ -65,8 +65,7 @@ fn is_wrong_guess(context: &RuleContext<'_>, failure: &Failure) -> bool {
         }
         _ => return false,
     };
-    let path = context.session.settings.search_path();
-    let schemas = name.schema.as_ref().map_or(path, |schema| vec![schema.text.clone()]);
+    let schemas = context.session.settings.schemas_of(name);
     let taken = schemas.iter().find_map(|schema| {
         let oid = context.before.relation_named(schema, &name.name.text)?;
         context.before.get_relation(oid)

@@ -84,10 +84,7 @@ fn checks_values(action: &AlterDomainAction) -> bool {
 
 /// Has a statement shown the domain?
 fn is_known(context: &RuleContext<'_>, statement: &AlterDomain) -> bool {
-    let schemas = match &statement.name.schema {
-        Some(schema) => vec![schema.text.clone()],
-        None => context.session.settings.search_path(),
-    };
+    let schemas = context.session.settings.schemas_of(&statement.name);
     let is_domain = |schema: &SmolStr| {
         let oid = context.before.type_named(schema, &statement.name.name.text)?;
         Some(matches!(context.before.get_type(oid)?.kind, TypeKind::Domain(_)))

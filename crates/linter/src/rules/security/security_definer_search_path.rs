@@ -12,6 +12,7 @@ use crate::rules::text::{identifier, qualified};
 use crate::session::{names_in_path, search_path, search_path_value};
 use crate::version::Target;
 use smol_str::SmolStr;
+use std::sync::Arc;
 
 declare_rule! {
     /// A function runs with the rights of its owner, and looks names up along the `search_path` of its caller.
@@ -156,7 +157,7 @@ fn signature(context: &RoutineContext<'_>, function: &Function) -> String {
         return name;
     }
     let target = Target::new(context.settings.versions.to);
-    let path = vec![SmolStr::new_static("public")];
+    let path = Arc::new([SmolStr::new_static("public")]);
     let types: Vec<String> = ask_about_types(context.catalog, path, &target, |types| {
         function.input_types().map(|sql_type| types.format_type(SqlType::new(sql_type.oid))).collect()
     });

@@ -67,7 +67,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         }
         Ast::Call(call) if context.session.in_transaction() => {
             let (name, schema) = (&call.call.name, &call.call.schema);
-            let path = schema.clone().map_or_else(|| context.session.settings.search_path(), |schema| vec![schema]);
+            let path = context.session.settings.schemas(schema.as_ref());
             let mut named = path.iter().flat_map(|schema| context.before.functions_named(schema, name));
             let ends = named.next().is_some_and(|procedure| {
                 procedure.language == "plpgsql"

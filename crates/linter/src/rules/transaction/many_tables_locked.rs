@@ -54,11 +54,15 @@ const SHOWN: usize = 6;
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let Some(block) = &context.session.block else { return };
+    let strong: Vec<&Lock> = context.effects.locks.iter().filter(|lock| is_strong(lock)).collect();
+    if strong.is_empty() {
+        return check_foreign_keys(context, block, reporter);
+    }
     let earlier = locked_tables(block);
-    let mut all: Vec<(Oid, String)> = earlier.clone();
-    for lock in context.effects.locks.iter().filter(|lock| is_strong(lock) && !is_doomed(context, &lock.relation)) {
+    let mut all = earlier.clone();
+    for lock in strong.into_iter().filter(|lock| !is_doomed(context, &lock.relation)) {
         if !all.iter().any(|(oid, _)| *oid == lock.relation.oid) {
-            all.push((lock.relation.oid, lock.relation.name.to_string()));
+            all.push((lock.relation.oid, &lock.relation.name));
         }
     }
     let limit = context.settings.max_locked_tables;
@@ -84,8 +88,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
 }
 
 /// Tables under ACCESS EXCLUSIVE, partitions not counted.
-fn locked_tables(block: &TransactionBlock) -> Vec<(Oid, String)> {
-    let mut tables: Vec<(Oid, String)> = Vec::new();
+fn locked_tables(block: &TransactionBlock) -> Vec<(Oid, &str)> {
+    let mut tables: Vec<(Oid, &str)> = Vec::new();
     for lock in &block.locks {
         let counts = lock.exposed
             && lock.mode == LockMode::AccessExclusive
@@ -93,7 +97,7 @@ fn locked_tables(block: &TransactionBlock) -> Vec<(Oid, String)> {
             && !matches!(lock.cause, LockCause::Child | LockCause::Part);
         if counts && !tables.iter().any(|(oid, _)| *oid == lock.relation) {
             let name = lock.name.rsplit_once('.').map_or(lock.name.as_str(), |(_, name)| name);
-            tables.push((lock.relation, name.to_owned()));
+            tables.push((lock.relation, name));
         }
     }
     tables
