@@ -285,6 +285,13 @@ pub(super) fn strings(nodes: pg::List<'_>) -> Vec<SmolStr> {
     exact(nodes.iter().filter_map(string).map(SmolStr::new))
 }
 
+/// The last two names of a list.
+pub(super) fn schema_and_name(nodes: pg::List<'_>) -> (Option<SmolStr>, SmolStr) {
+    let mut names = nodes.iter().rev().filter_map(string).map(SmolStr::new);
+    let name = names.next().unwrap_or_default();
+    (names.next(), name)
+}
+
 /// A text that PostgreSQL leaves empty where nothing was written.
 pub(super) fn written(text: &str) -> Option<SmolStr> {
     (!text.is_empty()).then(|| SmolStr::new(text))

@@ -2,7 +2,7 @@
 //!
 //! One function per node keeps the stack frames of the recursion small.
 
-use super::context::{Context, Span, exact, strings};
+use super::context::{Context, Span, exact, schema_and_name, strings};
 use super::name::constant_literal;
 use crate::ast::{BooleanTest, Expr, ExprKind, IndirectionStep, OperatorForm, Query, SubqueryKind};
 use crate::lexer::TokenKind;
@@ -187,9 +187,7 @@ impl Context<'_> {
         let form = operator_form(operator.kind);
         let range = self.range_at(operator.location).cover(cover(&operands)).cover(self.operator_tail(operator, form));
         let range = self.balanced(range, &operands);
-        let mut names = strings(operator.name);
-        let name = names.pop().unwrap_or_default();
-        let schema = names.pop();
+        let (schema, name) = schema_and_name(operator.name);
         expr(ExprKind::Operator { schema, operator: name, form, operands }, range)
     }
 
@@ -325,7 +323,7 @@ impl Context<'_> {
             .index(collate.location)
             .map_or(TextRange::default(), |start| self.range(Span::new(start, self.dotted_end(start + 1))));
         let range = self.balanced(operand.range.cover(clause), [&operand]);
-        let collation = strings(collate.collname).pop().unwrap_or_default();
+        let collation = schema_and_name(collate.collname).1;
         expr(ExprKind::Collate { operand: Box::new(operand), collation }, range)
     }
 

@@ -72,14 +72,14 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let Some(function) = replaced else { return };
     let mut tables: Vec<RelationName> = Vec::new();
     let mut uses = Vec::new();
-    for relation in context.before.relations_in_order() {
+    let uses_it = |relation: &Relation| {
         let is_new = relation.birth.migration == Some(context.file + 1);
-        let found = if is_new { Vec::new() } else { uses_of(context, relation, function) };
-        if !found.is_empty() {
-            let table = relation.index().and_then(|index| context.before.get_relation(index.table)).unwrap_or(relation);
-            tables.push(RelationName::existing(table));
-            uses.extend(found);
-        }
+        !is_new && !uses_of(context, relation, function).is_empty()
+    };
+    for relation in context.before.relations_where(uses_it) {
+        let table = relation.index().and_then(|index| context.before.get_relation(index.table)).unwrap_or(relation);
+        tables.push(RelationName::existing(table));
+        uses.extend(uses_of(context, relation, function));
     }
     if uses.is_empty() {
         return;
