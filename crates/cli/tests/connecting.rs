@@ -6,8 +6,8 @@
 mod runs;
 mod support;
 
-use pgvet_trace::server::testing::server;
-use runs::{folder, private_folder, start, wait_until};
+use pgvet_trace::server::testing::{not_tested, server, wait_until};
+use runs::{folder, private_folder, start};
 use std::io::{Read, Write};
 use std::process::{ChildStdin, Command, Stdio};
 use support::{Folder, transcript};
@@ -58,14 +58,13 @@ fn a_service_names_the_server_and_a_password_is_asked_for_on_a_terminal() {
 
 /// What the terminal shows, and at last how it is set up, when this is done once the password is asked for. The number
 /// of the process is in the file `pid`.
-#[expect(clippy::print_stderr, reason = "a test that does not run must say so")]
 fn on_terminal(folder: &Folder, args: &str, when_asked: &mut dyn FnMut(&mut ChildStdin)) -> Option<String> {
     let command = format!("sh -c 'echo $$ >pid; exec {} {args}'; stty -a", env!("CARGO_BIN_EXE_pgvet"));
     let mut terminal = Command::new("script");
     terminal.args(["-q", "-e", "-c", &command, "/dev/null"]).current_dir(folder.path());
     terminal.env("PGSERVICEFILE", "services").stdin(Stdio::piped()).stdout(Stdio::piped());
     let Ok(mut terminal) = terminal.spawn() else {
-        eprintln!("NOT TESTED on a terminal: `script` is not installed");
+        not_tested("on a terminal: `script` is not installed");
         return None;
     };
     let (mut shown, mut out) = (Vec::new(), terminal.stdout.take().unwrap());

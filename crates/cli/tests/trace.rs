@@ -7,8 +7,8 @@ mod runs;
 mod support;
 
 use pgvet_trace::server::Server;
-use pgvet_trace::server::testing::server;
-use runs::{folder, private_folder, start, wait_until};
+use pgvet_trace::server::testing::{not_tested_anywhere, server, wait_until};
+use runs::{folder, private_folder, start};
 use serde_json::Value;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -468,7 +468,6 @@ fn the_page_shows_its_timeline_in_a_browser() {
 }
 
 /// What a browser makes of the page once the first title was pressed.
-#[expect(clippy::print_stderr, reason = "a test that does not run must say so")]
 fn in_browser(folder: &Folder) -> Option<String> {
     let page = std::fs::read_to_string(folder.path().join("out.html")).unwrap();
     let pressing = page.replace("</body>", "<script>document.querySelector('th button').click()</script></body>");
@@ -479,7 +478,7 @@ fn in_browser(folder: &Folder) -> Option<String> {
         Command::new(browser).args(["--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", &url]).output().ok()
     });
     if output.is_none() {
-        eprintln!("NOT TESTED in a browser: none of {browsers:?} is installed");
+        not_tested_anywhere(&format!("in a browser: none of {browsers:?} is installed"));
     }
     output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
 }

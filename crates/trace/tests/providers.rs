@@ -4,7 +4,8 @@ mod support;
 
 use pgvet_trace::Address;
 use pgvet_trace::provider::{Config, Scratch, ScratchOptions, Template, Url};
-use pgvet_trace::server::{Server, testing};
+use pgvet_trace::server::Server;
+use pgvet_trace::server::testing::{self, beside_open_transaction};
 use support::{columns, query, shop, trace};
 
 fn address(config: &Config) -> Address {
@@ -48,15 +49,11 @@ fn a_copy_goes_away_after_a_refusal_and_after_a_run_that_was_killed() {
 #[test]
 fn a_template_in_use_is_refused_with_the_reason() {
     let Some((server, config)) = shop(18) else { return };
-    std::thread::scope(|scope| {
-        let sleeping = scope.spawn(|| server.query("shop", "SELECT pg_sleep(30)"));
-        while query(&server, "postgres", "SELECT 1 FROM pg_stat_activity WHERE datname = 'shop'").is_empty() {}
+    beside_open_transaction(&server, "shop", "SELECT FROM orders", || {
         let error = trace(&mut Template::new(address(&config)), "SELECT 1").unwrap_err();
         assert!(error.message.contains("is being accessed by other users"), "{error}");
         let error = trace(&mut Url::new(address(&config)), "SELECT 1").unwrap_err();
         assert!(error.message.contains("another session uses the database"), "{error}");
-        query(&server, "postgres", "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'shop'");
-        assert!(sleeping.join().unwrap().is_err());
     });
 }
 
