@@ -68,7 +68,7 @@ impl Server {
         options: &Options,
     ) -> Result<Self, Error> {
         copied.prepare()?;
-        let CopiedData { data, server: folder, .. } = copied;
+        let CopiedData { data, folder, .. } = copied;
         let mut options = options.clone();
         for (setting, file) in
             [("config_file", "postgresql.conf"), ("hba_file", "pg_hba.conf"), ("ident_file", "pg_ident.conf")]
