@@ -153,6 +153,26 @@ fn a_copy_has_neither_settings_nor_slots_of_its_original() {
 }
 
 #[test]
+fn prepared_transactions_are_there_in_the_copy_with_all_their_locks() {
+    for major in [14, 18] {
+        let settings = [("max_prepared_transactions", "3"), ("max_locks_per_transaction", "1000")];
+        let Some(server) = shop_with(major, &settings) else { continue };
+        let prepare = "BEGIN; INSERT INTO orders VALUES (1); SELECT pg_advisory_xact_lock(g) FROM \
+                       generate_series(1, 50000) g; PREPARE TRANSACTION 'two'";
+        query(&server, "shop", prepare);
+        let check = "DO $$ BEGIN IF (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory') <> 50000 \
+                     OR NOT EXISTS (SELECT FROM pg_prepared_xacts WHERE gid = 'two') THEN RAISE 'it is not whole'; \
+                     END IF; END $$";
+        let (_parent, snapshot) = snapshot(&server);
+        for folder in [snapshot, server.data()] {
+            let trace = trace(&mut data_directory(&folder, "postgres"), check);
+            let trace = trace.unwrap_or_else(|error| panic!("{major}: {}: {error}", folder.display()));
+            assert!(trace.migrations[0].failure().is_none(), "{major}: {:?}", trace.migrations[0].failure());
+        }
+    }
+}
+
+#[test]
 fn a_server_that_runs_on_another_folder_is_not_copied() {
     let Some((server, _)) = shop(18) else { return };
     let parent = tempfile::tempdir().unwrap();

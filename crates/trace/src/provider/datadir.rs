@@ -2,6 +2,7 @@
 //! with the original.
 
 use super::backup::RunningServer;
+use super::control_file::higher_settings;
 use super::prompt::with_password;
 use super::{Answer, CloneProvider, ServerInfo, ThinClone};
 use crate::Error;
@@ -75,7 +76,8 @@ impl DataDir {
         }
         let copy = self.copy(major).await?;
         self.thin = copy.thin;
-        let settings = SETTINGS.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let mut settings = higher_settings(copy.data());
+        settings.extend(SETTINGS.map(|(name, value)| (name.to_owned(), value.to_owned())));
         let options = Options { durable: true, settings, ..Options::default() };
         let server = Server::start_on(&binaries, copy, &self.options.user, &options)?;
         Connection::open(&server.address("template1")?, "provider").await?.run(CUT_OFF).await?;

@@ -2,6 +2,7 @@
 
 mod backup;
 mod connection_string;
+mod control_file;
 mod datadir;
 mod dblab;
 mod parameters;

@@ -72,6 +72,11 @@ impl CopiedData {
         Ok(copied)
     }
 
+    /// The data themselves.
+    pub(crate) fn data(&self) -> &Path {
+        self.data.path()
+    }
+
     /// Adds what the end of the backup says, and the write-ahead log up to there.
     pub(crate) async fn complete(&self, original: &Path, label: &str) -> Result<(), Error> {
         let cannot = |what: &str| cannot_copy(original, what);
