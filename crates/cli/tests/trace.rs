@@ -287,7 +287,7 @@ fn statements_of_a_workload_that_do_not_end_are_cancelled() {
 
 #[test]
 fn an_interrupted_run_leaves_no_statement_on_the_server() {
-    let Some(folder) = folder(&[("m/1.sql", "SELECT pg_sleep(600);\n")]) else { return };
+    let Some(folder) = folder(&[("m/1.sql", "RESET ALL;\nSELECT pg_sleep(600);\n")]) else { return };
     let Some(server) = server(18) else { return };
     let database = database(&server, "postgres");
     let args = ["trace", "m", "--on", "url", "--this-is-a-clone", "--database", &database];

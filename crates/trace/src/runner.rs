@@ -60,12 +60,7 @@ struct Block {
 
 /// Parallel workers report what they read when they end, and a session must not go by what it has seen before.
 fn reading_fresh_statistics(database: &Address, major: u8) -> Address {
-    let mut address = database.clone();
-    if major >= 15 {
-        let given = database.config.get_options().unwrap_or_default();
-        address.config.options(format!("{given} -c stats_fetch_consistency=none").trim_start());
-    }
-    address
+    if major >= 15 { database.with_setting("stats_fetch_consistency=none") } else { database.clone() }
 }
 
 /// Why a migration was not run to its end by the tool itself.
@@ -88,8 +83,8 @@ impl<'a> Runner<'a> {
         migration: usize,
         settings: &'a Settings,
     ) -> Result<Self, Error> {
-        let migrator = Connection::open(&reading_fresh_statistics(&clone.database, major), "migration").await?;
-        migrator.end_with_client().await;
+        let database = reading_fresh_statistics(&clone.database, major);
+        let migrator = Connection::open_ending_with_client(&database, "migration", major).await?;
         let observer = Connection::open(&clone.observer, "observer").await?;
         Ok(Self {
             clone,

@@ -204,7 +204,10 @@ impl Group<'_> {
             let tables = self.settings.canaries.get(index).map_or(&[][..], Vec::as_slice);
             let canaries = Canaries::start(self.clone, tables, self.settings.reader).await?;
             let clients = match &self.settings.workload {
-                Some(workload) => Some(Clients::start(self.clone, workload, self.settings.statement_timeout).await?),
+                Some(workload) => {
+                    let (major, limit) = (self.server.major, self.settings.statement_timeout);
+                    Some(Clients::start(self.clone, major, workload, limit).await?)
+                }
                 None => None,
             };
             let mut migration = runner.run(&script, &mut progress).await?;

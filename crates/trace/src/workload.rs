@@ -96,7 +96,12 @@ pub(crate) struct Clients {
 impl Clients {
     /// Starts them, and returns when it is known how long each statement usually takes. Statements that take longer than
     /// `limit` are cancelled.
-    pub(crate) async fn start(clone: &ThinClone, workload: &Workload, limit: Option<Duration>) -> Result<Self, Error> {
+    pub(crate) async fn start(
+        clone: &ThinClone,
+        major: u8,
+        workload: &Workload,
+        limit: Option<Duration>,
+    ) -> Result<Self, Error> {
         let mut clients = Self {
             workload: workload.clone(),
             stop: Rc::default(),
@@ -105,8 +110,8 @@ impl Clients {
             began: Instant::now(),
         };
         for _ in 0..workload.clients {
-            let connection = Rc::new(Connection::open(&clone.database, "workload").await?);
-            connection.end_with_client().await;
+            let connection = Connection::open_ending_with_client(&clone.database, "workload", major).await?;
+            let connection = Rc::new(connection);
             let client = Client {
                 connection: Rc::clone(&connection),
                 queries: workload.statements.clone(),
@@ -186,7 +191,7 @@ impl Client {
                 self.runs.borrow_mut().push(Run { query: at, started: sent.span.sent, ended: sent.span.done, error });
                 tokio::time::sleep(PAUSE).await;
                 if failed {
-                    // The rest of its transaction would only be refused. Without one this is a warning.
+                    // The rest of its transaction would only be refused. Where there is none, the server only warns.
                     if self.connection.run("ROLLBACK").await.is_err() {
                         return;
                     }
