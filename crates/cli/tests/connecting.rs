@@ -9,7 +9,10 @@ mod support;
 use pgvet_trace::server::testing::{not_tested, server, wait_until};
 use runs::{folder, private_folder, start};
 use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::process::{ChildStdin, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use support::{Folder, transcript};
 
 #[test]
@@ -42,7 +45,10 @@ fn a_service_names_the_server_and_a_password_is_asked_for_on_a_terminal() {
     assert!(said.contains("Password for user ann: ") && said.contains("create  public.made"), "{said}");
     assert!(!said.contains("geheim"), "{said}");
     let said = on_terminal(&folder, trace, &mut |input| input.write_all(b"gehe\x03").unwrap()).unwrap();
-    assert!(said.contains("interrupted") && !said.contains("create"), "{said}");
+    assert!(said.contains("interrupted by SIGINT") && !said.contains("create"), "{said}");
+    let typed = b"wrong\x15gehx\x7feim\n";
+    let said = on_terminal(&folder, trace, &mut |input| input.write_all(typed).unwrap()).unwrap();
+    assert!(said.contains("create  public.made"), "the terminal lets the line be corrected: {said}");
     let snapshot = "snapshot service=shop --out -";
     let said = on_terminal(&folder, snapshot, &mut |input| input.write_all(b"geheim\n").unwrap()).unwrap();
     assert!(said.contains("Password for user ann: ") && said.contains("\"pg_version\": \"18."), "{said}");
@@ -54,6 +60,36 @@ fn a_service_names_the_server_and_a_password_is_asked_for_on_a_terminal() {
         let modes: Vec<&str> = said.split_whitespace().collect();
         assert!(modes.contains(&"echo") && modes.contains(&"icanon"), "the terminal is as before: {said}");
     }
+}
+
+/// A server that accepts connections, closes them and counts them.
+fn closing_server() -> (u16, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let count = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&count);
+    std::thread::spawn(move || {
+        for connection in listener.incoming() {
+            counted.fetch_add(1, Ordering::SeqCst);
+            drop(connection);
+        }
+    });
+    (port, count)
+}
+
+#[test]
+fn what_goes_wrong_before_a_password_is_asked_for_is_the_error() {
+    let Some(folder) = folder(&[("m/1.sql", "SELECT 1;\n")]) else { return };
+    let (port, connections) = closing_server();
+    std::fs::write(folder.path().join("services"), format!("[shop]\nhost=127.0.0.1\nport={port}\nuser=ann\n")).unwrap();
+    let trace = "trace m --on template --database service=shop";
+    let Some(said) = on_terminal(&folder, trace, &mut |_| ()) else { return };
+    assert!(said.contains("cannot connect to the server") && !said.contains("Password"), "{said}");
+    assert_eq!(connections.load(Ordering::SeqCst), 1, "{said}");
+    let Some(server) = server(18) else { return };
+    let trace = format!("trace m --on datadir --data {} --database nowhere", server.data().display());
+    let said = on_terminal(&folder, &trace, &mut |_| ()).unwrap();
+    assert!(said.contains("cannot be asked for a backup: ") && said.contains("set PGUSER"), "{said}");
 }
 
 /// What the terminal shows, and at last how it is set up, when this is done once the password is asked for. The number

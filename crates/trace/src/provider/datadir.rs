@@ -1,9 +1,9 @@
 //! A copy of a data directory, started as a server of its own. Where the file system can, the copy shares its blocks
 //! with the original.
 
-use super::backup::RunningServer;
+use super::backup::{RunningServer, no_backup};
 use super::control_file::higher_settings;
-use super::prompt::with_password;
+use super::prompt::with_password_or;
 use super::{Answer, CloneProvider, ServerInfo, ThinClone};
 use crate::Error;
 use crate::address::Address;
@@ -56,8 +56,10 @@ impl DataDir {
 
     /// Asks for the password of a running server, where it wants one. Not for async code.
     pub fn with_password(mut self) -> Result<Self, Error> {
-        if let Some(running) = RunningServer::of(&self.options.folder) {
-            self.running = Some(with_password(running.address(&self.options.user, &self.options.database)?)?);
+        let DataDirOptions { folder, user, database, .. } = &self.options;
+        if let Some(running) = RunningServer::of(folder) {
+            let address = running.address(user, database)?;
+            self.running = Some(with_password_or(address, &|error| no_backup(folder, &error))?);
         }
         Ok(self)
     }
