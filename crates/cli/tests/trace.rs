@@ -377,6 +377,16 @@ fn a_migration_that_fails_says_where_and_keeps_what_was_measured() {
 }
 
 #[test]
+fn a_subscription_of_the_history_is_told_and_not_made() {
+    let subscribe = "CREATE SUBSCRIPTION s CONNECTION 'host=/nonexistent password=geheim' PUBLICATION p;\n";
+    let Some(folder) = folder(&[("m/1.sql", subscribe), ("m/2.sql", "CREATE TABLE a (b int);\n")]) else { return };
+    let said = folder.run(&["trace", "m/2.sql", "--history", "m"]);
+    assert!(said.starts_with("exit 0\n") && said.contains("create  public.a"), "{said}");
+    let why = "history, m/1.sql: CREATE SUBSCRIPTION s was not run, because it would connect to its publisher";
+    assert!(said.contains(why) && !said.contains("geheim"), "{said}");
+}
+
+#[test]
 fn a_difference_of_the_model_goes_before_a_failure() {
     let unseen = hidden("CREATE INDEX unseen ON orders (rating)");
     let text = "ALTER TABLE orders ALTER rating TYPE bigint;\nSELECT * FROM missing;\n";

@@ -69,6 +69,9 @@ fn is_control(statement: &Statement) -> Result<bool, String> {
         Ok(Ast::Transaction(Transaction::Prepare)) => {
             Err("PREPARE TRANSACTION cannot be part of a workload".to_owned())
         }
+        Ok(Ast::CreateOther(other)) if other.tag.ends_with(" SUBSCRIPTION") => {
+            Err(format!("{} cannot be part of a workload", other.tag))
+        }
         Ok(ast) => Ok(matches!(ast, Ast::Transaction(_) | Ast::Set(_))),
         Err(error) => Err(error.message.clone()),
     }
@@ -260,6 +263,7 @@ mod tests {
             ("SELECT 1;\nSELEKT", "w.sql:2: syntax error"),
             ("-- nothing", "`w.sql` has no statement to run"),
             ("COPY t FROM stdin;\n\\.\n", "w.sql:1: COPY cannot be part"),
+            ("DROP SUBSCRIPTION s", "w.sql:1: DROP SUBSCRIPTION cannot be part"),
             ("SELECT ${x}", "which has no value"),
         ] {
             let error = read(text).unwrap_err().to_string();

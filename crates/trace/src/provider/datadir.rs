@@ -80,7 +80,7 @@ impl DataDir {
         self.thin = copy.thin;
         let mut settings = higher_settings(copy.data());
         settings.extend(SETTINGS.map(|(name, value)| (name.to_owned(), value.to_owned())));
-        let options = Options { durable: true, settings, ..Options::default() };
+        let options = Options { durable: true, settings, alone: true, ..Options::default() };
         let server = Server::start_on(&binaries, copy, &self.options.user, &options)?;
         Connection::open(&server.address("template1")?, "provider").await?.run(CUT_OFF).await?;
         Ok(self.server.insert(server))
@@ -135,7 +135,7 @@ impl CloneProvider for DataDir {
                 info.notes.push("the file system cannot share blocks, so the copy is a full one".to_owned());
             }
             info.notes.push("the copy runs with PostgreSQL's own settings, not with those of the original".to_owned());
-            info.has_schema = true;
+            (info.has_schema, info.reaches_others) = (true, false);
             Ok(info)
         })
     }

@@ -62,6 +62,8 @@ pub struct ServerInfo {
     pub notes: Vec<String>,
     /// The database is there already, so no history is replayed.
     pub has_schema: bool,
+    /// It can connect to other servers: for subscriptions, through `postgres_fdw` or `dblink`.
+    pub reaches_others: bool,
 }
 
 impl ServerInfo {
@@ -74,8 +76,27 @@ impl ServerInfo {
         if major < 13 {
             return Err(Error::new(format!("the server is PostgreSQL {version}, and pgvet trace needs 13 or newer")));
         }
-        Ok(Self { major, version, notes: Vec::new(), has_schema: false })
+        Ok(Self { major, version, notes: Vec::new(), has_schema: false, reaches_others: true })
     }
+}
+
+/// Drops a clone with its subscriptions, which keep a database from being dropped, and without a word to their publisher.
+async fn drop_clone(administrator: &Connection, clone: &Address) -> Result<(), Error> {
+    let name = clone.database_name();
+    let sql = format!(
+        "SELECT pg_catalog.quote_ident(s.subname) FROM pg_catalog.pg_subscription s \
+         JOIN pg_catalog.pg_database d ON d.oid = s.subdbid WHERE d.datname = '{name}'"
+    );
+    let subscriptions = administrator.rows(&sql).await?;
+    if !subscriptions.is_empty() {
+        let inside = Connection::open(clone, "provider").await?;
+        for row in &subscriptions {
+            let alter = format!("ALTER SUBSCRIPTION {}", crate::connection::text(row, 0));
+            let drop = alter.replacen("ALTER", "DROP", 1);
+            inside.run(&format!("{alter} DISABLE; {alter} SET (slot_name = NONE); {drop}")).await?;
+        }
+    }
+    administrator.run(&format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)")).await
 }
 
 /// A database to run migrations on.
