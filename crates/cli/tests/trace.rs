@@ -276,6 +276,10 @@ fn statements_of_a_workload_that_do_not_end_are_cancelled() {
     let document = json(&folder, &["trace", "m", "--workload", "w.sql"]);
     let error = document["migrations"][0]["workload"][0]["error"].as_str().unwrap().to_owned();
     assert!(error.contains("it still ran 6 s after the migration"), "{error}");
+    std::fs::write(folder.path().join("own.sql"), format!("SET statement_timeout = '4s';\n{workload}")).unwrap();
+    let document = json(&folder, &["trace", "m", "--workload", "own.sql"]);
+    let error = document["migrations"][0]["workload"][0]["error"].as_str().unwrap().to_owned();
+    assert!(error.contains("due to statement timeout"), "it ended itself: {error}");
     let args = ["trace", "m", "--statement-timeout", "1s", "--workload"];
     let document = json(&folder, &[&args[..], &["w.sql"]].concat());
     let error = &document["migrations"][0]["workload"][0]["error"];

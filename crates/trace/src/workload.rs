@@ -90,6 +90,8 @@ struct Run {
 pub(crate) struct Clients {
     workload: Workload,
     stop: Rc<Cell<bool>>,
+    /// Statements that still run are cancelled.
+    cancelling: Rc<Cell<bool>>,
     runs: Rc<RefCell<Vec<Run>>>,
     working: Vec<(Rc<Connection>, JoinHandle<()>)>,
     /// When the migration began.
@@ -108,6 +110,7 @@ impl Clients {
         let mut clients = Self {
             workload: workload.clone(),
             stop: Rc::default(),
+            cancelling: Rc::default(),
             runs: Rc::default(),
             working: Vec::new(),
             began: Instant::now(),
@@ -120,6 +123,7 @@ impl Clients {
                 queries: workload.statements.clone(),
                 limit,
                 stop: Rc::clone(&clients.stop),
+                cancelling: Rc::clone(&clients.cancelling),
                 runs: Rc::clone(&clients.runs),
             };
             clients.working.push((connection, tokio::task::spawn_local(client.work())));
@@ -155,6 +159,7 @@ impl Clients {
         for (connection, mut task) in std::mem::take(&mut self.working) {
             // A client that panicked has nothing more to say.
             if tokio::time::timeout_at(end, &mut task).await.is_err() {
+                self.cancelling.set(true);
                 connection.cancel().await;
                 let _ = tokio::time::timeout(LAST_MOMENTS, &mut task).await;
                 task.abort();
@@ -181,6 +186,7 @@ struct Client {
     queries: Vec<Query>,
     limit: Option<Duration>,
     stop: Rc<Cell<bool>>,
+    cancelling: Rc<Cell<bool>>,
     runs: Rc<RefCell<Vec<Run>>>,
 }
 
@@ -205,10 +211,11 @@ impl Client {
     }
 
     fn why(&self, error: &tokio_postgres::Error, timed_out: bool) -> String {
+        // The statement's own timeout has the same code.
         let cancelled = error.code() == Some(&tokio_postgres::error::SqlState::QUERY_CANCELED);
         if timed_out {
             "it took longer than --statement-timeout".to_owned()
-        } else if cancelled && self.stop.get() {
+        } else if cancelled && self.cancelling.get() {
             format!("it was cancelled, because it still ran {} s after the migration", (ALONE + LAST_MOMENTS).as_secs())
         } else {
             Error::from_postgres(error).message
