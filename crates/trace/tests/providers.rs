@@ -42,6 +42,8 @@ fn a_copy_goes_away_after_a_refusal_and_after_a_run_that_was_killed() {
     assert_eq!((failure.sqlstate.as_str(), failure.position), ("42P01", Some(14)));
     assert_eq!(databases(&server).len(), 2);
     query(&server, "postgres", "CREATE DATABASE pgvet_clone_1_1");
+    let subscribe = "CREATE SUBSCRIPTION s CONNECTION 'host=/nonexistent' PUBLICATION p WITH (connect = false)";
+    query(&server, "pgvet_clone_1_1", subscribe);
     assert_eq!(Template::new(address(&config)).remove_leftovers_now().unwrap(), ["pgvet_clone_1_1"]);
     assert_eq!(databases(&server).len(), 2);
 }

@@ -80,8 +80,14 @@ impl ServerInfo {
     }
 }
 
-/// Drops a clone with its subscriptions, which keep a database from being dropped, and without a word to their publisher.
+/// Drops a clone, and ends whatever sessions it has.
 async fn drop_clone(administrator: &Connection, clone: &Address) -> Result<(), Error> {
+    drop_subscriptions(administrator, clone).await?;
+    administrator.run(&format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", clone.database_name())).await
+}
+
+/// Drops the subscriptions of a clone, which keep its database from being dropped, without a word to their publisher.
+async fn drop_subscriptions(administrator: &Connection, clone: &Address) -> Result<(), Error> {
     let name = clone.database_name();
     let sql = format!(
         "SELECT pg_catalog.quote_ident(s.subname) FROM pg_catalog.pg_subscription s \
@@ -91,12 +97,13 @@ async fn drop_clone(administrator: &Connection, clone: &Address) -> Result<(), E
     if !subscriptions.is_empty() {
         let inside = Connection::open(clone, "provider").await?;
         for row in &subscriptions {
-            let alter = format!("ALTER SUBSCRIPTION {}", crate::connection::text(row, 0));
-            let drop = alter.replacen("ALTER", "DROP", 1);
-            inside.run(&format!("{alter} DISABLE; {alter} SET (slot_name = NONE); {drop}")).await?;
+            let name = crate::connection::text(row, 0);
+            let without_slot =
+                format!("ALTER SUBSCRIPTION {name} DISABLE; ALTER SUBSCRIPTION {name} SET (slot_name = NONE)");
+            inside.run(&format!("{without_slot}; DROP SUBSCRIPTION {name}")).await?;
         }
     }
-    administrator.run(&format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)")).await
+    Ok(())
 }
 
 /// A database to run migrations on.

@@ -1,6 +1,6 @@
 //! A copy of a database on its own server: `CREATE DATABASE ... TEMPLATE`.
 
-use super::{Answer, CloneProvider, ServerInfo, ThinClone, drop_clone};
+use super::{Answer, CloneProvider, ServerInfo, ThinClone, drop_clone, drop_subscriptions};
 use crate::Error;
 use crate::address::Address;
 use crate::connection::Connection;
@@ -40,7 +40,9 @@ impl Template {
         let mut removed = Vec::new();
         for row in administrator.rows(&sql).await? {
             let name = crate::connection::text(&row, 0);
-            drop_clone(&administrator, &self.source.database(&name)).await?;
+            drop_subscriptions(&administrator, &self.source.database(&name)).await?;
+            // Not with force: a run that has just made it may be about to use it.
+            administrator.run(&format!("DROP DATABASE IF EXISTS {name}")).await?;
             removed.push(name);
         }
         Ok(removed)
