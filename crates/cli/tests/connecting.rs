@@ -6,10 +6,13 @@
 mod runs;
 mod support;
 
-use pgvet_trace::server::testing::server;
-use runs::{folder, private_folder, start, wait_until};
+use pgvet_trace::server::testing::{not_tested, server, wait_until};
+use runs::{folder, private_folder, start};
 use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::process::{ChildStdin, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use support::{Folder, transcript};
 
 #[test]
@@ -42,7 +45,10 @@ fn a_service_names_the_server_and_a_password_is_asked_for_on_a_terminal() {
     assert!(said.contains("Password for user ann: ") && said.contains("create  public.made"), "{said}");
     assert!(!said.contains("geheim"), "{said}");
     let said = on_terminal(&folder, trace, &mut |input| input.write_all(b"gehe\x03").unwrap()).unwrap();
-    assert!(said.contains("interrupted") && !said.contains("create"), "{said}");
+    assert!(said.contains("interrupted by SIGINT") && !said.contains("create"), "{said}");
+    let typed = b"wrong\x15gehx\x7feim\n";
+    let said = on_terminal(&folder, trace, &mut |input| input.write_all(typed).unwrap()).unwrap();
+    assert!(said.contains("create  public.made"), "the terminal lets the line be corrected: {said}");
     let snapshot = "snapshot service=shop --out -";
     let said = on_terminal(&folder, snapshot, &mut |input| input.write_all(b"geheim\n").unwrap()).unwrap();
     assert!(said.contains("Password for user ann: ") && said.contains("\"pg_version\": \"18."), "{said}");
@@ -56,16 +62,45 @@ fn a_service_names_the_server_and_a_password_is_asked_for_on_a_terminal() {
     }
 }
 
+/// A server that accepts connections, closes them and counts them.
+fn closing_server() -> (u16, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let count = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&count);
+    std::thread::spawn(move || {
+        for connection in listener.incoming() {
+            counted.fetch_add(1, Ordering::SeqCst);
+            drop(connection);
+        }
+    });
+    (port, count)
+}
+
+#[test]
+fn what_goes_wrong_before_a_password_is_asked_for_is_the_error() {
+    let Some(folder) = folder(&[("m/1.sql", "SELECT 1;\n")]) else { return };
+    let (port, connections) = closing_server();
+    std::fs::write(folder.path().join("services"), format!("[shop]\nhost=127.0.0.1\nport={port}\nuser=ann\n")).unwrap();
+    let trace = "trace m --on template --database service=shop";
+    let Some(said) = on_terminal(&folder, trace, &mut |_| ()) else { return };
+    assert!(said.contains("cannot connect to the server") && !said.contains("Password"), "{said}");
+    assert_eq!(connections.load(Ordering::SeqCst), 1, "{said}");
+    let Some(server) = server(18) else { return };
+    let trace = format!("trace m --on datadir --data {} --database nowhere", server.data().display());
+    let said = on_terminal(&folder, &trace, &mut |_| ()).unwrap();
+    assert!(said.contains("cannot be asked for a backup: ") && said.contains("set PGUSER"), "{said}");
+}
+
 /// What the terminal shows, and at last how it is set up, when this is done once the password is asked for. The number
 /// of the process is in the file `pid`.
-#[expect(clippy::print_stderr, reason = "a test that does not run must say so")]
 fn on_terminal(folder: &Folder, args: &str, when_asked: &mut dyn FnMut(&mut ChildStdin)) -> Option<String> {
     let command = format!("sh -c 'echo $$ >pid; exec {} {args}'; stty -a", env!("CARGO_BIN_EXE_pgvet"));
     let mut terminal = Command::new("script");
     terminal.args(["-q", "-e", "-c", &command, "/dev/null"]).current_dir(folder.path());
     terminal.env("PGSERVICEFILE", "services").stdin(Stdio::piped()).stdout(Stdio::piped());
     let Ok(mut terminal) = terminal.spawn() else {
-        eprintln!("NOT TESTED on a terminal: `script` is not installed");
+        not_tested("on a terminal: `script` is not installed");
         return None;
     };
     let (mut shown, mut out) = (Vec::new(), terminal.stdout.take().unwrap());
@@ -112,7 +147,7 @@ fn an_interrupted_copy_ends_and_one_of_a_killed_run_is_found() {
         beside.filter(|entry| entry.file_name().to_string_lossy().starts_with(".pgvet-data")).count()
     };
     let copier = || std::fs::read_to_string(path("pid")).ok()?.trim().parse::<u32>().ok();
-    let is_copying = || copier().is_some_and(|pid| std::path::Path::new(&format!("/proc/{pid}")).exists());
+    let is_copying = || copier().is_some_and(is_running);
     let run = |signal: &str| {
         let args = ["trace", "m", "--on", "datadir", "--data", "data", "--database", "postgres"];
         let pids = path("pid").display().to_string();
@@ -125,13 +160,19 @@ fn an_interrupted_copy_ends_and_one_of_a_killed_run_is_found() {
     assert!(said.starts_with("exit 2\n") && said.contains("interrupted by SIGTERM"), "{said}");
     assert!(!is_copying() && copies() == 0, "{said}");
     run("-KILL");
-    Command::new("kill").arg(copier().unwrap().to_string()).status().unwrap();
-    wait_until(|| !is_copying());
-    assert_eq!(copies(), 1);
+    assert!(is_copying() && copies() == 1);
     let temporary = temporary.path().display().to_string();
     let said = transcript(&folder.output(&["trace", "--clean"], b"", &[("TMPDIR", &temporary)]));
     assert!(said.starts_with("exit 0\n") && said.contains("removed the server in"), "{said}");
+    assert!(!is_copying());
     assert_eq!((copies(), std::fs::read_dir(&temporary).unwrap().count()), (0, 0), "{said}");
+}
+
+/// What has ended and was not waited for does not run.
+fn is_running(pid: u32) -> bool {
+    let output = Command::new("ps").args(["-o", "stat=", "-p", &pid.to_string()]).output().unwrap();
+    let state = String::from_utf8_lossy(&output.stdout);
+    !state.trim().is_empty() && !state.starts_with('Z')
 }
 
 #[test]

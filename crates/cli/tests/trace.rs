@@ -7,8 +7,8 @@ mod runs;
 mod support;
 
 use pgvet_trace::server::Server;
-use pgvet_trace::server::testing::server;
-use runs::{folder, private_folder, start, wait_until};
+use pgvet_trace::server::testing::{not_tested_anywhere, server, wait_until};
+use runs::{folder, private_folder, start};
 use serde_json::Value;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -276,6 +276,10 @@ fn statements_of_a_workload_that_do_not_end_are_cancelled() {
     let document = json(&folder, &["trace", "m", "--workload", "w.sql"]);
     let error = document["migrations"][0]["workload"][0]["error"].as_str().unwrap().to_owned();
     assert!(error.contains("it still ran 6 s after the migration"), "{error}");
+    std::fs::write(folder.path().join("own.sql"), format!("SET statement_timeout = '4s';\n{workload}")).unwrap();
+    let document = json(&folder, &["trace", "m", "--workload", "own.sql"]);
+    let error = document["migrations"][0]["workload"][0]["error"].as_str().unwrap().to_owned();
+    assert!(error.contains("due to statement timeout"), "it ended itself: {error}");
     let args = ["trace", "m", "--statement-timeout", "1s", "--workload"];
     let document = json(&folder, &[&args[..], &["w.sql"]].concat());
     let error = &document["migrations"][0]["workload"][0]["error"];
@@ -287,7 +291,7 @@ fn statements_of_a_workload_that_do_not_end_are_cancelled() {
 
 #[test]
 fn an_interrupted_run_leaves_no_statement_on_the_server() {
-    let Some(folder) = folder(&[("m/1.sql", "SELECT pg_sleep(600);\n")]) else { return };
+    let Some(folder) = folder(&[("m/1.sql", "RESET ALL;\nSELECT pg_sleep(600);\n")]) else { return };
     let Some(server) = server(18) else { return };
     let database = database(&server, "postgres");
     let args = ["trace", "m", "--on", "url", "--this-is-a-clone", "--database", &database];
@@ -374,6 +378,16 @@ fn a_migration_that_fails_says_where_and_keeps_what_was_measured() {
     assert!(!said.contains("SELECT 1"), "{said}");
     let said = folder.run(&["trace", "m", "--keep-going"]);
     assert!(said.starts_with("exit 2\n") && said.contains("SELECT 1"), "{said}");
+}
+
+#[test]
+fn a_subscription_of_the_history_is_told_and_not_made() {
+    let subscribe = "CREATE SUBSCRIPTION s CONNECTION 'host=/nonexistent password=geheim' PUBLICATION p;\n";
+    let Some(folder) = folder(&[("m/1.sql", subscribe), ("m/2.sql", "CREATE TABLE a (b int);\n")]) else { return };
+    let said = folder.run(&["trace", "m/2.sql", "--history", "m"]);
+    assert!(said.starts_with("exit 0\n") && said.contains("create  public.a"), "{said}");
+    let why = "history, m/1.sql: CREATE SUBSCRIPTION s was not run, because it would connect to its publisher";
+    assert!(said.contains(why) && !said.contains("geheim"), "{said}");
 }
 
 #[test]
@@ -468,7 +482,6 @@ fn the_page_shows_its_timeline_in_a_browser() {
 }
 
 /// What a browser makes of the page once the first title was pressed.
-#[expect(clippy::print_stderr, reason = "a test that does not run must say so")]
 fn in_browser(folder: &Folder) -> Option<String> {
     let page = std::fs::read_to_string(folder.path().join("out.html")).unwrap();
     let pressing = page.replace("</body>", "<script>document.querySelector('th button').click()</script></body>");
@@ -479,7 +492,7 @@ fn in_browser(folder: &Folder) -> Option<String> {
         Command::new(browser).args(["--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", &url]).output().ok()
     });
     if output.is_none() {
-        eprintln!("NOT TESTED in a browser: none of {browsers:?} is installed");
+        not_tested_anywhere(&format!("in a browser: none of {browsers:?} is installed"));
     }
     output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
 }

@@ -47,6 +47,14 @@ impl Address {
         address
     }
 
+    /// The same, with a setting that sessions start with: `name=value`.
+    pub(crate) fn with_setting(&self, setting: &str) -> Self {
+        let mut address = self.clone();
+        let given = self.config.get_options().unwrap_or_default();
+        address.config.options(format!("{given} -c {setting}").trim_start());
+        address
+    }
+
     pub fn database_name(&self) -> &str {
         self.config.get_dbname().unwrap_or_default()
     }

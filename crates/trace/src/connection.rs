@@ -30,6 +30,19 @@ impl Connection {
         Ok(opened)
     }
 
+    /// A connection whose statement the server ends when nobody is left to hear of it. That is a setting of its start, so
+    /// that RESET ALL of a migration does not undo it.
+    pub(crate) async fn open_ending_with_client(address: &Address, role: &str, major: u8) -> Result<Self, Error> {
+        if major >= 14 {
+            match Self::open(&address.with_setting("client_connection_check_interval=500ms"), role).await {
+                // Systems that cannot tell whether a client is there, as for 14 macOS.
+                Err(error) if error.is_invalid_value() => {}
+                opened => return opened,
+            }
+        }
+        Self::open(address, role).await
+    }
+
     /// The rows of a query, each value as text.
     pub(crate) async fn rows(&self, sql: &str) -> Result<Vec<SimpleQueryRow>, Error> {
         let messages = self.client.simple_query(sql).await.map_err(|error| Error::from_postgres(&error))?;
@@ -49,12 +62,6 @@ impl Connection {
 
     pub(crate) async fn run(&self, sql: &str) -> Result<(), Error> {
         self.rows(sql).await.map(drop)
-    }
-
-    /// Lets the server end what this connection runs when nobody is left to hear of it. Servers before 14, and on systems
-    /// that cannot tell, refuse.
-    pub(crate) async fn end_with_client(&self) {
-        let _ = self.run("SET client_connection_check_interval = '500ms'").await;
     }
 
     /// Asks the server to end what this connection is running. If that fails, the connection will tell.

@@ -25,6 +25,11 @@ impl Error {
         self.message.contains("password missing")
     }
 
+    /// Is a setting refused for its value (`invalid_parameter_value`)?
+    pub(crate) fn is_invalid_value(&self) -> bool {
+        self.message.contains("(SQLSTATE 22023)")
+    }
+
     /// What the server or the connection says, with its SQLSTATE.
     pub(crate) fn from_postgres(error: &tokio_postgres::Error) -> Self {
         let Some(said) = error.as_db_error() else { return Self::new(with_causes(error)) };

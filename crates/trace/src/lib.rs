@@ -16,6 +16,7 @@ mod poll;
 mod probe;
 mod progress;
 pub mod provider;
+mod publisher;
 mod rank;
 mod release;
 mod repeat;

@@ -149,7 +149,7 @@ pub enum StatementKind {
     Create,
     CreateIndex,
     Drop,
-    /// REINDEX and VACUUM.
+    /// REINDEX, VACUUM and CLUSTER.
     Maintain,
     Truncate,
     /// A query, a change of rows, code, control of transactions.
@@ -185,13 +185,49 @@ impl From<&Ast> for StatementKind {
             | Ast::CreatePolicy(_)
             | Ast::CreatePublication(_)
             | Ast::CreateSchema(_)
-            | Ast::CreateExtension(_)
-            | Ast::CreateOther(_) => Self::Create,
+            | Ast::CreateExtension(_) => Self::Create,
             Ast::CreateIndex(_) => Self::CreateIndex,
+            Ast::CreateOther(other) => Self::named(other.tag),
+            Ast::Other(node) => Self::named(node),
             Ast::Drop(_) | Ast::DropOwned(_) => Self::Drop,
-            Ast::Reindex(_) | Ast::Vacuum(_) => Self::Maintain,
+            Ast::Reindex(_) | Ast::Vacuum(_) | Ast::Cluster(_) => Self::Maintain,
             Ast::Truncate(_) => Self::Truncate,
-            _ => Self::Other,
+            Ast::Select(_)
+            | Ast::Insert(_)
+            | Ast::Update(_)
+            | Ast::Delete(_)
+            | Ast::Merge(_)
+            | Ast::RefreshMaterializedView(_)
+            | Ast::Comment(_)
+            | Ast::Grant(_)
+            | Ast::ReassignOwned(_)
+            | Ast::LockTable(_)
+            | Ast::Copy(_)
+            | Ast::Explain(_)
+            | Ast::Prepare(_)
+            | Ast::Execute(_)
+            | Ast::DeclareCursor(_)
+            | Ast::Transaction(_)
+            | Ast::Set(_)
+            | Ast::Discard(_)
+            | Ast::Do(_)
+            | Ast::Call(_) => Self::Other,
+        }
+    }
+}
+
+impl StatementKind {
+    /// By a command tag (`ALTER SUBSCRIPTION`) or the name of a node (`AlterExtensionStmt`).
+    fn named(name: &str) -> Self {
+        let begins = |word: &str| name.get(..word.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(word));
+        if begins("alter") {
+            Self::Alter
+        } else if begins("create") || begins("import") {
+            Self::Create
+        } else if begins("drop") {
+            Self::Drop
+        } else {
+            Self::Other
         }
     }
 }
@@ -335,4 +371,36 @@ pub struct Failure {
     pub position: Option<u32>,
     /// Why it ended, where it is not PostgreSQL who decided so.
     pub timed_out: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pgvet_linter::check::parse_file;
+    use pgvet_linter::source::SourceFile;
+
+    fn kind(sql: &str) -> StatementKind {
+        let file = parse_file(SourceFile { path: "m.sql".to_owned(), text: sql.to_owned() });
+        StatementKind::from(file.statements[0].parsed.as_ref().unwrap())
+    }
+
+    #[test]
+    fn statements_that_are_known_by_their_tag_only_have_a_kind_too() {
+        use StatementKind::{Alter, Create, Drop, Maintain, Other};
+        for (sql, expected) in [
+            ("ALTER EXTENSION postgis UPDATE", Alter),
+            ("ALTER SUBSCRIPTION s DISABLE", Alter),
+            ("ALTER SYSTEM SET work_mem = '1GB'", Alter),
+            ("CREATE SUBSCRIPTION s CONNECTION 'x' PUBLICATION p", Create),
+            ("CREATE AGGREGATE a (int) (sfunc = f, stype = int)", Create),
+            ("IMPORT FOREIGN SCHEMA s FROM SERVER f INTO public", Create),
+            ("CREATE ROLE r", Create),
+            ("DROP SUBSCRIPTION s", Drop),
+            ("DROP ROLE r", Drop),
+            ("CLUSTER t USING i", Maintain),
+            ("LISTEN c", Other),
+        ] {
+            assert_eq!(kind(sql), expected, "{sql}");
+        }
+    }
 }

@@ -11,7 +11,8 @@ use crate::observation::{
 use crate::poll::{self, Watch, watch};
 use crate::probe::{self, Snapshot, Statistics};
 use crate::progress::Progress;
-use crate::provider::ThinClone;
+use crate::provider::{ServerInfo, ThinClone};
+use crate::publisher;
 use crate::release::Waiters;
 use crate::script::{Script, Step, StepKind};
 use crate::send::{Sent, send};
@@ -35,6 +36,7 @@ pub(crate) type Tell<'a> = dyn FnMut(usize, &str, Option<&Progress>) + 'a;
 /// A migration that is being measured.
 pub(crate) struct Runner<'a> {
     clone: &'a ThinClone,
+    server: &'a ServerInfo,
     migrator: Connection,
     observer: Connection,
     major: u8,
@@ -60,12 +62,7 @@ struct Block {
 
 /// Parallel workers report what they read when they end, and a session must not go by what it has seen before.
 fn reading_fresh_statistics(database: &Address, major: u8) -> Address {
-    let mut address = database.clone();
-    if major >= 15 {
-        let given = database.config.get_options().unwrap_or_default();
-        address.config.options(format!("{given} -c stats_fetch_consistency=none").trim_start());
-    }
-    address
+    if major >= 15 { database.with_setting("stats_fetch_consistency=none") } else { database.clone() }
 }
 
 /// Why a migration was not run to its end by the tool itself.
@@ -84,15 +81,17 @@ impl From<Error> for Stop {
 impl<'a> Runner<'a> {
     pub(crate) async fn new(
         clone: &'a ThinClone,
-        major: u8,
+        server: &'a ServerInfo,
         migration: usize,
         settings: &'a Settings,
     ) -> Result<Self, Error> {
-        let migrator = Connection::open(&reading_fresh_statistics(&clone.database, major), "migration").await?;
-        migrator.end_with_client().await;
+        let major = server.major;
+        let database = reading_fresh_statistics(&clone.database, major);
+        let migrator = Connection::open_ending_with_client(&database, "migration", major).await?;
         let observer = Connection::open(&clone.observer, "observer").await?;
         Ok(Self {
             clone,
+            server,
             migrator,
             observer,
             major,
@@ -158,6 +157,10 @@ impl<'a> Runner<'a> {
     }
 
     async fn step(&mut self, step: &Step<'_>, tell: &mut dyn FnMut(&Progress)) -> Result<(), Stop> {
+        if let Some(refusal) = publisher::refusal(step, &self.migrator, self.server).await? {
+            self.trace.notes.push(refusal);
+            return Ok(());
+        }
         match step.kind {
             StepKind::Begin if self.block.is_none() => self.begin(&step.sql).await,
             StepKind::End { chain } if self.block.is_some() => {

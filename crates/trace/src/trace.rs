@@ -6,6 +6,7 @@ use crate::connection::Connection;
 use crate::observation::{MigrationTrace, Trace};
 use crate::progress::Progress;
 use crate::provider::{CloneProvider, ServerInfo, ThinClone};
+use crate::publisher;
 use crate::repeat;
 use crate::rows::{self, RowTarget};
 use crate::runner::Runner;
@@ -182,9 +183,7 @@ struct Group<'a> {
 impl Group<'_> {
     async fn trace(&self, tell: &mut dyn FnMut(Event<'_>)) -> Result<Vec<MigrationTrace>, Error> {
         let mut traces = Vec::new();
-        if !self.server.has_schema {
-            self.replay_history(tell).await?;
-        }
+        let mut not_run = if self.server.has_schema { Vec::new() } else { self.replay_history(tell).await? };
         if !self.settings.rows.is_empty() {
             let connection = Connection::open(&self.clone.database, "rows").await?;
             let mut tell = |table: &str, rows| tell(Event::Rows { table, rows });
@@ -196,7 +195,7 @@ impl Group<'_> {
             if self.settings.workload.is_some() {
                 tell(Event::Workload);
             }
-            let runner = Runner::new(self.clone, self.server.major, *index, self.settings).await?;
+            let runner = Runner::new(self.clone, self.server, *index, self.settings).await?;
             let of = script.steps.len();
             let mut progress = |number, sql: &str, progress: Option<&Progress>| {
                 tell(Event::Statement { path, number, of, sql, progress });
@@ -204,7 +203,10 @@ impl Group<'_> {
             let tables = self.settings.canaries.get(index).map_or(&[][..], Vec::as_slice);
             let canaries = Canaries::start(self.clone, tables, self.settings.reader).await?;
             let clients = match &self.settings.workload {
-                Some(workload) => Some(Clients::start(self.clone, workload, self.settings.statement_timeout).await?),
+                Some(workload) => {
+                    let (major, limit) = (self.server.major, self.settings.statement_timeout);
+                    Some(Clients::start(self.clone, major, workload, limit).await?)
+                }
                 None => None,
             };
             let mut migration = runner.run(&script, &mut progress).await?;
@@ -214,6 +216,7 @@ impl Group<'_> {
                 migration.notes.push(SHARED.to_owned());
             }
             migration.canaries = canaries.finish().await;
+            migration.notes.splice(0..0, not_run.drain(..));
             let failed = migration.failure().is_some() && !self.settings.keep_going;
             traces.push(migration);
             if failed {
@@ -223,37 +226,41 @@ impl Group<'_> {
         Ok(traces)
     }
 
-    async fn replay_history(&self, tell: &mut dyn FnMut(Event<'_>)) -> Result<(), Error> {
+    /// Returns what was not run, and why.
+    async fn replay_history(&self, tell: &mut dyn FnMut(Event<'_>)) -> Result<Vec<String>, Error> {
+        let mut not_run = Vec::new();
         for sql in &self.settings.setup {
             Connection::open(&self.clone.database, "setup").await?.run(sql).await?;
         }
         for (_, migration) in self.migrations.iter().filter(|(_, migration)| !migration.report) {
-            tell(Event::History { path: &migration.file.source.path });
+            let path = &migration.file.source.path;
+            tell(Event::History { path });
             let script = Script::new(migration, &self.settings.variables)?;
-            replay(migration, &script, self.clone, self.settings).await?;
+            let refusals = self.replay(migration, &script).await?;
+            not_run.extend(refusals.into_iter().map(|refusal| format!("history, {path}: {refusal}")));
         }
-        Ok(())
+        Ok(not_run)
     }
-}
 
-/// Runs a migration of the history, which nobody measures.
-async fn replay(
-    migration: &Migration<'_>,
-    script: &Script<'_>,
-    clone: &ThinClone,
-    settings: &Settings,
-) -> Result<(), Error> {
-    let connection = Connection::open(&clone.database, "history").await?;
-    for step in &script.steps {
-        let sent = send(&connection, &step.sql, step.copy_data, settings.statement_timeout).await;
-        if let Err(error) = sent.result {
-            if settings.keep_going && step.kind == StepKind::Alone {
+    /// Runs a migration of the history, which nobody measures. Returns what was not run, and why.
+    async fn replay(&self, migration: &Migration<'_>, script: &Script<'_>) -> Result<Vec<String>, Error> {
+        let connection = Connection::open(&self.clone.database, "history").await?;
+        let mut not_run = Vec::new();
+        for step in &script.steps {
+            if let Some(refusal) = publisher::refusal(step, &connection, self.server).await? {
+                not_run.push(refusal);
                 continue;
             }
-            return Err(refused(migration, step, &error));
+            let sent = send(&connection, &step.sql, step.copy_data, self.settings.statement_timeout).await;
+            if let Err(error) = sent.result {
+                if self.settings.keep_going && step.kind == StepKind::Alone {
+                    continue;
+                }
+                return Err(refused(migration, step, &error));
+            }
         }
+        Ok(not_run)
     }
-    Ok(())
 }
 
 fn refused(migration: &Migration<'_>, step: &Step<'_>, error: &tokio_postgres::Error) -> Error {

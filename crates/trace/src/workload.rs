@@ -69,6 +69,9 @@ fn is_control(statement: &Statement) -> Result<bool, String> {
         Ok(Ast::Transaction(Transaction::Prepare)) => {
             Err("PREPARE TRANSACTION cannot be part of a workload".to_owned())
         }
+        Ok(Ast::CreateOther(other)) if other.tag.ends_with(" SUBSCRIPTION") => {
+            Err(format!("{} cannot be part of a workload", other.tag))
+        }
         Ok(ast) => Ok(matches!(ast, Ast::Transaction(_) | Ast::Set(_))),
         Err(error) => Err(error.message.clone()),
     }
@@ -87,6 +90,8 @@ struct Run {
 pub(crate) struct Clients {
     workload: Workload,
     stop: Rc<Cell<bool>>,
+    /// Statements that still run are cancelled.
+    cancelling: Rc<Cell<bool>>,
     runs: Rc<RefCell<Vec<Run>>>,
     working: Vec<(Rc<Connection>, JoinHandle<()>)>,
     /// When the migration began.
@@ -96,22 +101,29 @@ pub(crate) struct Clients {
 impl Clients {
     /// Starts them, and returns when it is known how long each statement usually takes. Statements that take longer than
     /// `limit` are cancelled.
-    pub(crate) async fn start(clone: &ThinClone, workload: &Workload, limit: Option<Duration>) -> Result<Self, Error> {
+    pub(crate) async fn start(
+        clone: &ThinClone,
+        major: u8,
+        workload: &Workload,
+        limit: Option<Duration>,
+    ) -> Result<Self, Error> {
         let mut clients = Self {
             workload: workload.clone(),
             stop: Rc::default(),
+            cancelling: Rc::default(),
             runs: Rc::default(),
             working: Vec::new(),
             began: Instant::now(),
         };
         for _ in 0..workload.clients {
-            let connection = Rc::new(Connection::open(&clone.database, "workload").await?);
-            connection.end_with_client().await;
+            let connection = Connection::open_ending_with_client(&clone.database, "workload", major).await?;
+            let connection = Rc::new(connection);
             let client = Client {
                 connection: Rc::clone(&connection),
                 queries: workload.statements.clone(),
                 limit,
                 stop: Rc::clone(&clients.stop),
+                cancelling: Rc::clone(&clients.cancelling),
                 runs: Rc::clone(&clients.runs),
             };
             clients.working.push((connection, tokio::task::spawn_local(client.work())));
@@ -147,6 +159,7 @@ impl Clients {
         for (connection, mut task) in std::mem::take(&mut self.working) {
             // A client that panicked has nothing more to say.
             if tokio::time::timeout_at(end, &mut task).await.is_err() {
+                self.cancelling.set(true);
                 connection.cancel().await;
                 let _ = tokio::time::timeout(LAST_MOMENTS, &mut task).await;
                 task.abort();
@@ -173,6 +186,7 @@ struct Client {
     queries: Vec<Query>,
     limit: Option<Duration>,
     stop: Rc<Cell<bool>>,
+    cancelling: Rc<Cell<bool>>,
     runs: Rc<RefCell<Vec<Run>>>,
 }
 
@@ -186,7 +200,7 @@ impl Client {
                 self.runs.borrow_mut().push(Run { query: at, started: sent.span.sent, ended: sent.span.done, error });
                 tokio::time::sleep(PAUSE).await;
                 if failed {
-                    // The rest of its transaction would only be refused. Without one this is a warning.
+                    // The rest of its transaction would only be refused. Where there is none, the server only warns.
                     if self.connection.run("ROLLBACK").await.is_err() {
                         return;
                     }
@@ -197,10 +211,11 @@ impl Client {
     }
 
     fn why(&self, error: &tokio_postgres::Error, timed_out: bool) -> String {
+        // The statement's own timeout has the same code.
         let cancelled = error.code() == Some(&tokio_postgres::error::SqlState::QUERY_CANCELED);
         if timed_out {
             "it took longer than --statement-timeout".to_owned()
-        } else if cancelled && self.stop.get() {
+        } else if cancelled && self.cancelling.get() {
             format!("it was cancelled, because it still ran {} s after the migration", (ALONE + LAST_MOMENTS).as_secs())
         } else {
             Error::from_postgres(error).message
@@ -255,6 +270,7 @@ mod tests {
             ("SELECT 1;\nSELEKT", "w.sql:2: syntax error"),
             ("-- nothing", "`w.sql` has no statement to run"),
             ("COPY t FROM stdin;\n\\.\n", "w.sql:1: COPY cannot be part"),
+            ("DROP SUBSCRIPTION s", "w.sql:1: DROP SUBSCRIPTION cannot be part"),
             ("SELECT ${x}", "which has no value"),
         ] {
             let error = read(text).unwrap_err().to_string();

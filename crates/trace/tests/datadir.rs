@@ -3,12 +3,13 @@
 mod support;
 
 use pgvet_trace::provider::{DataDir, DataDirOptions};
-use pgvet_trace::server::{Options, Server, testing};
+use pgvet_trace::server::Server;
+use pgvet_trace::server::testing::wait_until;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use support::{columns, query, shop, trace};
+use support::{columns, query, shop, shop_with, trace};
 use tempfile::TempDir;
 
 fn data_directory(folder: &Path, user: &str) -> DataDir {
@@ -24,16 +25,6 @@ fn snapshot(server: &Server) -> (TempDir, PathBuf) {
     let copied = Command::new("cp").arg("-a").arg(server.data()).arg(&snapshot).status();
     assert!(copied.is_ok_and(|status| status.success()));
     (parent, snapshot)
-}
-
-/// A server of the shop with other settings.
-fn shop_with(major: u8, settings: &[(&str, &str)]) -> Option<Server> {
-    let binaries = testing::binaries(major)?;
-    let settings = settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    let server = Server::start_with(&binaries, &Options { settings, ..Options::default() }).expect("it starts");
-    query(&server, "postgres", "CREATE DATABASE shop");
-    query(&server, "shop", "CREATE TABLE orders (id int PRIMARY KEY)");
-    Some(server)
 }
 
 /// Says to a thread that it is time to end, also where a test fails.
@@ -131,7 +122,7 @@ fn subscriptions_of_a_copy_reach_nobody() {
         let subscribe = format!("CREATE SUBSCRIPTION s CONNECTION '{connection}' PUBLICATION p");
         query(&subscriber, "shop", &subscribe);
         let synchronized = "SELECT FROM pg_subscription_rel WHERE srsubstate = 'r'";
-        while query(&subscriber, "shop", synchronized).is_empty() {}
+        wait_until(|| !query(&subscriber, "shop", synchronized).is_empty());
         let (_parent, snapshot) = snapshot(&subscriber);
         query(&subscriber, "shop", "ALTER SUBSCRIPTION s DISABLE");
         query(&publisher, "shop", "INSERT INTO orders VALUES (1)");
@@ -141,7 +132,7 @@ fn subscriptions_of_a_copy_reach_nobody() {
         let trace = trace(&mut data_directory(&snapshot, "postgres"), check).unwrap();
         assert!(trace.migrations[0].failure().is_none(), "{major}: {:?}", trace.migrations[0].failure());
         query(&subscriber, "shop", "ALTER SUBSCRIPTION s ENABLE");
-        while query(&subscriber, "shop", "SELECT FROM orders").is_empty() {}
+        wait_until(|| !query(&subscriber, "shop", "SELECT FROM orders").is_empty());
     }
 }
 
@@ -159,6 +150,26 @@ fn a_copy_has_neither_settings_nor_slots_of_its_original() {
     let trace = trace(&mut data_directory(&snapshot, "postgres"), check).unwrap();
     assert!(trace.migrations[0].failure().is_none(), "{:?}", trace.migrations[0].failure());
     assert!(!pid.exists());
+}
+
+#[test]
+fn prepared_transactions_are_there_in_the_copy_with_all_their_locks() {
+    for major in [14, 18] {
+        let settings = [("max_prepared_transactions", "3"), ("max_locks_per_transaction", "1000")];
+        let Some(server) = shop_with(major, &settings) else { continue };
+        let prepare = "BEGIN; INSERT INTO orders VALUES (1); SELECT pg_advisory_xact_lock(g) FROM \
+                       generate_series(1, 50000) g; PREPARE TRANSACTION 'two'";
+        query(&server, "shop", prepare);
+        let check = "DO $$ BEGIN IF (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory') <> 50000 \
+                     OR NOT EXISTS (SELECT FROM pg_prepared_xacts WHERE gid = 'two') THEN RAISE 'it is not whole'; \
+                     END IF; END $$";
+        let (_parent, snapshot) = snapshot(&server);
+        for folder in [snapshot, server.data()] {
+            let trace = trace(&mut data_directory(&folder, "postgres"), check);
+            let trace = trace.unwrap_or_else(|error| panic!("{major}: {}: {error}", folder.display()));
+            assert!(trace.migrations[0].failure().is_none(), "{major}: {:?}", trace.migrations[0].failure());
+        }
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use pgvet_linter::statistics::Statistics;
 use pgvet_trace::provider::parse_address;
 use pgvet_trace::server::Server;
-use pgvet_trace::server::testing::server;
+use pgvet_trace::server::testing::{beside_open_transaction, server};
 use pgvet_trace::{Error, snapshot};
 use std::time::Instant;
 
@@ -83,15 +83,8 @@ fn five_thousand_tables_take_little_room_and_a_locked_one_is_not_waited_for() {
         ));
     }
     query("ANALYZE");
-    let statistics = std::thread::scope(|scope| {
-        scope.spawn(|| server.query("postgres", "BEGIN; LOCK TABLE a_table_with_a_name_0_1; SELECT pg_sleep(600)"));
-        let locked = "SELECT FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND granted";
-        while query(locked).is_empty() {}
-        let statistics = take(&server, "postgres", "postgres");
-        query(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query ~ 'pg_sleep' AND pid <> pg_backend_pid()",
-        );
-        statistics
+    let statistics = beside_open_transaction(&server, "postgres", "LOCK TABLE a_table_with_a_name_0_1", || {
+        take(&server, "postgres", "postgres")
     });
     let statistics = statistics.unwrap_or_else(|error| panic!("{error:?}"));
     let size = serde_json::to_string_pretty(&statistics).expect("it is plain data").len();

@@ -33,7 +33,7 @@ fn server() -> Option<(Server, u16, String)> {
     }
     server.query("postgres", "ALTER SYSTEM SET ssl = on").unwrap();
     server.query("postgres", "SELECT pg_reload_conf()").unwrap();
-    while server.query("postgres", "SHOW ssl").unwrap()[0][0].as_deref() != Some("on") {}
+    testing::wait_until(|| server.query("postgres", "SHOW ssl").unwrap()[0][0].as_deref() == Some("on"));
     Some((server, port, root))
 }
 

@@ -276,8 +276,8 @@ fn workload(args: &TraceArgs) -> Result<Option<Workload>, Failure> {
 }
 
 fn clean(args: &TraceArgs, out: &mut dyn Write) -> Result<ExitStatus, Failure> {
-    let folders = server::remove_leftovers();
-    let mut removed: Vec<String> = folders.iter().map(|folder| format!("the server in {}", folder.display())).collect();
+    let server::Leftovers { removed, kept } = server::remove_leftovers();
+    let mut removed: Vec<String> = removed.iter().map(|folder| format!("the server in {}", folder.display())).collect();
     if args.on == On::Template {
         let databases = Template::new(address(args)?).remove_leftovers_now()?;
         removed.extend(databases.iter().map(|name| format!("the database {name}")));
@@ -287,6 +287,10 @@ fn clean(args: &TraceArgs, out: &mut dyn Write) -> Result<ExitStatus, Failure> {
     }
     for what in &removed {
         writeln!(out, "removed {what}")?;
+    }
+    if let Some(help) = kept.first().and_then(|error| error.help.as_ref()) {
+        let why: Vec<&str> = kept.iter().map(|error| error.message.as_str()).collect();
+        return Err(Failure::new(why.join("; ")).help(help));
     }
     if removed.is_empty() {
         writeln!(out, "nothing to remove")?;

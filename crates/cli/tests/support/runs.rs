@@ -3,21 +3,12 @@
 use crate::support::Folder;
 use pgvet_trace::server::testing::binaries;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
-/// The major that these tests run on; `None` where it is not installed.
+/// A folder with these files; `None` where the major that these tests run on is not installed.
 pub(crate) fn folder(files: &[(&str, &str)]) -> Option<Folder> {
     binaries(18)?;
     let files: Vec<(&str, &[u8])> = files.iter().map(|(name, text)| (*name, text.as_bytes())).collect();
     Some(Folder::new(&files))
-}
-
-pub(crate) fn wait_until(condition: impl Fn() -> bool) {
-    let started = Instant::now();
-    while !condition() {
-        assert!(started.elapsed() < Duration::from_secs(60), "it takes too long");
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
 
 /// A folder for temporary files that the user who runs the server can reach.

@@ -38,7 +38,7 @@ impl RunningServer {
         Some(Self { host: host.unwrap_or("localhost").to_owned(), port })
     }
 
-    /// How to connect to it, and to no other: of the environment and of files only the password counts.
+    /// How to connect to it, and to no other: the environment and files tell nothing but the password.
     pub(super) fn address(&self, user: &str, database: &str) -> Result<Address, Error> {
         let mut config = Config::new();
         config.host(&self.host).port(self.port).user(user).dbname(database).ssl_mode(SslMode::Prefer);
@@ -51,14 +51,7 @@ impl RunningServer {
 
     /// Copies its data directory.
     pub(super) async fn copy(&self, folder: &Path, major: u8, address: &Address) -> Result<CopiedData, Error> {
-        let refused = |error: Error| {
-            let shown = folder.display();
-            Error::new(format!(
-                "the server of `{shown}` is running, or was not stopped properly, and cannot be asked for a backup: {}",
-                error.message
-            ))
-            .help("set PGUSER (and PGPASSWORD) to a superuser of it, stop it, or name a snapshot of the folder")
-        };
+        let refused = |error: Error| no_backup(folder, &error);
         let connection = Connection::open(address, "backup").await.map_err(refused)?;
         let runs_on: String =
             connection.value("SELECT pg_catalog.current_setting('data_directory')").await.map_err(refused)?;
@@ -83,6 +76,15 @@ impl RunningServer {
         copy.complete(folder, &label).await?;
         Ok(copy)
     }
+}
+
+/// The server of a data directory refuses what a backup of it needs.
+pub(super) fn no_backup(folder: &Path, error: &Error) -> Error {
+    let (shown, said) = (folder.display(), &error.message);
+    Error::new(format!(
+        "the server of `{shown}` is running, or was not stopped properly, and cannot be asked for a backup: {said}"
+    ))
+    .help("set PGUSER (and PGPASSWORD) to a superuser of it, stop it, or name a snapshot of the folder")
 }
 
 /// From now on the server keeps its write-ahead log, which it would otherwise use again while its files are copied.

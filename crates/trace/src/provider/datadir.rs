@@ -1,8 +1,9 @@
 //! A copy of a data directory, started as a server of its own. Where the file system can, the copy shares its blocks
 //! with the original.
 
-use super::backup::RunningServer;
-use super::prompt::with_password;
+use super::backup::{RunningServer, no_backup};
+use super::control_file::higher_settings;
+use super::prompt::with_password_or;
 use super::{Answer, CloneProvider, ServerInfo, ThinClone};
 use crate::Error;
 use crate::address::Address;
@@ -55,8 +56,10 @@ impl DataDir {
 
     /// Asks for the password of a running server, where it wants one. Not for async code.
     pub fn with_password(mut self) -> Result<Self, Error> {
-        if let Some(running) = RunningServer::of(&self.options.folder) {
-            self.running = Some(with_password(running.address(&self.options.user, &self.options.database)?)?);
+        let DataDirOptions { folder, user, database, .. } = &self.options;
+        if let Some(running) = RunningServer::of(folder) {
+            let address = running.address(user, database)?;
+            self.running = Some(with_password_or(address, &|error| no_backup(folder, &error))?);
         }
         Ok(self)
     }
@@ -75,8 +78,9 @@ impl DataDir {
         }
         let copy = self.copy(major).await?;
         self.thin = copy.thin;
-        let settings = SETTINGS.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
-        let options = Options { durable: true, settings, ..Options::default() };
+        let mut settings = higher_settings(copy.data());
+        settings.extend(SETTINGS.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        let options = Options { durable: true, settings, alone: true, ..Options::default() };
         let server = Server::start_on(&binaries, copy, &self.options.user, &options)?;
         Connection::open(&server.address("template1")?, "provider").await?.run(CUT_OFF).await?;
         Ok(self.server.insert(server))
@@ -131,7 +135,7 @@ impl CloneProvider for DataDir {
                 info.notes.push("the file system cannot share blocks, so the copy is a full one".to_owned());
             }
             info.notes.push("the copy runs with PostgreSQL's own settings, not with those of the original".to_owned());
-            info.has_schema = true;
+            (info.has_schema, info.reaches_others) = (true, false);
             Ok(info)
         })
     }

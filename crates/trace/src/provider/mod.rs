@@ -2,6 +2,7 @@
 
 mod backup;
 mod connection_string;
+mod control_file;
 mod datadir;
 mod dblab;
 mod parameters;
@@ -61,6 +62,8 @@ pub struct ServerInfo {
     pub notes: Vec<String>,
     /// The database is there already, so no history is replayed.
     pub has_schema: bool,
+    /// It can connect to other servers: for subscriptions, through `postgres_fdw` or `dblink`.
+    pub reaches_others: bool,
 }
 
 impl ServerInfo {
@@ -73,8 +76,34 @@ impl ServerInfo {
         if major < 13 {
             return Err(Error::new(format!("the server is PostgreSQL {version}, and pgvet trace needs 13 or newer")));
         }
-        Ok(Self { major, version, notes: Vec::new(), has_schema: false })
+        Ok(Self { major, version, notes: Vec::new(), has_schema: false, reaches_others: true })
     }
+}
+
+/// Drops a clone, and ends whatever sessions it has.
+async fn drop_clone(administrator: &Connection, clone: &Address) -> Result<(), Error> {
+    drop_subscriptions(administrator, clone).await?;
+    administrator.run(&format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", clone.database_name())).await
+}
+
+/// Drops the subscriptions of a clone, which keep its database from being dropped, without a word to their publisher.
+async fn drop_subscriptions(administrator: &Connection, clone: &Address) -> Result<(), Error> {
+    let name = clone.database_name();
+    let sql = format!(
+        "SELECT pg_catalog.quote_ident(s.subname) FROM pg_catalog.pg_subscription s \
+         JOIN pg_catalog.pg_database d ON d.oid = s.subdbid WHERE d.datname = '{name}'"
+    );
+    let subscriptions = administrator.rows(&sql).await?;
+    if !subscriptions.is_empty() {
+        let inside = Connection::open(clone, "provider").await?;
+        for row in &subscriptions {
+            let name = crate::connection::text(row, 0);
+            let without_slot =
+                format!("ALTER SUBSCRIPTION {name} DISABLE; ALTER SUBSCRIPTION {name} SET (slot_name = NONE)");
+            inside.run(&format!("{without_slot}; DROP SUBSCRIPTION {name}")).await?;
+        }
+    }
+    Ok(())
 }
 
 /// A database to run migrations on.

@@ -4,27 +4,31 @@ use crate::Error;
 use crate::address::Address;
 use crate::connection::Connection;
 use crate::trace::{block_on, unless_interrupted};
-use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
+use rustix::fs::OFlags;
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use std::fs::{File, OpenOptions};
-use std::io::{IsTerminal, Read, Write};
+use std::io::{self, IsTerminal, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::time::Duration;
 
-/// What the keys send: Ctrl-C, Ctrl-D, and what takes a character back.
-const INTERRUPT: u8 = 3;
-const END: u8 = 4;
-const BACKSPACE: u8 = 8;
-const DELETE: u8 = 127;
-
-/// How often the terminal is asked for keys.
+/// How often the terminal is asked whether a line is there.
 const INTERVAL: Duration = Duration::from_millis(20);
 
 /// The address with its password. Without a terminal the connection will say what is missing. Not for async code.
-pub fn with_password(mut address: Address) -> Result<Address, Error> {
-    if address.config.get_password().is_some() || !std::io::stdin().is_terminal() {
+pub fn with_password(address: Address) -> Result<Address, Error> {
+    with_password_or(address, &|error| error)
+}
+
+/// The same, with what is to be said where the server refuses for another reason.
+pub(super) fn with_password_or(mut address: Address, refused: &dyn Fn(Error) -> Error) -> Result<Address, Error> {
+    if address.config.get_password().is_some() || !io::stdin().is_terminal() {
         return Ok(address);
     }
-    let Ok(terminal) = OpenOptions::new().read(true).write(true).open("/dev/tty") else { return Ok(address) };
-    if !wants_password(&address)? {
+    // Reading does not wait, so that a signal can end it.
+    let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
+    let terminal = OpenOptions::new().read(true).write(true).custom_flags(nonblocking).open("/dev/tty");
+    let Ok(terminal) = terminal else { return Ok(address) };
+    if !wants_password(&address).map_err(refused)? {
         return Ok(address);
     }
     let user = address.config.get_user().unwrap_or_default();
@@ -34,7 +38,13 @@ pub fn with_password(mut address: Address) -> Result<Address, Error> {
 }
 
 fn wants_password(address: &Address) -> Result<bool, Error> {
-    block_on(async { Ok(Connection::open(address, "provider").await.is_err_and(|error| error.is_missing_password())) })
+    block_on(async {
+        match Connection::open(address, "provider").await {
+            Ok(_) => Ok(false),
+            Err(error) if error.is_missing_password() => Ok(true),
+            Err(error) => Err(error),
+        }
+    })
 }
 
 /// A terminal that shows nothing of what is typed. It becomes what it was with this value.
@@ -47,11 +57,7 @@ impl<'a> Hidden<'a> {
     fn new(terminal: &'a File) -> Result<Self, rustix::io::Errno> {
         let before = tcgetattr(terminal)?;
         let mut hidden = before.clone();
-        // An interruption comes as a character, so that the terminal is never left as it is now.
-        hidden.local_modes.remove(LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG);
-        // Reading does not wait, so that a signal can end it.
-        hidden.special_codes[SpecialCodeIndex::VMIN] = 0;
-        hidden.special_codes[SpecialCodeIndex::VTIME] = 0;
+        hidden.local_modes.remove(LocalModes::ECHO);
         tcsetattr(terminal, OptionalActions::Flush, &hidden)?;
         Ok(Self { terminal, before })
     }
@@ -63,77 +69,32 @@ impl Drop for Hidden<'_> {
     }
 }
 
-/// What is typed. A signal ends it, and is listened for before the terminal becomes another.
+/// The line that is typed. A signal ends it, and is listened for before the terminal becomes another.
 fn ask(mut terminal: &File, question: &str) -> Result<String, Error> {
-    let cannot = |error: std::io::Error| Error::new(format!("cannot ask for a password: {error}"));
+    let cannot = |error: io::Error| Error::new(format!("cannot ask for a password: {error}"));
     let typed = block_on(unless_interrupted(async {
         let _hidden = Hidden::new(terminal).map_err(|error| cannot(error.into()))?;
         terminal.write_all(question.as_bytes()).map_err(cannot)?;
-        let mut line = Line::default();
-        let mut byte = [0];
-        loop {
-            match terminal.read(&mut byte).map_err(cannot)? {
-                0 => tokio::time::sleep(INTERVAL).await,
-                _ if line.ends_with(byte[0]) => return line.typed().ok_or_else(|| Error::new("interrupted")),
-                _ => {}
-            }
-        }
+        line(terminal).await.map_err(cannot)
     }));
     terminal.write_all(b"\n").map_err(cannot)?;
     typed
 }
 
-/// What has been typed so far.
-#[derive(Debug, Default)]
-struct Line {
-    bytes: Vec<u8>,
-    interrupted: bool,
-}
-
-impl Line {
-    /// Takes a key, and says whether it is the last one.
-    fn ends_with(&mut self, key: u8) -> bool {
-        match key {
-            b'\n' | b'\r' | END => return true,
-            INTERRUPT => {
-                self.interrupted = true;
-                return true;
-            }
-            BACKSPACE | DELETE => {
-                let mut text = self.text();
-                text.pop();
-                self.bytes = text.into();
-            }
-            other => self.bytes.push(other),
+/// A line without its end, or what there is before the end of the file.
+async fn line(mut terminal: &File) -> io::Result<String> {
+    let mut line = Vec::new();
+    let mut piece = [0; 1024];
+    loop {
+        match terminal.read(&mut piece) {
+            Ok(0) => break,
+            Ok(read) => line.extend_from_slice(&piece[..read]),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => tokio::time::sleep(INTERVAL).await,
+            Err(error) => return Err(error),
         }
-        false
+        if line.ends_with(b"\n") {
+            break;
+        }
     }
-
-    /// `None` where it was interrupted (Ctrl-C).
-    fn typed(&self) -> Option<String> {
-        (!self.interrupted).then(|| self.text())
-    }
-
-    fn text(&self) -> String {
-        String::from_utf8_lossy(&self.bytes).into_owned()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn typed(keys: &str) -> Option<String> {
-        let mut line = Line::default();
-        assert!(keys.bytes().any(|key| line.ends_with(key)));
-        line.typed()
-    }
-
-    #[test]
-    fn a_line_is_typed_corrected_or_interrupted() {
-        assert_eq!(typed("geheim\nmore").as_deref(), Some("geheim"));
-        assert_eq!(typed("gä\u{7f}eheimx\u{8}\r").as_deref(), Some("geheim"));
-        assert_eq!(typed("\u{7f}a\n").as_deref(), Some("a"));
-        assert_eq!(typed("ge\u{3}heim\n"), None);
-    }
+    Ok(String::from_utf8_lossy(&line).trim_end_matches(['\r', '\n']).to_owned())
 }

@@ -1,6 +1,6 @@
 //! A server of our own, empty until the history has been replayed.
 
-use super::{Answer, CloneProvider, ServerInfo, ThinClone};
+use super::{Answer, CloneProvider, ServerInfo, ThinClone, drop_clone};
 use crate::Error;
 use crate::connection::Connection;
 use crate::server::{Binaries, Options, Server};
@@ -54,7 +54,8 @@ impl Scratch {
             return Err(Error::new(format!("`{folder}` has PostgreSQL {}, not {wanted}", binaries.version)));
         }
         let settings = QUIET.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
-        Server::start_with(&binaries, &Options { durable: self.options.durable, settings, ..Options::default() })
+        let durable = self.options.durable;
+        Server::start_with(&binaries, &Options { durable, settings, alone: true, ..Options::default() })
     }
 
     fn running(&mut self) -> Result<&Server, Error> {
@@ -80,7 +81,8 @@ impl CloneProvider for Scratch {
                 administrator.run(&sql).await?;
             }
             let notes = if durable { Vec::new() } else { vec![EMPTY.to_owned()] };
-            Ok(ServerInfo { major: server.major(), version: server.version().to_owned(), notes, has_schema: false })
+            let version = server.version().to_owned();
+            Ok(ServerInfo { major: server.major(), version, notes, has_schema: false, reaches_others: false })
         })
     }
 
@@ -100,11 +102,9 @@ impl CloneProvider for Scratch {
     }
 
     fn discard(&mut self, clone: ThinClone) -> Answer<'_, ()> {
-        Box::pin(async move {
-            let name = clone.database.database_name();
-            let administrator = Connection::open(&clone.observer, "provider").await?;
-            administrator.run(&format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)")).await
-        })
+        Box::pin(
+            async move { drop_clone(&Connection::open(&clone.observer, "provider").await?, &clone.database).await },
+        )
     }
 
     fn destroy(&mut self) -> Answer<'_, ()> {

@@ -1,6 +1,6 @@
 //! A copy of a database on its own server: `CREATE DATABASE ... TEMPLATE`.
 
-use super::{Answer, CloneProvider, ServerInfo, ThinClone};
+use super::{Answer, CloneProvider, ServerInfo, ThinClone, drop_clone, drop_subscriptions};
 use crate::Error;
 use crate::address::Address;
 use crate::connection::Connection;
@@ -40,6 +40,8 @@ impl Template {
         let mut removed = Vec::new();
         for row in administrator.rows(&sql).await? {
             let name = crate::connection::text(&row, 0);
+            drop_subscriptions(&administrator, &self.source.database(&name)).await?;
+            // Not with force: a run that has just made it may be about to use it.
             administrator.run(&format!("DROP DATABASE IF EXISTS {name}")).await?;
             removed.push(name);
         }
@@ -110,7 +112,7 @@ impl CloneProvider for Template {
         let name = clone.database.database_name().to_owned();
         Box::pin(async move {
             let administrator = Connection::open(&self.administrator(), "provider").await?;
-            administrator.run(&format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)")).await?;
+            drop_clone(&administrator, &clone.database).await?;
             self.created.retain(|created| *created != name);
             Ok(())
         })
@@ -123,7 +125,7 @@ impl CloneProvider for Template {
             }
             let administrator = Connection::open(&self.administrator(), "provider").await?;
             for name in std::mem::take(&mut self.created) {
-                administrator.run(&format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)")).await?;
+                drop_clone(&administrator, &self.source.database(&name)).await?;
             }
             Ok(())
         })

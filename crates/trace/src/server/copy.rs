@@ -1,5 +1,6 @@
 //! A copy of a data directory, beside the original, for only there can both share blocks.
 
+use super::copier;
 use super::folder::Folder;
 use crate::Error;
 use std::fs;
@@ -13,18 +14,19 @@ use tokio::process::{Child, Command};
 /// Copies begin with this.
 const PREFIX: &str = ".pgvet-data-";
 
-/// What belongs to the original and its surroundings: who runs it, whom it follows, and settings that name other
-/// folders and servers. Slots would keep log for subscribers that the copy does not have.
+/// Files that belong to the original and its surroundings: who runs it, whom it follows, and settings that name other
+/// folders and servers.
 const OF_ORIGINAL: [&str; 5] =
     ["postmaster.pid", "postmaster.opts", "standby.signal", "recovery.signal", "postgresql.auto.conf"];
+/// The folder of slots, which would keep log for subscribers that the copy does not have.
 const SLOTS: &str = "pg_replslot";
 
 /// A copied data directory, and the folder of the server that is to run on it. Both go away with this value.
 #[derive(Debug)]
 pub(crate) struct CopiedData {
     pub(super) data: TempDir,
-    /// It is there first and links to the copy, so that also an unfinished copy of a killed run is found.
-    pub(super) server: Folder,
+    /// It links to the data before there are any, so that also an unfinished copy of a killed run is found.
+    pub(super) folder: Folder,
     /// It shares its blocks with the original until they change.
     pub(crate) thin: bool,
 }
@@ -51,15 +53,15 @@ impl CopiedData {
         let cannot = |what: &str| cannot_copy(original, what);
         let beside = original.canonicalize().ok().and_then(|path| Some(path.parent()?.to_owned()));
         let beside = beside.ok_or_else(|| cannot("it has no parent folder"))?;
-        let server = Folder::create()?;
+        let folder = Folder::create()?;
         let data = tempfile::Builder::new().prefix(PREFIX).tempdir_in(beside);
         let data = data.map_err(|error| cannot(&error.to_string()))?;
-        std::os::unix::fs::symlink(data.path(), server.path().join("data"))
+        std::os::unix::fs::symlink(data.path(), folder.path().join("data"))
             .map_err(|error| cannot(&error.to_string()))?;
-        let mut copied = Self { data, server, thin: false };
-        copied.thin = copy(original, copied.data.path(), "--reflink=always", files).await.is_ok();
+        let mut copied = Self { data, folder, thin: false };
+        copied.thin = copied.copy(original, "", "--reflink=always", files).await.is_ok();
         if !copied.thin {
-            copy_as_can_be(original, copied.data.path(), files).await.map_err(|said| cannot(&said))?;
+            copied.copy_as_can_be(original, "", files).await.map_err(|said| cannot(&said))?;
         }
         for name in OF_ORIGINAL {
             let _ = fs::remove_file(copied.data.path().join(name));
@@ -70,23 +72,49 @@ impl CopiedData {
         Ok(copied)
     }
 
+    /// The data themselves.
+    pub(crate) fn data(&self) -> &Path {
+        self.data.path()
+    }
+
     /// Adds what the end of the backup says, and the write-ahead log up to there.
     pub(crate) async fn complete(&self, original: &Path, label: &str) -> Result<(), Error> {
         let cannot = |what: &str| cannot_copy(original, what);
-        let log = self.data.path().join("pg_wal");
-        copy_as_can_be(&original.join("pg_wal"), &log, Files::Changing).await.map_err(|said| cannot(&said))?;
+        self.copy_as_can_be(original, "pg_wal", Files::Changing).await.map_err(|said| cannot(&said))?;
         fs::write(self.data.path().join("backup_label"), label).map_err(|error| cannot(&error.to_string()))
+    }
+
+    /// Copies a part of the original, sharing blocks where it can: with the option of GNU, else with that of macOS.
+    async fn copy_as_can_be(&self, original: &Path, part: &str, files: Files) -> Result<(), String> {
+        let Err(said) = self.copy(original, part, "--reflink=auto", files).await else { return Ok(()) };
+        self.copy(original, part, "-c", files).await.map_err(|_| said)
+    }
+
+    /// `cp`, which knows how to share blocks.
+    async fn copy(&self, original: &Path, part: &str, how: &str, files: Files) -> Result<(), String> {
+        let cannot = |error: std::io::Error| format!("cannot run `cp`: {error}");
+        let mut command = Command::new("sh");
+        command.env("LC_ALL", "C").args(["-c", copier::RUN, "cp", "-R", "-p", how]);
+        command.arg(original.join(part).join(".")).arg(self.data.path().join(part));
+        command.stdin(copier::file(self.folder.path()).map_err(cannot)?).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut running = Running(command.spawn().map_err(cannot)?);
+        let mut said = Vec::new();
+        if let Some(mut errors) = running.0.stderr.take() {
+            errors.read_to_end(&mut said).await.map_err(cannot)?;
+        }
+        let status = running.0.wait().await.map_err(cannot)?;
+        outcome(status, String::from_utf8_lossy(&said).trim(), files)
     }
 
     /// Makes the copy the data of its server: owned by its user, with configuration of its own, because the original's
     /// may be elsewhere, name other folders, and ask for passwords.
     pub(super) fn prepare(&self) -> Result<(), Error> {
         let cannot = |error: std::io::Error| Error::new(format!("cannot prepare the copied data: {error}"));
-        self.server.own(self.data.path())?;
+        self.folder.own(self.data.path())?;
         for (name, text) in [("postgresql.conf", ""), ("pg_hba.conf", "local all all trust\n"), ("pg_ident.conf", "")] {
-            let file = self.server.path().join(name);
+            let file = self.folder.path().join(name);
             fs::write(&file, text).map_err(cannot)?;
-            self.server.own(&file)?;
+            self.folder.own(&file)?;
         }
         Ok(())
     }
@@ -94,12 +122,6 @@ impl CopiedData {
 
 fn cannot_copy(original: &Path, what: &str) -> Error {
     Error::new(format!("cannot copy `{}`: {what}", original.display()))
-}
-
-/// A copy that shares blocks where it can, with the options of GNU, else with those of macOS.
-async fn copy_as_can_be(from: &Path, to: &Path, files: Files) -> Result<(), String> {
-    let Err(said) = copy(from, to, "--reflink=auto", files).await else { return Ok(()) };
-    copy(from, to, "-c", files).await.map_err(|_| said)
 }
 
 /// A `cp` that runs. It writes nothing any more when this value is gone.
@@ -112,21 +134,6 @@ impl Drop for Running {
             std::thread::sleep(Duration::from_millis(1));
         }
     }
-}
-
-/// `cp`, which knows how to share blocks.
-async fn copy(from: &Path, to: &Path, how: &str, files: Files) -> Result<(), String> {
-    let mut command = Command::new("cp");
-    command.env("LC_ALL", "C").args(["-R", "-p", how]).arg(from.join(".")).arg(to);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-    let cannot = |error: std::io::Error| format!("cannot run `cp`: {error}");
-    let mut running = Running(command.spawn().map_err(cannot)?);
-    let mut said = Vec::new();
-    if let Some(mut errors) = running.0.stderr.take() {
-        errors.read_to_end(&mut said).await.map_err(cannot)?;
-    }
-    let status = running.0.wait().await.map_err(cannot)?;
-    outcome(status, String::from_utf8_lossy(&said).trim(), files)
 }
 
 fn outcome(status: ExitStatus, said: &str, files: Files) -> Result<(), String> {
@@ -167,10 +174,10 @@ mod tests {
         fs::create_dir(&original).unwrap();
         fs::write(original.join("PG_VERSION"), "18").unwrap();
         let copied = crate::trace::runtime().unwrap().block_on(CopiedData::new(&original)).unwrap();
-        let link = fs::read_link(copied.server.path().join("data")).unwrap();
+        let link = fs::read_link(copied.folder.path().join("data")).unwrap();
         assert_eq!(link, copied.data.path());
         assert!(link.join("PG_VERSION").exists());
-        let folder = copied.server.path().to_owned();
+        let folder = copied.folder.path().to_owned();
         drop(copied);
         assert!(!link.exists() && !folder.exists());
         assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 1);

@@ -1,20 +1,43 @@
 //! What runs that were killed have left behind.
 
+use super::copier;
 use super::folder::{PREFIX, parent};
+use crate::Error;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use std::{fs, io};
 
-/// So long may a forgotten server take to end.
+/// So long may a forgotten server, or its copier, take to end.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
 
-/// Stops private servers whose owner has died and removes their folders; returns those folders.
-pub fn remove_leftovers() -> Vec<PathBuf> {
-    let Ok(entries) = fs::read_dir(parent()) else { return Vec::new() };
-    let folders = entries.flatten().map(|entry| entry.path());
-    let forgotten = folders.filter(|folder| is_forgotten(folder));
-    forgotten.filter(|folder| remove(folder).is_ok()).collect()
+/// What runs that were killed have left: what is gone now, and why the rest is not.
+#[derive(Debug, Default)]
+pub struct Leftovers {
+    pub removed: Vec<PathBuf>,
+    pub kept: Vec<Error>,
+}
+
+/// Stops private servers and copies whose owner has died, and removes their folders.
+pub fn remove_leftovers() -> Leftovers {
+    remove_leftovers_in(&parent())
+}
+
+fn remove_leftovers_in(parent: &Path) -> Leftovers {
+    let mut leftovers = Leftovers::default();
+    let entries = fs::read_dir(parent).into_iter().flatten().flatten();
+    for folder in entries.map(|entry| entry.path()).filter(|folder| is_forgotten(folder)) {
+        match remove(&folder) {
+            Ok(()) => leftovers.removed.push(folder),
+            Err(why) => leftovers.kept.push(kept(&folder, &why)),
+        }
+    }
+    leftovers
+}
+
+fn kept(folder: &Path, why: &io::Error) -> Error {
+    Error::new(format!("cannot remove `{}`, which a killed run has left: {why}", folder.display()))
+        .help("run it as the user who ran the trace, or end what uses the folder and remove it")
 }
 
 fn is_forgotten(folder: &Path) -> bool {
@@ -22,11 +45,16 @@ fn is_forgotten(folder: &Path) -> bool {
     name.starts_with(PREFIX) && pid_in(&folder.join("owner.pid")).is_some_and(|owner| !is_alive(owner))
 }
 
-fn remove(folder: &Path) -> std::io::Result<()> {
+fn remove(folder: &Path) -> io::Result<()> {
+    copier::end(folder, STOP_LIMIT)?;
     if let Some(server) = pid_in(&folder.join("data/postmaster.pid")) {
         let _ = kill_process(server, Signal::QUIT);
         let asked = Instant::now();
-        while is_alive(server) && asked.elapsed() < STOP_LIMIT {
+        while is_alive(server) {
+            if asked.elapsed() > STOP_LIMIT {
+                let pid = server.as_raw_nonzero();
+                return Err(io::Error::other(format!("its server (process {pid}) does not end")));
+            }
             std::thread::sleep(Duration::from_millis(20));
         }
     }
@@ -34,13 +62,14 @@ fn remove(folder: &Path) -> std::io::Result<()> {
     if let Ok(copied) = fs::read_link(folder.join("data"))
         && copied.exists()
     {
-        fs::remove_dir_all(copied)?;
+        fs::remove_dir_all(&copied)
+            .map_err(|error| io::Error::other(format!("its data in `{}`: {error}", copied.display())))?;
     }
     fs::remove_dir_all(folder)
 }
 
 /// The number on the first line of a file.
-fn pid_in(file: &Path) -> Option<Pid> {
+pub(super) fn pid_in(file: &Path) -> Option<Pid> {
     let text = fs::read_to_string(file).ok()?;
     Pid::from_raw(text.lines().next()?.trim().parse().ok()?)
 }
@@ -73,6 +102,26 @@ mod tests {
         std::os::unix::fs::symlink(&data, folder.path().join("data")).unwrap();
         remove(folder.path()).unwrap();
         assert!(!folder.path().exists(), "what is gone already is no obstacle");
+    }
+
+    #[test]
+    fn what_cannot_be_removed_is_told_with_the_reason() {
+        let parent = tempfile::tempdir().unwrap();
+        let mut dead = std::process::Command::new("true").spawn().unwrap();
+        dead.wait().unwrap();
+        let [good, bad] = ["good", "bad"].map(|name| parent.path().join(format!("{PREFIX}{name}")));
+        for folder in [&good, &bad] {
+            fs::create_dir(folder).unwrap();
+            fs::write(folder.join("owner.pid"), dead.id().to_string()).unwrap();
+        }
+        let file = parent.path().join("file");
+        fs::write(&file, "").unwrap();
+        std::os::unix::fs::symlink(&file, bad.join("data")).unwrap();
+        let Leftovers { removed, kept } = remove_leftovers_in(parent.path());
+        assert_eq!(removed, [good]);
+        let said: Vec<&str> = kept.iter().map(|error| error.message.as_str()).collect();
+        assert!(said.len() == 1 && said[0].contains(&bad.display().to_string()), "{said:?}");
+        assert!(said[0].contains(&file.display().to_string()), "{said:?}");
     }
 
     #[test]

@@ -9,6 +9,7 @@
 //! ```
 
 mod binaries;
+mod copier;
 mod copy;
 mod folder;
 mod leftover;
@@ -17,5 +18,5 @@ pub mod testing;
 
 pub use binaries::Binaries;
 pub(crate) use copy::CopiedData;
-pub use leftover::remove_leftovers;
+pub use leftover::{Leftovers, remove_leftovers};
 pub use process::{Options, Server};

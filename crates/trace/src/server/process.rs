@@ -31,6 +31,8 @@ pub struct Options {
     pub durable: bool,
     /// Else 5432, which is the name of the socket; for servers that also listen elsewhere.
     pub port: Option<u16>,
+    /// It connects to no other server: neither for subscriptions nor through `postgres_fdw` and `dblink`.
+    pub alone: bool,
     /// Settings for the command line of the server: `("autovacuum", "off")`.
     pub settings: Vec<(String, String)>,
 }
@@ -39,6 +41,14 @@ pub struct Options {
 pub(crate) const SUPERUSER: &str = "postgres";
 
 const PORT: u16 = 5432;
+
+/// Defaults of libpq that it refuses before it connects. A connection string has to set both to get around them.
+///
+/// Source: PostgreSQL 13 to 18, `src/interfaces/libpq/fe-connect.c`, calls of `sslVerifyProtocolVersion`.
+const REFUSED_BY_LIBPQ: [(&str, &str); 2] = [
+    ("PGSSLMINPROTOCOLVERSION", "a server of pgvet connects nowhere"),
+    ("PGSSLMAXPROTOCOLVERSION", "a server of pgvet connects nowhere"),
+];
 
 /// So long may a server take to start.
 const START_LIMIT: Duration = Duration::from_secs(60);
@@ -68,7 +78,7 @@ impl Server {
         options: &Options,
     ) -> Result<Self, Error> {
         copied.prepare()?;
-        let CopiedData { data, server: folder, .. } = copied;
+        let CopiedData { data, folder, .. } = copied;
         let mut options = options.clone();
         for (setting, file) in
             [("config_file", "postgresql.conf"), ("hba_file", "pg_hba.conf"), ("ident_file", "pg_ident.conf")]
@@ -217,6 +227,9 @@ fn spawn(binaries: &Binaries, folder: &Folder, options: &Options) -> Result<Chil
     }
     for (name, value) in &options.settings {
         postgres.arg("-c").arg(format!("{name}={value}"));
+    }
+    if options.alone {
+        postgres.envs(REFUSED_BY_LIBPQ);
     }
     postgres.stdin(Stdio::null()).stdout(log).stderr(errors);
     postgres.spawn().map_err(|error| cannot_run(&postgres, folder, &error))

@@ -1,9 +1,13 @@
-//! Servers for tests, which must not go without one silently.
+//! Servers for tests, which must not go without one silently, and waiting for what they do.
 
 use super::{Binaries, Server};
+use std::time::{Duration, Instant};
 
 /// The majors that tests run on.
 pub const MAJORS: [u8; 5] = [14, 15, 16, 17, 18];
+
+/// What takes longer than this will not come.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A server of that major for a test; `None`, with a loud message, where none is installed. In CI that is a failure.
 ///
@@ -18,14 +22,63 @@ pub fn server(major: u8) -> Option<Server> {
 ///
 /// # Panics
 /// Where `CI` is set and they are missing.
-#[expect(clippy::print_stderr, reason = "a test that does not run must say so")]
 pub fn binaries(major: u8) -> Option<Binaries> {
-    match Binaries::find(Some(major)) {
-        Ok(binaries) => Some(binaries),
-        Err(error) if std::env::var_os("CI").is_some_and(|ci| !ci.is_empty()) => panic!("{error}"),
-        Err(error) => {
-            eprintln!("NOT TESTED on PostgreSQL {major}: {error}\n  help: .ci/install-postgresql installs it");
-            None
-        }
+    let missing = |error| {
+        not_tested(&format!("on PostgreSQL {major}: {error}\n  help: .ci/install-postgresql installs it"));
+    };
+    Binaries::find(Some(major)).map_err(missing).ok()
+}
+
+/// Says that a test was left out, and why, where it cannot run.
+///
+/// # Panics
+/// Where `CI` is set: there everything that a test needs is installed.
+pub fn not_tested(what: &str) {
+    let in_ci = std::env::var_os("CI").is_some_and(|ci| !ci.is_empty());
+    assert!(!in_ci, "NOT TESTED {what}");
+    not_tested_anywhere(what);
+}
+
+/// The same for what CI cannot run either.
+#[expect(clippy::print_stderr, reason = "a test that does not run must say so")]
+pub fn not_tested_anywhere(what: &str) {
+    eprintln!("NOT TESTED {what}");
+}
+
+/// Returns as soon as the condition holds.
+///
+/// # Panics
+/// Where it does not within a minute.
+#[track_caller]
+pub fn wait_until(mut condition: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !condition() {
+        assert!(started.elapsed() < PATIENCE, "it takes too long");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Does work while another session has run SQL, in a transaction that stays open. That session ends with the work, also
+/// where this panics.
+pub fn beside_open_transaction<T>(server: &Server, database: &str, sql: &str, work: impl FnOnce() -> T) -> T {
+    let sql = format!("BEGIN; {sql}; SELECT pg_sleep(600)");
+    std::thread::scope(|scope| {
+        let _end = SleeperEnd(server);
+        scope.spawn(|| server.query(database, &sql));
+        wait_until(|| server.query("template1", &format!("SELECT {SLEEPERS}")).is_ok_and(|rows| !rows.is_empty()));
+        work()
+    })
+}
+
+/// Sessions of [`beside_open_transaction`] that have run their SQL.
+const SLEEPERS: &str = "FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
+
+/// Ends those sessions, and so the threads that wait for them.
+struct SleeperEnd<'a>(&'a Server);
+
+impl Drop for SleeperEnd<'_> {
+    fn drop(&mut self) {
+        // A server that is gone has ended them.
+        let _ = self.0.query("template1", &format!("SELECT pg_terminate_backend(pid) {SLEEPERS}"));
     }
 }

@@ -3,7 +3,7 @@
 use pgvet_linter::check::{Migration, ParsedFile, parse_file};
 use pgvet_linter::source::SourceFile;
 use pgvet_trace::provider::{CloneProvider, Config};
-use pgvet_trace::server::{Server, testing};
+use pgvet_trace::server::{Options, Server, testing};
 use pgvet_trace::{Error, Settings, Trace, run};
 
 fn parsed(text: &str) -> ParsedFile {
@@ -20,14 +20,22 @@ pub(crate) fn query(server: &Server, database: &str, sql: &str) -> Vec<Vec<Optio
     server.query(database, sql).expect("the server answers")
 }
 
-/// A server with a database `shop` that has a table.
+/// A server with a database `shop` that has a table with rows.
 pub(crate) fn shop(major: u8) -> Option<(Server, Config)> {
-    let server = testing::server(major)?;
-    query(&server, "postgres", "CREATE DATABASE shop");
-    let rows = "CREATE TABLE orders (id int PRIMARY KEY); INSERT INTO orders SELECT generate_series(1, 500)";
-    query(&server, "shop", rows);
+    let server = shop_with(major, &[])?;
+    query(&server, "shop", "INSERT INTO orders SELECT generate_series(1, 500)");
     let config = server.config("shop");
     Some((server, config))
+}
+
+/// The same with other settings and an empty table.
+pub(crate) fn shop_with(major: u8, settings: &[(&str, &str)]) -> Option<Server> {
+    let binaries = testing::binaries(major)?;
+    let settings = settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    let server = Server::start_with(&binaries, &Options { settings, ..Options::default() }).expect("it starts");
+    query(&server, "postgres", "CREATE DATABASE shop");
+    query(&server, "shop", "CREATE TABLE orders (id int PRIMARY KEY)");
+    Some(server)
 }
 
 pub(crate) fn columns(server: &Server) -> Option<String> {

@@ -8,6 +8,7 @@ pub mod lock_truth;
 mod locks;
 mod lsp;
 pub mod outcome;
+mod slowdown;
 mod speed;
 mod squawk;
 pub mod trace;
@@ -35,6 +36,8 @@ enum Measurement {
     History(history::Arguments),
     /// Trace the same statements and compare what the observer sees with the recorded truth.
     Trace(trace::Arguments),
+    /// By how much does the observer slow statements down?
+    Slowdown(slowdown::Arguments),
     /// How many dangerous statements are found, and how many findings are false?
     Danger(danger::Arguments),
     /// Run pgvet and squawk in turn over the same files.
@@ -54,6 +57,7 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
         Measurement::Locks(arguments) => locks::run(arguments),
         Measurement::History(arguments) => history::run(arguments),
         Measurement::Trace(arguments) => trace::run(arguments),
+        Measurement::Slowdown(arguments) => slowdown::run(arguments),
         Measurement::Danger(arguments) => danger::run(arguments),
         Measurement::Speed(arguments) => speed::run(arguments),
         Measurement::Lsp(arguments) => lsp::run(arguments),

@@ -52,11 +52,12 @@ impl Context<'_> {
         })
     }
 
-    /// Whether the transaction block matters depends on what is altered, so that is kept as an option.
+    /// Whether the transaction block and the publisher matter depends on what is altered, so that is kept as an option.
     fn alter_subscription(&self, node: &pg::AlterSubscriptionStmt, span: Span) -> Ast {
         use crate::ast::DefValue;
         let mut options: Vec<DefElem> = self.options(node.options);
         let action = match node.kind {
+            pg::AlterSubscriptionType::ALTER_SUBSCRIPTION_CONNECTION => "connection",
             pg::AlterSubscriptionType::ALTER_SUBSCRIPTION_REFRESH => "refresh publication",
             pg::AlterSubscriptionType::ALTER_SUBSCRIPTION_SET_PUBLICATION => "set publication",
             pg::AlterSubscriptionType::ALTER_SUBSCRIPTION_ADD_PUBLICATION => "add publication",

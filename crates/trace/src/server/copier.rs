@@ -1,0 +1,69 @@
+//! The `cp` that copies data, as runs that come later know it: it outlives a run that was killed.
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use rustix::process::{Signal, kill_process};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// The file with the number of the process, which keeps it open and locked as long as it lives, as its standard input.
+/// So the number of a process that has ended is never taken for that of another.
+const NAME: &str = "copier.pid";
+
+/// For `sh -c`: writes its number into its standard input, and becomes `cp`.
+pub(super) const RUN: &str = "echo $$ >&0 && exec cp \"$@\"";
+
+/// The standard input of a copier, for the folder of the server.
+pub(super) fn file(folder: &Path) -> io::Result<File> {
+    let file = File::options().read(true).write(true).create(true).truncate(true).open(folder.join(NAME))?;
+    flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+    Ok(file)
+}
+
+/// Ends the copier of a folder if it still runs, and waits until it has ended.
+pub(super) fn end(folder: &Path, limit: Duration) -> io::Result<()> {
+    let path = folder.join(NAME);
+    let file = match OpenOptions::new().read(true).open(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        opened => opened?,
+    };
+    let asked = Instant::now();
+    while let Err(Errno::WOULDBLOCK) = flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        // It may be about to write its number.
+        let pid = super::leftover::pid_in(&path);
+        if let Some(pid) = pid {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+        if asked.elapsed() > limit {
+            let pid = pid.map_or_else(String::new, |pid| format!(" (process {})", pid.as_raw_nonzero()));
+            return Err(io::Error::other(format!("the `cp`{pid} that copies its data does not end")));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn only_a_copier_that_runs_is_ended() {
+        let folder = tempfile::tempdir().unwrap();
+        let limit = Duration::from_secs(10);
+        end(folder.path(), limit).unwrap();
+        let asleep = "echo $$ >&0 && exec sleep 600";
+        let mut copier = Command::new("sh").args(["-c", asleep]).stdin(file(folder.path()).unwrap()).spawn().unwrap();
+        end(folder.path(), limit).unwrap();
+        assert!(copier.wait().unwrap().code().is_none(), "it was killed");
+        let mut other = Command::new("sleep").arg("600").stdin(Stdio::null()).spawn().unwrap();
+        std::fs::write(folder.path().join(NAME), other.id().to_string()).unwrap();
+        end(folder.path(), limit).unwrap();
+        assert!(other.try_wait().unwrap().is_none(), "the number alone says nothing");
+        other.kill().unwrap();
+        other.wait().unwrap();
+    }
+}
