@@ -1,6 +1,7 @@
 //! Identities of findings that outlive edits elsewhere in the file.
 
 use crate::project::ProjectFile;
+use crate::roots::Repositories;
 use pgvet_linter::diagnostic::Diagnostic;
 use pgvet_linter::lexer::{TokenKind, tokenize};
 use pgvet_linter::source::TextRange;
@@ -26,6 +27,7 @@ pub struct Fingerprints {
     seen: FxHashMap<u64, u32>,
     /// The stable paths of files by their paths.
     paths: FxHashMap<PathBuf, String>,
+    repositories: Repositories,
     /// The last statement and its words: most have several findings.
     last: Option<(PathBuf, TextRange, String)>,
 }
@@ -33,7 +35,7 @@ pub struct Fingerprints {
 impl Fingerprints {
     pub fn next(&mut self, file: &ProjectFile, diagnostic: &Diagnostic) -> String {
         if !self.paths.contains_key(&file.path) {
-            self.paths.insert(file.path.clone(), file.stable_path());
+            self.paths.insert(file.path.clone(), file.stable_path_in(&mut self.repositories));
         }
         let range = diagnostic.statement;
         let last = self.last.take().filter(|(path, statement, _)| *statement == range && *path == file.path);

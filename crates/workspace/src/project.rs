@@ -9,7 +9,7 @@ use crate::parallel;
 use crate::placeholders::{Substitution, substitute};
 use crate::plan::{Database, Plan, Source};
 use crate::read::EncodingError;
-use crate::roots;
+use crate::roots::{self, Repositories};
 use crate::texts::Texts;
 use pgvet_linter::catalog::Catalog;
 use pgvet_linter::check::{self, Migration, Observe, Outcome, ParsedFile, TransactionMode};
@@ -395,8 +395,12 @@ impl ProjectFile {
 
     /// Its path from the folder of its configuration, or else of its repository: the same wherever it is checked.
     pub fn stable_path(&self) -> String {
+        self.stable_path_in(&mut Repositories::default())
+    }
+
+    pub(crate) fn stable_path_in(&self, repositories: &mut Repositories) -> String {
         let path = absolute(&self.path);
-        let repository = || path.ancestors().skip(1).find(|folder| folder.join(".git").exists());
+        let repository = || repositories.around(path.parent()?);
         let root = self.config.root().filter(|root| path.starts_with(root)).or_else(repository);
         match root.and_then(|root| path.strip_prefix(root).ok()) {
             Some(relative) => display(relative),

@@ -60,16 +60,25 @@ pub(crate) fn of_single<'t>(
     (tool != Tool::Plain && order::is_versioned(file)).then(|| order::sequence(file))
 }
 
+/// Which folders are those of repositories, looked at once each.
+#[derive(Debug, Default)]
+pub(crate) struct Repositories(FxHashMap<PathBuf, bool>);
+
+impl Repositories {
+    /// The folder of the repository that holds a path, which depends on no current folder.
+    pub(crate) fn around<'p>(&mut self, path: &'p Path) -> Option<&'p Path> {
+        path.ancestors().find(|folder| match self.0.get(*folder) {
+            Some(known) => *known,
+            None => *self.0.entry(folder.to_path_buf()).or_insert_with(|| folder.join(".git").exists()),
+        })
+    }
+}
+
 /// The outermost folder in or above `parent` that is named like one of migrations, within the repository. Where there
 /// is no repository it is the innermost one: names of folders further out are chance.
-/// `repositories` has what is known of folders: is it one of a repository?
-pub(crate) fn named_folder(parent: &Path, repositories: &mut FxHashMap<PathBuf, bool>) -> Option<PathBuf> {
+pub(crate) fn named_folder(parent: &Path, repositories: &mut Repositories) -> Option<PathBuf> {
     let parent_from_root = absolute(parent);
-    let mut is_repository = |folder: &&Path| match repositories.get(*folder) {
-        Some(known) => *known,
-        None => *repositories.entry(folder.to_path_buf()).or_insert_with(|| folder.join(".git").exists()),
-    };
-    let repository = parent_from_root.ancestors().find(|folder| is_repository(folder));
+    let repository = repositories.around(&parent_from_root);
     let candidates: Vec<&Path> = parent_from_root
         .ancestors()
         .take_while(|folder| Some(*folder) != repository)

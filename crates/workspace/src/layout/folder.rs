@@ -3,7 +3,7 @@
 use super::{Tool, liquibase};
 use crate::config::absolute;
 use crate::order::FlywayName;
-use crate::roots;
+use crate::roots::{self, Repositories};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -19,7 +19,7 @@ struct Known {
     facts: FxHashMap<PathBuf, Facts>,
     /// The answers to what is asked about the folders around others.
     go_modules: FxHashMap<PathBuf, Option<bool>>,
-    repositories: FxHashMap<PathBuf, bool>,
+    repositories: Repositories,
 }
 
 /// What a folder says about the migrations directly in it.

@@ -46,8 +46,7 @@ declare_rule! {
 }
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
-    let interesting = matches!(context.ast, Ast::Drop(_) | Ast::AlterTable(_) | Ast::Truncate(_));
-    if !interesting || context.migration.file.source.text.contains("lo_unlink") || context.effects.fails.is_some() {
+    if context.effects.fails.is_some() {
         return;
     }
     match context.ast {
@@ -91,13 +90,16 @@ fn columns<'c>(context: &RuleContext<'_>, relation: &'c Relation) -> Vec<&'c str
 }
 
 fn report(
-    _: &RuleContext<'_>,
+    context: &RuleContext<'_>,
     table: &ObjectName,
     columns: &[&str],
     verb: &str,
     range: TextRange,
     reporter: &mut Reporter<'_>,
 ) {
+    if context.migration.file.source.text.contains("lo_unlink") {
+        return;
+    }
     let message = format!(
         "{verb} this leaves the large objects behind to which {} of `{}` refers: nothing will ever remove them",
         enumerate(columns.iter().copied()),
