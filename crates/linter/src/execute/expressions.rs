@@ -1,10 +1,11 @@
 //! What the model asks about types and expressions: the catalog as [`crate::expression`] sees it.
 
-use super::Executor;
-use crate::ast::{Expr, ExprKind, FunctionBody, Name, ObjectName, Query, TypeName};
+use super::{Executor, Run, fail};
+use crate::ast::{Expr, ExprKind, FunctionBody, Literal, Name, ObjectName, Query, TypeName};
 use crate::builtin::{self, CastContext, Extension};
 use crate::catalog::{Catalog, Column, ConstraintKind, Function, Oid, SqlType, TypeDef, TypeKind, Volatility};
 use crate::expression::{self, Analyzer, Coercion, Schema, Scope, Typed};
+use crate::source::TextRange;
 use crate::version::Target;
 use smol_str::SmolStr;
 use std::sync::Arc;
@@ -91,6 +92,22 @@ impl Executor<'_> {
     /// Asks something about expressions, with the catalog and session as they are.
     pub(crate) fn with_analyzer<T>(&self, ask: impl FnOnce(&Analyzer<'_>) -> T) -> T {
         self::ask(&self.catalog, self.session.settings.search_path(), self.target, ask)
+    }
+
+    pub(crate) fn is_domain(&self, sql_type: SqlType) -> bool {
+        let kind = self.catalog.get_type(sql_type.oid).map(|definition| &definition.kind);
+        matches!(kind, Some(TypeKind::Domain(_)))
+    }
+
+    /// Is a default stored? `DEFAULT NULL` is not, unless the null is coerced: to a domain, or to a length. An interval
+    /// takes its modifier at once.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/catalog/heap.c`, `AddRelationNewConstraints`;
+    /// `src/backend/parser/parse_coerce.c`, `coerce_type` and `coerce_type_typmod`.
+    pub(crate) fn keeps_default(&self, default: &Expr, sql_type: SqlType) -> bool {
+        const INTERVAL: Oid = Oid(1186);
+        let coerced = self.is_domain(sql_type) || (sql_type.typmod >= 0 && sql_type.oid != INTERVAL);
+        coerced || !is_null_literal(default)
     }
 
     /// The columns of a table as a scope.
@@ -209,11 +226,32 @@ impl Executor<'_> {
     }
 
     /// Does the type have a collation?
+    /// COLLATE is refused for a type that has no collation. Types of the project may have one.
+    pub(crate) fn check_collation(&self, sql_type: SqlType, range: TextRange) -> Run {
+        let base = self.with_analyzer(|analyzer| analyzer.base_type(sql_type)).oid;
+        if base.is_builtin() && !self.is_collatable(sql_type) {
+            let name = self.with_analyzer(|analyzer| analyzer.format_type(sql_type));
+            return fail("42804", format!("collations are not supported by type {name}"), range);
+        }
+        Ok(())
+    }
+
     pub(crate) fn is_collatable(&self, sql_type: SqlType) -> bool {
         self.with_analyzer(|analyzer| {
-            let base = analyzer.base_type(sql_type).oid;
-            builtin::type_by_oid(base.0).is_some_and(|found| found.category == builtin::TypeCategory::String)
+            let base = builtin::type_by_oid(analyzer.base_type(sql_type).oid.0);
+            let element = base.filter(|found| found.name.starts_with('_')).map(|array| array.element);
+            let found = element.and_then(builtin::type_by_oid).or(base);
+            found.is_some_and(|found| found.category == builtin::TypeCategory::String)
         })
+    }
+}
+
+/// `NULL`, also with a cast.
+pub(crate) fn is_null_literal(expr: &Expr) -> bool {
+    match &expr.kind {
+        ExprKind::Literal(Literal::Null) => true,
+        ExprKind::Cast { operand, .. } => is_null_literal(operand),
+        _ => false,
     }
 }
 

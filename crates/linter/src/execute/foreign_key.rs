@@ -151,6 +151,11 @@ impl Executor<'_> {
         if key.referenced_columns.is_empty() {
             return match &relation.primary_key().map(|constraint| constraint.kind.clone()) {
                 Some(catalog::ConstraintKind::PrimaryKey { columns, index }) => {
+                    if self.is_deferrable(referenced, *index) {
+                        let reason =
+                            format!("cannot use a deferrable primary key for referenced table \"{}\"", relation.name);
+                        return fail("55000", reason, key.table.range());
+                    }
                     if columns.len() != arity {
                         let reason = "number of referencing and referenced columns for foreign key disagree";
                         return fail("42830", reason, key.table.range());
@@ -171,9 +176,15 @@ impl Executor<'_> {
             let reason = format!("column \"{}\" referenced in foreign key constraint does not exist", missing.text);
             return fail("42703", reason, missing.range);
         }
-        let matching = relation.indexes.iter().copied().find(|oid| self.is_key_over(*oid, &columns));
-        match matching {
+        let mut matching = relation.indexes.iter().copied().filter(|oid| self.is_key_over(*oid, &columns)).peekable();
+        let deferrable = matching.peek().is_some();
+        match matching.find(|index| !self.is_deferrable(referenced, *index)) {
             Some(index) => Ok((columns, index)),
+            None if deferrable => {
+                let reason =
+                    format!("cannot use a deferrable unique constraint for referenced table \"{}\"", relation.name);
+                fail("55000", reason, key.table.range())
+            }
             None if !relation.known || self.may_be_declared_unique(referenced, &columns) => Ok((columns, Oid::INVALID)),
             None => {
                 let reason = format!(
@@ -197,6 +208,12 @@ impl Executor<'_> {
             let sql_type = column.sql_type;
             !sql_type.is_known() || is_assumed(sql_type.oid)
         })
+    }
+
+    /// Is uniqueness checked late, so that rows cannot rely on it?
+    fn is_deferrable(&self, table: Oid, index: Oid) -> bool {
+        let mut constraints = self.catalog.relation(table).constraints.iter();
+        constraints.any(|constraint| constraint.index() == Some(index) && constraint.deferrable)
     }
 
     /// A unique index over exactly these columns, in any order, without predicate.

@@ -139,9 +139,25 @@ impl Executor<'_> {
         let definition = IndexDefinition { cause: IndexBuildCause::CreateIndex, ..self.definition_of(source, range) };
         let index = self.make_index(table, &definition, None)?;
         if definition.constraint {
+            let model = self.catalog.relation(source).index().map(|index| index.table);
             self.add_partition_constraint(table, index, &definition, false);
+            if let Some(constraint) =
+                model.and_then(|model| self.constraint_of_index(model, source).map(|name| (model, name)))
+            {
+                self.copy_deferrability(constraint, table, index);
+            }
         }
         Ok(())
+    }
+
+    /// Gives the constraint of an index the deferrability of another constraint.
+    fn copy_deferrability(&mut self, (model, name): (Oid, SmolStr), table: Oid, index: Oid) {
+        let Some(model) = self.catalog.relation(model).constraint(&name).cloned() else { return };
+        let constraints = &mut self.catalog.relation_mut(table).constraints;
+        if let Some(copy) = constraints.iter_mut().find(|constraint| constraint.index() == Some(index)) {
+            let copy = Arc::make_mut(copy);
+            (copy.deferrable, copy.initially_deferred) = (model.deferrable, model.initially_deferred);
+        }
     }
 
     fn make_index(&mut self, table: Oid, definition: &IndexDefinition, parent: Option<Oid>) -> Run<Oid> {
@@ -308,7 +324,7 @@ impl Executor<'_> {
     }
 
     /// What would make an index like this one in a partition.
-    fn definition_of(&self, index_oid: Oid, range: TextRange) -> IndexDefinition {
+    pub(super) fn definition_of(&self, index_oid: Oid, range: TextRange) -> IndexDefinition {
         let relation = self.catalog.relation(index_oid);
         let index = relation.index().expect("the indexes of a table are indexes");
         IndexDefinition {
@@ -358,9 +374,21 @@ impl Executor<'_> {
     /// A key needs an operator class of the access method. Types and methods of extensions are taken to have one.
     fn check_operator_class(&self, table: Oid, definition: &IndexDefinition, element: &IndexElement) -> Run {
         let method = &definition.method;
-        let Some(column) = element.key.as_column().filter(|_| element.operator_class.is_none()) else { return Ok(()) };
-        let Some(column) = self.catalog.relation(table).column(column) else { return Ok(()) };
-        let base = self.with_analyzer(|analyzer| analyzer.base_type(column.sql_type));
+        let relation = self.catalog.relation(table);
+        let (sql_type, what) = match element.key.as_column() {
+            Some(column) => match relation.column(column) {
+                Some(column) => (column.sql_type, format!("column \"{}\"", column.name)),
+                None => return Ok(()),
+            },
+            None => (self.analyze(&element.key, Some(table)).sql_type, "expression".to_owned()),
+        };
+        if element.collation.is_some() {
+            self.check_collation(sql_type, definition.range)?;
+        }
+        if element.operator_class.is_some() {
+            return Ok(());
+        }
+        let base = self.with_analyzer(|analyzer| analyzer.base_type(sql_type));
         // btree_gist and btree_gin may have been installed by hand.
         let certain = match method.as_str() {
             "btree" | "hash" | "brin" | "spgist" => true,
@@ -368,14 +396,14 @@ impl Executor<'_> {
         } && base.oid.is_builtin();
         let has_class = || self.with_analyzer(|analyzer| analyzer.default_operator_class(method, base).is_some());
         if certain && !has_class() {
-            let reason = format!("column \"{}\" has no default operator class for \"{method}\"", column.name);
+            let reason = format!("{what} has no default operator class for \"{method}\"");
             return fail("42704", reason, definition.range);
         }
         Ok(())
     }
 
     /// What PostgreSQL refuses before it makes the index.
-    fn check_index(&self, table: Oid, definition: &IndexDefinition) -> Run {
+    pub(super) fn check_index(&self, table: Oid, definition: &IndexDefinition) -> Run {
         let relation = self.catalog.relation(table);
         let range = definition.range;
         match relation.kind {
@@ -417,6 +445,7 @@ impl Executor<'_> {
         }
         let expressions = definition.elements.iter().map(|element| &element.key);
         for key in expressions.filter(|key| key.as_column().is_none()).chain(&definition.predicate) {
+            self.check_names(table, key)?;
             self.check_immutable(table, key, "functions in an index", range)?;
         }
         definition.elements.iter().try_for_each(|element| self.check_operator_class(table, definition, element))
@@ -445,7 +474,7 @@ fn is_system_column(name: &str) -> bool {
     matches!(name, "tableoid" | "ctid" | "xmin" | "xmax" | "cmin" | "cmax")
 }
 
-fn same_element(ours: &IndexElement, parents: &IndexElement) -> bool {
+pub(crate) fn same_element(ours: &IndexElement, parents: &IndexElement) -> bool {
     let nulls_first = |element: &IndexElement| element.nulls_first.unwrap_or(element.descending);
     ours.key.is_same(&parents.key)
         && ours.collation == parents.collation

@@ -2,7 +2,7 @@
 
 use super::{Executor, Run, fail};
 use crate::ast::{
-    Ast, Comment, CreateExtension, CreateOther, CreateSchema, CreateStatistics, ExprKind, ObjectKind, ObjectName,
+    Ast, Comment, CreateExtension, CreateOther, CreateSchema, CreateStatistics, Expr, ExprKind, ObjectKind, ObjectName,
 };
 use crate::effect::{LockMode, RelationKind};
 use crate::session::{SettingValue, search_path_value};
@@ -87,6 +87,7 @@ impl Executor<'_> {
             {
                 return fail("42703", format!("column \"{column}\" does not exist"), element.range);
             }
+            self.check_can_be_sorted(oid, element)?;
         }
         if let [element] = &create.elements[..]
             && matches!(element.kind, ExprKind::Column(_))
@@ -98,6 +99,17 @@ impl Executor<'_> {
             None => self.statistics_name(oid, create),
         };
         self.catalog.add_statistics(schema, name, oid);
+        Ok(())
+    }
+
+    /// Statistics need an order. Types that are not PostgreSQL's own are taken to have one.
+    fn check_can_be_sorted(&self, table: crate::catalog::Oid, element: &Expr) -> Run {
+        let sql_type = self.analyze(element, Some(table)).sql_type;
+        let base = self.with_analyzer(|analyzer| analyzer.base_type(sql_type));
+        let ordered = self.with_analyzer(|analyzer| analyzer.default_operator_class("btree", base).is_some());
+        if base.oid.is_builtin() && !ordered {
+            return fail("0A000", "its type has no default btree operator class", element.range);
+        }
         Ok(())
     }
 

@@ -144,16 +144,17 @@ impl Executor<'_> {
             }
         }
         let new = &rename.new_name.text;
+        let index = constraint.index().filter(|index| self.catalog.get_relation(*index).is_some());
+        if index.is_some() && self.catalog.relation_named(&relation.schema, new).is_some() {
+            return fail("42P07", format!("relation \"{new}\" already exists"), rename.new_name.range);
+        }
         if relation.constraint(new).is_some() {
             let reason = format!("constraint \"{new}\" for relation \"{}\" already exists", relation.name);
             return fail("42710", reason, rename.new_name.range);
         }
-        if let Some(index) = constraint.index().filter(|index| self.catalog.get_relation(*index).is_some()) {
+        if let Some(index) = index {
             self.lock(index, LockMode::ShareUpdateExclusive, LockCause::Part, rename.object.range());
             let schema = self.catalog.relation(index).schema.clone();
-            if self.catalog.relation_named(&schema, new).is_some() {
-                return fail("42P07", format!("relation \"{new}\" already exists"), rename.new_name.range);
-            }
             self.catalog.rename_relation(index, schema, new.clone());
         }
         self.catalog.rename_constraint(table, &old.text, new.clone());
@@ -169,6 +170,9 @@ impl Executor<'_> {
     fn rename_domain_constraint(&mut self, rename: &Rename) -> Run {
         let Some(old) = &rename.sub_name else { return Ok(()) };
         let Some(domain) = self.named_type(&rename.object) else { return Ok(()) };
+        if let Some(definition) = self.catalog.get_type(domain) {
+            self.check_type_kind(definition, ObjectKind::Domain, &rename.object)?;
+        }
         let Some(TypeKind::Domain(domain)) = self.catalog.type_mut(domain).map(|definition| &mut definition.kind)
         else {
             return Ok(());

@@ -1,11 +1,14 @@
 //! CREATE SEQUENCE and ALTER SEQUENCE.
 
 use super::{Executor, Run, fail};
-use crate::ast::{AlterSequence, CreateSequence, DefElem, DefValue, Name, ObjectName, Persistence};
+use crate::ast::{
+    AlterSequence, Argument, CreateSequence, DefElem, DefValue, Expr, ExprKind, FunctionCall, Literal, Name,
+    ObjectName, Persistence,
+};
 use crate::catalog::{Oid, Relation, RelationDetail, Sequence, SqlType};
 use crate::effect::{LockMode, RelationKind};
 use crate::source::TextRange;
-use smol_str::SmolStr;
+use smol_str::{SmolStr, format_smolstr};
 
 /// The type of a sequence without AS.
 const BIGINT: SqlType = SqlType::new(Oid(20));
@@ -21,7 +24,7 @@ impl Executor<'_> {
     /// Source: PostgreSQL 18, `src/backend/commands/sequence.c`, `DefineSequence`.
     pub(super) fn create_sequence(&mut self, create: &CreateSequence) -> Run {
         let temporary = create.persistence == Persistence::Temporary;
-        let schema = self.schema_for(&create.name, temporary);
+        let schema = self.schema_to_fill(&create.name, temporary)?;
         let name = create.name.name.text.clone();
         if self.catalog.relation_named(&schema, &name).is_some() {
             if create.if_not_exists {
@@ -121,4 +124,22 @@ fn owner(options: &[DefElem], range: TextRange) -> Owner {
         [none] if none == "none" => Owner::None,
         _ => Owner::Unchanged,
     }
+}
+
+/// `nextval('schema.sequence')`.
+pub(super) fn nextval(schema: &str, sequence: &str, range: TextRange) -> Expr {
+    let name = Expr { kind: ExprKind::Literal(Literal::String(format_smolstr!("{schema}.{sequence}"))), range };
+    let call = FunctionCall {
+        schema: None,
+        name: "nextval".into(),
+        arguments: vec![Argument { name: None, value: name }],
+        star: false,
+        distinct: false,
+        variadic: false,
+        filter: None,
+        order_by: Vec::new(),
+        window: None,
+        name_range: range,
+    };
+    Expr { kind: ExprKind::Call(Box::new(call)), range }
 }

@@ -12,7 +12,7 @@ use smol_str::{SmolStr, format_smolstr};
 impl Executor<'_> {
     /// Source: PostgreSQL 18, `src/backend/commands/typecmds.c`.
     pub(super) fn create_type(&mut self, create: &CreateType) -> Run {
-        let schema = self.schema_for(&create.name, false);
+        let schema = self.schema_to_fill(&create.name, false)?;
         let name = create.name.name.text.clone();
         self.make_room_for_type(&schema, &name, &create.name)?;
         match &create.kind {

@@ -5,7 +5,9 @@ use crate::ast::{AlterTableCommand, ColumnDef, Constraint, ConstraintKind, DropB
 use crate::catalog::{self, Column, Generated, IdentityKind, Oid, SqlType};
 use crate::effect::{RelationKind, RewriteCause, ScanCause};
 use crate::execute::column_rules::check_column_count;
+use crate::execute::expressions::is_null_literal;
 use crate::execute::expressions::mentions;
+use crate::execute::sequence::nextval;
 use crate::execute::{Executor, Run, fail};
 use crate::source::TextRange;
 use smol_str::{SmolStr, ToSmolStr};
@@ -71,6 +73,9 @@ impl Executor<'_> {
                 let cause = ScanCause::NotNull { column: column.name.clone() };
                 altering.work.check(target, cause, command.keyword);
             }
+        }
+        if column.generated.is_some() {
+            self.check_generated(table)?;
         }
         let has_default = definition.constraints.iter().any(|one| matches!(one.kind, ConstraintKind::Default(_)));
         for constraint in &definition.constraints {
@@ -164,12 +169,15 @@ impl Executor<'_> {
                 sequence = true;
             }
             column.sql_type = self.resolve_type(&resolved);
+            if let Some(collation) = &definition.collation {
+                self.check_collation(column.sql_type, collation.range())?;
+            }
         }
         column.not_null = sequence;
         for constraint in &definition.constraints {
             match &constraint.kind {
                 ConstraintKind::NotNull { .. } | ConstraintKind::PrimaryKey(_) => column.not_null = true,
-                ConstraintKind::Default(default) => column.default = Some(Arc::new(default.clone())),
+                ConstraintKind::Default(default) => column.default = self.stored_default(default, column.sql_type),
                 ConstraintKind::Identity { always, .. } => {
                     column.not_null = true;
                     column.identity = Some(if *always { IdentityKind::Always } else { IdentityKind::ByDefault });
@@ -183,7 +191,11 @@ impl Executor<'_> {
             }
         }
         if sequence {
-            self.create_owned_sequence(table, &column);
+            let owned = self.create_owned_sequence(table, &column);
+            if column.identity.is_none() {
+                let owned = self.catalog.relation(owned);
+                column.default = Some(Arc::new(nextval(&owned.schema, &owned.name, definition.name.range)));
+            }
         }
         Ok(column)
     }
@@ -296,6 +308,12 @@ impl Executor<'_> {
                 return fail("42P16", reason, column.range);
             }
             self.lock_keeping_children(altering, command.keyword);
+            for child in self.catalog.relation(altering.table).children.clone() {
+                if let Some(kept) = self.catalog.relation_mut(child).column_mut(&column.text) {
+                    kept.inherited_from = kept.inherited_from.saturating_sub(1);
+                    kept.is_local = true;
+                }
+            }
         }
         for target in self.altered_tables(altering) {
             let keeps = |found: &Column| target != altering.table && (found.is_local || found.inherited_from > 1);
@@ -326,16 +344,21 @@ impl Executor<'_> {
         Ok(())
     }
 
+    fn stored_default(&self, default: &Expr, sql_type: SqlType) -> Option<Arc<Expr>> {
+        self.keeps_default(default, sql_type).then(|| Arc::new(default.clone()))
+    }
+
     pub(super) fn set_default(&mut self, altering: &Altering, column: &Name, default: Option<&Expr>) -> Run {
         self.require_column(altering.table, column)?;
-        let default = default.map(|default| Arc::new(default.clone()));
         for target in self.altered_tables(altering) {
+            let sql_type = self.catalog.relation(target).column(&column.text).map(|found| found.sql_type);
+            let default = default.zip(sql_type).and_then(|(default, sql_type)| self.stored_default(default, sql_type));
             if let Some(found) = self.catalog.relation_mut(target).column_mut(&column.text) {
                 if found.identity.is_some() || found.generated.is_some() {
                     let reason = format!("column \"{}\" is an identity or generated column", column.text);
                     return fail("42601", reason, column.range);
                 }
-                found.default.clone_from(&default);
+                found.default = default;
             }
         }
         Ok(())
@@ -519,14 +542,5 @@ impl Executor<'_> {
             let owner = self.catalog.get_relation(*oid).and_then(|relation| relation.sequence()?.owned_by.as_ref());
             owner.is_some_and(|(_, owned)| owned == column)
         })
-    }
-}
-
-/// `NULL`, also with a cast.
-fn is_null_literal(expr: &Expr) -> bool {
-    match &expr.kind {
-        crate::ast::ExprKind::Literal(crate::ast::Literal::Null) => true,
-        crate::ast::ExprKind::Cast { operand, .. } => is_null_literal(operand),
-        _ => false,
     }
 }

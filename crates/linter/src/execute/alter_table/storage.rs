@@ -114,6 +114,9 @@ impl Executor<'_> {
                 self.catalog.relation_mut(sequence).persistence = to;
             }
         }
+        for index in self.catalog.relation(table).indexes.clone() {
+            self.catalog.relation_mut(index).persistence = to;
+        }
         self.catalog.relation_mut(table).persistence = to;
         altering.work.rewrite(table, RewriteCause::Persistence, range);
         Ok(())
@@ -237,9 +240,8 @@ impl Executor<'_> {
         if chosen.is_none() && known {
             return fail("42704", format!("index \"{}\" does not exist", index.text), index.range);
         }
-        let partial = chosen.and_then(|oid| self.catalog.relation(oid).index()?.predicate.clone());
-        if partial.is_some() {
-            return fail("0A000", format!("cannot cluster on partial index \"{}\"", index.text), index.range);
+        if let Some(chosen) = chosen {
+            self.check_clusterable(chosen, index)?;
         }
         for oid in indexes {
             let Some(definition) = self.catalog.relation(oid).index().cloned() else { continue };

@@ -1,11 +1,12 @@
 //! The columns of CREATE TABLE.
 
 use super::{Executor, NewSequence, NewTable, Run, fail};
-use crate::ast::{Argument, ColumnDef, ConstraintKind, Expr, ExprKind, FunctionCall, Literal, TypeName};
+use crate::ast::{ColumnDef, ConstraintKind, TypeName};
 use crate::catalog::{Column, Generated, IdentityKind, Oid, SqlType};
 use crate::execute::column_rules::check_column_count;
+use crate::execute::sequence::nextval;
 use crate::source::TextRange;
-use smol_str::{SmolStr, format_smolstr};
+use smol_str::SmolStr;
 use std::sync::Arc;
 
 /// The integer type under serial and its like.
@@ -35,6 +36,9 @@ impl Executor<'_> {
             (Some(type_name), None) => Some(self.resolve_type(type_name)),
             (None, None) => None,
         };
+        if let (Some(sql_type), Some(collation)) = (sql_type, &definition.collation) {
+            self.check_collation(sql_type, collation.range())?;
+        }
         Self::collect_own_column(table, definition, sql_type)?;
         if let Some(integer) = serial {
             let sequence = self.new_sequence(table, &name, false, integer);
@@ -83,7 +87,14 @@ impl Executor<'_> {
         let Some(column) = table.column(name) else { return Ok(()) };
         match constraint {
             ConstraintKind::NotNull { .. } | ConstraintKind::PrimaryKey(_) => column.not_null = true,
-            ConstraintKind::Default(expression) => column.default = Some(Arc::new(expression.clone())),
+            ConstraintKind::Default(expression) => {
+                let sql_type = column.sql_type;
+                let kept = Some(expression).filter(|default| self.keeps_default(default, sql_type));
+                let kept = kept.map(|default| Arc::new(default.clone()));
+                if let Some(column) = table.column(name) {
+                    column.default = kept;
+                }
+            }
             ConstraintKind::Generated { expression, stored, .. } => {
                 column.generated = Some(Generated { expression: Arc::new(expression.clone()), stored: *stored });
             }
@@ -145,22 +156,4 @@ impl Executor<'_> {
         table.sequences.push(NewSequence { name: name.clone(), column: column.clone(), identity, sql_type });
         name
     }
-}
-
-/// `nextval('schema.sequence')`.
-fn nextval(schema: &str, sequence: &str, range: TextRange) -> Expr {
-    let name = Expr { kind: ExprKind::Literal(Literal::String(format_smolstr!("{schema}.{sequence}"))), range };
-    let call = FunctionCall {
-        schema: None,
-        name: "nextval".into(),
-        arguments: vec![Argument { name: None, value: name }],
-        star: false,
-        distinct: false,
-        variadic: false,
-        filter: None,
-        order_by: Vec::new(),
-        window: None,
-        name_range: range,
-    };
-    Expr { kind: ExprKind::Call(Box::new(call)), range }
 }

@@ -21,6 +21,10 @@ impl Executor<'_> {
                         let reason = format!("inherited column \"{}\" has a type conflict", column.name);
                         return fail("42804", reason, statement.name.range());
                     }
+                    if merged.generated.is_some() != column.generated.is_some() {
+                        let reason = format!("inherited column \"{}\" has a generation conflict", column.name);
+                        return fail("42804", reason, statement.name.range());
+                    }
                     merged.inherited_from += 1;
                     merged.not_null |= column.not_null;
                     continue;

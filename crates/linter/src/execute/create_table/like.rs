@@ -3,7 +3,7 @@
 use super::constraints::plain;
 use super::{Executor, NewTable, Run, fail};
 use crate::ast::{LikeOptions, ObjectName};
-use crate::catalog::{Column, ConstraintKind, Oid};
+use crate::catalog::{Column, Constraint, ConstraintKind, Oid};
 use crate::effect::{LockMode, RelationKind};
 use crate::source::TextRange;
 
@@ -53,7 +53,14 @@ impl Executor<'_> {
                 _ => false,
             };
             if copied && table.given.iter().all(|given| given.name != constraint.name) {
-                table.given.push(plain(constraint.name.clone(), constraint.kind.clone()));
+                let no_inherit = constraint.no_inherit;
+                let copy = plain(constraint.name.clone(), constraint.kind.clone());
+                table.given.push(Constraint {
+                    no_inherit,
+                    enforced: constraint.enforced,
+                    valid: constraint.enforced,
+                    ..copy
+                });
             }
         }
         table.likes.push((oid, options));

@@ -124,7 +124,9 @@ impl Executor<'_> {
         found.extend(relation.indexes.iter().map(|index| (Object::Relation(*index), Auto)));
         found.extend(relation.owned_sequences.iter().map(|sequence| (Object::Relation(*sequence), Auto)));
         found.extend(self.catalog.statistics_of(oid).into_iter().map(|name| (Object::Statistics(name), Auto)));
-        found.extend(self.row_type(relation).map(|row_type| (Object::Type(row_type), Auto)));
+        // The relation of a composite type is part of the type, not the other way round.
+        let row_type = self.row_type(relation).filter(|_| relation.kind != RelationKind::CompositeType);
+        found.extend(row_type.map(|row_type| (Object::Type(row_type), Auto)));
         found.extend(relation.viewed_by.iter().map(|view| (Object::Relation(*view), Normal)));
         for ruled in self.catalog.ruled_relations().filter(|ruled| ruled.oid != oid) {
             let rules =

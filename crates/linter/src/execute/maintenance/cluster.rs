@@ -73,7 +73,27 @@ impl Executor<'_> {
             let of_another = self.catalog.relation_named(&relation.schema, &name.text).is_some();
             return fail(if of_another { "42809" } else { "42704" }, reason, name.range);
         }
+        if let Some(index) = found {
+            self.check_clusterable(index, name)?;
+        }
         Ok(found)
+    }
+
+    /// An index has an order that rows can take, and holds all of them.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/commands/cluster.c`, `check_index_is_clusterable`.
+    pub(crate) fn check_clusterable(&self, index: Oid, name: &Name) -> Run {
+        let Some(index) = self.catalog.relation(index).index() else { return Ok(()) };
+        let (sqlstate, reason) = if matches!(index.method.as_str(), "hash" | "gin" | "brin" | "spgist") {
+            ("0A000", "because access method does not support clustering")
+        } else if index.predicate.is_some() {
+            ("0A000", "because it is partial")
+        } else if !index.valid {
+            ("0A000", "because it is invalid")
+        } else {
+            return Ok(());
+        };
+        fail(sqlstate, format!("cannot cluster on index \"{}\" {reason}", name.text), name.range)
     }
 
     fn mark_clustered(&mut self, table: Oid, clustered: Oid) {

@@ -96,25 +96,28 @@ impl Executor<'_> {
         if relation.kind.is_index() {
             return fail("42809", format!("cannot change schema of index \"{}\"", relation.name), set.object.range());
         }
-        if relation.is_temporary() && relation.schema != *new {
-            return fail("0A000", "cannot move objects into or out of temporary schemas", set.object.range());
+        if relation.sequence().is_some_and(|sequence| sequence.owned_by.is_some()) {
+            return fail("0A000", "cannot move an owned sequence into another schema", set.object.range());
         }
         self.check_schema(&set.new_schema)?;
+        let is_temporary = |schema: &str| schema == "pg_temp" || schema.starts_with("pg_temp_");
+        if is_temporary(new) || relation.is_temporary() {
+            return fail("0A000", "cannot move objects into or out of temporary schemas", set.object.range());
+        }
         if relation.schema == *new {
             for sequence in relation.owned_sequences.clone() {
                 self.lock(sequence, LockMode::AccessExclusive, LockCause::Part, set.object.range());
             }
             return Ok(());
         }
-        let is_temporary = |schema: &str| schema == "pg_temp" || schema.starts_with("pg_temp_");
-        if is_temporary(new) || relation.is_temporary() {
-            return fail("0A000", "cannot move objects into or out of temporary schemas", set.object.range());
-        }
-        if relation.sequence().is_some_and(|sequence| sequence.owned_by.is_some()) {
-            return fail("0A000", "cannot move an owned sequence into another schema", set.object.range());
-        }
-        if self.catalog.relation_named(new, &relation.name).is_some() {
-            let reason = format!("relation \"{}\" already exists in schema \"{new}\"", relation.name);
+        let moved = relation
+            .indexes
+            .iter()
+            .chain(&relation.owned_sequences)
+            .filter_map(|part| self.catalog.get_relation(*part));
+        let mut names = std::iter::once(&relation.name).chain(moved.map(|part| &part.name));
+        if let Some(taken) = names.find(|name| self.catalog.relation_named(new, name).is_some()) {
+            let reason = format!("relation \"{taken}\" already exists in schema \"{new}\"");
             return fail("42P07", reason, set.object.range());
         }
         self.move_relation(oid, new, set.object.range());

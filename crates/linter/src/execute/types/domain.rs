@@ -11,7 +11,7 @@ use std::sync::Arc;
 impl Executor<'_> {
     /// Source: PostgreSQL 18, `src/backend/commands/typecmds.c`, `DefineDomain`.
     pub(crate) fn create_domain(&mut self, create: &CreateDomain) -> Run {
-        let schema = self.schema_for(&create.name, false);
+        let schema = self.schema_to_fill(&create.name, false)?;
         let name = create.name.name.text.clone();
         self.make_room_for_type(&schema, &name, &create.name)?;
         let base = self.resolve_type(&create.base);

@@ -78,7 +78,7 @@ pub(super) fn judge(sequence: &Sequence, run: &Run, version: PgVersion) -> Verdi
     }
     for difference in found {
         let text = traced.iter().find(|statement| statement.range == difference.range);
-        let finding = finding(difference, at, text.copied(), version);
+        let finding = finding(difference, at, text.copied());
         let stops = finding.what == "error";
         verdict.findings.push(finding);
         if stops {
@@ -101,17 +101,12 @@ fn of_rows(sqlstate: &str) -> bool {
     sqlstate.starts_with("23") || sqlstate.starts_with("22") || sqlstate.starts_with("57")
 }
 
-fn finding(
-    difference: ModelDifference,
-    at: impl Fn(u32) -> Option<usize>,
-    seen: Option<&StatementTrace>,
-    version: PgVersion,
-) -> Finding {
+fn finding(difference: ModelDifference, at: impl Fn(u32) -> Option<usize>, seen: Option<&StatementTrace>) -> Finding {
     let message = seen.and_then(|seen| seen.failure.as_ref()).map(|failure| format!(": {}", failure.message));
     Finding {
         what: difference.what,
         statement: at(difference.range.start),
-        explained: seen.and_then(|seen| explanation(&difference, seen, version)),
+        explained: seen.and_then(|seen| explanation(&difference, seen)),
         relation: difference.relation,
         predicted: difference.predicted,
         observed: difference.observed + message.unwrap_or_default().as_str(),

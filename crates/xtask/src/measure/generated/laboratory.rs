@@ -46,8 +46,12 @@ impl Laboratory {
         let files: Vec<ParsedFile> = sequences.iter().map(Sequence::parse).collect();
         let migrations = (1..).zip(&files).map(|(database, file)| Migration { database, ..Migration::new(file) });
         let migrations: Vec<Migration<'_>> = migrations.collect();
-        let settings =
-            Settings { keep_going: true, statement_timeout: Some(Duration::from_secs(20)), ..Settings::default() };
+        let settings = Settings {
+            keep_going: true,
+            effects_only: true,
+            statement_timeout: Some(Duration::from_secs(20)),
+            ..Settings::default()
+        };
         self.catalogs.clear();
         let trace = pgvet_trace::run(&migrations, self, &settings, &mut |_| {}).map_err(|error| error.to_string())?;
         let catalogs = std::mem::take(&mut self.catalogs);

@@ -257,7 +257,8 @@ impl Scene<'_> {
             "other_table" => self.other(is_table),
             "other_plain" => self.other(is_plain),
             "a_sequence" => {
-                let found = self.any_relation(|relation| relation.kind == RelationKind::Sequence)?;
+                let lasting = |relation: &Relation| relation.kind == RelationKind::Sequence && !relation.is_temporary();
+                let found = self.any_relation(lasting)?;
                 Some(qualified(&found.schema, &found.name))
             }
             "detach" => self.partition(),
