@@ -3,6 +3,7 @@
 //! [`sequence`] makes up statements, [`laboratory`] runs them, [`judge`] compares, [`minimize`] shortens what differs,
 //! and [`explained`] says which differences nobody could have foreseen.
 
+mod cases;
 mod catalog;
 mod explained;
 mod judge;
@@ -16,6 +17,7 @@ mod table;
 mod template;
 mod types;
 
+pub use cases::check_cases;
 use judge::{Finding, judge};
 use laboratory::Laboratory;
 use pgvet_linter::version::PgVersion;
