@@ -73,10 +73,18 @@ impl Executor<'_> {
             self.count_constraint(table, constraint, rows);
         }
         self.count_partition_key(table, rows);
+        for statistics in self.catalog.statistics_of(table.oid) {
+            rows.depend += 1 + self.catalog.statistics_columns(&statistics).len();
+        }
         for trigger in table.triggers.iter().filter(|trigger| trigger.inherited) {
             // The function, the table, and twice for the parent's trigger.
             rows.trigger += 1;
             rows.depend += 4 + trigger.columns.len();
+            if trigger.constraint {
+                // It depends on the table, and on the trigger.
+                rows.constraint += 1;
+                rows.depend += 2;
+            }
         }
         if self.needs_toast(table) {
             // The table and its index; the main table, the index's two columns.

@@ -230,8 +230,16 @@ impl Executor<'_> {
         oid
     }
 
+    /// Before 15 no sequence is unlogged.
+    pub(super) fn sequence_persistence(&self, table: Oid) -> Persistence {
+        match self.catalog.relation(table).persistence {
+            Persistence::Unlogged if !self.target.at_least(15) => Persistence::Permanent,
+            persistence => persistence,
+        }
+    }
+
     fn store_sequences(&mut self, table: Oid, new: &NewTable) {
-        let persistence = self.catalog.relation(table).persistence;
+        let persistence = self.sequence_persistence(table);
         for sequence in &new.sequences {
             let oid = self.catalog.new_oid();
             let birth = self.birth(true);
@@ -278,6 +286,9 @@ impl Executor<'_> {
             if parents.contains(&oid) {
                 let reason = format!("relation \"{name}\" would be inherited from more than once");
                 return fail("42P07", reason, name.range());
+            }
+            if parent.is_temporary() && statement.persistence != Persistence::Temporary {
+                return fail("42809", format!("cannot inherit from temporary relation \"{name}\""), name.range());
             }
             parents.push(oid);
         }

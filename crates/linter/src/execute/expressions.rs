@@ -1,6 +1,6 @@
 //! What the model asks about types and expressions: the catalog as [`crate::expression`] sees it.
 
-use super::{Executor, Run, fail};
+use super::{Executor, Knowledge, Run, fail};
 use crate::ast::{Expr, ExprKind, FunctionBody, Literal, Name, ObjectName, Query, TypeName};
 use crate::builtin::{self, CastContext, Extension};
 use crate::catalog::{Catalog, Column, ConstraintKind, Function, Oid, SqlType, TypeDef, TypeKind, Volatility};
@@ -127,6 +127,21 @@ impl Executor<'_> {
         let oid = known.unwrap_or_else(|| self.catalog.add_type(&schema, &name.name, TypeKind::Assumed, 0));
         let array = || self.catalog.get_type(oid).map_or(Oid::INVALID, |definition| definition.array);
         SqlType::new(if name.is_array { array() } else { oid })
+    }
+
+    /// The type of a new column, or of one that changes. Where everything is known but a type, it does not exist.
+    pub(crate) fn require_type(&mut self, name: &TypeName) -> Run<SqlType> {
+        let certain = self.knowledge == Knowledge::Everything && self.catalog.extensions().next().is_none();
+        let resolved = self.resolve_type(name);
+        let kind = self.catalog.get_type(resolved.oid).map(|definition| &definition.kind);
+        let element = match kind {
+            Some(TypeKind::Array { element }) => self.catalog.get_type(*element).map(|definition| &definition.kind),
+            other => other,
+        };
+        if certain && matches!(element, Some(TypeKind::Assumed)) {
+            return fail("42704", format!("type \"{}\" does not exist", name.name), name.range);
+        }
+        Ok(resolved)
     }
 
     /// Analyses an expression over the columns of `table`.

@@ -26,6 +26,9 @@ impl Executor<'_> {
         let ConstraintKind::ForeignKey(key) = &constraint.kind else { return Ok(()) };
         self.check_constraint_syntax(constraint, constraint.keyword)?;
         let range = constraint.keyword;
+        if let Some(name) = &constraint.name {
+            self.check_constraint_is_new(table, name)?;
+        }
         let referenced = match self.find(&key.table) {
             Some(oid) if oid == table => oid,
             _ => self.open_referenced(key)?,

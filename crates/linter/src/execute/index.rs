@@ -172,8 +172,8 @@ impl Executor<'_> {
         if self.catalog.relation_named(&schema, &name).is_some() {
             return fail("42P07", format!("relation \"{name}\" already exists"), definition.range);
         }
-        if definition.constraint && relation.constraint(&name).is_some() {
-            return fail("42710", format!("constraint \"{name}\" already exists"), definition.range);
+        if definition.constraint {
+            self.check_constraint_is_new(table, &Name::new(name.clone(), definition.range))?;
         }
         let oid = self.catalog.new_oid();
         let kind = if partitioned { RelationKind::PartitionedIndex } else { RelationKind::Index };

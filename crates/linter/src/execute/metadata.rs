@@ -6,7 +6,7 @@ use crate::ast::{
 };
 use crate::effect::{LockMode, RelationKind};
 use crate::session::{SettingValue, search_path_value};
-use smol_str::{SmolStr, format_smolstr};
+use smol_str::SmolStr;
 
 impl Executor<'_> {
     /// Source: PostgreSQL 18, `src/backend/commands/comment.c`; `src/backend/catalog/objectaddress.c`,
@@ -24,7 +24,7 @@ impl Executor<'_> {
                 let relation = self.catalog.relation(table);
                 let constraint = comment.kind == ObjectKind::Constraint;
                 if let Some(name) = comment.sub_name.as_ref().filter(|_| constraint && relation.known)
-                    && relation.constraint(&name.text).is_none()
+                    && self.constraint_named(table, &name.text).is_none()
                 {
                     let reason = format!("constraint \"{}\" for table \"{}\" does not exist", name.text, relation.name);
                     return fail("42704", reason, name.range);
@@ -98,7 +98,11 @@ impl Executor<'_> {
             Some((schema, name)) => (schema, name.name.text.clone()),
             None => self.statistics_name(oid, create),
         };
-        self.catalog.add_statistics(schema, name, oid);
+        // In the order of the table.
+        let mut columns: Vec<SmolStr> = relation.columns.iter().map(|column| column.name.clone()).collect();
+        let used: Vec<SmolStr> = create.elements.iter().flat_map(|element| self.columns_of(oid, element)).collect();
+        columns.retain(|column| used.contains(column));
+        self.catalog.add_statistics((schema, name), oid, columns);
         Ok(())
     }
 
@@ -121,15 +125,7 @@ impl Executor<'_> {
             _ => SmolStr::new_static("expr"),
         };
         let parts: Vec<SmolStr> = create.elements.iter().map(|element| part(&element.kind)).collect();
-        let columns = crate::catalog::index_name_addition(&parts);
-        let base = format_smolstr!("{}_{columns}_stat", relation.name);
-        let taken = |name: &str| self.catalog.statistics_named(&relation.schema, name).is_some();
-        let mut name = base.clone();
-        let mut number = 0;
-        while taken(&name) {
-            number += 1;
-            name = format_smolstr!("{base}{number}");
-        }
+        let name = self.catalog.choose_statistics_name(&relation.name, &parts, &relation.schema);
         (relation.schema.clone(), name)
     }
 

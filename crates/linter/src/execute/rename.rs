@@ -4,7 +4,9 @@ mod column;
 mod kind;
 mod schema;
 
-use super::{Executor, Run, fail};
+pub(super) use column::for_each_child_mut;
+
+use super::{Executor, Knowledge, Run, fail};
 use crate::ast::{ObjectKind, Rename, Signature};
 use crate::catalog::{Oid, QualifiedName, TypeKind};
 use crate::effect::{LockCause, LockMode, RelationKind, RenamedObject, Renaming};
@@ -90,6 +92,7 @@ impl Executor<'_> {
         let before = self.relation_name(oid);
         let object = RenamedObject::Relation { before, schema: schema.clone(), name: new.clone() };
         self.effects.renames.push(Renaming { object, range: rename.object.range() });
+        self.rename_in_defaults(oid, &schema, &new);
         self.catalog.rename_relation(oid, schema, new);
         Ok(())
     }
@@ -123,7 +126,7 @@ impl Executor<'_> {
         };
         let Some(old) = &rename.sub_name else { return Ok(()) };
         let relation = self.catalog.relation(table);
-        let Some(constraint) = relation.constraint(&old.text).cloned() else {
+        let Some(constraint) = self.constraint_named(table, &old.text).cloned() else {
             if relation.known {
                 let reason = format!("constraint \"{}\" for table \"{}\" does not exist", old.text, relation.name);
                 return fail("42704", reason, old.range);
@@ -148,7 +151,7 @@ impl Executor<'_> {
         if index.is_some() && self.catalog.relation_named(&relation.schema, new).is_some() {
             return fail("42P07", format!("relation \"{new}\" already exists"), rename.new_name.range);
         }
-        if relation.constraint(new).is_some() {
+        if self.constraint_named(table, new).is_some() || relation.has_constraint_trigger(new) {
             let reason = format!("constraint \"{new}\" for relation \"{}\" already exists", relation.name);
             return fail("42710", reason, rename.new_name.range);
         }
@@ -169,7 +172,12 @@ impl Executor<'_> {
 
     fn rename_domain_constraint(&mut self, rename: &Rename) -> Run {
         let Some(old) = &rename.sub_name else { return Ok(()) };
-        let Some(domain) = self.named_type(&rename.object) else { return Ok(()) };
+        let Some(domain) = self.named_type(&rename.object) else {
+            if self.knowledge == Knowledge::Everything && self.catalog.extensions().next().is_none() {
+                return fail("42704", format!("type \"{}\" does not exist", rename.object), rename.object.range());
+            }
+            return Ok(());
+        };
         if let Some(definition) = self.catalog.get_type(domain) {
             self.check_type_kind(definition, ObjectKind::Domain, &rename.object)?;
         }
@@ -255,10 +263,8 @@ impl Executor<'_> {
 
     fn rename_statistics(&mut self, rename: &Rename) {
         let schema = self.schema_for(&rename.object, false);
-        if let Some(table) = self.catalog.statistics_named(&schema, &rename.object.name.text) {
-            self.catalog.remove_statistics(&schema, &rename.object.name.text);
-            self.catalog.add_statistics(schema, rename.new_name.text.clone(), table);
-        }
+        let new = (schema.clone(), rename.new_name.text.clone());
+        self.catalog.rename_statistics(&(schema, rename.object.name.text.clone()), new);
     }
 }
 

@@ -1,14 +1,16 @@
 //! CREATE SEQUENCE and ALTER SEQUENCE.
 
+use super::rename::for_each_child_mut;
 use super::{Executor, Run, fail};
 use crate::ast::{
     AlterSequence, Argument, CreateSequence, DefElem, DefValue, Expr, ExprKind, FunctionCall, Literal, Name,
     ObjectName, Persistence,
 };
-use crate::catalog::{Oid, Relation, RelationDetail, Sequence, SqlType};
+use crate::catalog::{Column, Oid, Relation, RelationDetail, Sequence, SqlType};
 use crate::effect::{LockMode, RelationKind};
 use crate::source::TextRange;
 use smol_str::{SmolStr, format_smolstr};
+use std::sync::Arc;
 
 /// The type of a sequence without AS.
 const BIGINT: SqlType = SqlType::new(Oid(20));
@@ -124,6 +126,33 @@ fn owner(options: &[DefElem], range: TextRange) -> Owner {
         [none] if none == "none" => Owner::None,
         _ => Owner::Unchanged,
     }
+}
+
+impl Executor<'_> {
+    /// Defaults follow a sequence to its new name, for PostgreSQL keeps its oid in them.
+    pub(super) fn rename_in_defaults(&mut self, sequence: Oid, schema: &str, name: &str) {
+        let sequence = self.catalog.relation(sequence).clone();
+        if sequence.kind != RelationKind::Sequence {
+            return;
+        }
+        let uses = |column: &Column| column.default.as_ref().is_some_and(|it| Self::uses_sequence(it, &sequence));
+        let tables = self.catalog.relations_where(|relation| relation.columns.iter().any(uses));
+        for table in tables.into_iter().map(|relation| relation.oid).collect::<Vec<_>>() {
+            for column in self.catalog.relation_mut(table).columns.iter_mut().filter(|column| uses(column)) {
+                if let Some(default) = &mut column.default {
+                    set_sequence(Arc::make_mut(default), &format_smolstr!("{schema}.{name}"));
+                }
+            }
+        }
+    }
+}
+
+/// Changes the name of the sequence in `nextval('name')`.
+fn set_sequence(default: &mut Expr, to: &SmolStr) {
+    if let ExprKind::Literal(Literal::String(text)) = &mut default.kind {
+        *text = to.clone();
+    }
+    for_each_child_mut(default, &mut |child| set_sequence(child, to));
 }
 
 /// `nextval('schema.sequence')`.

@@ -59,6 +59,9 @@ impl Executor<'_> {
         if wrong {
             return fail("42809", format!("\"{}\" cannot have such a trigger", relation.name), range);
         }
+        if instead && !create.for_each_row {
+            return fail("0A000", "INSTEAD OF triggers must be FOR EACH ROW", range);
+        }
         if create.for_each_row && create.events.truncate {
             return fail("0A000", "TRUNCATE FOR EACH ROW triggers are not supported", range);
         }

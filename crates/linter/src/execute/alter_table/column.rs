@@ -1,12 +1,14 @@
 //! Columns: ADD, DROP, defaults, NOT NULL, identity and generated columns, storage.
 
 use super::Altering;
-use crate::ast::{AlterTableCommand, ColumnDef, Constraint, ConstraintKind, DropBehavior, Expr, Name};
+use super::column_type::check_identity_type;
+use crate::ast::{
+    AlterTableCommand, ColumnDef, Constraint, ConstraintKind, DefElem, DefValue, DropBehavior, Expr, Literal, Name,
+};
 use crate::catalog::{self, Column, Generated, IdentityKind, Oid, SqlType};
 use crate::effect::{RelationKind, RewriteCause, ScanCause};
 use crate::execute::column_rules::check_column_count;
-use crate::execute::expressions::is_null_literal;
-use crate::execute::expressions::mentions;
+use crate::execute::expressions::{is_null_literal, mentions};
 use crate::execute::sequence::nextval;
 use crate::execute::{Executor, Run, fail};
 use crate::source::TextRange;
@@ -168,7 +170,7 @@ impl Executor<'_> {
                 resolved.name = SmolStr::new_static(integer);
                 sequence = true;
             }
-            column.sql_type = self.resolve_type(&resolved);
+            column.sql_type = self.require_type(&resolved)?;
             if let Some(collation) = &definition.collation {
                 self.check_collation(column.sql_type, collation.range())?;
             }
@@ -215,7 +217,7 @@ impl Executor<'_> {
     /// The sequence of a serial or identity column, with the name that PostgreSQL gives it.
     pub(crate) fn create_owned_sequence(&mut self, table: Oid, column: &Column) -> Oid {
         let owner = self.catalog.relation(table);
-        let (schema, persistence) = (owner.schema.clone(), owner.persistence);
+        let (schema, persistence) = (owner.schema.clone(), self.sequence_persistence(table));
         let name = self.catalog.choose_relation_name(&owner.name, Some(&column.name), "seq", &schema, false);
         let oid = self.catalog.new_oid();
         let mut sequence = catalog::Relation::new(oid, schema, name, RelationKind::Sequence, self.birth(false));
@@ -472,6 +474,7 @@ impl Executor<'_> {
     pub(super) fn add_identity(&mut self, altering: &Altering, column: &Name, always: bool) -> Run {
         self.require_column(altering.table, column)?;
         let Some(found) = self.catalog.relation(altering.table).column(&column.text).cloned() else { return Ok(()) };
+        check_identity_type(found.sql_type, column.range)?;
         let refusal = if !found.not_null {
             "must be declared NOT NULL before identity can be added"
         } else if found.identity.is_some() {
@@ -494,7 +497,13 @@ impl Executor<'_> {
         Ok(())
     }
 
-    pub(super) fn set_identity(&mut self, altering: &Altering, column: &Name, range: TextRange) -> Run {
+    pub(super) fn set_identity(
+        &mut self,
+        altering: &Altering,
+        column: &Name,
+        options: &[DefElem],
+        range: TextRange,
+    ) -> Run {
         self.require_column(altering.table, column)?;
         let relation = self.catalog.relation(altering.table);
         if relation.column(&column.text).is_some_and(|found| found.identity.is_none()) {
@@ -503,6 +512,16 @@ impl Executor<'_> {
         if let Some(sequence) = self.owned_sequence(altering.table, &column.text) {
             use crate::effect::{LockCause, LockMode};
             self.lock(sequence, LockMode::ShareRowExclusive, LockCause::Part, range);
+        }
+        // The grammar gives SET GENERATED as the letter of `pg_attribute.attidentity`.
+        let generated = options.iter().find(|option| option.name == "generated").map(|option| &option.value);
+        if let Some(DefValue::Literal(Literal::Integer(letter))) = generated {
+            let always = *letter == i64::from(b'a');
+            for target in self.altered_tables(altering) {
+                if let Some(found) = self.catalog.relation_mut(target).column_mut(&column.text) {
+                    found.identity = Some(if always { IdentityKind::Always } else { IdentityKind::ByDefault });
+                }
+            }
         }
         Ok(())
     }

@@ -39,13 +39,17 @@ impl Executor<'_> {
         if altering.changed.iter().any(twice) {
             return fail("0A000", format!("cannot alter type of column \"{}\" twice", column.text), column.range);
         }
-        let new = self.resolve_type(type_name);
-        self.check_identity_type(altering.table, column, new)?;
+        let new = self.require_type(type_name)?;
+        let found = self.catalog.relation(altering.table).column(&column.text);
+        if found.is_some_and(|found| found.identity.is_some()) {
+            check_identity_type(new, column.range)?;
+        }
         self.check_type_can_change(altering, column, using)?;
         if let Some(collation) = collation {
             self.check_collation(new, collation.range())?;
         }
         let new_collation = collation.map(|name| name.name.text.clone());
+        self.check_no_other_parent(&self.altered_tables(altering), column, "alter")?;
         for target in self.altered_tables(altering) {
             self.check_not_in_partition_key(target, column)?;
             let Some(found) = self.catalog.relation(target).column(&column.text).cloned() else {
@@ -138,11 +142,17 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// The sequence of an identity column takes its type first.
-    fn check_identity_type(&self, table: Oid, column: &Name, new: SqlType) -> Run {
-        let identity = self.catalog.relation(table).column(&column.text).is_some_and(|found| found.identity.is_some());
-        if identity && new.oid.is_builtin() && !matches!(new.oid.0, 20 | 21 | 23) {
-            return fail("22023", "identity column type must be smallint, integer, or bigint", column.range);
+    /// Every parent of a child that has the column must be among the tables that change. The first is not looked at.
+    pub(in crate::execute) fn check_no_other_parent(&self, tables: &[Oid], column: &Name, what: &str) -> Run {
+        for child in tables.iter().skip(1) {
+            let relation = self.catalog.relation(*child);
+            let expected = relation.parents.iter().filter(|parent| tables.contains(parent)).count();
+            let found = relation.column(&column.text).map_or(0, |found| usize::from(found.inherited_from));
+            if found > expected {
+                let reason =
+                    format!("cannot {what} inherited column \"{}\" of relation \"{}\"", column.text, relation.name);
+                return fail("42P16", reason, column.range);
+            }
         }
         Ok(())
     }
@@ -286,7 +296,11 @@ impl Executor<'_> {
     /// May the index keep its storage?
     fn index_is_compatible(&self, index: &Index, changed: &ChangedColumn) -> bool {
         // An index of a partition is made anew with that of its parent.
+        // A GIN index of an array has its elements as keys, which is never taken for the same type.
+        let keys_are_elements = index.method == "gin"
+            && self.with_analyzer(|analyzer| analyzer.element_type(analyzer.base_type(changed.new).oid).is_some());
         index.parent.is_none()
+            && !keys_are_elements
             && !index.has_expressions()
             && index.predicate.is_none()
             && !changed.collation_changed
@@ -327,6 +341,14 @@ impl Executor<'_> {
             altering.work.check_foreign_key(referencing, cause, changed.range);
         }
     }
+}
+
+/// The sequence of an identity column takes its type before anything else is done.
+pub(super) fn check_identity_type(sql_type: SqlType, range: TextRange) -> Run {
+    if sql_type.oid.is_builtin() && !matches!(sql_type.oid.0, 20 | 21 | 23) {
+        return fail("22023", "identity column type must be smallint, integer, or bigint", range);
+    }
+    Ok(())
 }
 
 /// Does the index use the column in a key, an expression, its predicate or INCLUDE?

@@ -23,6 +23,12 @@ impl Executor<'_> {
                 Ok(())
             }
             Action::SetAccessMethod { method } => self.set_access_method(altering, method.as_ref(), range),
+            Action::SetOptions(_) | Action::ResetOptions(_)
+                if self.catalog.relation(table).kind == RelationKind::PartitionedIndex =>
+            {
+                let name = &self.catalog.relation(table).name;
+                fail("42809", format!("ALTER action cannot be performed on relation \"{name}\""), range)
+            }
             Action::SetOptions(options) => self.set_options(table, options, range),
             Action::ResetOptions(options) => {
                 let gone = |name: &SmolStr| options.iter().any(|option| option_name(option) == *name);
@@ -33,6 +39,10 @@ impl Executor<'_> {
                 fail("0A000", "cannot mark index clustered in partitioned table", range)
             }
             Action::ClusterOn { index } => self.cluster_on(table, index),
+            Action::SetWithoutCluster => {
+                self.mark_clustered(table, None);
+                Ok(())
+            }
             Action::Rule { name, .. } => {
                 let relation = self.catalog.relation(table);
                 if relation.known && !relation.rules.contains(&name.text) {

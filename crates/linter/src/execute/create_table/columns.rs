@@ -33,7 +33,7 @@ impl Executor<'_> {
         self.check_column_definition(definition, serial.is_some())?;
         let sql_type = match (&definition.type_name, serial) {
             (_, Some(integer)) => Some(integer),
-            (Some(type_name), None) => Some(self.resolve_type(type_name)),
+            (Some(type_name), None) => Some(self.require_type(type_name)?),
             (None, None) => None,
         };
         if let (Some(sql_type), Some(collation)) = (sql_type, &definition.collation) {

@@ -25,6 +25,9 @@ impl Executor<'_> {
                         let reason = format!("inherited column \"{}\" has a generation conflict", column.name);
                         return fail("42804", reason, statement.name.range());
                     }
+                    if merged.default.is_none() {
+                        merged.default.clone_from(&column.default);
+                    }
                     merged.inherited_from += 1;
                     merged.not_null |= column.not_null;
                     continue;

@@ -18,16 +18,17 @@ impl Executor<'_> {
         if matches!(relation.kind, RelationKind::View | RelationKind::Sequence) || relation.kind.is_index() {
             return fail("42809", format!("\"{}\" is not a table or materialized view", relation.name), range);
         }
+        let partitioned = relation.kind == RelationKind::PartitionedTable;
+        if partitioned && !self.target.at_least(15) {
+            return fail("0A000", "cannot cluster a partitioned table", range);
+        }
         let index = self.clustering_index(table, cluster.index.as_ref(), cluster)?;
-        if self.catalog.relation(table).kind != RelationKind::PartitionedTable {
+        if !partitioned {
             self.rewrite(table, RewriteCause::Cluster, range);
             if let Some(index) = index {
-                self.mark_clustered(table, index);
+                self.mark_clustered(table, Some(index));
             }
             return Ok(());
-        }
-        if !self.target.at_least(15) {
-            return fail("0A000", "cannot cluster a partitioned table", range);
         }
         self.prevent_in_block("CLUSTER", cluster.keyword)?;
         for child in self.descendants(table) {
@@ -96,10 +97,10 @@ impl Executor<'_> {
         fail(sqlstate, format!("cannot cluster on index \"{}\" {reason}", name.text), name.range)
     }
 
-    fn mark_clustered(&mut self, table: Oid, clustered: Oid) {
+    pub(crate) fn mark_clustered(&mut self, table: Oid, clustered: Option<Oid>) {
         for oid in self.catalog.relation(table).indexes.clone() {
             if let RelationDetail::Index(index) = &mut self.catalog.relation_mut(oid).detail {
-                Arc::make_mut(index).clustered = oid == clustered;
+                Arc::make_mut(index).clustered = Some(oid) == clustered;
             }
         }
     }

@@ -68,10 +68,9 @@ impl Executor<'_> {
             }
             ObjectKind::Statistics => {
                 let schema = self.schema_for(&set.object, false);
-                if let Some(table) = self.catalog.statistics_named(&schema, &set.object.name.text) {
-                    self.catalog.remove_statistics(&schema, &set.object.name.text);
-                    self.catalog.add_statistics(set.new_schema.text.clone(), set.object.name.text.clone(), table);
-                }
+                let name = set.object.name.text.clone();
+                let new = (set.new_schema.text.clone(), name.clone());
+                self.catalog.rename_statistics(&(schema, name), new);
                 Ok(())
             }
             ObjectKind::Extension => {
@@ -136,6 +135,7 @@ impl Executor<'_> {
         let object =
             RenamedObject::Relation { before: self.relation_name(oid), schema: schema.clone(), name: name.clone() };
         self.effects.renames.push(Renaming { object, range });
+        self.rename_in_defaults(oid, schema, &name);
         self.catalog.rename_relation(oid, schema.clone(), name);
         for index in indexes {
             let name = self.catalog.relation(index).name.clone();
@@ -144,6 +144,7 @@ impl Executor<'_> {
         for sequence in sequences {
             self.lock(sequence, LockMode::AccessExclusive, LockCause::Part, range);
             let name = self.catalog.relation(sequence).name.clone();
+            self.rename_in_defaults(sequence, schema, &name);
             self.catalog.rename_relation(sequence, schema.clone(), name);
         }
     }

@@ -14,7 +14,7 @@ impl Executor<'_> {
         let schema = self.schema_to_fill(&create.name, false)?;
         let name = create.name.name.text.clone();
         self.make_room_for_type(&schema, &name, &create.name)?;
-        let base = self.resolve_type(&create.base);
+        let base = self.require_type(&create.base)?;
         let mut domain = Domain { base, not_null: false, default: None, checks: Vec::new() };
         for constraint in &create.constraints {
             match &constraint.kind {

@@ -74,6 +74,9 @@ pub(super) fn judge(sequence: &Sequence, run: &Run, version: PgVersion) -> Verdi
         } else if foreseen.is_none() && of_rows(&failure.sqlstate) {
             verdict.depends_on_rows = at(statement.range.start);
             return verdict;
+        } else if !found.iter().any(|difference| difference.what == "error" && difference.range == statement.range) {
+            // SAVEPOINT and its like where there is no block: what follows was not run.
+            return verdict;
         }
     }
     for difference in found {

@@ -43,5 +43,5 @@ fn same(
 ) -> Result<Option<Finding>, String> {
     let runs = laboratory.run(std::slice::from_ref(candidate))?;
     let found = runs.first().map(|run| judge(candidate, run, version).findings).unwrap_or_default();
-    Ok(found.into_iter().find(|found| found.sort() == wanted.sort()))
+    Ok(found.into_iter().find(|found| found.sort() == wanted.sort() && found.explained == wanted.explained))
 }
