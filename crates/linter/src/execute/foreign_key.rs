@@ -89,18 +89,23 @@ impl Executor<'_> {
         let sql_type = |table: Oid, column: &SmolStr| {
             let found = self.catalog.relation(table).column(column)?.sql_type;
             let base = self.with_analyzer(|analyzer| analyzer.base_type(found));
-            base.oid.is_builtin().then_some(base)
+            let kind = self.catalog.get_type(base.oid).map(|definition| &definition.kind);
+            let is_known = base.oid.is_builtin() || matches!(kind, Some(catalog::TypeKind::Enum { .. }));
+            is_known.then_some(base)
         };
         let (Some(ours), Some(theirs)) = (sql_type(table, column), sql_type(referenced, other)) else { return Ok(()) };
         if ours.oid == theirs.oid {
             return Ok(());
         }
-        let comparable = self.with_analyzer(|analyzer| {
-            let family = |sql_type| analyzer.default_operator_class("btree", sql_type).map(|class| class.family);
-            let Some(theirs_family) = family(theirs) else { return true };
-            family(ours) == Some(theirs_family)
-                || analyzer.coercion(ours, theirs, CastContext::Implicit) != Coercion::Impossible
-        });
+        // An enum compares with itself alone.
+        let both_builtin = ours.oid.is_builtin() && theirs.oid.is_builtin();
+        let comparable = both_builtin
+            && self.with_analyzer(|analyzer| {
+                let family = |sql_type| analyzer.default_operator_class("btree", sql_type).map(|class| class.family);
+                let Some(theirs_family) = family(theirs) else { return true };
+                family(ours) == Some(theirs_family)
+                    || analyzer.coercion(ours, theirs, CastContext::Implicit) != Coercion::Impossible
+            });
         if comparable {
             return Ok(());
         }

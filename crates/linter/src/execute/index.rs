@@ -24,6 +24,8 @@ pub(crate) struct IndexDefinition {
     pub(crate) method: SmolStr,
     pub(crate) elements: Vec<IndexElement>,
     pub(crate) including: Vec<SmolStr>,
+    /// Those of the index that it is made after.
+    pub(crate) column_names: Option<Vec<SmolStr>>,
     pub(crate) predicate: Option<Expr>,
     pub(crate) concurrently: bool,
     /// ON ONLY: not in the partitions.
@@ -79,6 +81,7 @@ impl Executor<'_> {
             method: statement.method.clone(),
             elements: statement.elements.clone(),
             including: statement.including.iter().map(|name| name.text.clone()).collect(),
+            column_names: None,
             predicate: statement.predicate.clone(),
             concurrently,
             only: statement.only,
@@ -190,6 +193,7 @@ impl Executor<'_> {
             method: definition.method.clone(),
             elements: Arc::new(definition.elements.clone()),
             including: definition.including.clone(),
+            column_names: definition.names_of_columns(),
             predicate: definition.predicate.clone().map(Arc::new),
             parent,
             clustered: false,
@@ -337,6 +341,7 @@ impl Executor<'_> {
             method: index.method.clone(),
             elements: index.elements.to_vec(),
             including: index.including.clone(),
+            column_names: Some(index.column_names.clone()),
             predicate: index.predicate.as_deref().cloned(),
             concurrently: false,
             only: false,

@@ -6,7 +6,7 @@ mod schema;
 
 pub(super) use column::for_each_child_mut;
 
-use super::{Executor, Knowledge, Run, fail};
+use super::{Executor, Run, fail};
 use crate::ast::{ObjectKind, Rename, Signature};
 use crate::catalog::{Oid, QualifiedName, TypeKind};
 use crate::effect::{LockCause, LockMode, RelationKind, RenamedObject, Renaming};
@@ -173,10 +173,7 @@ impl Executor<'_> {
     fn rename_domain_constraint(&mut self, rename: &Rename) -> Run {
         let Some(old) = &rename.sub_name else { return Ok(()) };
         let Some(domain) = self.named_type(&rename.object) else {
-            if self.knowledge == Knowledge::Everything && self.catalog.extensions().next().is_none() {
-                return fail("42704", format!("type \"{}\" does not exist", rename.object), rename.object.range());
-            }
-            return Ok(());
+            return self.missing_type(&rename.object);
         };
         if let Some(definition) = self.catalog.get_type(domain) {
             self.check_type_kind(definition, ObjectKind::Domain, &rename.object)?;
@@ -227,7 +224,7 @@ impl Executor<'_> {
 
     /// Source: PostgreSQL 18, `src/backend/commands/typecmds.c`, `RenameType`.
     fn rename_type(&mut self, rename: &Rename) -> Run {
-        let Some(oid) = self.named_type(&rename.object) else { return Ok(()) };
+        let Some(oid) = self.named_type(&rename.object) else { return self.missing_type(&rename.object) };
         let Some(definition) = self.catalog.get_type(oid).cloned() else { return Ok(()) };
         let new = rename.new_name.text.clone();
         self.check_type_kind(&definition, rename.kind, &rename.object)?;

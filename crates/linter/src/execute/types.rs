@@ -3,7 +3,7 @@
 mod domain;
 mod enums;
 
-use super::{Executor, Run, fail};
+use super::{Executor, Knowledge, Run, fail};
 use crate::ast::{ColumnDef, CreateType, CreateTypeKind, DefElem, DefValue, ObjectName, TypeName};
 use crate::catalog::{Column, EnumLabel, Oid, Relation, SqlType, TypeKind};
 use crate::effect::RelationKind;
@@ -112,6 +112,14 @@ impl Executor<'_> {
             percent_type: None,
             range: crate::source::TextRange::default(),
         })
+    }
+
+    /// Fails where everything is known but the type.
+    pub(crate) fn missing_type(&self, name: &ObjectName) -> Run {
+        if self.knowledge == Knowledge::Everything && self.catalog.extensions().next().is_none() {
+            return fail("42704", format!("type \"{name}\" does not exist"), name.range());
+        }
+        Ok(())
     }
 
     /// A type of the project by name.

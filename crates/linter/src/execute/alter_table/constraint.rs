@@ -406,6 +406,9 @@ impl Executor<'_> {
             return fail("42P16", reason, name.range);
         }
         if let catalog::ConstraintKind::NotNull { column } = &constraint.kind {
+            for child in self.altered_tables(altering).into_iter().skip(1) {
+                self.lock(child, altering.lock, LockCause::Child, range);
+            }
             return self.drop_not_null(altering, &Name::new(column.clone(), name.range));
         }
         let shared = matches!(constraint.kind, catalog::ConstraintKind::Check { .. }) && !constraint.no_inherit;
@@ -553,6 +556,7 @@ impl IndexDefinition {
             method: SmolStr::new_static("btree"),
             elements: Vec::new(),
             including: Vec::new(),
+            column_names: None,
             predicate: None,
             concurrently: false,
             only: false,

@@ -120,7 +120,7 @@ impl Executor<'_> {
                 return fail("42804", format!("column \"{}\" has a type conflict", name.text), name.range);
             }
             // A column of PARTITION OF or OF type only adds constraints, and may be given once.
-            column.is_local = true;
+            column.is_local |= sql_type.is_some();
             return Ok(());
         }
         if sql_type.is_none() && known {

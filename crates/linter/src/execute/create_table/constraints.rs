@@ -174,7 +174,9 @@ impl Executor<'_> {
 
     fn store_not_null(&mut self, table: Oid, column: &SmolStr, name: Option<SmolStr>) {
         let relation = self.catalog.relation(table);
-        let name = name.filter(|name| relation.constraint(name).is_none()).unwrap_or_else(|| {
+        // Before 18 the given name is forgotten.
+        let kept = |name: &SmolStr| self.target.at_least(18) && relation.constraint(name).is_none();
+        let name = name.filter(kept).unwrap_or_else(|| {
             self.catalog.choose_constraint_name(&relation.name, Some(column), "not_null", &relation.schema, &[])
         });
         let constraint = plain(name, ConstraintKind::NotNull { column: column.clone() });

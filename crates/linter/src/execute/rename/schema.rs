@@ -1,6 +1,6 @@
 //! ALTER SCHEMA RENAME and ALTER ... SET SCHEMA.
 
-use crate::ast::{ObjectKind, Rename, SetSchema, Signature};
+use crate::ast::{Name, ObjectKind, Rename, SetSchema, Signature};
 use crate::catalog::{Oid, TypeKind};
 use crate::effect::{LockCause, LockMode, RenamedObject, Renaming};
 use crate::execute::{Executor, Run, fail};
@@ -150,10 +150,13 @@ impl Executor<'_> {
     }
 
     fn set_type_schema(&mut self, set: &SetSchema) -> Run {
-        let Some(oid) = self.named_type(&set.object) else { return Ok(()) };
+        let Some(oid) = self.named_type(&set.object) else { return self.missing_type(&set.object) };
         let Some(definition) = self.catalog.get_type(oid).cloned() else { return Ok(()) };
         self.check_type_kind(&definition, set.kind, &set.object)?;
         self.check_schema(&set.new_schema)?;
+        if definition.schema != set.new_schema.text {
+            self.check_type_name(&set.new_schema.text, &Name::new(definition.name.clone(), set.object.range()))?;
+        }
         match definition.kind {
             TypeKind::Composite { relation } if self.catalog.get_relation(relation).is_some() => {
                 self.move_relation(relation, &set.new_schema.text, set.object.range());

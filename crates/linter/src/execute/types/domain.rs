@@ -3,7 +3,7 @@
 use crate::ast::{AlterDomain, AlterDomainAction, Constraint, ConstraintKind, CreateDomain, Expr, ObjectKind};
 use crate::catalog::{Domain, DomainCheck, Oid, SqlType, TypeKind};
 use crate::effect::{LockCause, LockMode, RelationKind, ScanCause};
-use crate::execute::{Executor, Knowledge, Run, fail};
+use crate::execute::{Executor, Run, fail};
 use crate::source::TextRange;
 use smol_str::SmolStr;
 use std::sync::Arc;
@@ -53,10 +53,7 @@ impl Executor<'_> {
         let found = self.named_type(&alter.name);
         match found.and_then(|oid| self.catalog.get_type(oid).cloned()) {
             Some(definition) => self.check_type_kind(&definition, ObjectKind::Domain, &alter.name)?,
-            None if self.knowledge == Knowledge::Everything && self.catalog.extensions().next().is_none() => {
-                return fail("42704", format!("type \"{}\" does not exist", alter.name), range);
-            }
-            None => {}
+            None => self.missing_type(&alter.name)?,
         }
         let Some((oid, mut domain)) = found.and_then(|oid| Some((oid, self.domain(oid)?))) else {
             self.unknown(format!("domain `{}` was used before any statement created it", alter.name));

@@ -2,7 +2,7 @@
 
 use crate::ast::{AlterEnum, Assignment, Expr, ExprKind, Insert, Literal, Query, QueryBody, TypeName, string_literal};
 use crate::catalog::{EnumLabel, Oid, TypeKind};
-use crate::execute::{Executor, Knowledge, Run, fail};
+use crate::execute::{Executor, Run, fail};
 use crate::source::TextRange;
 use smol_str::SmolStr;
 
@@ -19,13 +19,10 @@ impl Executor<'_> {
         if before_12 && in_block && !created_here {
             return fail("25001", "ALTER TYPE ... ADD cannot run inside a transaction block", range);
         }
-        let certain = self.knowledge == Knowledge::Everything && self.catalog.extensions().next().is_none();
-        let Some(definition) = found.and_then(|oid| self.catalog.type_mut(oid)) else {
-            if certain {
-                return fail("42704", format!("type \"{}\" does not exist", alter.name), range);
-            }
-            return Ok(());
-        };
+        if found.is_none() {
+            self.missing_type(&alter.name)?;
+        }
+        let Some(definition) = found.and_then(|oid| self.catalog.type_mut(oid)) else { return Ok(()) };
         let name = definition.name.clone();
         let TypeKind::Enum { labels } = &mut definition.kind else {
             if matches!(definition.kind, TypeKind::Assumed) {
