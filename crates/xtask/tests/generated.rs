@@ -25,7 +25,7 @@ fn on_servers(test: impl Fn(PgVersion) + Send) {
 fn the_model_agrees_about_what_it_once_got_wrong() {
     on_servers(|version| {
         let (cases, differences) = check_cases(version).unwrap();
-        assert!(cases >= 20);
+        assert!(cases >= 50, "only {cases} cases");
         assert!(differences.is_empty(), "{}", differences.join("\n"));
     });
 }
@@ -33,8 +33,8 @@ fn the_model_agrees_about_what_it_once_got_wrong() {
 #[test]
 fn the_model_agrees_about_random_statements() {
     on_servers(|version| {
-        let report = measure(version, 1, 300, false).unwrap();
-        assert!(report.statements >= 300 && report.foreseen > 0);
+        let report = measure(version, 1, 200, false).unwrap();
+        assert!(report.statements >= 200 && report.foreseen > 0);
         assert!(report.differences.is_empty(), "PostgreSQL {version}\n{}", report.text);
     });
 }

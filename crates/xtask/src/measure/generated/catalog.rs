@@ -12,7 +12,8 @@ use pgvet_linter::lexer::quote_identifier;
 use smol_str::SmolStr;
 use std::collections::BTreeSet;
 
-/// One column, one line for each object. Columns that only some majors have are read through `to_jsonb`.
+/// One column, one line for each object. Columns that only some majors have are read through `to_jsonb`. The triggers of a
+/// partition that come from its parent's are internal before 15.
 pub(super) const CATALOG_SQL: &str = "\
 WITH r AS (
   SELECT c.*, format('%s.%s', n.nspname, c.relname) AS full_name FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -67,7 +68,8 @@ SELECT concat_ws(' ', 'sequence', r.full_name, CASE deptype WHEN 'i' THEN 'ident
   WHERE r.relkind = 'S'
 UNION ALL
 SELECT concat_ws(' ', 'trigger', full_name, tgname, NULLIF(tgenabled, 'O'))
-  FROM r JOIN pg_trigger t ON t.tgrelid = r.oid WHERE NOT tgisinternal
+  FROM r JOIN pg_trigger t ON t.tgrelid = r.oid LEFT JOIN pg_constraint k ON k.oid = tgconstraint
+  WHERE NOT tgisinternal OR (tgparentid <> 0 AND COALESCE(k.contype = 't', true))
 UNION ALL
 SELECT concat_ws(' ', 'policy', full_name, polname) FROM r JOIN pg_policy ON polrelid = r.oid
 UNION ALL
