@@ -29,6 +29,11 @@ impl Catalog {
         self.statistics.iter().filter(|(_, found)| uses(found)).map(|(name, _)| name.clone()).collect()
     }
 
+    /// The extended statistics in a schema.
+    pub fn statistics_in(&self, schema: &str) -> Vec<QualifiedName> {
+        self.statistics.keys().filter(|(own, _)| own == schema).cloned().collect()
+    }
+
     /// The columns of extended statistics.
     pub fn statistics_columns(&self, name: &QualifiedName) -> &[SmolStr] {
         self.statistics.get(name).map_or(&[], |found| &found.columns)

@@ -239,7 +239,7 @@ impl Executor<'_> {
         self.catalog.choose_constraint_name(table, Some(&addition), "fkey", schema, &[])
     }
 
-    fn descendants_if_partitioned(&self, table: Oid) -> Vec<Oid> {
+    pub(super) fn descendants_if_partitioned(&self, table: Oid) -> Vec<Oid> {
         match self.catalog.relation(table).kind {
             RelationKind::PartitionedTable => self.descendants(table),
             _ => Vec::new(),

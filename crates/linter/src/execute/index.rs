@@ -66,6 +66,10 @@ impl Executor<'_> {
         let relation = self.catalog.relation(table);
         // Nobody else sees a temporary table, so PostgreSQL drops the CONCURRENTLY.
         let concurrently = statement.concurrently && !relation.is_temporary();
+        if statement.concurrently && !concurrently {
+            self.lock(table, LockMode::Share, LockCause::Target, statement.table.range());
+        }
+        let relation = self.catalog.relation(table);
         let partitioned = relation.kind == RelationKind::PartitionedTable;
         if partitioned && !statement.only {
             let partitions = self.lock_descendants(table, mode, statement.table.range());
@@ -133,6 +137,12 @@ impl Executor<'_> {
         let index = self.make_index(table, &definition, Some(parent_index))?;
         if definition.constraint {
             self.add_partition_constraint(table, index, &definition, true);
+            let parent = self.catalog.relation(parent_index).index().map(|index| index.table);
+            if let Some(model) =
+                parent.and_then(|parent| Some((parent, self.constraint_of_index(parent, parent_index)?)))
+            {
+                self.copy_deferrability(model, table, index);
+            }
         }
         Ok(index)
     }
@@ -464,9 +474,15 @@ fn check_partition_key(relation: &Relation, definition: &IndexDefinition) -> Run
         return Ok(());
     }
     for key in partition_key.keys.iter() {
-        let included = key
-            .as_column()
-            .is_some_and(|column| definition.elements.iter().any(|element| element.key.as_column() == Some(column)));
+        // Rows must be equal in the sense of the partition key.
+        let same_collation = |element: &IndexElement, column: &SmolStr| {
+            let own = relation.column(column).and_then(|column| column.collation.as_ref());
+            element.collation.is_none() || element.collation.as_ref() == own
+        };
+        let included = key.as_column().is_some_and(|column| {
+            let mut elements = definition.elements.iter();
+            elements.any(|element| element.key.as_column() == Some(column) && same_collation(element, column))
+        });
         if !included {
             let reason = "unique constraint on partitioned table must include all partitioning columns";
             return fail("0A000", reason, definition.range);

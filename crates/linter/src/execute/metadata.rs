@@ -63,6 +63,8 @@ impl Executor<'_> {
             return fail("42601", "statistics need a name before PostgreSQL 16", self.place.range);
         }
         let named = create.name.as_ref().map(|name| (self.schema_for(name, false), name));
+        let Some(table) = &create.table else { return Ok(()) };
+        let oid = self.open(table, RelationKind::Table, LockMode::ShareUpdateExclusive)?;
         if let Some((schema, name)) = &named
             && self.catalog.statistics_named(schema, &name.name.text).is_some()
         {
@@ -71,8 +73,6 @@ impl Executor<'_> {
             }
             return fail("42710", format!("statistics object \"{name}\" already exists"), name.range());
         }
-        let Some(table) = &create.table else { return Ok(()) };
-        let oid = self.open(table, RelationKind::Table, LockMode::ShareUpdateExclusive)?;
         let relation = self.catalog.relation(oid);
         if !relation.kind.is_table() && relation.kind != RelationKind::MaterializedView && relation.known {
             return fail(

@@ -82,6 +82,9 @@ impl Executor<'_> {
             return fail("42P07", format!("relation \"{new}\" already exists"), rename.new_name.range);
         }
         if let Some(table) = relation.index().map(|index| index.table) {
+            if self.constraint_with_index(table, oid).is_some() {
+                self.check_constraint_is_new(table, &rename.new_name)?;
+            }
             if let Some(constraint) = self.constraint_with_index(table, oid) {
                 self.catalog.rename_constraint(table, &constraint, new.clone());
             }

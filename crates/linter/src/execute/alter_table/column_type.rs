@@ -319,7 +319,15 @@ impl Executor<'_> {
                 if key.columns.contains(&changed.column)
                     || (key.referenced == changed.table && key.referenced_columns.contains(&changed.column)) =>
             {
-                self.lock(key.referenced, LockMode::AccessExclusive, LockCause::ForeignKey, changed.range);
+                let partitions = self.descendants_if_partitioned(key.referenced);
+                for referenced in std::iter::once(key.referenced).chain(partitions) {
+                    let mode = if self.has_foreign_key_triggers(referenced) {
+                        LockMode::AccessExclusive
+                    } else {
+                        LockMode::ShareRowExclusive
+                    };
+                    self.lock(referenced, mode, LockCause::ForeignKey, changed.range);
+                }
                 self.recheck_foreign_key(altering, changed, changed.table, constraint);
             }
             _ => {}

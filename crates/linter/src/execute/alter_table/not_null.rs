@@ -27,6 +27,12 @@ impl Executor<'_> {
         for target in self.altered_tables(altering) {
             self.make_not_null(altering, target, &column.text, None, true, range);
         }
+        let relation = self.catalog.relation(altering.table);
+        let alone = !altering.recurse && !relation.children.is_empty() && !self.is_partitioned(altering.table);
+        if let Some(name) = self.not_null_constraint(altering.table, &column.text).filter(|_| alone) {
+            // ONLY says that the children need not follow.
+            self.update_constraint(altering.table, &name, |constraint| constraint.no_inherit = true);
+        }
         Ok(())
     }
 

@@ -124,10 +124,12 @@ impl Executor<'_> {
                 self.catalog.relation_mut(sequence).persistence = to;
             }
         }
-        for index in self.catalog.relation(table).indexes.clone() {
-            self.catalog.relation_mut(index).persistence = to;
+        if !self.is_partitioned(table) {
+            for index in self.catalog.relation(table).indexes.clone() {
+                self.catalog.relation_mut(index).persistence = to;
+            }
+            self.catalog.relation_mut(table).persistence = to;
         }
-        self.catalog.relation_mut(table).persistence = to;
         altering.work.rewrite(table, RewriteCause::Persistence, range);
         Ok(())
     }
@@ -377,15 +379,18 @@ impl Executor<'_> {
         let Some(index) = self.catalog.relation(oid).index() else { return Ok(()) };
         let nullable = |column: &SmolStr| relation.column(column).is_some_and(|found| !found.not_null);
         let deferrable = relation.constraints.iter().any(|one| one.index() == Some(oid) && one.deferrable);
-        let unusable = index.table != table
-            || !index.unique
-            || deferrable
-            || index.has_expressions()
-            || index.predicate.is_some()
-            || index.plain_columns().is_some_and(|columns| columns.iter().any(nullable));
-        if relation.known && unusable {
+        let sqlstate = if index.table != table || !index.unique {
+            "42809"
+        } else if deferrable || index.has_expressions() || index.predicate.is_some() {
+            "0A000"
+        } else if index.plain_columns().is_some_and(|columns| columns.iter().any(nullable)) {
+            "42809"
+        } else {
+            return Ok(());
+        };
+        if relation.known {
             let reason = format!("index \"{}\" cannot be used as replica identity", name.text);
-            return fail("42809", reason, name.range);
+            return fail(sqlstate, reason, name.range);
         }
         Ok(())
     }

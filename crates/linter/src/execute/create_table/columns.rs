@@ -119,6 +119,10 @@ impl Executor<'_> {
             if types_differ {
                 return fail("42804", format!("column \"{}\" has a type conflict", name.text), name.range);
             }
+            let collation = definition.collation.as_ref().map(|collation| &collation.name.text);
+            if inherited && sql_type.is_some() && collation != column.collation.as_ref() {
+                return fail("42P21", format!("column \"{}\" has a collation conflict", name.text), name.range);
+            }
             // A column of PARTITION OF or OF type only adds constraints, and may be given once.
             column.is_local |= sql_type.is_some();
             return Ok(());

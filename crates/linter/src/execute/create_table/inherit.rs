@@ -27,6 +27,10 @@ impl Executor<'_> {
                         let reason = format!("inherited column \"{}\" has a generation conflict", column.name);
                         return fail("42804", reason, statement.name.range());
                     }
+                    if merged.collation != column.collation {
+                        let reason = format!("inherited column \"{}\" has a collation conflict", column.name);
+                        return fail("42P21", reason, statement.name.range());
+                    }
                     if merged.sql_type.is_known() && storage_of(merged) != storage_of(column) {
                         let reason = format!("inherited column \"{}\" has a storage parameter conflict", column.name);
                         return fail("42804", reason, statement.name.range());

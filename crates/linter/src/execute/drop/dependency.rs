@@ -440,6 +440,7 @@ impl Executor<'_> {
             self.catalog.functions().filter(|function| function.schema == name).map(|function| function.oid).collect();
         functions.sort_unstable();
         found.extend(functions.into_iter().map(|oid| (Object::Function(oid), Normal)));
+        found.extend(self.catalog.statistics_in(name).into_iter().map(|name| (Object::Statistics(name), Normal)));
         let extensions = self.catalog.extensions().filter(|(_, schema)| schema.as_str() == name);
         found.extend(extensions.map(|(extension, _)| (Object::Extension(extension.clone()), Normal)));
         found

@@ -17,13 +17,14 @@ impl Executor<'_> {
             return Ok(());
         };
         let Some(old) = &rename.sub_name else { return Ok(()) };
+        if rename.only && !self.catalog.relation(table).children.is_empty() {
+            let reason = format!("inherited column \"{}\" must be renamed in child tables too", old.text);
+            return fail("42P16", reason, old.range);
+        }
         self.check_column_rename(table, old, &rename.new_name)?;
         let mut tables = vec![table];
         if !rename.only {
             tables.extend(self.lock_descendants(table, mode, rename.object.range()));
-        } else if !self.catalog.relation(table).children.is_empty() {
-            let reason = format!("inherited column \"{}\" must be renamed in child tables too", old.text);
-            return fail("42P16", reason, old.range);
         }
         let typed_tables = self.typed_tables(table);
         if !typed_tables.is_empty() && !rename.cascade {

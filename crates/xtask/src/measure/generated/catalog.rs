@@ -13,7 +13,8 @@ use smol_str::SmolStr;
 use std::collections::BTreeSet;
 
 /// One column, one line for each object. Columns that only some majors have are read through `to_jsonb`. The triggers of a
-/// partition that come from its parent's are internal before 15.
+/// partition that come from its parent's are internal before 15. What a foreign key to a partitioned table has for each
+/// partition behind it is left out: the model knows the foreign key as a whole.
 pub(super) const CATALOG_SQL: &str = "\
 WITH r AS (
   SELECT c.*, format('%s.%s', n.nspname, c.relname) AS full_name FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -47,6 +48,7 @@ SELECT concat_ws(' ', 'constraint', full_name, conname, contype,
     CASE WHEN connoinherit AND contype IN ('c', 'n') THEN 'no inherit' END,
     CASE WHEN to_jsonb(c) ->> 'conenforced' = 'false' THEN 'not enforced' END)
   FROM r JOIN pg_constraint c ON c.conrelid = r.oid WHERE contype <> 't' AND relkind IN ('r', 'p')
+    AND NOT EXISTS (SELECT FROM pg_constraint p WHERE p.oid = c.conparentid AND p.conrelid = c.conrelid)
 UNION ALL
 SELECT concat_ws(' ', 'index', full_name, 'of', (SELECT relname FROM pg_class WHERE oid = indrelid),
     (SELECT amname FROM pg_am WHERE oid = relam),
