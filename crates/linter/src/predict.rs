@@ -2,8 +2,8 @@
 
 use crate::ast::{Ast, Transaction};
 use crate::catalog::Catalog;
-use crate::check::{Migration, TransactionState};
-use crate::checkpoint::Database;
+use crate::check::{Migration, ParsedFile, TransactionState};
+use crate::checkpoint;
 use crate::effect::{Effects, Failure};
 use crate::replay::{Replay, StatementVisit, Visitor};
 use crate::routine::subtransactions::Bound;
@@ -34,6 +34,51 @@ pub fn effects(migrations: &[Migration<'_>], settings: &Settings) -> Vec<Vec<Sta
     let mut collector = Collector { migrations, settings, reader: &reader, effects };
     Replay::new(VersionRange { from: newest, to: newest }).run(migrations, &mut collector);
     collector.effects
+}
+
+/// A new database, in which nothing is but what the statements make that one session runs in it. Cloning it is cheap,
+/// so that a statement can be tried.
+#[derive(Clone)]
+pub struct Database {
+    replay: Replay,
+}
+
+impl Database {
+    pub fn new(version: PgVersion) -> Self {
+        Self { replay: Replay::of_new_database(VersionRange { from: version, to: version }) }
+    }
+
+    /// Runs the statements of a text, the first after the last that was run, and returns what they do.
+    pub fn run(&mut self, file: &ParsedFile) -> Vec<Effects> {
+        let mut seen = EffectsOnly::default();
+        self.replay.go_on(&Migration::new(file), &mut seen);
+        seen.0
+    }
+
+    pub fn catalog(&self) -> &Catalog {
+        self.replay.catalog()
+    }
+}
+
+#[derive(Default)]
+struct EffectsOnly(Vec<Effects>);
+
+impl Visitor for EffectsOnly {
+    fn statement(&mut self, visit: &StatementVisit<'_>) {
+        self.0.push(visit.effects.clone());
+    }
+
+    fn syntax_error(&mut self, _: u32, _: &Migration<'_>, _: &Statement, error: &SyntaxError) {
+        self.0.push(Effects { fails: Some(refusal(error)), ..Effects::default() });
+    }
+
+    fn migration_end(&mut self, _: u32, _: &Migration<'_>, _: &Session, _: &Catalog, _: &Catalog) {}
+
+    fn database_end(&mut self, _: u32, _: &checkpoint::Database) {}
+}
+
+fn refusal(error: &SyntaxError) -> Failure {
+    Failure { sqlstate: "42601", reason: error.message.clone(), range: error.range }
 }
 
 struct Collector<'s> {
@@ -74,7 +119,7 @@ impl Visitor for Collector<'_> {
 
     fn syntax_error(&mut self, file: u32, migration: &Migration<'_>, statement: &Statement, error: &SyntaxError) {
         if migration.report {
-            let fails = Some(Failure { sqlstate: "42601", reason: error.message.clone(), range: error.range });
+            let fails = Some(refusal(error));
             self.effects[file as usize].push(StatementEffects {
                 version: PgVersion(0),
                 statement: statement.range,
@@ -87,5 +132,5 @@ impl Visitor for Collector<'_> {
 
     fn migration_end(&mut self, _: u32, _: &Migration<'_>, _: &Session, _: &Catalog, _: &Catalog) {}
 
-    fn database_end(&mut self, _: u32, _: &Database) {}
+    fn database_end(&mut self, _: u32, _: &checkpoint::Database) {}
 }

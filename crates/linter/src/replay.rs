@@ -6,7 +6,7 @@ use crate::catalog::Catalog;
 use crate::check::{Direction, Migration, TransactionMode, TransactionState};
 use crate::checkpoint::{Checkpoint, Database};
 use crate::effect::{Effects, Evidence};
-use crate::execute::Executor;
+use crate::execute::{Executor, Knowledge};
 use crate::resume::{Memory, Ran, Step};
 use crate::session::{Change, HeldLock, Place, Session};
 use crate::source::TextRange;
@@ -55,6 +55,7 @@ pub(crate) struct StatementVisit<'a> {
 }
 
 /// A run of migrations.
+#[derive(Clone)]
 pub(crate) struct Replay {
     versions: VersionRange,
     /// Are migrations that lead back run as well?
@@ -74,6 +75,24 @@ impl Replay {
     /// Goes on where an earlier run stopped.
     pub(crate) fn from_checkpoint(versions: VersionRange, state: Checkpoint) -> Self {
         Self { versions, run_down: false, state, session: Session::default(), memory: None }
+    }
+
+    /// Begins with a database of which everything is known, because it is new.
+    pub(crate) fn of_new_database(versions: VersionRange) -> Self {
+        let mut replay = Self::new(versions);
+        replay.state.database.knowledge = Knowledge::Everything;
+        replay
+    }
+
+    pub(crate) fn catalog(&self) -> &Catalog {
+        &self.state.database.catalog
+    }
+
+    /// Runs further statements of the same session.
+    pub(crate) fn go_on(&mut self, migration: &Migration<'_>, visitor: &mut dyn Visitor) {
+        for statement in migration.statements() {
+            self.read_and_run(0, migration, statement, visitor);
+        }
     }
 
     /// Runs all migrations from the checkpoint on; only those that are to be reported are shown to the visitor.
@@ -122,13 +141,7 @@ impl Replay {
             self.begin(false, Place { file, range: start });
         }
         for (at, statement) in statements.iter().enumerate() {
-            match &statement.parsed {
-                Ok(ast) => self.statement(file, migration, statement, ast, visitor),
-                Err(error) => {
-                    self.doubt(statement, &migration.file.source.text);
-                    visitor.syntax_error(file, migration, statement, error);
-                }
-            }
+            self.read_and_run(file, migration, statement, visitor);
             // In a string of several statements what follows a COMMIT is an implicit transaction again.
             let more = at + 1 < statements.len();
             if implicit
@@ -142,6 +155,16 @@ impl Replay {
         visitor.migration_end(file, migration, &self.session, &before, &self.state.database.catalog);
         self.session.commit();
         self.state.database.catalog.remove_temporary_relations();
+    }
+
+    fn read_and_run(&mut self, file: u32, migration: &Migration<'_>, statement: &Statement, visitor: &mut dyn Visitor) {
+        match &statement.parsed {
+            Ok(ast) => self.statement(file, migration, statement, ast, visitor),
+            Err(error) => {
+                self.doubt(statement, &migration.file.source.text);
+                visitor.syntax_error(file, migration, statement, error);
+            }
+        }
     }
 
     fn begin(&mut self, explicit: bool, place: Place) {

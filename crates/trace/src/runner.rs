@@ -5,8 +5,8 @@ use crate::address::Address;
 use crate::connection::Connection;
 use crate::locks::{LockBook, Span, Surroundings};
 use crate::observation::{
-    Blocked, Failure, Held, LockTrace, MigrationTrace, Relation, StatementKind, StatementTrace, Subtransactions,
-    TransactionTrace,
+    Blocked, Failure, Growth, Held, LockTrace, MigrationTrace, Relation, StatementKind, StatementTrace,
+    Subtransactions, TransactionTrace,
 };
 use crate::poll::{self, Watch, watch};
 use crate::probe::{self, Snapshot, Statistics};
@@ -109,7 +109,7 @@ impl<'a> Runner<'a> {
         self.trace.notes =
             script.skipped.iter().map(|command| format!("`{command}` is psql's and was not run")).collect();
         self.trace.rows = probe::rows(&self.migrator).await?;
-        let sizes = probe::sizes(&self.migrator).await?;
+        let sizes = self.sizes().await?;
         let (wal, xid) = probe::cluster(&self.observer).await?;
         let temp = self.temp_bytes().await?;
         self.last = Snapshot::take(&self.migrator, self.statistics()).await?;
@@ -132,17 +132,21 @@ impl<'a> Runner<'a> {
         self.trace.duration = self.clock;
         let (wal_after, xid_after) = probe::cluster(&self.observer).await?;
         (self.trace.wal_bytes, self.trace.xids) = (wal_after - wal, xid_after - xid);
-        if self.major >= 15 || self.may_have_left_dead_rows() {
+        if !self.settings.effects_only && (self.major >= 15 || self.may_have_left_dead_rows()) {
             probe::flush(&self.migrator, self.major).await?;
         }
         self.trace.temp_bytes = self.temp_bytes().await? - temp;
-        self.trace.tables = probe::growth(&sizes, probe::sizes(&self.migrator).await?);
+        self.trace.tables = probe::growth(&sizes, self.sizes().await?);
         for statement in &self.trace.statements {
             for (catalog, counts) in &statement.catalog_rows {
                 self.trace.catalog_rows.entry(catalog.clone()).or_default().add(*counts);
             }
         }
         Ok(self.trace)
+    }
+
+    async fn sizes(&self) -> Result<BTreeMap<u32, Growth>, Error> {
+        if self.settings.effects_only { Ok(BTreeMap::new()) } else { probe::sizes(&self.migrator).await }
     }
 
     /// Before 15 a flush takes its time, so it is left out where it would change nothing.

@@ -39,6 +39,8 @@ pub struct Settings {
     pub workload: Option<Workload>,
     /// Tell how far long statements have come.
     pub progress: bool,
+    /// Only what statements do is wanted: sizes of tables are not measured, and statistics not waited for at the end.
+    pub effects_only: bool,
     /// SQL that is run on every new clone; one text is one query.
     pub setup: Vec<String>,
 }

@@ -78,6 +78,7 @@ fn trace_settings(
         reader: args.inject_reader,
         workload: workload(args)?,
         progress: false,
+        effects_only: false,
     })
 }
 

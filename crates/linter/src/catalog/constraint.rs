@@ -78,6 +78,17 @@ impl Constraint {
         }
     }
 
+    /// Would a child inherit this constraint as that one? NOT NULL goes by its column, CHECK by its name; what indexes
+    /// and foreign keys implement is told apart elsewhere.
+    pub fn is_counterpart(&self, of_child: &Self) -> bool {
+        match (&self.kind, &of_child.kind) {
+            (ConstraintKind::NotNull { column: ours }, ConstraintKind::NotNull { column: theirs }) => ours == theirs,
+            (ConstraintKind::Check { .. }, ConstraintKind::Check { .. }) => self.name == of_child.name,
+            (_, ConstraintKind::NotNull { .. } | ConstraintKind::Check { .. }) => false,
+            _ => true,
+        }
+    }
+
     pub fn is_primary_key(&self) -> bool {
         matches!(self.kind, ConstraintKind::PrimaryKey { .. })
     }

@@ -11,6 +11,7 @@ mod names;
 mod one_row;
 mod privilege;
 mod relation;
+mod statistics;
 mod types;
 
 pub use constraint::*;
@@ -19,6 +20,7 @@ pub use index::*;
 pub use names::*;
 pub use privilege::*;
 pub use relation::*;
+pub use statistics::*;
 pub use types::*;
 
 use crate::ast::ObjectName;
@@ -79,8 +81,8 @@ pub struct Catalog {
     /// Those of the extensions whose objects are known.
     #[serde(with = "known_extensions")]
     known_extensions: Arc<[&'static Extension]>,
-    /// Extended statistics: the table of each.
-    statistics: OrdMap<QualifiedName, Oid>,
+    /// Extended statistics.
+    statistics: OrdMap<QualifiedName, ExtendedStatistics>,
     /// What GRANT gave on relations and functions.
     privileges: HashMap<Oid, Arc<Vec<Privilege>>>,
     default_privileges: Arc<Vec<DefaultPrivilege>>,
@@ -504,7 +506,7 @@ impl Catalog {
         Some(function)
     }
 
-    // ---- publications, extensions, statistics ----
+    // ---- publications, extensions ----
 
     pub fn publication(&self, name: &str) -> Option<&Arc<Publication>> {
         self.publications.get(name)
@@ -548,24 +550,6 @@ impl Catalog {
     pub fn remove_extension(&mut self, name: &str) {
         self.extensions.remove(name);
         self.find_extensions();
-    }
-
-    /// The table of extended statistics.
-    pub fn statistics_named(&self, schema: &str, name: &str) -> Option<Oid> {
-        self.statistics.get(&(SmolStr::new(schema), SmolStr::new(name))).copied()
-    }
-
-    /// The extended statistics of a table.
-    pub fn statistics_of(&self, table: Oid) -> Vec<QualifiedName> {
-        self.statistics.iter().filter(|(_, owner)| **owner == table).map(|(name, _)| name.clone()).collect()
-    }
-
-    pub fn add_statistics(&mut self, schema: SmolStr, name: SmolStr, table: Oid) {
-        self.statistics.insert((schema, name), table);
-    }
-
-    pub fn remove_statistics(&mut self, schema: &str, name: &str) {
-        self.statistics.remove(&(SmolStr::new(schema), SmolStr::new(name)));
     }
 }
 

@@ -76,6 +76,12 @@ impl Catalog {
         })
     }
 
+    /// PostgreSQL's `ChooseExtendedStatisticName`.
+    pub fn choose_statistics_name(&self, table: &str, columns: &[SmolStr], schema: &str) -> SmolStr {
+        let addition = index_name_addition(columns);
+        first_free(table, Some(&addition), "stat", |candidate| self.statistics_named(schema, candidate).is_some())
+    }
+
     /// The name of an array type: the element's with an underscore before it, more of them until it is free.
     pub(super) fn free_array_type_name(&self, schema: &str, name: &str) -> SmolStr {
         let mut candidate = name.to_owned();

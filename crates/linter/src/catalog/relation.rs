@@ -268,6 +268,11 @@ impl Relation {
         self.constraints.iter().find(|constraint| constraint.name == name)
     }
 
+    /// A constraint trigger has a constraint of its name.
+    pub fn has_constraint_trigger(&self, name: &str) -> bool {
+        self.triggers.iter().any(|trigger| trigger.constraint && trigger.name == name)
+    }
+
     pub fn is_partition(&self) -> bool {
         self.partition_bound.is_some()
     }

@@ -7,8 +7,7 @@ mod objects;
 mod toast;
 
 use super::Executor;
-use crate::ast::{Expr, ExprKind};
-use crate::catalog::{Column, Constraint, ConstraintKind, Index, Oid, Relation, SqlType};
+use crate::catalog::{Column, Constraint, ConstraintKind, Index, Oid, Relation};
 use crate::effect::{CatalogRows, RelationKind};
 use objects::{UserObjects, is_pinned_collation};
 use smol_str::SmolStr;
@@ -74,10 +73,18 @@ impl Executor<'_> {
             self.count_constraint(table, constraint, rows);
         }
         self.count_partition_key(table, rows);
+        for statistics in self.catalog.statistics_of(table.oid) {
+            rows.depend += 1 + self.catalog.statistics_columns(&statistics).len();
+        }
         for trigger in table.triggers.iter().filter(|trigger| trigger.inherited) {
             // The function, the table, and twice for the parent's trigger.
             rows.trigger += 1;
             rows.depend += 4 + trigger.columns.len();
+            if trigger.constraint {
+                // It depends on the table, and on the trigger.
+                rows.constraint += 1;
+                rows.depend += 2;
+            }
         }
         if self.needs_toast(table) {
             // The table and its index; the main table, the index's two columns.
@@ -100,17 +107,11 @@ impl Executor<'_> {
             rows.depend += 1 + self.columns_of(table.oid, &generated.expression).len();
             rows.depend += self.user_objects(table, &generated.expression, Some(column.sql_type));
         } else if let Some(default) = &column.default
-            && self.has_default_row(default, column.sql_type)
+            && self.keeps_default(default, column.sql_type)
         {
             rows.default += 1;
             rows.depend += 1 + self.user_objects(table, default, Some(column.sql_type));
         }
-    }
-
-    /// `DEFAULT NULL` is no default, except for a domain.
-    fn has_default_row(&self, default: &Expr, sql_type: SqlType) -> bool {
-        let is_null = matches!(default.kind, ExprKind::Literal(crate::ast::Literal::Null));
-        !is_null || self.is_domain(sql_type)
     }
 
     fn count_constraint(&mut self, table: &Relation, constraint: &Constraint, rows: &mut Count) {

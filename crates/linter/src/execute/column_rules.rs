@@ -93,17 +93,24 @@ impl Executor<'_> {
         if typed.has_subquery {
             return fail("0A000", "cannot use subquery in check constraint", expression.range);
         }
-        let is_plain = |name: &&smol_str::SmolStr| {
-            relation.column(name).is_none()
-                && **name != relation.name
-                && !matches!(name.as_str(), "*" | "tableoid" | "ctid" | "xmin" | "xmax" | "cmin" | "cmax")
-        };
         let wrong_type = typed.sql_type.is_known() && !matches!(typed.sql_type.oid.0, BOOLEAN | UNKNOWN);
         let missing = columns_of(expression);
         if wrong_type && typed.sql_type.oid.is_builtin() && missing.iter().all(|name| relation.column(name).is_some()) {
             return fail("42804", "argument of CHECK must be type boolean", expression.range);
         }
-        match missing.iter().find(is_plain) {
+        self.check_names(table, expression)
+    }
+
+    /// The same for an expression of any type.
+    pub(super) fn check_names(&self, table: Oid, expression: &Expr) -> Run {
+        let relation = self.catalog.relation(table);
+        let is_missing = |name: &smol_str::SmolStr| {
+            relation.known
+                && relation.column(name).is_none()
+                && *name != relation.name
+                && !matches!(name.as_str(), "*" | "tableoid" | "ctid" | "xmin" | "xmax" | "cmin" | "cmax")
+        };
+        match columns_of(expression).into_iter().find(is_missing) {
             Some(missing) => fail("42703", format!("column \"{missing}\" does not exist"), expression.range),
             None => Ok(()),
         }

@@ -55,10 +55,11 @@ impl Executor<'_> {
     /// Source: PostgreSQL 18, `src/backend/parser/parse_utilcmd.c`, `transformCreateStmt`, and
     /// `src/backend/commands/tablecmds.c`, `DefineRelation`.
     pub(super) fn create_table(&mut self, statement: &CreateTable) -> Run {
-        let Some(schema) = self.check_new_relation(&statement.name, statement.persistence, statement.if_not_exists)?
-        else {
+        let name = &statement.name;
+        let schema = self.schema_of_new_relation(name, statement.persistence)?;
+        if statement.if_not_exists && self.catalog.relation_named(&schema, &name.name.text).is_some() {
             return Ok(());
-        };
+        }
         self.check_table_syntax(statement)?;
         let created = self.effects.creates.len();
         let mut table = NewTable {
@@ -86,6 +87,8 @@ impl Executor<'_> {
                 TableElement::Like { table: source, including } => self.collect_like(&mut table, source, *including)?,
             }
         }
+        // The name is looked at last.
+        self.check_new_relation(name, statement.persistence, false)?;
         let oid = self.store_table(&mut table, statement, &parents);
         self.check_partition_columns(oid, statement.name.range())?;
         self.store_sequences(oid, &table);
@@ -149,6 +152,19 @@ impl Executor<'_> {
         Ok(())
     }
 
+    fn schema_of_new_relation(&self, name: &ObjectName, persistence: Persistence) -> Run<SmolStr> {
+        let temporary = persistence == Persistence::Temporary;
+        let schema = self.schema_for(name, temporary);
+        let missing = schema != TEMPORARY_SCHEMA && !self.catalog.has_schema(&schema);
+        if missing && self.knowledge == Knowledge::Everything {
+            return fail("3F000", format!("schema \"{schema}\" does not exist"), name.range());
+        }
+        if let Some(schema) = name.schema.as_ref().filter(|schema| temporary && !schema.text.starts_with("pg_temp")) {
+            return fail("42P16", "cannot create temporary relation in non-temporary schema", schema.range);
+        }
+        Ok(schema)
+    }
+
     /// May a relation of this name be made? Returns its schema, or `None` when IF NOT EXISTS makes it a no-op.
     pub(super) fn check_new_relation(
         &mut self,
@@ -156,15 +172,7 @@ impl Executor<'_> {
         persistence: Persistence,
         if_not_exists: bool,
     ) -> Run<Option<SmolStr>> {
-        let temporary = persistence == Persistence::Temporary;
-        if let Some(schema) = name.schema.as_ref().filter(|schema| temporary && !schema.text.starts_with("pg_temp")) {
-            return fail("42P16", "cannot create temporary relation in non-temporary schema", schema.range);
-        }
-        let schema = self.schema_for(name, temporary);
-        let missing = schema != TEMPORARY_SCHEMA && !self.catalog.has_schema(&schema);
-        if missing && self.knowledge == Knowledge::Everything {
-            return fail("3F000", format!("schema \"{schema}\" does not exist"), name.range());
-        }
+        let schema = self.schema_of_new_relation(name, persistence)?;
         if self.catalog.relation_named(&schema, &name.name.text).is_some() {
             if if_not_exists {
                 return Ok(None);
@@ -222,8 +230,16 @@ impl Executor<'_> {
         oid
     }
 
+    /// Before 15 no sequence is unlogged.
+    pub(super) fn sequence_persistence(&self, table: Oid) -> Persistence {
+        match self.catalog.relation(table).persistence {
+            Persistence::Unlogged if !self.target.at_least(15) => Persistence::Permanent,
+            persistence => persistence,
+        }
+    }
+
     fn store_sequences(&mut self, table: Oid, new: &NewTable) {
-        let persistence = self.catalog.relation(table).persistence;
+        let persistence = self.sequence_persistence(table);
         for sequence in &new.sequences {
             let oid = self.catalog.new_oid();
             let birth = self.birth(true);
@@ -270,6 +286,9 @@ impl Executor<'_> {
             if parents.contains(&oid) {
                 let reason = format!("relation \"{name}\" would be inherited from more than once");
                 return fail("42P07", reason, name.range());
+            }
+            if parent.is_temporary() && statement.persistence != Persistence::Temporary {
+                return fail("42809", format!("cannot inherit from temporary relation \"{name}\""), name.range());
             }
             parents.push(oid);
         }

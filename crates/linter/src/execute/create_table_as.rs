@@ -3,7 +3,7 @@
 use super::query::Depth;
 use super::{Executor, Run, fail};
 use crate::ast::{CreateTableAs, IntoClause, Query};
-use crate::catalog::{Column, Relation, RelationDetail};
+use crate::catalog::{Column, Oid, Relation, RelationDetail};
 use crate::effect::RelationKind;
 use smol_str::SmolStr;
 use std::sync::Arc;
@@ -35,6 +35,14 @@ impl Executor<'_> {
         if_not_exists: bool,
         kept: Option<&Arc<Query>>,
     ) -> Run {
+        if let Some(query) = kept {
+            let is_temporary =
+                |(read, _): &(Oid, _)| self.catalog.get_relation(*read).is_some_and(|read| read.is_temporary());
+            if self.query_references(query).iter().any(is_temporary) {
+                let reason = "materialized views must not use temporary tables or views";
+                return fail("0A000", reason, into.name.range());
+            }
+        }
         let Some(schema) = self.check_new_relation(&into.name, into.persistence, if_not_exists)? else {
             return Ok(());
         };

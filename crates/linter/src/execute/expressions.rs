@@ -1,11 +1,12 @@
 //! What the model asks about types and expressions: the catalog as [`crate::expression`] sees it.
 
-use super::Executor;
-use crate::ast::{Expr, ExprKind, FunctionBody, Name, ObjectName, Query, TypeName};
+use super::{Executor, Knowledge, Run, fail};
+use crate::ast::{Expr, ExprKind, FunctionBody, Literal, Name, ObjectName, Query, TypeName};
 use crate::builtin::{self, CastContext, Extension};
 use crate::catalog::{Catalog, Column, ConstraintKind, Function, Oid, SqlType, TypeDef, TypeKind, Volatility};
 use crate::expression::{self, Analyzer, Coercion, Schema, Scope, Typed};
 use crate::session::SearchPath;
+use crate::source::TextRange;
 use crate::version::Target;
 use smol_str::SmolStr;
 use std::sync::Arc;
@@ -91,6 +92,22 @@ impl Executor<'_> {
         self::ask(&self.catalog, self.session.settings.search_path(), self.target, ask)
     }
 
+    pub(crate) fn is_domain(&self, sql_type: SqlType) -> bool {
+        let kind = self.catalog.get_type(sql_type.oid).map(|definition| &definition.kind);
+        matches!(kind, Some(TypeKind::Domain(_)))
+    }
+
+    /// Is a default stored? `DEFAULT NULL` is not, unless the null is coerced: to a domain, or to a length. An interval
+    /// takes its modifier at once.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/catalog/heap.c`, `AddRelationNewConstraints`;
+    /// `src/backend/parser/parse_coerce.c`, `coerce_type` and `coerce_type_typmod`.
+    pub(crate) fn keeps_default(&self, default: &Expr, sql_type: SqlType) -> bool {
+        const INTERVAL: Oid = Oid(1186);
+        let coerced = self.is_domain(sql_type) || (sql_type.typmod >= 0 && sql_type.oid != INTERVAL);
+        coerced || !is_null_literal(default)
+    }
+
     /// The columns of a table as a scope.
     pub(crate) fn scope_of(&self, table: Oid) -> Scope {
         let relation = self.catalog.relation(table);
@@ -108,6 +125,21 @@ impl Executor<'_> {
         let oid = known.unwrap_or_else(|| self.catalog.add_type(&schema, &name.name, TypeKind::Assumed, 0));
         let array = || self.catalog.get_type(oid).map_or(Oid::INVALID, |definition| definition.array);
         SqlType::new(if name.is_array { array() } else { oid })
+    }
+
+    /// The type of a new column, or of one that changes. Where everything is known but a type, it does not exist.
+    pub(crate) fn require_type(&mut self, name: &TypeName) -> Run<SqlType> {
+        let certain = self.knowledge == Knowledge::Everything && self.catalog.extensions().next().is_none();
+        let resolved = self.resolve_type(name);
+        let kind = self.catalog.get_type(resolved.oid).map(|definition| &definition.kind);
+        let element = match kind {
+            Some(TypeKind::Array { element }) => self.catalog.get_type(*element).map(|definition| &definition.kind),
+            other => other,
+        };
+        if certain && matches!(element, Some(TypeKind::Assumed)) {
+            return fail("42704", format!("type \"{}\" does not exist", name.name), name.range);
+        }
+        Ok(resolved)
     }
 
     /// Analyses an expression over the columns of `table`.
@@ -207,11 +239,32 @@ impl Executor<'_> {
     }
 
     /// Does the type have a collation?
+    /// COLLATE is refused for a type that has no collation. Types of the project may have one.
+    pub(crate) fn check_collation(&self, sql_type: SqlType, range: TextRange) -> Run {
+        let base = self.with_analyzer(|analyzer| analyzer.base_type(sql_type)).oid;
+        if base.is_builtin() && !self.is_collatable(sql_type) {
+            let name = self.with_analyzer(|analyzer| analyzer.format_type(sql_type));
+            return fail("42804", format!("collations are not supported by type {name}"), range);
+        }
+        Ok(())
+    }
+
     pub(crate) fn is_collatable(&self, sql_type: SqlType) -> bool {
         self.with_analyzer(|analyzer| {
-            let base = analyzer.base_type(sql_type).oid;
-            builtin::type_by_oid(base.0).is_some_and(|found| found.category == builtin::TypeCategory::String)
+            let base = builtin::type_by_oid(analyzer.base_type(sql_type).oid.0);
+            let element = base.filter(|found| found.name.starts_with('_')).map(|array| array.element);
+            let found = element.and_then(builtin::type_by_oid).or(base);
+            found.is_some_and(|found| found.category == builtin::TypeCategory::String)
         })
+    }
+}
+
+/// `NULL`, also with a cast.
+pub(crate) fn is_null_literal(expr: &Expr) -> bool {
+    match &expr.kind {
+        ExprKind::Literal(Literal::Null) => true,
+        ExprKind::Cast { operand, .. } => is_null_literal(operand),
+        _ => false,
     }
 }
 

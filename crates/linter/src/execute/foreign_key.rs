@@ -26,6 +26,9 @@ impl Executor<'_> {
         let ConstraintKind::ForeignKey(key) = &constraint.kind else { return Ok(()) };
         self.check_constraint_syntax(constraint, constraint.keyword)?;
         let range = constraint.keyword;
+        if let Some(name) = &constraint.name {
+            self.check_constraint_is_new(table, name)?;
+        }
         let referenced = match self.find(&key.table) {
             Some(oid) if oid == table => oid,
             _ => self.open_referenced(key)?,
@@ -86,18 +89,23 @@ impl Executor<'_> {
         let sql_type = |table: Oid, column: &SmolStr| {
             let found = self.catalog.relation(table).column(column)?.sql_type;
             let base = self.with_analyzer(|analyzer| analyzer.base_type(found));
-            base.oid.is_builtin().then_some(base)
+            let kind = self.catalog.get_type(base.oid).map(|definition| &definition.kind);
+            let is_known = base.oid.is_builtin() || matches!(kind, Some(catalog::TypeKind::Enum { .. }));
+            is_known.then_some(base)
         };
         let (Some(ours), Some(theirs)) = (sql_type(table, column), sql_type(referenced, other)) else { return Ok(()) };
         if ours.oid == theirs.oid {
             return Ok(());
         }
-        let comparable = self.with_analyzer(|analyzer| {
-            let family = |sql_type| analyzer.default_operator_class("btree", sql_type).map(|class| class.family);
-            let Some(theirs_family) = family(theirs) else { return true };
-            family(ours) == Some(theirs_family)
-                || analyzer.coercion(ours, theirs, CastContext::Implicit) != Coercion::Impossible
-        });
+        // An enum compares with itself alone.
+        let both_builtin = ours.oid.is_builtin() && theirs.oid.is_builtin();
+        let comparable = both_builtin
+            && self.with_analyzer(|analyzer| {
+                let family = |sql_type| analyzer.default_operator_class("btree", sql_type).map(|class| class.family);
+                let Some(theirs_family) = family(theirs) else { return true };
+                family(ours) == Some(theirs_family)
+                    || analyzer.coercion(ours, theirs, CastContext::Implicit) != Coercion::Impossible
+            });
         if comparable {
             return Ok(());
         }
@@ -151,6 +159,11 @@ impl Executor<'_> {
         if key.referenced_columns.is_empty() {
             return match &relation.primary_key().map(|constraint| constraint.kind.clone()) {
                 Some(catalog::ConstraintKind::PrimaryKey { columns, index }) => {
+                    if self.is_deferrable(referenced, *index) {
+                        let reason =
+                            format!("cannot use a deferrable primary key for referenced table \"{}\"", relation.name);
+                        return fail("55000", reason, key.table.range());
+                    }
                     if columns.len() != arity {
                         let reason = "number of referencing and referenced columns for foreign key disagree";
                         return fail("42830", reason, key.table.range());
@@ -171,9 +184,15 @@ impl Executor<'_> {
             let reason = format!("column \"{}\" referenced in foreign key constraint does not exist", missing.text);
             return fail("42703", reason, missing.range);
         }
-        let matching = relation.indexes.iter().copied().find(|oid| self.is_key_over(*oid, &columns));
-        match matching {
+        let mut matching = relation.indexes.iter().copied().filter(|oid| self.is_key_over(*oid, &columns)).peekable();
+        let deferrable = matching.peek().is_some();
+        match matching.find(|index| !self.is_deferrable(referenced, *index)) {
             Some(index) => Ok((columns, index)),
+            None if deferrable => {
+                let reason =
+                    format!("cannot use a deferrable unique constraint for referenced table \"{}\"", relation.name);
+                fail("55000", reason, key.table.range())
+            }
             None if !relation.known || self.may_be_declared_unique(referenced, &columns) => Ok((columns, Oid::INVALID)),
             None => {
                 let reason = format!(
@@ -199,6 +218,12 @@ impl Executor<'_> {
         })
     }
 
+    /// Is uniqueness checked late, so that rows cannot rely on it?
+    fn is_deferrable(&self, table: Oid, index: Oid) -> bool {
+        let mut constraints = self.catalog.relation(table).constraints.iter();
+        constraints.any(|constraint| constraint.index() == Some(index) && constraint.deferrable)
+    }
+
     /// A unique index over exactly these columns, in any order, without predicate.
     fn is_key_over(&self, oid: Oid, columns: &[SmolStr]) -> bool {
         let Some(index) = self.catalog.get_relation(oid).and_then(|relation| relation.index()) else { return false };
@@ -214,7 +239,7 @@ impl Executor<'_> {
         self.catalog.choose_constraint_name(table, Some(&addition), "fkey", schema, &[])
     }
 
-    fn descendants_if_partitioned(&self, table: Oid) -> Vec<Oid> {
+    pub(super) fn descendants_if_partitioned(&self, table: Oid) -> Vec<Oid> {
         match self.catalog.relation(table).kind {
             RelationKind::PartitionedTable => self.descendants(table),
             _ => Vec::new(),

@@ -27,7 +27,7 @@ const POLYMORPHIC: [&str; 10] = [
 impl Executor<'_> {
     /// Source: PostgreSQL 18, `src/backend/commands/functioncmds.c`, `CreateFunction`.
     pub(super) fn create_function(&mut self, create: &CreateFunction) -> Run {
-        let schema = self.schema_for(&create.name, false);
+        let schema = self.schema_to_fill(&create.name, false)?;
         let name = create.name.name.text.clone();
         let parameters = self.parameters(create);
         let inputs: Vec<SqlType> = parameters

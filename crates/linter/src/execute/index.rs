@@ -24,6 +24,8 @@ pub(crate) struct IndexDefinition {
     pub(crate) method: SmolStr,
     pub(crate) elements: Vec<IndexElement>,
     pub(crate) including: Vec<SmolStr>,
+    /// Those of the index that it is made after.
+    pub(crate) column_names: Option<Vec<SmolStr>>,
     pub(crate) predicate: Option<Expr>,
     pub(crate) concurrently: bool,
     /// ON ONLY: not in the partitions.
@@ -64,6 +66,10 @@ impl Executor<'_> {
         let relation = self.catalog.relation(table);
         // Nobody else sees a temporary table, so PostgreSQL drops the CONCURRENTLY.
         let concurrently = statement.concurrently && !relation.is_temporary();
+        if statement.concurrently && !concurrently {
+            self.lock(table, LockMode::Share, LockCause::Target, statement.table.range());
+        }
+        let relation = self.catalog.relation(table);
         let partitioned = relation.kind == RelationKind::PartitionedTable;
         if partitioned && !statement.only {
             let partitions = self.lock_descendants(table, mode, statement.table.range());
@@ -79,6 +85,7 @@ impl Executor<'_> {
             method: statement.method.clone(),
             elements: statement.elements.clone(),
             including: statement.including.iter().map(|name| name.text.clone()).collect(),
+            column_names: None,
             predicate: statement.predicate.clone(),
             concurrently,
             only: statement.only,
@@ -130,6 +137,12 @@ impl Executor<'_> {
         let index = self.make_index(table, &definition, Some(parent_index))?;
         if definition.constraint {
             self.add_partition_constraint(table, index, &definition, true);
+            let parent = self.catalog.relation(parent_index).index().map(|index| index.table);
+            if let Some(model) =
+                parent.and_then(|parent| Some((parent, self.constraint_of_index(parent, parent_index)?)))
+            {
+                self.copy_deferrability(model, table, index);
+            }
         }
         Ok(index)
     }
@@ -139,9 +152,25 @@ impl Executor<'_> {
         let definition = IndexDefinition { cause: IndexBuildCause::CreateIndex, ..self.definition_of(source, range) };
         let index = self.make_index(table, &definition, None)?;
         if definition.constraint {
+            let model = self.catalog.relation(source).index().map(|index| index.table);
             self.add_partition_constraint(table, index, &definition, false);
+            if let Some(constraint) =
+                model.and_then(|model| self.constraint_of_index(model, source).map(|name| (model, name)))
+            {
+                self.copy_deferrability(constraint, table, index);
+            }
         }
         Ok(())
+    }
+
+    /// Gives the constraint of an index the deferrability of another constraint.
+    fn copy_deferrability(&mut self, (model, name): (Oid, SmolStr), table: Oid, index: Oid) {
+        let Some(model) = self.catalog.relation(model).constraint(&name).cloned() else { return };
+        let constraints = &mut self.catalog.relation_mut(table).constraints;
+        if let Some(copy) = constraints.iter_mut().find(|constraint| constraint.index() == Some(index)) {
+            let copy = Arc::make_mut(copy);
+            (copy.deferrable, copy.initially_deferred) = (model.deferrable, model.initially_deferred);
+        }
     }
 
     fn make_index(&mut self, table: Oid, definition: &IndexDefinition, parent: Option<Oid>) -> Run<Oid> {
@@ -156,8 +185,8 @@ impl Executor<'_> {
         if self.catalog.relation_named(&schema, &name).is_some() {
             return fail("42P07", format!("relation \"{name}\" already exists"), definition.range);
         }
-        if definition.constraint && relation.constraint(&name).is_some() {
-            return fail("42710", format!("constraint \"{name}\" already exists"), definition.range);
+        if definition.constraint {
+            self.check_constraint_is_new(table, &Name::new(name.clone(), definition.range))?;
         }
         let oid = self.catalog.new_oid();
         let kind = if partitioned { RelationKind::PartitionedIndex } else { RelationKind::Index };
@@ -174,6 +203,7 @@ impl Executor<'_> {
             method: definition.method.clone(),
             elements: Arc::new(definition.elements.clone()),
             including: definition.including.clone(),
+            column_names: definition.names_of_columns(),
             predicate: definition.predicate.clone().map(Arc::new),
             parent,
             clustered: false,
@@ -308,7 +338,7 @@ impl Executor<'_> {
     }
 
     /// What would make an index like this one in a partition.
-    fn definition_of(&self, index_oid: Oid, range: TextRange) -> IndexDefinition {
+    pub(super) fn definition_of(&self, index_oid: Oid, range: TextRange) -> IndexDefinition {
         let relation = self.catalog.relation(index_oid);
         let index = relation.index().expect("the indexes of a table are indexes");
         IndexDefinition {
@@ -321,6 +351,7 @@ impl Executor<'_> {
             method: index.method.clone(),
             elements: index.elements.to_vec(),
             including: index.including.clone(),
+            column_names: Some(index.column_names.clone()),
             predicate: index.predicate.as_deref().cloned(),
             concurrently: false,
             only: false,
@@ -358,9 +389,21 @@ impl Executor<'_> {
     /// A key needs an operator class of the access method. Types and methods of extensions are taken to have one.
     fn check_operator_class(&self, table: Oid, definition: &IndexDefinition, element: &IndexElement) -> Run {
         let method = &definition.method;
-        let Some(column) = element.key.as_column().filter(|_| element.operator_class.is_none()) else { return Ok(()) };
-        let Some(column) = self.catalog.relation(table).column(column) else { return Ok(()) };
-        let base = self.with_analyzer(|analyzer| analyzer.base_type(column.sql_type));
+        let relation = self.catalog.relation(table);
+        let (sql_type, what) = match element.key.as_column() {
+            Some(column) => match relation.column(column) {
+                Some(column) => (column.sql_type, format!("column \"{}\"", column.name)),
+                None => return Ok(()),
+            },
+            None => (self.analyze(&element.key, Some(table)).sql_type, "expression".to_owned()),
+        };
+        if element.collation.is_some() {
+            self.check_collation(sql_type, definition.range)?;
+        }
+        if element.operator_class.is_some() {
+            return Ok(());
+        }
+        let base = self.with_analyzer(|analyzer| analyzer.base_type(sql_type));
         // btree_gist and btree_gin may have been installed by hand.
         let certain = match method.as_str() {
             "btree" | "hash" | "brin" | "spgist" => true,
@@ -368,14 +411,14 @@ impl Executor<'_> {
         } && base.oid.is_builtin();
         let has_class = || self.with_analyzer(|analyzer| analyzer.default_operator_class(method, base).is_some());
         if certain && !has_class() {
-            let reason = format!("column \"{}\" has no default operator class for \"{method}\"", column.name);
+            let reason = format!("{what} has no default operator class for \"{method}\"");
             return fail("42704", reason, definition.range);
         }
         Ok(())
     }
 
     /// What PostgreSQL refuses before it makes the index.
-    fn check_index(&self, table: Oid, definition: &IndexDefinition) -> Run {
+    pub(super) fn check_index(&self, table: Oid, definition: &IndexDefinition) -> Run {
         let relation = self.catalog.relation(table);
         let range = definition.range;
         match relation.kind {
@@ -417,6 +460,7 @@ impl Executor<'_> {
         }
         let expressions = definition.elements.iter().map(|element| &element.key);
         for key in expressions.filter(|key| key.as_column().is_none()).chain(&definition.predicate) {
+            self.check_names(table, key)?;
             self.check_immutable(table, key, "functions in an index", range)?;
         }
         definition.elements.iter().try_for_each(|element| self.check_operator_class(table, definition, element))
@@ -430,9 +474,15 @@ fn check_partition_key(relation: &Relation, definition: &IndexDefinition) -> Run
         return Ok(());
     }
     for key in partition_key.keys.iter() {
-        let included = key
-            .as_column()
-            .is_some_and(|column| definition.elements.iter().any(|element| element.key.as_column() == Some(column)));
+        // Rows must be equal in the sense of the partition key.
+        let same_collation = |element: &IndexElement, column: &SmolStr| {
+            let own = relation.column(column).and_then(|column| column.collation.as_ref());
+            element.collation.is_none() || element.collation.as_ref() == own
+        };
+        let included = key.as_column().is_some_and(|column| {
+            let mut elements = definition.elements.iter();
+            elements.any(|element| element.key.as_column() == Some(column) && same_collation(element, column))
+        });
         if !included {
             let reason = "unique constraint on partitioned table must include all partitioning columns";
             return fail("0A000", reason, definition.range);
@@ -445,7 +495,7 @@ fn is_system_column(name: &str) -> bool {
     matches!(name, "tableoid" | "ctid" | "xmin" | "xmax" | "cmin" | "cmax")
 }
 
-fn same_element(ours: &IndexElement, parents: &IndexElement) -> bool {
+pub(crate) fn same_element(ours: &IndexElement, parents: &IndexElement) -> bool {
     let nulls_first = |element: &IndexElement| element.nulls_first.unwrap_or(element.descending);
     ours.key.is_same(&parents.key)
         && ours.collation == parents.collation

@@ -2,11 +2,11 @@
 
 use super::{Executor, Run, fail};
 use crate::ast::{
-    Ast, Comment, CreateExtension, CreateOther, CreateSchema, CreateStatistics, ExprKind, ObjectKind, ObjectName,
+    Ast, Comment, CreateExtension, CreateOther, CreateSchema, CreateStatistics, Expr, ExprKind, ObjectKind, ObjectName,
 };
 use crate::effect::{LockMode, RelationKind};
 use crate::session::{SettingValue, search_path_value};
-use smol_str::{SmolStr, format_smolstr};
+use smol_str::SmolStr;
 
 impl Executor<'_> {
     /// Source: PostgreSQL 18, `src/backend/commands/comment.c`; `src/backend/catalog/objectaddress.c`,
@@ -24,7 +24,7 @@ impl Executor<'_> {
                 let relation = self.catalog.relation(table);
                 let constraint = comment.kind == ObjectKind::Constraint;
                 if let Some(name) = comment.sub_name.as_ref().filter(|_| constraint && relation.known)
-                    && relation.constraint(&name.text).is_none()
+                    && self.constraint_named(table, &name.text).is_none()
                 {
                     let reason = format!("constraint \"{}\" for table \"{}\" does not exist", name.text, relation.name);
                     return fail("42704", reason, name.range);
@@ -63,6 +63,8 @@ impl Executor<'_> {
             return fail("42601", "statistics need a name before PostgreSQL 16", self.place.range);
         }
         let named = create.name.as_ref().map(|name| (self.schema_for(name, false), name));
+        let Some(table) = &create.table else { return Ok(()) };
+        let oid = self.open(table, RelationKind::Table, LockMode::ShareUpdateExclusive)?;
         if let Some((schema, name)) = &named
             && self.catalog.statistics_named(schema, &name.name.text).is_some()
         {
@@ -71,8 +73,6 @@ impl Executor<'_> {
             }
             return fail("42710", format!("statistics object \"{name}\" already exists"), name.range());
         }
-        let Some(table) = &create.table else { return Ok(()) };
-        let oid = self.open(table, RelationKind::Table, LockMode::ShareUpdateExclusive)?;
         let relation = self.catalog.relation(oid);
         if !relation.kind.is_table() && relation.kind != RelationKind::MaterializedView && relation.known {
             return fail(
@@ -87,6 +87,7 @@ impl Executor<'_> {
             {
                 return fail("42703", format!("column \"{column}\" does not exist"), element.range);
             }
+            self.check_can_be_sorted(oid, element)?;
         }
         if let [element] = &create.elements[..]
             && matches!(element.kind, ExprKind::Column(_))
@@ -97,7 +98,22 @@ impl Executor<'_> {
             Some((schema, name)) => (schema, name.name.text.clone()),
             None => self.statistics_name(oid, create),
         };
-        self.catalog.add_statistics(schema, name, oid);
+        // In the order of the table.
+        let mut columns: Vec<SmolStr> = relation.columns.iter().map(|column| column.name.clone()).collect();
+        let used: Vec<SmolStr> = create.elements.iter().flat_map(|element| self.columns_of(oid, element)).collect();
+        columns.retain(|column| used.contains(column));
+        self.catalog.add_statistics((schema, name), oid, columns);
+        Ok(())
+    }
+
+    /// Statistics need an order. Types that are not PostgreSQL's own are taken to have one.
+    fn check_can_be_sorted(&self, table: crate::catalog::Oid, element: &Expr) -> Run {
+        let sql_type = self.analyze(element, Some(table)).sql_type;
+        let base = self.with_analyzer(|analyzer| analyzer.base_type(sql_type));
+        let ordered = self.with_analyzer(|analyzer| analyzer.default_operator_class("btree", base).is_some());
+        if base.oid.is_builtin() && !ordered {
+            return fail("0A000", "its type has no default btree operator class", element.range);
+        }
         Ok(())
     }
 
@@ -109,15 +125,7 @@ impl Executor<'_> {
             _ => SmolStr::new_static("expr"),
         };
         let parts: Vec<SmolStr> = create.elements.iter().map(|element| part(&element.kind)).collect();
-        let columns = crate::catalog::index_name_addition(&parts);
-        let base = format_smolstr!("{}_{columns}_stat", relation.name);
-        let taken = |name: &str| self.catalog.statistics_named(&relation.schema, name).is_some();
-        let mut name = base.clone();
-        let mut number = 0;
-        while taken(&name) {
-            number += 1;
-            name = format_smolstr!("{base}{number}");
-        }
+        let name = self.catalog.choose_statistics_name(&relation.name, &parts, &relation.schema);
         (relation.schema.clone(), name)
     }
 

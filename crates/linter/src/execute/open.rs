@@ -88,6 +88,14 @@ impl Executor<'_> {
         }
     }
 
+    /// The same, where the schema must be there.
+    pub(crate) fn schema_to_fill(&self, name: &ObjectName, temporary: bool) -> Run<SmolStr> {
+        if let Some(schema) = &name.schema {
+            self.check_schema(schema)?;
+        }
+        Ok(self.schema_for(name, temporary))
+    }
+
     /// All direct and indirect children, in the order in which PostgreSQL locks them (by oid, breadth first).
     ///
     /// Source: PostgreSQL 18, `src/backend/catalog/pg_inherits.c`, `find_all_inheritors`.

@@ -143,6 +143,14 @@ impl Executor<'_> {
                 let reason = format!("child table \"{name}\" has different type for column \"{}\"", column.name);
                 return fail("42804", reason, name.range());
             }
+            if relation.known && ours.generated.is_some() != column.generated.is_some() {
+                let must = if column.generated.is_some() { "must" } else { "must not" };
+                let reason = format!("column \"{}\" in child table {must} be a generated column", column.name);
+                let refused = column.generated.is_some() || self.target.at_least(16);
+                if refused {
+                    return fail("42804", reason, name.range());
+                }
+            }
             if relation.known && column.not_null && !ours.not_null {
                 let reason = format!("column \"{}\" in child table must be marked NOT NULL", column.name);
                 return fail("42804", reason, name.range());

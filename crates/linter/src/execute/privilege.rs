@@ -1,6 +1,6 @@
 //! GRANT, REVOKE and ALTER DEFAULT PRIVILEGES.
 
-use super::{Executor, Run, fail};
+use super::{Executor, Knowledge, Run, fail};
 use crate::ast::{AlterDefaultPrivileges, Grant, ObjectKind, ObjectName, Signature};
 use crate::catalog::{DefaultPrivilege, Oid, Privilege, PrivilegeKind};
 use crate::effect::{LockCause, LockMode, RelationKind};
@@ -36,12 +36,18 @@ impl Executor<'_> {
         for name in names {
             match self.find(name) {
                 Some(oid) => {
+                    let relation = self.catalog.relation(oid);
+                    if relation.kind.is_index() {
+                        return fail("42809", format!("\"{}\" is an index", relation.name), name.range());
+                    }
                     if self.target.at_least(18) {
                         self.lock(oid, LockMode::AccessShare, LockCause::Target, name.range());
                     }
                     found.push(oid);
                 }
-                None if self.catalog.is_gone(name, &path) && !self.is_system_relation(name) => {
+                None if (self.knowledge == Knowledge::Everything || self.catalog.is_gone(name, &path))
+                    && !self.is_system_relation(name) =>
+                {
                     return fail("42P01", format!("relation \"{name}\" does not exist"), name.range());
                 }
                 None => {}

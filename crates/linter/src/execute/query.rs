@@ -239,6 +239,11 @@ impl Executor<'_> {
         if mode == LockMode::RowShare && unlockable && env.depth == Depth::Run {
             return fail("42809", format!("cannot lock rows in \"{}\"", read.name), relation.name.range());
         }
+        let empty = read.kind == RelationKind::MaterializedView && read.view().is_some_and(|view| !view.populated);
+        if empty && env.depth == Depth::Run {
+            let reason = format!("materialized view \"{}\" has not been populated", read.name);
+            return fail("55000", reason, relation.name.range());
+        }
         self.follow_read(oid, mode, relation.only, env.depth, relation.name.range());
         Ok(())
     }

@@ -4,6 +4,8 @@ mod column;
 mod kind;
 mod schema;
 
+pub(super) use column::for_each_child_mut;
+
 use super::{Executor, Run, fail};
 use crate::ast::{ObjectKind, Rename, Signature};
 use crate::catalog::{Oid, QualifiedName, TypeKind};
@@ -80,6 +82,9 @@ impl Executor<'_> {
             return fail("42P07", format!("relation \"{new}\" already exists"), rename.new_name.range);
         }
         if let Some(table) = relation.index().map(|index| index.table) {
+            if self.constraint_with_index(table, oid).is_some() {
+                self.check_constraint_is_new(table, &rename.new_name)?;
+            }
             if let Some(constraint) = self.constraint_with_index(table, oid) {
                 self.catalog.rename_constraint(table, &constraint, new.clone());
             }
@@ -90,6 +95,7 @@ impl Executor<'_> {
         let before = self.relation_name(oid);
         let object = RenamedObject::Relation { before, schema: schema.clone(), name: new.clone() };
         self.effects.renames.push(Renaming { object, range: rename.object.range() });
+        self.rename_in_defaults(oid, &schema, &new);
         self.catalog.rename_relation(oid, schema, new);
         Ok(())
     }
@@ -123,7 +129,7 @@ impl Executor<'_> {
         };
         let Some(old) = &rename.sub_name else { return Ok(()) };
         let relation = self.catalog.relation(table);
-        let Some(constraint) = relation.constraint(&old.text).cloned() else {
+        let Some(constraint) = self.constraint_named(table, &old.text).cloned() else {
             if relation.known {
                 let reason = format!("constraint \"{}\" for table \"{}\" does not exist", old.text, relation.name);
                 return fail("42704", reason, old.range);
@@ -144,16 +150,17 @@ impl Executor<'_> {
             }
         }
         let new = &rename.new_name.text;
-        if relation.constraint(new).is_some() {
+        let index = constraint.index().filter(|index| self.catalog.get_relation(*index).is_some());
+        if index.is_some() && self.catalog.relation_named(&relation.schema, new).is_some() {
+            return fail("42P07", format!("relation \"{new}\" already exists"), rename.new_name.range);
+        }
+        if self.constraint_named(table, new).is_some() || relation.has_constraint_trigger(new) {
             let reason = format!("constraint \"{new}\" for relation \"{}\" already exists", relation.name);
             return fail("42710", reason, rename.new_name.range);
         }
-        if let Some(index) = constraint.index().filter(|index| self.catalog.get_relation(*index).is_some()) {
+        if let Some(index) = index {
             self.lock(index, LockMode::ShareUpdateExclusive, LockCause::Part, rename.object.range());
             let schema = self.catalog.relation(index).schema.clone();
-            if self.catalog.relation_named(&schema, new).is_some() {
-                return fail("42P07", format!("relation \"{new}\" already exists"), rename.new_name.range);
-            }
             self.catalog.rename_relation(index, schema, new.clone());
         }
         self.catalog.rename_constraint(table, &old.text, new.clone());
@@ -168,7 +175,12 @@ impl Executor<'_> {
 
     fn rename_domain_constraint(&mut self, rename: &Rename) -> Run {
         let Some(old) = &rename.sub_name else { return Ok(()) };
-        let Some(domain) = self.named_type(&rename.object) else { return Ok(()) };
+        let Some(domain) = self.named_type(&rename.object) else {
+            return self.missing_type(&rename.object);
+        };
+        if let Some(definition) = self.catalog.get_type(domain) {
+            self.check_type_kind(definition, ObjectKind::Domain, &rename.object)?;
+        }
         let Some(TypeKind::Domain(domain)) = self.catalog.type_mut(domain).map(|definition| &mut definition.kind)
         else {
             return Ok(());
@@ -215,7 +227,7 @@ impl Executor<'_> {
 
     /// Source: PostgreSQL 18, `src/backend/commands/typecmds.c`, `RenameType`.
     fn rename_type(&mut self, rename: &Rename) -> Run {
-        let Some(oid) = self.named_type(&rename.object) else { return Ok(()) };
+        let Some(oid) = self.named_type(&rename.object) else { return self.missing_type(&rename.object) };
         let Some(definition) = self.catalog.get_type(oid).cloned() else { return Ok(()) };
         let new = rename.new_name.text.clone();
         self.check_type_kind(&definition, rename.kind, &rename.object)?;
@@ -251,10 +263,8 @@ impl Executor<'_> {
 
     fn rename_statistics(&mut self, rename: &Rename) {
         let schema = self.schema_for(&rename.object, false);
-        if let Some(table) = self.catalog.statistics_named(&schema, &rename.object.name.text) {
-            self.catalog.remove_statistics(&schema, &rename.object.name.text);
-            self.catalog.add_statistics(schema, rename.new_name.text.clone(), table);
-        }
+        let new = (schema.clone(), rename.new_name.text.clone());
+        self.catalog.rename_statistics(&(schema, rename.object.name.text.clone()), new);
     }
 }
 

@@ -1,11 +1,16 @@
 //! CREATE SEQUENCE and ALTER SEQUENCE.
 
+use super::rename::for_each_child_mut;
 use super::{Executor, Run, fail};
-use crate::ast::{AlterSequence, CreateSequence, DefElem, DefValue, Name, ObjectName, Persistence};
-use crate::catalog::{Oid, Relation, RelationDetail, Sequence, SqlType};
+use crate::ast::{
+    AlterSequence, Argument, CreateSequence, DefElem, DefValue, Expr, ExprKind, FunctionCall, Literal, Name,
+    ObjectName, Persistence,
+};
+use crate::catalog::{Column, Oid, Relation, RelationDetail, Sequence, SqlType};
 use crate::effect::{LockMode, RelationKind};
 use crate::source::TextRange;
-use smol_str::SmolStr;
+use smol_str::{SmolStr, format_smolstr};
+use std::sync::Arc;
 
 /// The type of a sequence without AS.
 const BIGINT: SqlType = SqlType::new(Oid(20));
@@ -21,7 +26,7 @@ impl Executor<'_> {
     /// Source: PostgreSQL 18, `src/backend/commands/sequence.c`, `DefineSequence`.
     pub(super) fn create_sequence(&mut self, create: &CreateSequence) -> Run {
         let temporary = create.persistence == Persistence::Temporary;
-        let schema = self.schema_for(&create.name, temporary);
+        let schema = self.schema_to_fill(&create.name, temporary)?;
         let name = create.name.name.text.clone();
         if self.catalog.relation_named(&schema, &name).is_some() {
             if create.if_not_exists {
@@ -121,4 +126,49 @@ fn owner(options: &[DefElem], range: TextRange) -> Owner {
         [none] if none == "none" => Owner::None,
         _ => Owner::Unchanged,
     }
+}
+
+impl Executor<'_> {
+    /// Defaults follow a sequence to its new name, for PostgreSQL keeps its oid in them.
+    pub(super) fn rename_in_defaults(&mut self, sequence: Oid, schema: &str, name: &str) {
+        let sequence = self.catalog.relation(sequence).clone();
+        if sequence.kind != RelationKind::Sequence {
+            return;
+        }
+        let uses = |column: &Column| column.default.as_ref().is_some_and(|it| Self::uses_sequence(it, &sequence));
+        let tables = self.catalog.relations_where(|relation| relation.columns.iter().any(uses));
+        for table in tables.into_iter().map(|relation| relation.oid).collect::<Vec<_>>() {
+            for column in self.catalog.relation_mut(table).columns.iter_mut().filter(|column| uses(column)) {
+                if let Some(default) = &mut column.default {
+                    set_sequence(Arc::make_mut(default), &format_smolstr!("{schema}.{name}"));
+                }
+            }
+        }
+    }
+}
+
+/// Changes the name of the sequence in `nextval('name')`.
+fn set_sequence(default: &mut Expr, to: &SmolStr) {
+    if let ExprKind::Literal(Literal::String(text)) = &mut default.kind {
+        *text = to.clone();
+    }
+    for_each_child_mut(default, &mut |child| set_sequence(child, to));
+}
+
+/// `nextval('schema.sequence')`.
+pub(super) fn nextval(schema: &str, sequence: &str, range: TextRange) -> Expr {
+    let name = Expr { kind: ExprKind::Literal(Literal::String(format_smolstr!("{schema}.{sequence}"))), range };
+    let call = FunctionCall {
+        schema: None,
+        name: "nextval".into(),
+        arguments: vec![Argument { name: None, value: name }],
+        star: false,
+        distinct: false,
+        variadic: false,
+        filter: None,
+        order_by: Vec::new(),
+        window: None,
+        name_range: range,
+    };
+    Expr { kind: ExprKind::Call(Box::new(call)), range }
 }

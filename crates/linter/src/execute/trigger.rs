@@ -52,12 +52,15 @@ impl Executor<'_> {
         }
         let instead = create.timing == TriggerTiming::InsteadOf;
         let wrong = match relation.kind {
-            RelationKind::View => !instead && create.for_each_row,
+            RelationKind::View => create.events.truncate || !instead && create.for_each_row,
             RelationKind::Table | RelationKind::PartitionedTable | RelationKind::ForeignTable => instead,
             _ => true,
         };
         if wrong {
             return fail("42809", format!("\"{}\" cannot have such a trigger", relation.name), range);
+        }
+        if instead && !create.for_each_row {
+            return fail("0A000", "INSTEAD OF triggers must be FOR EACH ROW", range);
         }
         if create.for_each_row && create.events.truncate {
             return fail("0A000", "TRUNCATE FOR EACH ROW triggers are not supported", range);
@@ -129,6 +132,9 @@ impl Executor<'_> {
         let table = self.open(&create.table, RelationKind::Table, LockMode::AccessExclusive)?;
         for expr in create.using.iter().chain(&create.check) {
             self.read_expression(expr, Depth::Analyze)?;
+            if !self.analyze(expr, Some(table)).has_subquery {
+                self.check_names(table, expr)?;
+            }
         }
         let relation = self.catalog.relation_mut(table);
         if relation.policies.iter().any(|policy| policy.name == create.name.text) {

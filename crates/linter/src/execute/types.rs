@@ -3,7 +3,7 @@
 mod domain;
 mod enums;
 
-use super::{Executor, Run, fail};
+use super::{Executor, Knowledge, Run, fail};
 use crate::ast::{ColumnDef, CreateType, CreateTypeKind, DefElem, DefValue, ObjectName, TypeName};
 use crate::catalog::{Column, EnumLabel, Oid, Relation, SqlType, TypeKind};
 use crate::effect::RelationKind;
@@ -12,7 +12,7 @@ use smol_str::{SmolStr, format_smolstr};
 impl Executor<'_> {
     /// Source: PostgreSQL 18, `src/backend/commands/typecmds.c`.
     pub(super) fn create_type(&mut self, create: &CreateType) -> Run {
-        let schema = self.schema_for(&create.name, false);
+        let schema = self.schema_to_fill(&create.name, false)?;
         let name = create.name.name.text.clone();
         self.make_room_for_type(&schema, &name, &create.name)?;
         match &create.kind {
@@ -112,6 +112,14 @@ impl Executor<'_> {
             percent_type: None,
             range: crate::source::TextRange::default(),
         })
+    }
+
+    /// Fails where everything is known but the type.
+    pub(crate) fn missing_type(&self, name: &ObjectName) -> Run {
+        if self.knowledge == Knowledge::Everything && self.catalog.extensions().next().is_none() {
+            return fail("42704", format!("type \"{name}\" does not exist"), name.range());
+        }
+        Ok(())
     }
 
     /// A type of the project by name.

@@ -42,7 +42,7 @@ impl Executor<'_> {
         }
         let temporary = create.persistence == Persistence::Temporary
             || definition.references.iter().any(|(oid, _)| self.catalog.relation(*oid).is_temporary());
-        let schema = self.schema_for(&create.name, temporary);
+        let schema = self.schema_to_fill(&create.name, temporary)?;
         let name = create.name.name.text.clone();
         let options: Vec<_> = create.options.iter().map(option_text).collect();
         match self.catalog.relation_named(&schema, &name) {

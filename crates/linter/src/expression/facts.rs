@@ -162,7 +162,7 @@ impl Analyzer<'_> {
     }
 
     /// The element type of a true array, through domains.
-    pub(super) fn element_type(&self, oid: Oid) -> Option<Oid> {
+    pub fn element_type(&self, oid: Oid) -> Option<Oid> {
         self.facts(self.base_type(SqlType::new(oid)).oid)?.element
     }
 

@@ -2,6 +2,7 @@
 
 mod danger;
 mod findings;
+pub mod generated;
 mod history;
 pub mod history_truth;
 pub mod lock_truth;
@@ -38,6 +39,8 @@ enum Measurement {
     Trace(trace::Arguments),
     /// By how much does the observer slow statements down?
     Slowdown(slowdown::Arguments),
+    /// Run random statements on real servers and compare what they do with the model.
+    Generated(generated::Arguments),
     /// How many dangerous statements are found, and how many findings are false?
     Danger(danger::Arguments),
     /// Run pgvet and squawk in turn over the same files.
@@ -58,6 +61,7 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
         Measurement::History(arguments) => history::run(arguments),
         Measurement::Trace(arguments) => trace::run(arguments),
         Measurement::Slowdown(arguments) => slowdown::run(arguments),
+        Measurement::Generated(arguments) => generated::run(arguments),
         Measurement::Danger(arguments) => danger::run(arguments),
         Measurement::Speed(arguments) => speed::run(arguments),
         Measurement::Lsp(arguments) => lsp::run(arguments),

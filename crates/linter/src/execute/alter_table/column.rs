@@ -1,11 +1,15 @@
 //! Columns: ADD, DROP, defaults, NOT NULL, identity and generated columns, storage.
 
 use super::Altering;
-use crate::ast::{AlterTableCommand, ColumnDef, Constraint, ConstraintKind, DropBehavior, Expr, Name};
+use super::column_type::check_identity_type;
+use crate::ast::{
+    AlterTableCommand, ColumnDef, Constraint, ConstraintKind, DefElem, DefValue, DropBehavior, Expr, Literal, Name,
+};
 use crate::catalog::{self, Column, Generated, IdentityKind, Oid, SqlType};
 use crate::effect::{RelationKind, RewriteCause, ScanCause};
 use crate::execute::column_rules::check_column_count;
-use crate::execute::expressions::mentions;
+use crate::execute::expressions::{is_null_literal, mentions};
+use crate::execute::sequence::nextval;
 use crate::execute::{Executor, Run, fail};
 use crate::source::TextRange;
 use smol_str::{SmolStr, ToSmolStr};
@@ -71,6 +75,9 @@ impl Executor<'_> {
                 let cause = ScanCause::NotNull { column: column.name.clone() };
                 altering.work.check(target, cause, command.keyword);
             }
+        }
+        if column.generated.is_some() {
+            self.check_generated(table)?;
         }
         let has_default = definition.constraints.iter().any(|one| matches!(one.kind, ConstraintKind::Default(_)));
         for constraint in &definition.constraints {
@@ -163,13 +170,16 @@ impl Executor<'_> {
                 resolved.name = SmolStr::new_static(integer);
                 sequence = true;
             }
-            column.sql_type = self.resolve_type(&resolved);
+            column.sql_type = self.require_type(&resolved)?;
+            if let Some(collation) = &definition.collation {
+                self.check_collation(column.sql_type, collation.range())?;
+            }
         }
         column.not_null = sequence;
         for constraint in &definition.constraints {
             match &constraint.kind {
                 ConstraintKind::NotNull { .. } | ConstraintKind::PrimaryKey(_) => column.not_null = true,
-                ConstraintKind::Default(default) => column.default = Some(Arc::new(default.clone())),
+                ConstraintKind::Default(default) => column.default = self.stored_default(default, column.sql_type),
                 ConstraintKind::Identity { always, .. } => {
                     column.not_null = true;
                     column.identity = Some(if *always { IdentityKind::Always } else { IdentityKind::ByDefault });
@@ -183,7 +193,11 @@ impl Executor<'_> {
             }
         }
         if sequence {
-            self.create_owned_sequence(table, &column);
+            let owned = self.create_owned_sequence(table, &column);
+            if column.identity.is_none() {
+                let owned = self.catalog.relation(owned);
+                column.default = Some(Arc::new(nextval(&owned.schema, &owned.name, definition.name.range)));
+            }
         }
         Ok(column)
     }
@@ -203,7 +217,7 @@ impl Executor<'_> {
     /// The sequence of a serial or identity column, with the name that PostgreSQL gives it.
     pub(crate) fn create_owned_sequence(&mut self, table: Oid, column: &Column) -> Oid {
         let owner = self.catalog.relation(table);
-        let (schema, persistence) = (owner.schema.clone(), owner.persistence);
+        let (schema, persistence) = (owner.schema.clone(), self.sequence_persistence(table));
         let name = self.catalog.choose_relation_name(&owner.name, Some(&column.name), "seq", &schema, false);
         let oid = self.catalog.new_oid();
         let mut sequence = catalog::Relation::new(oid, schema, name, RelationKind::Sequence, self.birth(false));
@@ -296,6 +310,12 @@ impl Executor<'_> {
                 return fail("42P16", reason, column.range);
             }
             self.lock_keeping_children(altering, command.keyword);
+            for child in self.catalog.relation(altering.table).children.clone() {
+                if let Some(kept) = self.catalog.relation_mut(child).column_mut(&column.text) {
+                    kept.inherited_from = kept.inherited_from.saturating_sub(1);
+                    kept.is_local = true;
+                }
+            }
         }
         for target in self.altered_tables(altering) {
             let keeps = |found: &Column| target != altering.table && (found.is_local || found.inherited_from > 1);
@@ -326,16 +346,21 @@ impl Executor<'_> {
         Ok(())
     }
 
+    fn stored_default(&self, default: &Expr, sql_type: SqlType) -> Option<Arc<Expr>> {
+        self.keeps_default(default, sql_type).then(|| Arc::new(default.clone()))
+    }
+
     pub(super) fn set_default(&mut self, altering: &Altering, column: &Name, default: Option<&Expr>) -> Run {
         self.require_column(altering.table, column)?;
-        let default = default.map(|default| Arc::new(default.clone()));
         for target in self.altered_tables(altering) {
+            let sql_type = self.catalog.relation(target).column(&column.text).map(|found| found.sql_type);
+            let default = default.zip(sql_type).and_then(|(default, sql_type)| self.stored_default(default, sql_type));
             if let Some(found) = self.catalog.relation_mut(target).column_mut(&column.text) {
                 if found.identity.is_some() || found.generated.is_some() {
                     let reason = format!("column \"{}\" is an identity or generated column", column.text);
                     return fail("42601", reason, column.range);
                 }
-                found.default.clone_from(&default);
+                found.default = default;
             }
         }
         Ok(())
@@ -449,6 +474,7 @@ impl Executor<'_> {
     pub(super) fn add_identity(&mut self, altering: &Altering, column: &Name, always: bool) -> Run {
         self.require_column(altering.table, column)?;
         let Some(found) = self.catalog.relation(altering.table).column(&column.text).cloned() else { return Ok(()) };
+        check_identity_type(found.sql_type, column.range)?;
         let refusal = if !found.not_null {
             "must be declared NOT NULL before identity can be added"
         } else if found.identity.is_some() {
@@ -471,7 +497,13 @@ impl Executor<'_> {
         Ok(())
     }
 
-    pub(super) fn set_identity(&mut self, altering: &Altering, column: &Name, range: TextRange) -> Run {
+    pub(super) fn set_identity(
+        &mut self,
+        altering: &Altering,
+        column: &Name,
+        options: &[DefElem],
+        range: TextRange,
+    ) -> Run {
         self.require_column(altering.table, column)?;
         let relation = self.catalog.relation(altering.table);
         if relation.column(&column.text).is_some_and(|found| found.identity.is_none()) {
@@ -480,6 +512,16 @@ impl Executor<'_> {
         if let Some(sequence) = self.owned_sequence(altering.table, &column.text) {
             use crate::effect::{LockCause, LockMode};
             self.lock(sequence, LockMode::ShareRowExclusive, LockCause::Part, range);
+        }
+        // The grammar gives SET GENERATED as the letter of `pg_attribute.attidentity`.
+        let generated = options.iter().find(|option| option.name == "generated").map(|option| &option.value);
+        if let Some(DefValue::Literal(Literal::Integer(letter))) = generated {
+            let always = *letter == i64::from(b'a');
+            for target in self.altered_tables(altering) {
+                if let Some(found) = self.catalog.relation_mut(target).column_mut(&column.text) {
+                    found.identity = Some(if always { IdentityKind::Always } else { IdentityKind::ByDefault });
+                }
+            }
         }
         Ok(())
     }
@@ -519,14 +561,5 @@ impl Executor<'_> {
             let owner = self.catalog.get_relation(*oid).and_then(|relation| relation.sequence()?.owned_by.as_ref());
             owner.is_some_and(|(_, owned)| owned == column)
         })
-    }
-}
-
-/// `NULL`, also with a cast.
-fn is_null_literal(expr: &Expr) -> bool {
-    match &expr.kind {
-        crate::ast::ExprKind::Literal(crate::ast::Literal::Null) => true,
-        crate::ast::ExprKind::Cast { operand, .. } => is_null_literal(operand),
-        _ => false,
     }
 }

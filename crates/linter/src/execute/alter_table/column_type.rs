@@ -39,12 +39,21 @@ impl Executor<'_> {
         if altering.changed.iter().any(twice) {
             return fail("0A000", format!("cannot alter type of column \"{}\" twice", column.text), column.range);
         }
-        self.check_type_can_change(altering, column)?;
-        let new = self.resolve_type(type_name);
+        let new = self.require_type(type_name)?;
+        let found = self.catalog.relation(altering.table).column(&column.text);
+        if found.is_some_and(|found| found.identity.is_some()) {
+            check_identity_type(new, column.range)?;
+        }
+        self.check_type_can_change(altering, column, using)?;
+        if let Some(collation) = collation {
+            self.check_collation(new, collation.range())?;
+        }
         let new_collation = collation.map(|name| name.name.text.clone());
+        self.check_no_other_parent(&self.altered_tables(altering), column, "alter")?;
         for target in self.altered_tables(altering) {
-            self.check_column_users(target, column)?;
+            self.check_not_in_partition_key(target, column)?;
             let Some(found) = self.catalog.relation(target).column(&column.text).cloned() else {
+                self.check_column_users(target, column)?;
                 self.type_change_of_unknown(altering, target, column, new, command);
                 continue;
             };
@@ -93,6 +102,7 @@ impl Executor<'_> {
             }
             TypeChange::NoRewrite => {}
         }
+        self.check_column_users(table, &Name::new(found.name.clone(), command.keyword))?;
         if found.identity.is_some()
             && let Some(sequence) = self.owned_sequence(table, &found.name)
         {
@@ -115,8 +125,11 @@ impl Executor<'_> {
         Ok(())
     }
 
-    fn check_type_can_change(&self, altering: &Altering, column: &Name) -> Run {
+    fn check_type_can_change(&self, altering: &Altering, column: &Name, using: Option<&Expr>) -> Run {
         let relation = self.catalog.relation(altering.table);
+        if using.is_some() && relation.column(&column.text).is_some_and(|found| found.generated.is_some()) {
+            return fail("42611", "cannot specify USING when altering type of generated column", column.range);
+        }
         if let Some(found) = relation.column(&column.text)
             && found.inherited_from > 0
         {
@@ -129,8 +142,22 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// PostgreSQL refuses to change a column that certain objects use.
-    fn check_column_users(&self, table: Oid, column: &Name) -> Run {
+    /// Every parent of a child that has the column must be among the tables that change. The first is not looked at.
+    pub(in crate::execute) fn check_no_other_parent(&self, tables: &[Oid], column: &Name, what: &str) -> Run {
+        for child in tables.iter().skip(1) {
+            let relation = self.catalog.relation(*child);
+            let expected = relation.parents.iter().filter(|parent| tables.contains(parent)).count();
+            let found = relation.column(&column.text).map_or(0, |found| usize::from(found.inherited_from));
+            if found > expected {
+                let reason =
+                    format!("cannot {what} inherited column \"{}\" of relation \"{}\"", column.text, relation.name);
+                return fail("42P16", reason, column.range);
+            }
+        }
+        Ok(())
+    }
+
+    fn check_not_in_partition_key(&self, table: Oid, column: &Name) -> Run {
         let relation = self.catalog.relation(table);
         let name = &column.text;
         if relation.partition_by.iter().flat_map(|key| key.keys.iter()).any(|key| mentions(key, name)) {
@@ -140,6 +167,13 @@ impl Executor<'_> {
             );
             return fail("42P16", reason, column.range);
         }
+        Ok(())
+    }
+
+    /// PostgreSQL refuses to change a column that certain objects use, once it knows that the type can be changed.
+    fn check_column_users(&self, table: Oid, column: &Name) -> Run {
+        let relation = self.catalog.relation(table);
+        let name = &column.text;
         let used_by = if self.view_using(table, name).is_some() {
             "a view or rule"
         } else if relation
@@ -201,7 +235,7 @@ impl Executor<'_> {
     pub(super) fn rebuild_after_type_changes(&mut self, altering: &mut Altering) -> Run {
         for changed in std::mem::take(&mut altering.changed) {
             self.check_keys_comparable(&changed)?;
-            self.rebuild_indexes(altering, &changed);
+            self.rebuild_indexes(altering, &changed)?;
             let constraints = self.catalog.relation(changed.table).constraints.clone();
             for constraint in &constraints {
                 self.rebuild_constraint(altering, &changed, constraint);
@@ -237,13 +271,14 @@ impl Executor<'_> {
         Ok(())
     }
 
-    fn rebuild_indexes(&mut self, altering: &Altering, changed: &ChangedColumn) {
+    fn rebuild_indexes(&mut self, altering: &Altering, changed: &ChangedColumn) -> Run {
         for oid in self.catalog.relation(changed.table).indexes.clone() {
             let Some(index) = self.catalog.relation(oid).index().cloned() else { continue };
             if !index_uses(&index, &changed.column) {
                 continue;
             }
             self.lock(oid, LockMode::AccessExclusive, LockCause::Part, changed.range);
+            self.check_index(changed.table, &self.definition_of(oid, changed.range))?;
             let rewritten = altering.work.is_rewritten(changed.table);
             if !rewritten && !self.index_is_compatible(&index, changed) && self.is_plain_table(changed.table) {
                 let cause = IndexBuildCause::TypeChange { column: changed.column.clone() };
@@ -251,6 +286,7 @@ impl Executor<'_> {
                 self.scan(changed.table, ScanCause::IndexBuild, changed.range);
             }
         }
+        Ok(())
     }
 
     fn is_plain_table(&self, table: Oid) -> bool {
@@ -260,7 +296,11 @@ impl Executor<'_> {
     /// May the index keep its storage?
     fn index_is_compatible(&self, index: &Index, changed: &ChangedColumn) -> bool {
         // An index of a partition is made anew with that of its parent.
+        // A GIN index of an array has its elements as keys, which is never taken for the same type.
+        let keys_are_elements = index.method == "gin"
+            && self.with_analyzer(|analyzer| analyzer.element_type(analyzer.base_type(changed.new).oid).is_some());
         index.parent.is_none()
+            && !keys_are_elements
             && !index.has_expressions()
             && index.predicate.is_none()
             && !changed.collation_changed
@@ -279,7 +319,15 @@ impl Executor<'_> {
                 if key.columns.contains(&changed.column)
                     || (key.referenced == changed.table && key.referenced_columns.contains(&changed.column)) =>
             {
-                self.lock(key.referenced, LockMode::AccessExclusive, LockCause::ForeignKey, changed.range);
+                let partitions = self.descendants_if_partitioned(key.referenced);
+                for referenced in std::iter::once(key.referenced).chain(partitions) {
+                    let mode = if self.has_foreign_key_triggers(referenced) {
+                        LockMode::AccessExclusive
+                    } else {
+                        LockMode::ShareRowExclusive
+                    };
+                    self.lock(referenced, mode, LockCause::ForeignKey, changed.range);
+                }
                 self.recheck_foreign_key(altering, changed, changed.table, constraint);
             }
             _ => {}
@@ -301,6 +349,14 @@ impl Executor<'_> {
             altering.work.check_foreign_key(referencing, cause, changed.range);
         }
     }
+}
+
+/// The sequence of an identity column takes its type before anything else is done.
+pub(super) fn check_identity_type(sql_type: SqlType, range: TextRange) -> Run {
+    if sql_type.oid.is_builtin() && !matches!(sql_type.oid.0, 20 | 21 | 23) {
+        return fail("22023", "identity column type must be smallint, integer, or bigint", range);
+    }
+    Ok(())
 }
 
 /// Does the index use the column in a key, an expression, its predicate or INCLUDE?

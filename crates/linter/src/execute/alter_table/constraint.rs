@@ -22,10 +22,9 @@ impl Executor<'_> {
     ) -> Run {
         self.check_constraint_syntax(constraint, range)?;
         if let Some(name) = &constraint.name {
-            let relation = self.catalog.relation(altering.table);
-            if relation.constraint(&name.text).is_some() && !matches!(constraint.kind, ConstraintKind::NotNull { .. }) {
-                let reason = format!("constraint \"{}\" for relation \"{}\" already exists", name.text, relation.name);
-                return fail("42710", reason, name.range);
+            // Keys look at the name when their index is made.
+            if matches!(constraint.kind, ConstraintKind::Check(_) | ConstraintKind::ForeignKey(_)) {
+                self.check_constraint_is_new(altering.table, name)?;
             }
         }
         match &constraint.kind {
@@ -306,6 +305,22 @@ impl Executor<'_> {
         }
     }
 
+    pub(crate) fn check_constraint_is_new(&self, table: Oid, name: &Name) -> Run {
+        let relation = self.catalog.relation(table);
+        if self.constraint_named(table, &name.text).is_some() || relation.has_constraint_trigger(&name.text) {
+            let reason = format!("constraint \"{}\" for relation \"{}\" already exists", name.text, relation.name);
+            return fail("42710", reason, name.range);
+        }
+        Ok(())
+    }
+
+    /// The constraint of that name. Before 18 a NOT NULL is none, although the model gives it a name.
+    pub(crate) fn constraint_named(&self, table: Oid, name: &str) -> Option<&Arc<catalog::Constraint>> {
+        let found = self.catalog.relation(table).constraint(name)?;
+        let exists = self.target.at_least(18) || !matches!(found.kind, catalog::ConstraintKind::NotNull { .. });
+        exists.then_some(found)
+    }
+
     pub(super) fn validate_constraint(&mut self, altering: &mut Altering, name: &Name, range: TextRange) -> Run {
         let relation = self.catalog.relation(altering.table);
         let Some(constraint) = relation.constraint(&name.text).cloned() else {
@@ -391,6 +406,9 @@ impl Executor<'_> {
             return fail("42P16", reason, name.range);
         }
         if let catalog::ConstraintKind::NotNull { column } = &constraint.kind {
+            for child in self.altered_tables(altering).into_iter().skip(1) {
+                self.lock(child, altering.lock, LockCause::Child, range);
+            }
             return self.drop_not_null(altering, &Name::new(column.clone(), name.range));
         }
         let shared = matches!(constraint.kind, catalog::ConstraintKind::Check { .. }) && !constraint.no_inherit;
@@ -538,6 +556,7 @@ impl IndexDefinition {
             method: SmolStr::new_static("btree"),
             elements: Vec::new(),
             including: Vec::new(),
+            column_names: None,
             predicate: None,
             concurrently: false,
             only: false,

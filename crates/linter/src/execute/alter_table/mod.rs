@@ -172,7 +172,7 @@ impl Executor<'_> {
                 self.set_compression(altering, column, method, command.keyword)
             }
             Action::AddIdentity { column, always, .. } => self.add_identity(altering, column, *always),
-            Action::SetIdentity { column, .. } => self.set_identity(altering, column, command.keyword),
+            Action::SetIdentity { column, options } => self.set_identity(altering, column, options, command.keyword),
             Action::DropIdentity { column, if_exists } => {
                 self.drop_identity(altering, column, *if_exists, command.keyword)
             }

@@ -27,6 +27,12 @@ impl Executor<'_> {
         for target in self.altered_tables(altering) {
             self.make_not_null(altering, target, &column.text, None, true, range);
         }
+        let relation = self.catalog.relation(altering.table);
+        let alone = !altering.recurse && !relation.children.is_empty() && !self.is_partitioned(altering.table);
+        if let Some(name) = self.not_null_constraint(altering.table, &column.text).filter(|_| alone) {
+            // ONLY says that the children need not follow.
+            self.update_constraint(altering.table, &name, |constraint| constraint.no_inherit = true);
+        }
         Ok(())
     }
 
@@ -110,7 +116,8 @@ impl Executor<'_> {
         }
         let chosen =
             || self.catalog.choose_constraint_name(&relation.name, Some(column), "not_null", &relation.schema, &[]);
-        let name = name.unwrap_or_else(chosen);
+        // Before 18 the given name is forgotten.
+        let name = name.filter(|_| self.target.at_least(18)).unwrap_or_else(chosen);
         self.catalog.add_constraint(
             table,
             catalog::Constraint {
@@ -130,12 +137,12 @@ impl Executor<'_> {
     pub(super) fn drop_not_null(&mut self, altering: &Altering, column: &Name) -> Run {
         self.require_column(altering.table, column)?;
         let relation = self.catalog.relation(altering.table);
+        if relation.column(&column.text).is_some_and(|found| found.identity.is_some()) {
+            return fail("42601", format!("column \"{}\" is an identity column", column.text), column.range);
+        }
         let in_key = relation.primary_key().is_some_and(|key| key.columns().contains(&column.text));
         if in_key {
             return fail("42P16", format!("column \"{}\" is in a primary key", column.text), column.range);
-        }
-        if relation.column(&column.text).is_some_and(|found| found.identity.is_some()) {
-            return fail("42601", format!("column \"{}\" is an identity column", column.text), column.range);
         }
         let inherited = if self.target.at_least(18) {
             let constraint = self.not_null_constraint(altering.table, &column.text);

@@ -23,6 +23,12 @@ impl Executor<'_> {
                 Ok(())
             }
             Action::SetAccessMethod { method } => self.set_access_method(altering, method.as_ref(), range),
+            Action::SetOptions(_) | Action::ResetOptions(_)
+                if self.catalog.relation(table).kind == RelationKind::PartitionedIndex =>
+            {
+                let name = &self.catalog.relation(table).name;
+                fail("42809", format!("ALTER action cannot be performed on relation \"{name}\""), range)
+            }
             Action::SetOptions(options) => self.set_options(table, options, range),
             Action::ResetOptions(options) => {
                 let gone = |name: &SmolStr| options.iter().any(|option| option_name(option) == *name);
@@ -33,6 +39,10 @@ impl Executor<'_> {
                 fail("0A000", "cannot mark index clustered in partitioned table", range)
             }
             Action::ClusterOn { index } => self.cluster_on(table, index),
+            Action::SetWithoutCluster => {
+                self.mark_clustered(table, None);
+                Ok(())
+            }
             Action::Rule { name, .. } => {
                 let relation = self.catalog.relation(table);
                 if relation.known && !relation.rules.contains(&name.text) {
@@ -114,7 +124,12 @@ impl Executor<'_> {
                 self.catalog.relation_mut(sequence).persistence = to;
             }
         }
-        self.catalog.relation_mut(table).persistence = to;
+        if !self.is_partitioned(table) {
+            for index in self.catalog.relation(table).indexes.clone() {
+                self.catalog.relation_mut(index).persistence = to;
+            }
+            self.catalog.relation_mut(table).persistence = to;
+        }
         altering.work.rewrite(table, RewriteCause::Persistence, range);
         Ok(())
     }
@@ -237,9 +252,8 @@ impl Executor<'_> {
         if chosen.is_none() && known {
             return fail("42704", format!("index \"{}\" does not exist", index.text), index.range);
         }
-        let partial = chosen.and_then(|oid| self.catalog.relation(oid).index()?.predicate.clone());
-        if partial.is_some() {
-            return fail("0A000", format!("cannot cluster on partial index \"{}\"", index.text), index.range);
+        if let Some(chosen) = chosen {
+            self.check_clusterable(chosen, index)?;
         }
         for oid in indexes {
             let Some(definition) = self.catalog.relation(oid).index().cloned() else { continue };
@@ -365,15 +379,18 @@ impl Executor<'_> {
         let Some(index) = self.catalog.relation(oid).index() else { return Ok(()) };
         let nullable = |column: &SmolStr| relation.column(column).is_some_and(|found| !found.not_null);
         let deferrable = relation.constraints.iter().any(|one| one.index() == Some(oid) && one.deferrable);
-        let unusable = index.table != table
-            || !index.unique
-            || deferrable
-            || index.has_expressions()
-            || index.predicate.is_some()
-            || index.plain_columns().is_some_and(|columns| columns.iter().any(nullable));
-        if relation.known && unusable {
+        let sqlstate = if index.table != table || !index.unique {
+            "42809"
+        } else if deferrable || index.has_expressions() || index.predicate.is_some() {
+            "0A000"
+        } else if index.plain_columns().is_some_and(|columns| columns.iter().any(nullable)) {
+            "42809"
+        } else {
+            return Ok(());
+        };
+        if relation.known {
             let reason = format!("index \"{}\" cannot be used as replica identity", name.text);
-            return fail("42809", reason, name.range);
+            return fail(sqlstate, reason, name.range);
         }
         Ok(())
     }

@@ -22,10 +22,7 @@ impl Executor<'_> {
     ) -> Run {
         let Some(written) = &key.using_index else { return Ok(()) };
         let table = self.catalog.relation(altering.table);
-        if table.kind == RelationKind::PartitionedTable {
-            let reason = "ALTER TABLE / ADD CONSTRAINT USING INDEX is not supported on partitioned tables";
-            return fail("0A000", reason, written.range);
-        }
+        let partitioned = table.kind == RelationKind::PartitionedTable;
         let schema = table.schema.clone();
         let Some(oid) = self.catalog.relation_named(&schema, &written.text) else {
             if table.known {
@@ -38,6 +35,10 @@ impl Executor<'_> {
             return fail("42809", format!("\"{}\" is not an index", written.text), written.range);
         };
         self.check_usable_for_constraint(altering.table, oid, &index, written, constraint)?;
+        if partitioned {
+            let reason = "ALTER TABLE / ADD CONSTRAINT USING INDEX is not supported on partitioned tables";
+            return fail("0A000", reason, written.range);
+        }
         let columns = index.plain_columns().unwrap_or_default();
         let primary = matches!(constraint.kind, ConstraintKind::PrimaryKey(_));
         if primary {
@@ -48,6 +49,9 @@ impl Executor<'_> {
         let lock = if renamed.is_some() { LockMode::ShareUpdateExclusive } else { LockMode::AccessShare };
         self.lock(oid, lock, LockCause::Part, range);
         if let Some(name) = renamed {
+            if self.catalog.relation_named(&schema, &name.text).is_some() {
+                return fail("42P07", format!("relation \"{}\" already exists", name.text), name.range);
+            }
             self.catalog.rename_relation(oid, schema, name.text.clone());
         }
         let mut adopted = (*index).clone();
@@ -76,7 +80,7 @@ impl Executor<'_> {
             element.descending || element.nulls_first == Some(true) || element.operator_class.is_some()
         };
         let (sqlstate, reason) = if taken {
-            ("42704", format!("index \"{quoted}\" is already associated with a constraint"))
+            ("55000", format!("index \"{quoted}\" is already associated with a constraint"))
         } else if index.table != table {
             ("55000", format!("index \"{quoted}\" does not belong to table"))
         } else if !index.valid {

@@ -76,11 +76,6 @@ impl Executor<'_> {
             },
         }
     }
-
-    pub(super) fn is_domain(&self, sql_type: SqlType) -> bool {
-        let kind = self.catalog.get_type(sql_type.oid).map(|definition| &definition.kind);
-        matches!(kind, Some(TypeKind::Domain(_)))
-    }
 }
 
 /// `pg_type.typalign` of a type of fixed length.

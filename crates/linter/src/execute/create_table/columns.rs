@@ -1,11 +1,12 @@
 //! The columns of CREATE TABLE.
 
 use super::{Executor, NewSequence, NewTable, Run, fail};
-use crate::ast::{Argument, ColumnDef, ConstraintKind, Expr, ExprKind, FunctionCall, Literal, TypeName};
+use crate::ast::{ColumnDef, ConstraintKind, TypeName};
 use crate::catalog::{Column, Generated, IdentityKind, Oid, SqlType};
 use crate::execute::column_rules::check_column_count;
+use crate::execute::sequence::nextval;
 use crate::source::TextRange;
-use smol_str::{SmolStr, format_smolstr};
+use smol_str::SmolStr;
 use std::sync::Arc;
 
 /// The integer type under serial and its like.
@@ -32,9 +33,12 @@ impl Executor<'_> {
         self.check_column_definition(definition, serial.is_some())?;
         let sql_type = match (&definition.type_name, serial) {
             (_, Some(integer)) => Some(integer),
-            (Some(type_name), None) => Some(self.resolve_type(type_name)),
+            (Some(type_name), None) => Some(self.require_type(type_name)?),
             (None, None) => None,
         };
+        if let (Some(sql_type), Some(collation)) = (sql_type, &definition.collation) {
+            self.check_collation(sql_type, collation.range())?;
+        }
         Self::collect_own_column(table, definition, sql_type)?;
         if let Some(integer) = serial {
             let sequence = self.new_sequence(table, &name, false, integer);
@@ -83,7 +87,14 @@ impl Executor<'_> {
         let Some(column) = table.column(name) else { return Ok(()) };
         match constraint {
             ConstraintKind::NotNull { .. } | ConstraintKind::PrimaryKey(_) => column.not_null = true,
-            ConstraintKind::Default(expression) => column.default = Some(Arc::new(expression.clone())),
+            ConstraintKind::Default(expression) => {
+                let sql_type = column.sql_type;
+                let kept = Some(expression).filter(|default| self.keeps_default(default, sql_type));
+                let kept = kept.map(|default| Arc::new(default.clone()));
+                if let Some(column) = table.column(name) {
+                    column.default = kept;
+                }
+            }
             ConstraintKind::Generated { expression, stored, .. } => {
                 column.generated = Some(Generated { expression: Arc::new(expression.clone()), stored: *stored });
             }
@@ -108,8 +119,12 @@ impl Executor<'_> {
             if types_differ {
                 return fail("42804", format!("column \"{}\" has a type conflict", name.text), name.range);
             }
+            let collation = definition.collation.as_ref().map(|collation| &collation.name.text);
+            if inherited && sql_type.is_some() && collation != column.collation.as_ref() {
+                return fail("42P21", format!("column \"{}\" has a collation conflict", name.text), name.range);
+            }
             // A column of PARTITION OF or OF type only adds constraints, and may be given once.
-            column.is_local = true;
+            column.is_local |= sql_type.is_some();
             return Ok(());
         }
         if sql_type.is_none() && known {
@@ -145,22 +160,4 @@ impl Executor<'_> {
         table.sequences.push(NewSequence { name: name.clone(), column: column.clone(), identity, sql_type });
         name
     }
-}
-
-/// `nextval('schema.sequence')`.
-fn nextval(schema: &str, sequence: &str, range: TextRange) -> Expr {
-    let name = Expr { kind: ExprKind::Literal(Literal::String(format_smolstr!("{schema}.{sequence}"))), range };
-    let call = FunctionCall {
-        schema: None,
-        name: "nextval".into(),
-        arguments: vec![Argument { name: None, value: name }],
-        star: false,
-        distinct: false,
-        variadic: false,
-        filter: None,
-        order_by: Vec::new(),
-        window: None,
-        name_range: range,
-    };
-    Expr { kind: ExprKind::Call(Box::new(call)), range }
 }

@@ -3,7 +3,7 @@
 use super::{Executor, NewTable, Run, fail};
 use crate::ast::{Constraint as ConstraintSyntax, ConstraintKind as Syntax, Expr, ExprKind, IndexConstraint, Name};
 use crate::catalog::{Constraint, ConstraintKind, Oid};
-use crate::execute::index::{IndexDefinition, plain_elements};
+use crate::execute::index::{IndexDefinition, plain_elements, same_element};
 use smol_str::SmolStr;
 use std::sync::Arc;
 
@@ -40,8 +40,17 @@ impl Executor<'_> {
         }
         self.store_not_nulls(table, new)?;
         let others = new.own.iter().filter(|entry| !is_primary_key(entry));
-        for (column, constraint) in primary_keys.into_iter().chain(others) {
-            self.store_index_constraint(table, column.as_ref(), constraint)?;
+        let mut keys: Vec<NewKey<'_>> = Vec::new();
+        for key in
+            primary_keys.into_iter().chain(others).filter_map(|(column, written)| new_key(column.as_ref(), written))
+        {
+            match keys.iter_mut().find(|earlier| earlier.is_same(&key)) {
+                Some(earlier) => earlier.absorb(key),
+                None => keys.push(key),
+            }
+        }
+        for key in keys {
+            self.store_key(table, key)?;
         }
         for (column, constraint) in &new.own {
             if let Syntax::ForeignKey(key) = &constraint.kind {
@@ -56,7 +65,7 @@ impl Executor<'_> {
     }
 
     /// A generated column is immutable and reads no other generated column.
-    fn check_generated(&self, table: Oid) -> Run {
+    pub(in crate::execute) fn check_generated(&self, table: Oid) -> Run {
         let relation = self.catalog.relation(table);
         let is_generated = |name: &SmolStr| relation.column(name).is_some_and(|column| column.generated.is_some());
         for generated in relation.columns.iter().filter_map(|column| column.generated.as_ref()) {
@@ -65,6 +74,7 @@ impl Executor<'_> {
                 let reason = "cannot use generated column in column generation expression";
                 return fail("42P17", reason, expression.range);
             }
+            self.check_names(table, expression)?;
             self.check_immutable(table, expression, "generation expression", expression.range)?;
         }
         Ok(())
@@ -164,43 +174,17 @@ impl Executor<'_> {
 
     fn store_not_null(&mut self, table: Oid, column: &SmolStr, name: Option<SmolStr>) {
         let relation = self.catalog.relation(table);
-        let name = name.filter(|name| relation.constraint(name).is_none()).unwrap_or_else(|| {
+        // Before 18 the given name is forgotten.
+        let kept = |name: &SmolStr| self.target.at_least(18) && relation.constraint(name).is_none();
+        let name = name.filter(kept).unwrap_or_else(|| {
             self.catalog.choose_constraint_name(&relation.name, Some(column), "not_null", &relation.schema, &[])
         });
         let constraint = plain(name, ConstraintKind::NotNull { column: column.clone() });
         self.catalog.add_constraint(table, constraint);
     }
 
-    fn store_index_constraint(&mut self, table: Oid, column: Option<&Name>, constraint: &ConstraintSyntax) -> Run {
-        let (definition, columns) = match &constraint.kind {
-            Syntax::PrimaryKey(key) | Syntax::Unique(key) => {
-                let columns = key_columns(key, column);
-                let mut definition = IndexDefinition::of_constraint(constraint.name.as_ref(), constraint.keyword);
-                definition.elements = plain_elements(&columns);
-                definition.unique = true;
-                definition.primary = matches!(constraint.kind, Syntax::PrimaryKey(_));
-                definition.nulls_not_distinct = key.nulls_not_distinct;
-                definition.including = key.including.iter().map(|name| name.text.clone()).collect();
-                if key.without_overlaps {
-                    definition.method = "gist".into();
-                }
-                (definition, columns)
-            }
-            Syntax::Exclude(exclude) => {
-                let elements = exclude.elements.iter().map(|(element, _)| element.clone()).collect();
-                let mut definition = IndexDefinition::of_constraint(constraint.name.as_ref(), constraint.keyword);
-                definition.elements = elements;
-                definition.exclusion = true;
-                definition.method = exclude.method.clone();
-                definition.including = exclude.including.iter().map(|name| name.text.clone()).collect();
-                definition.predicate.clone_from(&exclude.predicate);
-                (definition, Vec::new())
-            }
-            _ => return Ok(()),
-        };
-        if definition.name.is_none() && self.has_same_unique(table, &definition) {
-            return Ok(());
-        }
+    fn store_key(&mut self, table: Oid, key: NewKey<'_>) -> Run {
+        let NewKey { definition, columns, written } = key;
         let index = self.define_index(table, &definition)?;
         let columns: Vec<SmolStr> = columns.into_iter().map(|name| name.text).collect();
         let kind = if definition.primary {
@@ -211,22 +195,84 @@ impl Executor<'_> {
             ConstraintKind::Unique { columns, index }
         };
         let name = self.catalog.relation(index).name.clone();
-        self.catalog.add_constraint(table, stored(constraint, name, kind));
+        self.catalog.add_constraint(table, stored(written, name, kind));
         Ok(())
     }
+}
 
-    /// `a int PRIMARY KEY UNIQUE` makes one index.
-    fn has_same_unique(&self, table: Oid, definition: &IndexDefinition) -> bool {
-        definition.unique
-            && self.catalog.relation(table).indexes.iter().any(|index| {
-                self.catalog.relation(*index).index().is_some_and(|index| {
-                    index.unique
-                        && index.including == definition.including
-                        && index.elements.len() == definition.elements.len()
-                        && index.elements.iter().zip(&definition.elements).all(|(a, b)| a.key.is_same(&b.key))
-                })
-            })
+/// A constraint that an index implements.
+struct NewKey<'a> {
+    definition: IndexDefinition,
+    columns: Vec<Name>,
+    written: &'a ConstraintSyntax,
+}
+
+impl NewKey<'_> {
+    /// Would it be the same index? `a int PRIMARY KEY UNIQUE` makes one.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/parser/parse_utilcmd.c`, `transformIndexConstraints`.
+    fn is_same(&self, other: &Self) -> bool {
+        let (ours, theirs) = (&self.definition, &other.definition);
+        let same_predicate = match (&ours.predicate, &theirs.predicate) {
+            (None, None) => true,
+            (Some(ours), Some(theirs)) => ours.is_same(theirs),
+            _ => false,
+        };
+        same_predicate
+            && ours.elements.len() == theirs.elements.len()
+            && ours.elements.iter().zip(&theirs.elements).all(|(ours, theirs)| same_element(ours, theirs))
+            && self.operators().eq(other.operators())
+            && ours.including == theirs.including
+            && ours.method == theirs.method
+            && ours.nulls_not_distinct == theirs.nulls_not_distinct
+            && self.written.deferrable == other.written.deferrable
+            && self.written.initially_deferred == other.written.initially_deferred
     }
+
+    /// The operators of EXCLUDE.
+    fn operators(&self) -> impl Iterator<Item = &SmolStr> {
+        let elements = match &self.written.kind {
+            Syntax::Exclude(exclude) => exclude.elements.as_slice(),
+            _ => &[],
+        };
+        elements.iter().map(|(_, operator)| operator)
+    }
+
+    /// Takes the place of a later one, and its name where it has none of its own.
+    fn absorb(&mut self, later: Self) {
+        self.definition.unique |= later.definition.unique;
+        if self.definition.name.is_none() {
+            self.definition.name = later.definition.name;
+        }
+    }
+}
+
+fn new_key<'a>(column: Option<&Name>, written: &'a ConstraintSyntax) -> Option<NewKey<'a>> {
+    let mut definition = IndexDefinition::of_constraint(written.name.as_ref(), written.keyword);
+    let columns = match &written.kind {
+        Syntax::PrimaryKey(key) | Syntax::Unique(key) => {
+            let columns = key_columns(key, column);
+            definition.elements = plain_elements(&columns);
+            definition.unique = true;
+            definition.primary = matches!(written.kind, Syntax::PrimaryKey(_));
+            definition.nulls_not_distinct = key.nulls_not_distinct;
+            definition.including = key.including.iter().map(|name| name.text.clone()).collect();
+            if key.without_overlaps {
+                definition.method = "gist".into();
+            }
+            columns
+        }
+        Syntax::Exclude(exclude) => {
+            definition.elements = exclude.elements.iter().map(|(element, _)| element.clone()).collect();
+            definition.exclusion = true;
+            definition.method = exclude.method.clone();
+            definition.including = exclude.including.iter().map(|name| name.text.clone()).collect();
+            definition.predicate.clone_from(&exclude.predicate);
+            Vec::new()
+        }
+        _ => return None,
+    };
+    Some(NewKey { definition, columns, written })
 }
 
 fn key_columns(key: &IndexConstraint, column: Option<&Name>) -> Vec<Name> {

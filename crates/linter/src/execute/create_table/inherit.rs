@@ -2,7 +2,9 @@
 
 use super::{Executor, NewTable, Run, fail};
 use crate::ast::CreateTable;
+use crate::builtin;
 use crate::catalog::{Column, Constraint, ConstraintKind, Oid};
+use smol_str::{SmolStr, StrExt};
 
 impl Executor<'_> {
     /// Merges the columns, CHECKs and NOT NULLs of the parents.
@@ -20,6 +22,21 @@ impl Executor<'_> {
                     if types_differ {
                         let reason = format!("inherited column \"{}\" has a type conflict", column.name);
                         return fail("42804", reason, statement.name.range());
+                    }
+                    if merged.generated.is_some() != column.generated.is_some() {
+                        let reason = format!("inherited column \"{}\" has a generation conflict", column.name);
+                        return fail("42804", reason, statement.name.range());
+                    }
+                    if merged.collation != column.collation {
+                        let reason = format!("inherited column \"{}\" has a collation conflict", column.name);
+                        return fail("42P21", reason, statement.name.range());
+                    }
+                    if merged.sql_type.is_known() && storage_of(merged) != storage_of(column) {
+                        let reason = format!("inherited column \"{}\" has a storage parameter conflict", column.name);
+                        return fail("42804", reason, statement.name.range());
+                    }
+                    if merged.default.is_none() {
+                        merged.default.clone_from(&column.default);
                     }
                     merged.inherited_from += 1;
                     merged.not_null |= column.not_null;
@@ -49,6 +66,20 @@ impl Executor<'_> {
         }
         Ok(())
     }
+}
+
+/// `pg_attribute.attstorage` in words. What a type of the project has by itself is taken to be the same everywhere.
+fn storage_of(column: &Column) -> SmolStr {
+    let own = column.storage.as_ref().filter(|storage| !storage.eq_ignore_ascii_case("default"));
+    if let Some(own) = own {
+        return own.to_lowercase_smolstr();
+    }
+    let usual = match builtin::type_by_oid(column.sql_type.oid.0) {
+        Some(known) if known.length > 0 => "plain",
+        Some(known) if matches!(known.name, "numeric" | "inet" | "cidr") => "main",
+        _ => "extended",
+    };
+    SmolStr::new_static(usual)
 }
 
 /// Keys and foreign keys are not inherited; partitions get theirs with the indexes.

@@ -3,7 +3,7 @@
 use super::constraints::plain;
 use super::{Executor, NewTable, Run, fail};
 use crate::ast::{LikeOptions, ObjectName};
-use crate::catalog::{Column, ConstraintKind, Oid};
+use crate::catalog::{Column, Constraint, ConstraintKind, Oid};
 use crate::effect::{LockMode, RelationKind};
 use crate::source::TextRange;
 
@@ -53,7 +53,14 @@ impl Executor<'_> {
                 _ => false,
             };
             if copied && table.given.iter().all(|given| given.name != constraint.name) {
-                table.given.push(plain(constraint.name.clone(), constraint.kind.clone()));
+                let no_inherit = constraint.no_inherit;
+                let copy = plain(constraint.name.clone(), constraint.kind.clone());
+                table.given.push(Constraint {
+                    no_inherit,
+                    enforced: constraint.enforced,
+                    valid: constraint.enforced,
+                    ..copy
+                });
             }
         }
         table.likes.push((oid, options));
@@ -71,19 +78,12 @@ impl Executor<'_> {
                 }
             }
             if options.statistics {
-                for _ in self.catalog.statistics_of(*source) {
+                for copied in self.catalog.statistics_of(*source) {
                     let relation = self.catalog.relation(table);
                     let (schema, name) = (relation.schema.clone(), relation.name.clone());
-                    let taken = |name: &str| self.catalog.statistics_named(&schema, name).is_some();
-                    let free = (0..u32::MAX)
-                        .map(|number| match number {
-                            0 => format!("{name}_stat"),
-                            _ => format!("{name}_stat{number}"),
-                        })
-                        .find(|name| !taken(name));
-                    if let Some(free) = free {
-                        self.catalog.add_statistics(schema, free.into(), table);
-                    }
+                    let columns = self.catalog.statistics_columns(&copied).to_vec();
+                    let free = self.catalog.choose_statistics_name(&name, &columns, &schema);
+                    self.catalog.add_statistics((schema, free), table, columns);
                 }
             }
         }

@@ -124,7 +124,9 @@ impl Executor<'_> {
         found.extend(relation.indexes.iter().map(|index| (Object::Relation(*index), Auto)));
         found.extend(relation.owned_sequences.iter().map(|sequence| (Object::Relation(*sequence), Auto)));
         found.extend(self.catalog.statistics_of(oid).into_iter().map(|name| (Object::Statistics(name), Auto)));
-        found.extend(self.row_type(relation).map(|row_type| (Object::Type(row_type), Auto)));
+        // The relation of a composite type is part of the type, not the other way round.
+        let row_type = self.row_type(relation).filter(|_| relation.kind != RelationKind::CompositeType);
+        found.extend(row_type.map(|row_type| (Object::Type(row_type), Auto)));
         found.extend(relation.viewed_by.iter().map(|view| (Object::Relation(*view), Normal)));
         for ruled in self.catalog.ruled_relations().filter(|ruled| ruled.oid != oid) {
             let rules =
@@ -192,7 +194,7 @@ impl Executor<'_> {
     }
 
     /// Does the expression name the sequence, as `nextval('s')` does?
-    fn uses_sequence(expr: &Expr, sequence: &Relation) -> bool {
+    pub(in crate::execute) fn uses_sequence(expr: &Expr, sequence: &Relation) -> bool {
         let mut uses = false;
         expr.walk(&mut |part| {
             let ExprKind::Call(call) = &part.kind else { return };
@@ -226,9 +228,15 @@ impl Executor<'_> {
         }
         for constraint in &table.constraints {
             let index = constraint.index().and_then(|index| self.catalog.get_relation(index)?.index().cloned());
-            let uses = constraint.columns().contains(column) || index.is_some_and(|index| index_uses(&index, column));
-            if uses {
+            let is_key = index.as_ref().is_some_and(|index| {
+                let mut keys = index.elements.iter().filter_map(|element| element.key.as_column());
+                keys.any(|key| key == column) || index.including.contains(column)
+            });
+            if constraint.columns().contains(column) || is_key {
                 found.push((Object::Constraint(oid, constraint.name.clone()), Auto));
+            } else if index.is_some_and(|index| index_uses(&index, column)) {
+                // Its index uses the column in an expression or its predicate, which the constraint itself does not.
+                found.push((Object::Constraint(oid, constraint.name.clone()), Normal));
             }
         }
         for (referencing, key) in self.catalog.foreign_keys_to(oid) {
@@ -242,6 +250,8 @@ impl Executor<'_> {
                 found.push((Object::Relation(*sequence), Auto));
             }
         }
+        let statistics = self.catalog.statistics_using(oid, column);
+        found.extend(statistics.into_iter().map(|name| (Object::Statistics(name), Auto)));
         for view in &table.viewed_by {
             let uses = self.catalog.relation(*view).view().is_some_and(|view| {
                 view.references.iter().any(|(read, columns)| *read == oid && columns.contains(column))
@@ -430,6 +440,7 @@ impl Executor<'_> {
             self.catalog.functions().filter(|function| function.schema == name).map(|function| function.oid).collect();
         functions.sort_unstable();
         found.extend(functions.into_iter().map(|oid| (Object::Function(oid), Normal)));
+        found.extend(self.catalog.statistics_in(name).into_iter().map(|name| (Object::Statistics(name), Normal)));
         let extensions = self.catalog.extensions().filter(|(_, schema)| schema.as_str() == name);
         found.extend(extensions.map(|(extension, _)| (Object::Extension(extension.clone()), Normal)));
         found

@@ -131,12 +131,14 @@ impl Executor<'_> {
         if constraint.inherited_from > 0 || self.catalog.get_relation(key.referenced).is_none() {
             return;
         }
-        let referenced = std::iter::once(key.referenced).chain(self.descendants(key.referenced));
-        // Before 15 only the leaves of a partitioned table have the triggers of a foreign key to it.
-        let has_triggers =
-            |oid: &Oid| self.target.at_least(15) || self.catalog.relation(*oid).kind != RelationKind::PartitionedTable;
-        for oid in referenced.filter(has_triggers).collect::<Vec<_>>() {
+        let referenced = std::iter::once(key.referenced).chain(self.descendants_if_partitioned(key.referenced));
+        for oid in referenced.filter(|oid| self.has_foreign_key_triggers(*oid)).collect::<Vec<_>>() {
             self.lock(oid, LockMode::AccessExclusive, LockCause::ForeignKeyDropped, range);
         }
+    }
+
+    /// Before 15 only the leaves of a partitioned table have the triggers of a foreign key to it.
+    pub(in crate::execute) fn has_foreign_key_triggers(&self, referenced: Oid) -> bool {
+        self.target.at_least(15) || self.catalog.relation(referenced).kind != RelationKind::PartitionedTable
     }
 }

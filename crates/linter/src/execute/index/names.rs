@@ -15,12 +15,18 @@ impl Executor<'_> {
         if definition.primary {
             return choose(None, "pkey", true);
         }
-        let addition = index_name_addition(&column_names(definition));
+        let addition = index_name_addition(&definition.names_of_columns());
         match (definition.exclusion, definition.constraint) {
             (true, _) => choose(Some(&addition), "excl", true),
             (false, true) => choose(Some(&addition), "key", true),
             (false, false) => choose(Some(&addition), "idx", false),
         }
+    }
+}
+
+impl IndexDefinition {
+    pub(super) fn names_of_columns(&self) -> Vec<SmolStr> {
+        self.column_names.clone().unwrap_or_else(|| column_names(self))
     }
 }
 

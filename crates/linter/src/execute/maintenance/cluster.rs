@@ -18,16 +18,17 @@ impl Executor<'_> {
         if matches!(relation.kind, RelationKind::View | RelationKind::Sequence) || relation.kind.is_index() {
             return fail("42809", format!("\"{}\" is not a table or materialized view", relation.name), range);
         }
+        let partitioned = relation.kind == RelationKind::PartitionedTable;
+        if partitioned && !self.target.at_least(15) {
+            return fail("0A000", "cannot cluster a partitioned table", range);
+        }
         let index = self.clustering_index(table, cluster.index.as_ref(), cluster)?;
-        if self.catalog.relation(table).kind != RelationKind::PartitionedTable {
+        if !partitioned {
             self.rewrite(table, RewriteCause::Cluster, range);
             if let Some(index) = index {
-                self.mark_clustered(table, index);
+                self.mark_clustered(table, Some(index));
             }
             return Ok(());
-        }
-        if !self.target.at_least(15) {
-            return fail("0A000", "cannot cluster a partitioned table", range);
         }
         self.prevent_in_block("CLUSTER", cluster.keyword)?;
         for child in self.descendants(table) {
@@ -73,13 +74,33 @@ impl Executor<'_> {
             let of_another = self.catalog.relation_named(&relation.schema, &name.text).is_some();
             return fail(if of_another { "42809" } else { "42704" }, reason, name.range);
         }
+        if let Some(index) = found {
+            self.check_clusterable(index, name)?;
+        }
         Ok(found)
     }
 
-    fn mark_clustered(&mut self, table: Oid, clustered: Oid) {
+    /// An index has an order that rows can take, and holds all of them.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/commands/cluster.c`, `check_index_is_clusterable`.
+    pub(crate) fn check_clusterable(&self, index: Oid, name: &Name) -> Run {
+        let Some(index) = self.catalog.relation(index).index() else { return Ok(()) };
+        let (sqlstate, reason) = if matches!(index.method.as_str(), "hash" | "gin" | "brin" | "spgist") {
+            ("0A000", "because access method does not support clustering")
+        } else if index.predicate.is_some() {
+            ("0A000", "because it is partial")
+        } else if !index.valid {
+            ("0A000", "because it is invalid")
+        } else {
+            return Ok(());
+        };
+        fail(sqlstate, format!("cannot cluster on index \"{}\" {reason}", name.text), name.range)
+    }
+
+    pub(crate) fn mark_clustered(&mut self, table: Oid, clustered: Option<Oid>) {
         for oid in self.catalog.relation(table).indexes.clone() {
             if let RelationDetail::Index(index) = &mut self.catalog.relation_mut(oid).detail {
-                Arc::make_mut(index).clustered = oid == clustered;
+                Arc::make_mut(index).clustered = Some(oid) == clustered;
             }
         }
     }

@@ -51,7 +51,7 @@ impl Executor<'_> {
             self.lock(index, LockMode::AccessExclusive, LockCause::Target, range);
             return Ok(());
         };
-        if definition.exclusion && reindex.concurrently {
+        if definition.exclusion && reindex.concurrently && !self.catalog.relation(index).is_temporary() {
             return fail("0A000", "concurrent index creation for exclusion constraints is not supported", range);
         }
         self.lock(definition.table, Self::reindex_mode(reindex), LockCause::Parent, range);
@@ -124,8 +124,9 @@ impl Executor<'_> {
     fn reindex_relation(&mut self, table: Oid, reindex: &Reindex, range: TextRange) {
         for index in self.catalog.relation(table).indexes.clone() {
             let Some(definition) = self.catalog.relation(index).index() else { continue };
-            // CONCURRENTLY passes over these with a warning.
-            if reindex.concurrently && (definition.exclusion || !definition.valid) {
+            // CONCURRENTLY passes over these with a warning; on a temporary table it means nothing.
+            let concurrently = reindex.concurrently && !self.catalog.relation(table).is_temporary();
+            if concurrently && (definition.exclusion || !definition.valid) {
                 continue;
             }
             self.rebuild(table, index, reindex, range);

@@ -2,7 +2,7 @@
 
 use super::{Executor, Run, fail};
 use crate::ast::ObjectName;
-use crate::catalog::Oid;
+use crate::catalog::{Constraint, Oid};
 use crate::effect::{LockCause, LockMode, RelationKind, ScanCause};
 use crate::source::TextRange;
 use smol_str::SmolStr;
@@ -103,6 +103,7 @@ impl Executor<'_> {
     /// Takes a table out of the children of another; it keeps what it inherited.
     pub(in crate::execute) fn forget_inheritance(&mut self, parent: Oid, child: Oid) {
         let columns = self.catalog.get_relation(parent).map(|parent| parent.columns.clone());
+        let constraints = self.catalog.get_relation(parent).map(|parent| parent.constraints.clone());
         let relation = self.catalog.relation_mut(child);
         relation.parents.retain(|other| *other != parent);
         let from_parent =
@@ -111,8 +112,11 @@ impl Executor<'_> {
             column.inherited_from = column.inherited_from.saturating_sub(1);
             column.is_local |= column.inherited_from == 0;
         }
+        let has_counterpart = |constraint: &Constraint| {
+            constraints.as_ref().is_none_or(|parents| parents.iter().any(|theirs| theirs.is_counterpart(constraint)))
+        };
         for constraint in &mut relation.constraints {
-            if constraint.inherited_from > 0 {
+            if constraint.inherited_from > 0 && has_counterpart(constraint) {
                 let constraint = Arc::make_mut(constraint);
                 constraint.inherited_from -= 1;
                 constraint.is_local |= constraint.inherited_from == 0;

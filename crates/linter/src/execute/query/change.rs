@@ -54,6 +54,7 @@ impl Executor<'_> {
         }
         for assignment in &update.assignments {
             self.check_column(table, &assignment.column)?;
+            self.check_not_computed(table, assignment)?;
             self.check_enum_assignment(table, assignment)?;
         }
         let values = update.assignments.iter().map(|assignment| &assignment.value);
@@ -121,6 +122,21 @@ impl Executor<'_> {
             self.change(table, kind, &columns, merge.table.only, env.depth, merge.table.name.range());
             let unbounded = kind != DataChangeKind::Insert && self.merges_all(merge, branch);
             self.note_change(table, kind, unbounded, env.depth, merge.keyword);
+        }
+        Ok(())
+    }
+
+    /// A generated column can only be set to DEFAULT.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/rewrite/rewriteHandler.c`, `rewriteTargetListIU`.
+    fn check_not_computed(&self, table: Oid, assignment: &Assignment) -> Run {
+        let column = self.catalog.relation(table).column(&assignment.column.text);
+        let computed = column.is_some_and(|column| {
+            column.generated.is_some() || column.identity == Some(crate::catalog::IdentityKind::Always)
+        });
+        if computed && !matches!(assignment.value.kind, ExprKind::Default) {
+            let reason = format!("column \"{}\" can only be updated to DEFAULT", assignment.column.text);
+            return fail("428C9", reason, assignment.column.range);
         }
         Ok(())
     }

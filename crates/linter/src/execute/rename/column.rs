@@ -17,13 +17,14 @@ impl Executor<'_> {
             return Ok(());
         };
         let Some(old) = &rename.sub_name else { return Ok(()) };
+        if rename.only && !self.catalog.relation(table).children.is_empty() {
+            let reason = format!("inherited column \"{}\" must be renamed in child tables too", old.text);
+            return fail("42P16", reason, old.range);
+        }
         self.check_column_rename(table, old, &rename.new_name)?;
         let mut tables = vec![table];
         if !rename.only {
             tables.extend(self.lock_descendants(table, mode, rename.object.range()));
-        } else if !self.catalog.relation(table).children.is_empty() {
-            let reason = format!("inherited column \"{}\" must be renamed in child tables too", old.text);
-            return fail("42P16", reason, old.range);
         }
         let typed_tables = self.typed_tables(table);
         if !typed_tables.is_empty() && !rename.cascade {
@@ -33,6 +34,7 @@ impl Executor<'_> {
             self.lock(typed, mode, LockCause::TypeUser, rename.object.range());
             tables.push(typed);
         }
+        self.check_no_other_parent(&tables, old, "rename")?;
         let (old_name, new_name) = (old.text.clone(), rename.new_name.text.clone());
         let object = RenamedObject::Column { table: self.relation_name(table), old: old_name, new: new_name };
         self.effects.renames.push(Renaming { object, range: old.range });
@@ -79,6 +81,7 @@ impl Executor<'_> {
     }
 
     fn rename_column_in(&mut self, table: Oid, old: &SmolStr, new: &SmolStr) {
+        self.catalog.rename_column_of_statistics(table, old, new);
         let indexes = self.catalog.relation(table).indexes.clone();
         let relation = self.catalog.relation_mut(table);
         for column in &mut relation.columns {
@@ -195,7 +198,7 @@ fn rename_in(expr: &mut Expr, old: &SmolStr, new: &SmolStr) {
 }
 
 /// Calls `visit` on every direct operand (not into subqueries).
-fn for_each_child_mut(expr: &mut Expr, visit: &mut impl FnMut(&mut Expr)) {
+pub(in crate::execute) fn for_each_child_mut(expr: &mut Expr, visit: &mut impl FnMut(&mut Expr)) {
     match &mut expr.kind {
         ExprKind::Call(call) => {
             call.arguments.iter_mut().for_each(|argument| visit(&mut argument.value));

@@ -1,6 +1,6 @@
 //! ALTER SCHEMA RENAME and ALTER ... SET SCHEMA.
 
-use crate::ast::{ObjectKind, Rename, SetSchema, Signature};
+use crate::ast::{Name, ObjectKind, Rename, SetSchema, Signature};
 use crate::catalog::{Oid, TypeKind};
 use crate::effect::{LockCause, LockMode, RenamedObject, Renaming};
 use crate::execute::{Executor, Run, fail};
@@ -68,10 +68,9 @@ impl Executor<'_> {
             }
             ObjectKind::Statistics => {
                 let schema = self.schema_for(&set.object, false);
-                if let Some(table) = self.catalog.statistics_named(&schema, &set.object.name.text) {
-                    self.catalog.remove_statistics(&schema, &set.object.name.text);
-                    self.catalog.add_statistics(set.new_schema.text.clone(), set.object.name.text.clone(), table);
-                }
+                let name = set.object.name.text.clone();
+                let new = (set.new_schema.text.clone(), name.clone());
+                self.catalog.rename_statistics(&(schema, name), new);
                 Ok(())
             }
             ObjectKind::Extension => {
@@ -96,25 +95,28 @@ impl Executor<'_> {
         if relation.kind.is_index() {
             return fail("42809", format!("cannot change schema of index \"{}\"", relation.name), set.object.range());
         }
-        if relation.is_temporary() && relation.schema != *new {
-            return fail("0A000", "cannot move objects into or out of temporary schemas", set.object.range());
+        if relation.sequence().is_some_and(|sequence| sequence.owned_by.is_some()) {
+            return fail("0A000", "cannot move an owned sequence into another schema", set.object.range());
         }
         self.check_schema(&set.new_schema)?;
+        let is_temporary = |schema: &str| schema == "pg_temp" || schema.starts_with("pg_temp_");
+        if is_temporary(new) || relation.is_temporary() {
+            return fail("0A000", "cannot move objects into or out of temporary schemas", set.object.range());
+        }
         if relation.schema == *new {
             for sequence in relation.owned_sequences.clone() {
                 self.lock(sequence, LockMode::AccessExclusive, LockCause::Part, set.object.range());
             }
             return Ok(());
         }
-        let is_temporary = |schema: &str| schema == "pg_temp" || schema.starts_with("pg_temp_");
-        if is_temporary(new) || relation.is_temporary() {
-            return fail("0A000", "cannot move objects into or out of temporary schemas", set.object.range());
-        }
-        if relation.sequence().is_some_and(|sequence| sequence.owned_by.is_some()) {
-            return fail("0A000", "cannot move an owned sequence into another schema", set.object.range());
-        }
-        if self.catalog.relation_named(new, &relation.name).is_some() {
-            let reason = format!("relation \"{}\" already exists in schema \"{new}\"", relation.name);
+        let moved = relation
+            .indexes
+            .iter()
+            .chain(&relation.owned_sequences)
+            .filter_map(|part| self.catalog.get_relation(*part));
+        let mut names = std::iter::once(&relation.name).chain(moved.map(|part| &part.name));
+        if let Some(taken) = names.find(|name| self.catalog.relation_named(new, name).is_some()) {
+            let reason = format!("relation \"{taken}\" already exists in schema \"{new}\"");
             return fail("42P07", reason, set.object.range());
         }
         self.move_relation(oid, new, set.object.range());
@@ -133,6 +135,7 @@ impl Executor<'_> {
         let object =
             RenamedObject::Relation { before: self.relation_name(oid), schema: schema.clone(), name: name.clone() };
         self.effects.renames.push(Renaming { object, range });
+        self.rename_in_defaults(oid, schema, &name);
         self.catalog.rename_relation(oid, schema.clone(), name);
         for index in indexes {
             let name = self.catalog.relation(index).name.clone();
@@ -141,15 +144,19 @@ impl Executor<'_> {
         for sequence in sequences {
             self.lock(sequence, LockMode::AccessExclusive, LockCause::Part, range);
             let name = self.catalog.relation(sequence).name.clone();
+            self.rename_in_defaults(sequence, schema, &name);
             self.catalog.rename_relation(sequence, schema.clone(), name);
         }
     }
 
     fn set_type_schema(&mut self, set: &SetSchema) -> Run {
-        let Some(oid) = self.named_type(&set.object) else { return Ok(()) };
+        let Some(oid) = self.named_type(&set.object) else { return self.missing_type(&set.object) };
         let Some(definition) = self.catalog.get_type(oid).cloned() else { return Ok(()) };
         self.check_type_kind(&definition, set.kind, &set.object)?;
         self.check_schema(&set.new_schema)?;
+        if definition.schema != set.new_schema.text {
+            self.check_type_name(&set.new_schema.text, &Name::new(definition.name.clone(), set.object.range()))?;
+        }
         match definition.kind {
             TypeKind::Composite { relation } if self.catalog.get_relation(relation).is_some() => {
                 self.move_relation(relation, &set.new_schema.text, set.object.range());

@@ -3,7 +3,7 @@
 use crate::ast::{AlterDomain, AlterDomainAction, Constraint, ConstraintKind, CreateDomain, Expr, ObjectKind};
 use crate::catalog::{Domain, DomainCheck, Oid, SqlType, TypeKind};
 use crate::effect::{LockCause, LockMode, RelationKind, ScanCause};
-use crate::execute::{Executor, Knowledge, Run, fail};
+use crate::execute::{Executor, Run, fail};
 use crate::source::TextRange;
 use smol_str::SmolStr;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use std::sync::Arc;
 impl Executor<'_> {
     /// Source: PostgreSQL 18, `src/backend/commands/typecmds.c`, `DefineDomain`.
     pub(crate) fn create_domain(&mut self, create: &CreateDomain) -> Run {
-        let schema = self.schema_for(&create.name, false);
+        let schema = self.schema_to_fill(&create.name, false)?;
         let name = create.name.name.text.clone();
         self.make_room_for_type(&schema, &name, &create.name)?;
-        let base = self.resolve_type(&create.base);
+        let base = self.require_type(&create.base)?;
         let mut domain = Domain { base, not_null: false, default: None, checks: Vec::new() };
         for constraint in &create.constraints {
             match &constraint.kind {
@@ -53,10 +53,7 @@ impl Executor<'_> {
         let found = self.named_type(&alter.name);
         match found.and_then(|oid| self.catalog.get_type(oid).cloned()) {
             Some(definition) => self.check_type_kind(&definition, ObjectKind::Domain, &alter.name)?,
-            None if self.knowledge == Knowledge::Everything && self.catalog.extensions().next().is_none() => {
-                return fail("42704", format!("type \"{}\" does not exist", alter.name), range);
-            }
-            None => {}
+            None => self.missing_type(&alter.name)?,
         }
         let Some((oid, mut domain)) = found.and_then(|oid| Some((oid, self.domain(oid)?))) else {
             self.unknown(format!("domain `{}` was used before any statement created it", alter.name));

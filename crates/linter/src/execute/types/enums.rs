@@ -19,6 +19,9 @@ impl Executor<'_> {
         if before_12 && in_block && !created_here {
             return fail("25001", "ALTER TYPE ... ADD cannot run inside a transaction block", range);
         }
+        if found.is_none() {
+            self.missing_type(&alter.name)?;
+        }
         let Some(definition) = found.and_then(|oid| self.catalog.type_mut(oid)) else { return Ok(()) };
         let name = definition.name.clone();
         let TypeKind::Enum { labels } = &mut definition.kind else {
