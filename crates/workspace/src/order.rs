@@ -45,7 +45,7 @@ pub(crate) fn sort_by<T>(items: &mut [T], path: impl Fn(&T) -> PathBuf) {
     });
 }
 
-/// The folder to which a tool's own list of migrations, kept around `parent`, is relative.
+/// The folder of the migrations that a tool's own list, kept around `parent`, names.
 pub(crate) fn explicit_root(parent: &Path) -> Option<PathBuf> {
     ExplicitOrder::of(parent).map(|order| order.root)
 }
@@ -83,7 +83,10 @@ fn key(path: &Path, explicit: Option<&ExplicitOrder>) -> Key {
     };
     if let Some(order) = explicit {
         return match order.place(path) {
-            Some(place) => plain(&order.root, Class::Versioned, vec![number(&place.to_string())], ""),
+            Some(place) => {
+                let key = plain(&order.root, Class::Versioned, vec![number(&place.to_string())], "");
+                Key { undo: order.is_aside(), ..key }
+            }
             None => plain(&order.root, Class::Unversioned, Vec::new(), &file_name),
         };
     }
@@ -245,6 +248,10 @@ mod tests {
         let deploy = root.path().join("deploy");
         let files = vec![deploy.join("a.sql"), deploy.join("b/x.sql")];
         assert_eq!(sort(files), [deploy.join("b/x.sql"), deploy.join("a.sql")]);
+        let files = ["deploy/a.sql", "revert/a.sql", "verify/b/x.sql", "deploy/b/x.sql", "revert/b/x.sql"];
+        let files = files.into_iter().map(|path| root.path().join(path)).collect();
+        let expected = ["deploy/b/x.sql", "revert/b/x.sql", "verify/b/x.sql", "deploy/a.sql", "revert/a.sql"];
+        assert_eq!(sort(files), expected.map(|path| root.path().join(path)));
     }
 
     #[test]

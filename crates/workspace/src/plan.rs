@@ -233,7 +233,7 @@ fn look(
             continue;
         }
         let root = if is_folder {
-            Some(roots::below(path, &file, &config))
+            Some(roots::below(path, &file, folders, &config))
         } else {
             let text =
                 || fs::read(&file).map_or(Cow::Borrowed(""), |text| String::from_utf8_lossy(&text).into_owned().into());

@@ -22,9 +22,12 @@ fn is_among(names: &[&str], folder: &OsStr) -> bool {
 
 /// The folder of migrations of a file that was found below `given`: the outermost one that is named so, or else the
 /// folder that was given.
-pub(crate) fn below(given: &Path, file: &Path, config: &Config) -> PathBuf {
+pub(crate) fn below(given: &Path, file: &Path, folders: &Folders, config: &Config) -> PathBuf {
     if let Some(folder) = config.folder_of(file) {
         return folder.to_owned();
+    }
+    if let Some(root) = folders.around(file).root_beside() {
+        return root.to_owned();
     }
     let parent = file.strip_prefix(given).ok().and_then(Path::parent).unwrap_or(Path::new(""));
     let folders: Vec<_> = parent.components().collect();

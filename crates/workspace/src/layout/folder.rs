@@ -39,17 +39,19 @@ pub(crate) struct Facts {
 }
 
 impl Facts {
-    /// The folder to which the tool's own list of migrations is relative.
+    /// The folder of the migrations that the tool's own list names.
     pub(crate) fn root(&self) -> Option<&Path> {
         self.order.as_ref().map(|order| order.root.as_path())
     }
 
+    /// The same, where the files here are not among them but belong to them.
+    pub(crate) fn root_beside(&self) -> Option<&Path> {
+        self.order.as_ref().filter(|order| order.is_aside()).map(|order| order.root.as_path())
+    }
+
     /// Does the tool leave the file alone? Sqitch's scripts that take a change back, or look whether it is there, count.
     pub(super) fn is_not_run(&self, path: &Path) -> bool {
-        self.order.as_ref().is_some_and(|order| {
-            let aside = self.tool == Some(Tool::Sqitch) && !order.root.ends_with("deploy");
-            aside || order.place(path).is_none()
-        })
+        self.order.as_ref().is_some_and(|order| order.is_aside() || order.place(path).is_none())
     }
 
     /// Does the tool's own list say that the file runs outside of a transaction?
@@ -163,8 +165,11 @@ fn sqitch_folder(parent: &Path) -> Option<&Path> {
 #[derive(Debug)]
 pub(crate) struct ExplicitOrder {
     tool: Tool,
-    /// The folder to which names are relative.
+    /// The folder whose files are run as one sequence.
     pub(crate) root: PathBuf,
+    /// The folder to which names are relative: that one, or for scripts of Sqitch that take changes back, or look whether
+    /// they are there, their own.
+    base: PathBuf,
     /// The place of each path, which is without `.sql`.
     places: BTreeMap<PathBuf, usize>,
     /// What runs outside of a transaction.
@@ -180,14 +185,15 @@ impl ExplicitOrder {
         if let Some(root) = sqitch_folder(parent)
             && let Ok(plan) = fs::read_to_string(root.with_file_name("sqitch.plan"))
         {
-            return Some(Self::new(Tool::Sqitch, root, sqitch_order(&plan)));
+            let order = Self::new(Tool::Sqitch, root, sqitch_order(&plan));
+            return Some(Self { root: root.with_file_name("deploy"), ..order });
         }
         Self::of_liquibase(parent)
     }
 
     fn new(tool: Tool, root: &Path, names: Vec<String>) -> Self {
         let places = names.into_iter().enumerate().map(|(place, name)| (PathBuf::from(name), place)).collect();
-        Self { tool, root: root.to_owned(), places, autocommit: BTreeSet::new() }
+        Self { tool, root: root.to_owned(), base: root.to_owned(), places, autocommit: BTreeSet::new() }
     }
 
     /// The nearest master changelog around the folder that includes a file of it.
@@ -233,7 +239,12 @@ impl ExplicitOrder {
     fn relative(&self, path: &Path) -> Option<PathBuf> {
         let absolute = absolute(path);
         let path = if self.tool == Tool::Liquibase { absolute.as_path() } else { path };
-        Some(path.strip_prefix(&self.root).ok()?.with_extension(""))
+        Some(path.strip_prefix(&self.base).ok()?.with_extension(""))
+    }
+
+    /// Are the files here run after those of the sequence, if at all?
+    pub(crate) fn is_aside(&self) -> bool {
+        self.base != self.root
     }
 
     /// The place of a file; `None` if the tool does not run it.

@@ -87,3 +87,28 @@ fn many_files_are_read_in_parallel_in_order() {
     let expected: Vec<_> = files.iter().map(|(name, _)| (name.clone(), Role::Reported)).collect();
     assert_eq!(names(&project), expected);
 }
+
+#[test]
+fn the_way_back_of_sqitch_belongs_to_the_change() {
+    let root = tempfile::tempdir().unwrap();
+    for (name, text) in [
+        ("sqitch.plan", "users 2024\norders [users] 2024\n"),
+        ("deploy/users.sql", "CREATE TABLE users (id int PRIMARY KEY, n text);"),
+        ("deploy/orders.sql", "CREATE TABLE orders (id int PRIMARY KEY); DROP TABLE users;"),
+        ("revert/users.sql", "SET lock_timeout = '1s'; ALTER TABLE users DROP COLUMN n, DROP COLUMN missing;"),
+        ("verify/users.sql", "SELECT n FROM users;"),
+    ] {
+        let path = root.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    let project = load(&Request { paths: vec![root.path().to_owned()], ..Request::default() });
+    let shown: Vec<&str> =
+        project.files.iter().map(|file| file.path.strip_prefix(root.path()).unwrap().to_str().unwrap()).collect();
+    assert_eq!(shown, ["deploy/users.sql", "revert/users.sql", "verify/users.sql", "deploy/orders.sql"]);
+    assert!(project.files.iter().all(|file| file.database == 1));
+    let outcome = project.check(&|_| Settings { lint_down: true, ..Settings::default() }, &|_, _| {});
+    let refused: Vec<_> = outcome.found.iter().filter(|found| found.rule == "statement-will-fail").collect();
+    let [refused] = refused[..] else { panic!("{refused:?}") };
+    assert!(refused.file == 1 && refused.message.contains("missing"), "{}", refused.message);
+}
