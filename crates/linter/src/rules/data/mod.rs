@@ -12,6 +12,7 @@ pub mod missing_analyze;
 pub mod select_then_insert;
 pub mod system_catalog_write;
 pub mod toast_compression_not_applied;
+mod total;
 pub mod trigger_left_disabled;
 pub mod unbounded_update_or_delete;
 mod unique;
