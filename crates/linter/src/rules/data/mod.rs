@@ -9,6 +9,7 @@ pub mod insert_may_violate_unique;
 mod inserted;
 mod loaded;
 pub mod missing_analyze;
+mod released;
 pub mod select_then_insert;
 pub mod system_catalog_write;
 pub mod toast_compression_not_applied;
