@@ -96,7 +96,9 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
                 TransactionMode::SingleString if context.migration.statements().count() > 1 => {
                     "COMMIT after each batch, in a migration that holds nothing else: several statements are one transaction"
                 }
-                _ => "COMMIT after each batch",
+                _ => {
+                    "COMMIT after each batch, which PostgreSQL allows where the DO block is sent alone, outside of a transaction"
+                }
             },
         };
         let mut finding = reporter.report(statement.keyword, message).label(range, "this change").help(help);
