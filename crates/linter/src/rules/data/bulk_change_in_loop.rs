@@ -47,7 +47,7 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// Where the loop has a `COMMIT`; for loops whose changes are not limited by `LIMIT` or by a range of keys, unless the
-    /// loop goes through a whole table; for temporary tables and tables of the same migration, and in a `DO` block for
+    /// loop goes through a whole table; for loops that alter, rename or drop something in each round; for temporary tables and tables of the same migration, and in a `DO` block for
     /// tables that the migration drops afterwards: whoever used their rows can do so no longer.
     "bulk-change-in-loop", Data, Warning,
     {}
@@ -70,7 +70,7 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
                 Node::Statement(Statement { kind: StatementKind::Commit(_) | StatementKind::Call(_), .. })
             )
         };
-        if inside.iter().any(|step| commits(&step)) {
+        if inside.iter().any(|step| commits(&step) || alters_tables(step)) {
             continue;
         }
         let whole = goes_through_whole_table(context, step, a_loop);
@@ -139,8 +139,14 @@ fn is_in_use(context: &RoutineContext<'_>, table: &Relation) -> bool {
     table.kind.is_table() && !table.is_temporary() && !is_new
 }
 
+/// Does a step alter, rename or drop something? Then the loop goes from table to table, and holds stronger locks than those
+/// of rows.
+fn alters_tables(step: &Step<'_>) -> bool {
+    step.sql.iter().any(|sql| matches!(sql.ast, Ast::AlterTable(_) | Ast::Rename(_) | Ast::SetSchema(_) | Ast::Drop(_)))
+}
+
 /// Does the code make a table of that name?
-fn makes(steps: &[Step<'_>], name: &ObjectName) -> bool {
+pub(super) fn makes(steps: &[Step<'_>], name: &ObjectName) -> bool {
     steps.iter().flat_map(|step| &step.sql).any(|sql| match sql.ast {
         Ast::CreateTable(create) => create.name.name.text == name.name.text,
         Ast::CreateTableAs(create) => create.into.name.name.text == name.name.text,

@@ -1,5 +1,6 @@
 //! INSERTs that a unique index is likely to refuse.
 
+use super::bulk_change_in_loop::makes;
 use super::fresh::Variables;
 use super::guard::guard_of;
 use super::handled::handler_of;
@@ -141,6 +142,7 @@ fn check_routine(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
             let Some(table) = context.relation(&insert.table.name) else { continue };
             if insert.on_conflict.is_some()
                 || !is_plain_table(table)
+                || makes(&steps, &insert.table.name)
                 || handler_of(step).is_some()
                 || guard_of(context, &steps, at, table.oid).is_some()
             {
@@ -215,7 +217,7 @@ pub(super) fn is_copy(insert: &Insert, oid: &dyn Fn(&ObjectName) -> Option<Oid>,
     let InsertSource::Query(query) = &insert.source else { return false };
     let mut reads_itself = false;
     let mut reads = false;
-    query.visit(&mut |part| {
+    insert.visit(&mut |part| {
         if let Part::Read(read) = part {
             reads = true;
             reads_itself |= oid(&read.name) == Some(table);

@@ -2,7 +2,7 @@
 
 use super::insert_may_violate_unique::{advise, copy_message, do_nothing, is_copy, is_empty_yet, is_plain_table};
 use super::inserted::{Inserted, Refusal, ValueSource};
-use crate::ast::{Ast, Expr, ExprKind, Insert, InsertSource, ObjectName, Part, Query, QueryBody, Transaction};
+use crate::ast::{Ast, Expr, ExprKind, Insert, ObjectName, Part, Query, QueryBody, Transaction};
 use crate::catalog::{Column, Oid, Relation};
 use crate::check::TransactionMode;
 use crate::diagnostic::Severity;
@@ -156,9 +156,8 @@ fn made_by(query: &Query) -> Option<&SmolStr> {
 
 /// Does an INSERT read one of these tables?
 fn reads_any(insert: &Insert, names: &[&SmolStr]) -> bool {
-    let InsertSource::Query(query) = &insert.source else { return false };
     let mut found = false;
-    query.visit(&mut |part| {
+    insert.visit(&mut |part| {
         if let Part::Read(read) = part {
             found |= names.contains(&&read.name.name.text);
         }
