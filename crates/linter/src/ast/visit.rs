@@ -103,7 +103,7 @@ impl QueryStatement {
 }
 
 impl Insert {
-    fn visit<'a>(&'a self, visit: &mut dyn FnMut(Part<'a>)) {
+    pub fn visit<'a>(&'a self, visit: &mut dyn FnMut(Part<'a>)) {
         visit(Part::Insert(self));
         with(self.with.as_ref(), visit);
         if let InsertSource::Query(query) = &self.source {

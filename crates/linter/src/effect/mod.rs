@@ -359,6 +359,8 @@ pub struct DataChange {
     pub kind: DataChangeKind,
     /// No WHERE, a WHERE that is always true, or a source as large as a table.
     pub unbounded: bool,
+    /// A trigger makes it, as at any other change of the table that the trigger is on.
+    pub by_trigger: bool,
     pub range: TextRange,
 }
 

@@ -115,7 +115,7 @@ impl Executor<'_> {
     /// Notes a change of rows; a table that gets rows is filled from now on.
     pub(crate) fn change_data(&mut self, oid: Oid, kind: DataChangeKind, unbounded: bool, range: TextRange) {
         let relation = self.relation_name(oid);
-        self.effects.data_changes.push(DataChange { relation, kind, unbounded, range });
+        self.effects.data_changes.push(DataChange { relation, kind, unbounded, by_trigger: false, range });
         if kind == DataChangeKind::Insert && !self.catalog.relation(oid).birth.filled {
             self.catalog.relation_mut(oid).birth.filled = true;
         }

@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// The code of a database. Bodies are read when somebody asks for them.
 #[derive(Debug)]
 pub struct Routines<'a> {
-    pub(super) migrations: &'a [Migration<'a>],
+    pub(crate) migrations: &'a [Migration<'a>],
     pub(super) catalog: &'a Catalog,
     pub(super) settings: &'a Settings,
     reader: &'a RoutineReader,

@@ -1,8 +1,14 @@
 //! Names and lists in messages and in the SQL of help.
 
+use crate::catalog::{Function, SqlType};
 use crate::effect::RelationName;
+use crate::execute::ask_about_types;
 pub(crate) use crate::lexer::quote_identifier as identifier;
+use crate::routine::RoutineContext;
 use crate::rule::RuleContext;
+use crate::version::Target;
+use smol_str::SmolStr;
+use std::sync::Arc;
 
 /// A relation as SQL, qualified where the search path does not lead to its schema.
 pub(crate) fn sql_name(context: &RuleContext<'_>, relation: &RelationName) -> String {
@@ -43,6 +49,20 @@ pub(crate) fn join(parts: &[String]) -> String {
         [only] => only.clone(),
         [first @ .., last] => format!("{} and {last}", first.join(", ")),
     }
+}
+
+/// The function as ALTER ROUTINE and DROP ROUTINE find it, whatever others of its name there are.
+pub(crate) fn signature(context: &RoutineContext<'_>, function: &Function) -> String {
+    let name = qualified(&function.schema, &function.name);
+    if !function.input_types().all(SqlType::is_known) {
+        return name;
+    }
+    let target = Target::new(context.settings.versions.to);
+    let path = Arc::new([SmolStr::new_static("public")]);
+    let types: Vec<String> = ask_about_types(context.catalog, path, &target, |types| {
+        function.input_types().map(|sql_type| types.format_type(SqlType::new(sql_type.oid))).collect()
+    });
+    format!("{name}({})", types.join(", "))
 }
 
 #[cfg(test)]

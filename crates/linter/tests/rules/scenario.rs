@@ -8,6 +8,7 @@
 //! CREATE TABLE orders (id bigint);
 //! -- history:                       a migration that is not reported
 //! -- migration: autocommit          a migration that is reported, with a mode of its own
+//! -- path: 20240131_orders.sql      the path of the section's file
 //! ```
 //!
 //! Without sections the whole text is one migration.
@@ -32,7 +33,14 @@ const OPT_OUT: &str = "-- no transaction";
 pub(crate) struct Section {
     pub(crate) kind: SectionKind,
     pub(crate) mode: TransactionMode,
+    pub(crate) path: String,
     pub(crate) text: String,
+}
+
+impl Section {
+    fn new(kind: SectionKind, mode: TransactionMode, text: String) -> Self {
+        Self { kind, mode, path: "migration.sql".to_owned(), text }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,7 +74,7 @@ impl Scenario {
                         _ => SectionKind::Migration,
                     };
                     let mode = if value.is_empty() { mode } else { transaction_mode(value) };
-                    scenario.sections.push(Section { kind, mode, text: "\n".repeat(number + 1) });
+                    scenario.sections.push(Section::new(kind, mode, "\n".repeat(number + 1)));
                     continue;
                 }
                 ("pg-version", _) => {
@@ -76,6 +84,9 @@ impl Scenario {
                 ("mode", _) => mode = transaction_mode(value),
                 ("transaction" | "single-string" | "autocommit", "") => mode = transaction_mode(word),
                 ("set", _) => set(&mut scenario.settings, value),
+                ("path", _) => {
+                    value.clone_into(&mut scenario.sections.last_mut().expect("a path stands in a section").path);
+                }
                 _ => {}
             }
             match scenario.sections.last_mut() {
@@ -84,13 +95,13 @@ impl Scenario {
             }
         }
         if scenario.sections.is_empty() {
-            scenario.sections.push(Section { kind: SectionKind::Migration, mode, text: header });
+            scenario.sections.push(Section::new(SectionKind::Migration, mode, header));
         }
         scenario
     }
 
     pub(crate) fn run(&self) -> Outcome {
-        let source = |section: &Section| SourceFile { path: "migration.sql".to_owned(), text: section.text.clone() };
+        let source = |section: &Section| SourceFile { path: section.path.clone(), text: section.text.clone() };
         let files: Vec<ParsedFile> = self.sections.iter().map(|section| parse_file(source(section))).collect();
         let migrations: Vec<Migration<'_>> = std::iter::zip(&self.sections, &files)
             .map(|(section, file)| Migration {

@@ -2,7 +2,7 @@
 
 use super::history_truth::{Database, File, databases};
 use super::{MAJORS, share};
-use pgvet_linter::check::{Migration, check};
+use pgvet_linter::check::{Migration, TransactionMode, check};
 use pgvet_linter::diagnostic::Diagnostic;
 use pgvet_linter::settings::Settings;
 use pgvet_linter::version::VersionRange;
@@ -60,12 +60,24 @@ pub(super) fn run(arguments: &Arguments) -> Result<String, String> {
 }
 
 fn findings_in<'a>(database: &'a Database, settings: &Settings) -> Vec<Finding<'a>> {
-    let migrations: Vec<Migration<'_>> = database.files.iter().map(File::migration).collect();
+    let migrations: Vec<Migration<'_>> = database.files.iter().map(|file| as_its_tool_runs(database, file)).collect();
     let with_file = |diagnostic: Diagnostic| {
         let file = database.files.get(diagnostic.file as usize)?;
         Some(Finding { database, file, diagnostic })
     };
     check(&migrations, settings).into_iter().filter_map(with_file).collect()
+}
+
+/// Repositories whose tool sends a file as one string: what follows a COMMIT in it is one transaction again.
+const ONE_STRING: [&str; 2] = ["civitai/civitai", "goharbor/harbor"];
+
+/// The truth was measured with psql, which sends statements one by one.
+fn as_its_tool_runs<'a>(database: &Database, file: &'a File) -> Migration<'a> {
+    let migration = file.migration();
+    if migration.transaction == TransactionMode::Autocommit && ONE_STRING.contains(&database.repo.as_str()) {
+        return Migration { transaction: TransactionMode::SingleString, ..migration };
+    }
+    migration
 }
 
 fn summary(databases: &[Database], findings: &[Finding<'_>]) -> String {

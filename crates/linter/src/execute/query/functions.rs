@@ -3,7 +3,7 @@
 use super::Depth;
 use crate::ast::{Call, Expr, ExprKind, Firing, FunctionCall, Literal, TriggerEvents, string_literal};
 use crate::catalog::Oid;
-use crate::effect::{CalledFunction, DataChangeKind, LockCause, LockMode};
+use crate::effect::{CalledFunction, DataChangeKind, LockCause, LockMode, RelationKind};
 use crate::execute::routine::Arguments;
 use crate::execute::{Executor, Run};
 use crate::session::SettingValue;
@@ -151,8 +151,13 @@ impl Executor<'_> {
             .filter(|trigger| fires(trigger.events, &trigger.columns))
             .map(|trigger| trigger.function)
             .collect();
+        let before = self.effects.data_changes.len();
         for function in functions {
             self.run_function(function, range);
+        }
+        // The triggers of a view do what the statement says.
+        if self.catalog.relation(table).kind != RelationKind::View {
+            self.effects.data_changes[before..].iter_mut().for_each(|change| change.by_trigger = true);
         }
     }
 

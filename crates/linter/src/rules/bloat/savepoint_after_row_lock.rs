@@ -50,8 +50,8 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// Where lock and change happen in the same subtransaction, and where the change is an `INSERT`. Of a DO block, which
-    /// runs once, only the first place is reported.
+    /// Where lock and change happen in the same subtransaction, where the change is an `INSERT`, and in `DO` blocks: they run
+    /// once, and where they begin a subtransaction for each row, `subtransaction-per-row` says it.
     "savepoint-after-row-lock", Bloat, Warning,
     {}
     routine = check,
@@ -67,7 +67,8 @@ struct Locked {
 }
 
 fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
-    if !context.text(context.routine.statement).to_ascii_lowercase().contains("for ") {
+    let locks_rows = || context.text(context.routine.statement).to_ascii_lowercase().contains("for ");
+    if context.function().is_none() || !locks_rows() {
         return;
     }
     let mut locked: Vec<Locked> = Vec::new();
@@ -80,10 +81,7 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
                     |lock: &&Locked| lock.table == table && around.iter().any(|begin| !lock.inside.contains(begin));
                 let Some(lock) = locked.iter().rev().find(before) else { continue };
                 let begin = around.iter().find(|begin| !lock.inside.contains(begin));
-                // Code that runs once says it once.
-                let is_said =
-                    |begin: &TextRange| said.contains(begin) || (context.function().is_none() && !said.is_empty());
-                let Some(begin) = begin.filter(|begin| !is_said(begin)) else { continue };
+                let Some(begin) = begin.filter(|begin| !said.contains(begin)) else { continue };
                 said.push(*begin);
                 report(&table, range, lock.range, (*begin, "this block is a subtransaction"), reporter);
             }

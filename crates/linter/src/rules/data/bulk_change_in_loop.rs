@@ -1,12 +1,14 @@
 //! Batches that are all in one transaction.
 
-use crate::ast::{Ast, Expr, ExprKind, ObjectName, OperatorForm, Part, QueryBody};
+use crate::ast::{Ast, Expr, ExprKind, ObjectKind, ObjectName, OperatorForm, Part, QueryBody};
 use crate::catalog::Relation;
+use crate::check::TransactionMode;
 use crate::plpgsql::{Loop, LoopKind, Statement, StatementKind};
 use crate::report::Reporter;
 use crate::routine::{Around, Node, RoutineContext, Step};
 use crate::rule::declare_rule;
 use crate::source::TextRange;
+use crate::statement::Statement as SqlStatement;
 
 declare_rule! {
     /// A loop that updates or deletes a table in parts, without `COMMIT` between them.
@@ -45,7 +47,8 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// Where the loop has a `COMMIT`; for loops whose changes are not limited by `LIMIT` or by a range of keys, unless the
-    /// loop goes through a whole table; for temporary tables and tables of the same migration.
+    /// loop goes through a whole table; for loops that alter, rename or drop something in each round; for temporary tables and tables of the same migration, and in a `DO` block for
+    /// tables that the migration drops afterwards: whoever used their rows can do so no longer.
     "bulk-change-in-loop", Data, Warning,
     {}
     routine = check,
@@ -67,12 +70,13 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
                 Node::Statement(Statement { kind: StatementKind::Commit(_) | StatementKind::Call(_), .. })
             )
         };
-        if inside.iter().any(|step| commits(&step)) {
+        if inside.iter().any(|step| commits(&step) || alters_tables(step)) {
             continue;
         }
         let whole = goes_through_whole_table(context, step, a_loop);
         let found = inside.iter().find_map(|step| change(context, step, whole));
-        let Some((range, name)) = found.filter(|(_, name)| !makes(&steps, name)) else { continue };
+        let is_kept = |(_, name): &(TextRange, &ObjectName)| !makes(&steps, name) && !is_dropped_later(context, name);
+        let Some((range, name)) = found.filter(is_kept) else { continue };
         let table = &name.name.text;
         said = Some(statement.range);
         let message = if whole {
@@ -85,10 +89,17 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
                 "a function cannot COMMIT; make it a procedure, and COMMIT after each batch"
             }
             Some(_) => "COMMIT after each batch",
-            None if context.migration.transaction == crate::check::TransactionMode::Transaction => {
-                "COMMIT after each batch, in a migration that runs without a transaction"
-            }
-            None => "COMMIT after each batch",
+            None => match context.migration.transaction {
+                TransactionMode::Transaction => {
+                    "COMMIT after each batch, in a migration that runs without a transaction"
+                }
+                TransactionMode::SingleString if context.migration.statements().count() > 1 => {
+                    "COMMIT after each batch, in a migration that holds nothing else: several statements are one transaction"
+                }
+                _ => {
+                    "COMMIT after each batch, which PostgreSQL allows where the DO block is sent alone, outside of a transaction"
+                }
+            },
         };
         let mut finding = reporter.report(statement.keyword, message).label(range, "this change").help(help);
         if let Some(table) = context.relation(name) {
@@ -128,13 +139,33 @@ fn is_in_use(context: &RoutineContext<'_>, table: &Relation) -> bool {
     table.kind.is_table() && !table.is_temporary() && !is_new
 }
 
+/// Does a step alter, rename or drop something? Then the loop goes from table to table, and holds stronger locks than those
+/// of rows.
+fn alters_tables(step: &Step<'_>) -> bool {
+    step.sql.iter().any(|sql| matches!(sql.ast, Ast::AlterTable(_) | Ast::Rename(_) | Ast::SetSchema(_) | Ast::Drop(_)))
+}
+
 /// Does the code make a table of that name?
-fn makes(steps: &[Step<'_>], name: &ObjectName) -> bool {
+pub(super) fn makes(steps: &[Step<'_>], name: &ObjectName) -> bool {
     steps.iter().flat_map(|step| &step.sql).any(|sql| match sql.ast {
         Ast::CreateTable(create) => create.name.name.text == name.name.text,
         Ast::CreateTableAs(create) => create.into.name.name.text == name.name.text,
         _ => false,
     })
+}
+
+/// Does a statement after the DO block drop the table?
+fn is_dropped_later(context: &RoutineContext<'_>, name: &ObjectName) -> bool {
+    let table = |name: &ObjectName| context.relation(name).map(|relation| relation.oid);
+    let drops = |statement: &SqlStatement| match &statement.parsed {
+        Ok(Ast::Drop(drop)) if drop.kind == ObjectKind::Table => {
+            drop.objects.iter().any(|object| table(&object.name).is_some_and(|oid| table(name) == Some(oid)))
+        }
+        _ => false,
+    };
+    let end = context.routine.statement.end;
+    context.function().is_none()
+        && context.migration.statements().any(|statement| statement.range.start >= end && drops(statement))
 }
 
 /// The first UPDATE or DELETE of a step that a batch consists of. A table that no statement has shown is in use.

@@ -1,13 +1,16 @@
 //! INSERTs that a unique index is likely to refuse.
 
+use super::bulk_change_in_loop::makes;
 use super::fresh::Variables;
 use super::guard::guard_of;
 use super::handled::handler_of;
 use super::inserted::{Inserted, Refusal, ValueSource, Values};
 use super::loaded::check_migration;
+use super::released::are_released_together;
 use super::unique::{UniqueIndex, accepts_any_conflict, accepts_on_conflict, ambiguity, left_behind};
 use crate::ast::{Ast, Insert, InsertSource, ObjectName, Part, Query, QueryBody};
 use crate::catalog::{Oid, Relation};
+use crate::check::Migration;
 use crate::diagnostic::Severity;
 use crate::effect::RelationKind;
 use crate::fix::{Applicability, Edit, Fix};
@@ -58,7 +61,9 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// With `ON CONFLICT`; where the key comes from a sequence or `gen_random_uuid()`; where the statement asks for the row
-    /// first; for tables that the same migration has made, filled or emptied, and tables without a unique index.
+    /// first; for tables that the same migration has made, filled or emptied, and tables without a unique index; for
+    /// tables that no migration has put rows into and that another one of the same day or version made, as the names of
+    /// files or folders tell it: both are released together.
     /// Where a handler expects the failure, `exception-driven-upsert` says it; where an `IF` asks first,
     /// `select-then-insert` does.
     ///
@@ -115,6 +120,14 @@ pub(super) fn advise<'r, 'f>(
     finding.fix(Fix { title, applicability: Applicability::Unsafe, edits: vec![edit] })
 }
 
+/// Did this migration make the table, or one that is released together with it, which has left it empty?
+pub(super) fn is_empty_yet(table: &Relation, file: u32, migrations: &[Migration<'_>]) -> bool {
+    let Some(made_in) = table.birth.migration.and_then(|number| number.checked_sub(1)) else { return false };
+    let path = |file: u32| migrations.get(file as usize).map(|migration| migration.file.source.path.as_str());
+    let are_together = || path(made_in).zip(path(file)).is_some_and(|(one, other)| are_released_together(one, other));
+    made_in == file || !table.birth.filled && are_together()
+}
+
 pub(super) fn is_plain_table(table: &Relation) -> bool {
     matches!(table.kind, RelationKind::Table | RelationKind::PartitionedTable) && !table.is_temporary() && table.known
 }
@@ -129,6 +142,7 @@ fn check_routine(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
             let Some(table) = context.relation(&insert.table.name) else { continue };
             if insert.on_conflict.is_some()
                 || !is_plain_table(table)
+                || makes(&steps, &insert.table.name)
                 || handler_of(step).is_some()
                 || guard_of(context, &steps, at, table.oid).is_some()
             {
@@ -189,7 +203,7 @@ fn given<'a>(context: &'a RoutineContext<'_>, inserted: &Inserted<'a>, variables
 
 /// In a DO block: keys that are copied into a table that was there before.
 fn copied<'a>(context: &'a RoutineContext<'_>, inserted: &Inserted<'a>) -> Vec<Refusal<'a>> {
-    let is_new = inserted.table.birth.migration == Some(context.file + 1);
+    let is_new = is_empty_yet(inserted.table, context.file, context.routines.migrations);
     let oid = |name: &ObjectName| context.relation(name).map(|relation| relation.oid);
     if is_new || !is_copy(inserted.insert, &oid, inserted.table.oid) {
         return Vec::new();
@@ -203,7 +217,7 @@ pub(super) fn is_copy(insert: &Insert, oid: &dyn Fn(&ObjectName) -> Option<Oid>,
     let InsertSource::Query(query) = &insert.source else { return false };
     let mut reads_itself = false;
     let mut reads = false;
-    query.visit(&mut |part| {
+    insert.visit(&mut |part| {
         if let Part::Read(read) = part {
             reads = true;
             reads_itself |= oid(&read.name) == Some(table);

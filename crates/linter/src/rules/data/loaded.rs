@@ -1,8 +1,8 @@
 //! INSERTs at the top level of a migration.
 
-use super::insert_may_violate_unique::{advise, copy_message, do_nothing, is_copy, is_plain_table};
+use super::insert_may_violate_unique::{advise, copy_message, do_nothing, is_copy, is_empty_yet, is_plain_table};
 use super::inserted::{Inserted, Refusal, ValueSource};
-use crate::ast::{Ast, Expr, ExprKind, Insert, InsertSource, ObjectName, Part, Query, QueryBody, Transaction};
+use crate::ast::{Ast, Expr, ExprKind, Insert, ObjectName, Part, Query, QueryBody, Transaction};
 use crate::catalog::{Column, Oid, Relation};
 use crate::check::TransactionMode;
 use crate::diagnostic::Severity;
@@ -96,8 +96,10 @@ impl<'a> Loads<'a> {
         let find = |name: &ObjectName| self.find(name);
         if is_copy(insert, &find, oid) {
             refusals.retain(|refusal| refusal.source == ValueSource::Given);
-            // Rows that the migration itself has made are new.
-            let is_new = reads_any(insert, &self.made) || reads_any(insert, &self.filled);
+            // Rows that the migration itself has made are new, and so are the first rows of a table.
+            let is_new = reads_any(insert, &self.made)
+                || reads_any(insert, &self.filled)
+                || is_empty_yet(table, self.context.file, self.context.migrations);
             if !refusals.is_empty() && !is_new {
                 let finding = reporter.report(range, copy_message(&refusals)).relation(&RelationName::existing(table));
                 let clause = do_nothing(table, &refusals, &|_| false);
@@ -154,9 +156,8 @@ fn made_by(query: &Query) -> Option<&SmolStr> {
 
 /// Does an INSERT read one of these tables?
 fn reads_any(insert: &Insert, names: &[&SmolStr]) -> bool {
-    let InsertSource::Query(query) = &insert.source else { return false };
     let mut found = false;
-    query.visit(&mut |part| {
+    insert.visit(&mut |part| {
         if let Part::Read(read) = part {
             found |= names.contains(&&read.name.name.text);
         }

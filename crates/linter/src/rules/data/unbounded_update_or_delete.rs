@@ -1,6 +1,7 @@
 //! UPDATE or DELETE of a whole table.
 
-use crate::ast::{Ast, Delete, Expr, ExprKind, Insert, Merge, ObjectName, Part, Update};
+use super::total::stores_total;
+use crate::ast::{Ast, Expr, ExprKind, Part};
 use crate::catalog::Catalog;
 use crate::diagnostic::{Diagnostic, Label};
 use crate::effect::{DataChangeKind, RelationName};
@@ -34,8 +35,10 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// Where a WHERE clause limits the rows, for tables that the same transaction created, and for tables that
-    /// configuration says to be small or that can have one row only. While the transaction holds a strong lock, `work-after-strong-lock` says it. What
-    /// triggers do is not reported either, for they do it at any change of their table. A `MERGE` is reported where a branch
+    /// configuration says to be small or that can have one row only; nor for a table that gets the count or sum of another
+    /// table, the same for all rows, for it has one row then. While the transaction holds a strong lock,
+    /// `work-after-strong-lock` says it. What triggers do is not reported either, for they do it at any change of their
+    /// table, also where a function makes that change. A `MERGE` is reported where a branch
     /// without condition has a whole table as source. Where one migration has more than three such statements, they are
     /// one finding. A function is reported where it is defined, unless a migration calls it and it is reported there;
     /// trigger functions are not, because what fires them decides.
@@ -56,12 +59,12 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let mut said: Vec<TextRange> = Vec::new();
     for change in context.effects.data_changes.iter().filter(|change| change.unbounded) {
         let table = &change.relation;
-        let is_small = is_small(table, context.before, context.settings);
+        let is_small = is_small(table, context.ast, context.before, context.settings);
         if change.kind == DataChangeKind::Insert
             || !table.visibility.is_exposed()
             || is_small
             || said.contains(&change.range)
-            || is_work_of_trigger(context, &table.name)
+            || change.by_trigger
         {
             continue;
         }
@@ -73,10 +76,12 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     }
 }
 
-/// Says configuration, or a constraint, that the table has few rows?
-fn is_small(table: &RelationName, catalog: &Catalog, settings: &Settings) -> bool {
+/// Says configuration, a constraint, or the statement itself that the table has few rows?
+fn is_small(table: &RelationName, ast: &Ast, catalog: &Catalog, settings: &Settings) -> bool {
     settings.table(&table.schema, &table.name).size() == TableSize::Small
-        || catalog.get_relation(table.oid).is_some_and(|relation| catalog.has_one_row(relation))
+        || catalog
+            .get_relation(table.oid)
+            .is_some_and(|relation| catalog.has_one_row(relation) || stores_total(ast, relation))
 }
 
 /// What it does, and the next step.
@@ -119,9 +124,9 @@ fn check_routine(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
         }
         for change in trial.run(sql.ast).data_changes {
             let table = &change.relation;
-            let is_small = is_small(table, context.catalog, context.settings);
-            if !change.unbounded || change.kind == DataChangeKind::Insert || !table.visibility.is_exposed() || is_small
-            {
+            let is_small = is_small(table, sql.ast, context.catalog, context.settings);
+            let is_work = change.unbounded && change.kind != DataChangeKind::Insert && !change.by_trigger;
+            if !is_work || !table.visibility.is_exposed() || is_small {
                 continue;
             }
             let (verb, help) = words(change.kind, sql.ast);
@@ -150,32 +155,6 @@ fn has_no_filter(ast: &Ast) -> bool {
 
 fn is_constant(filter: &Expr) -> bool {
     matches!(filter.kind, ExprKind::Literal(_))
-}
-
-/// Is it a data change of another table? Then a trigger does it, as for any other change of that table.
-fn is_work_of_trigger(context: &RuleContext<'_>, table: &str) -> bool {
-    if !matches!(context.ast, Ast::Insert(_) | Ast::Update(_) | Ast::Delete(_)) {
-        return false;
-    }
-    let path = context.session.settings.search_path();
-    let is_view = |name: &ObjectName| {
-        let relation = context.before.find_relation(name, &path).map(|oid| context.before.relation(oid));
-        relation.is_some_and(|relation| !relation.kind.is_table())
-    };
-    let mut is_elsewhere = true;
-    context.ast.visit(&mut |part| match part {
-        Part::Insert(Insert { table: own, .. })
-        | Part::Update(Update { table: own, .. })
-        | Part::Delete(Delete { table: own, .. })
-        | Part::Merge(Merge { table: own, .. }) => {
-            is_elsewhere &= own.name.name.text != table && !is_view(&own.name);
-        }
-        Part::Expr(Expr { kind: ExprKind::Call(call), .. }) => {
-            is_elsewhere &= context.before.functions_called(call, &path).is_empty();
-        }
-        _ => {}
-    });
-    is_elsewhere
 }
 
 /// Many such statements in one migration are one problem: the first is reported, the others are its labels.

@@ -3,11 +3,12 @@
 use super::names::Names;
 use crate::ast::{Assignment, Ast, Expr, ExprKind, FunctionBody, Name, ObjectName, OnConflict, Part};
 use crate::builtin;
-use crate::catalog::Relation;
+use crate::catalog::{Function, Relation, SqlType};
 use crate::effect::RelationKind;
 use crate::report::Reporter;
 use crate::routine::{Node, RoutineContext, Sql, SqlRole};
 use crate::rule::declare_rule;
+use crate::rules::text::signature;
 use crate::source::TextRange;
 use smol_str::SmolStr;
 
@@ -212,12 +213,34 @@ impl<'f> Finder<'f, '_, '_> {
         self.report(range, message, near);
     }
 
+    /// CREATE OR REPLACE with other parameters makes another function, and leaves the one before it.
+    fn drop_superseded(&self) -> Option<String> {
+        let own = self.context.function()?;
+        let at =
+            |function: &Function| Some((function.defined_at.as_ref()?.file, function.defined_at.as_ref()?.name.start));
+        let mut overloads = self.context.catalog.functions_named(&own.schema, &own.name);
+        let is_superseded = overloads.any(|other| other.oid != own.oid && at(other) > at(own));
+        // The name alone would mean both.
+        if !is_superseded || !own.input_types().all(SqlType::is_known) {
+            return None;
+        }
+        let kind = if own.procedure { "PROCEDURE" } else { "FUNCTION" };
+        Some(format!(
+            "{} was made again later with other parameters, beside this one; if nothing calls this one any more:\n    \
+             DROP {kind} {};",
+            self.context.name(),
+            signature(self.context, own)
+        ))
+    }
+
     fn report(&mut self, range: TextRange, message: String, help: Option<String>) {
         if self.said.contains(&message) {
             return;
         }
         self.said.push(message.clone());
-        let help = help.unwrap_or_else(|| "change the function along with the table".to_owned());
+        let help = help
+            .or_else(|| self.drop_superseded())
+            .unwrap_or_else(|| "change the function along with the table".to_owned());
         let finding = self.reporter.report(range, message).help(help);
         drop(self.context.hotness().label(finding));
     }

@@ -2,17 +2,14 @@
 
 use crate::ast::{ExprKind, FunctionBody, ObjectName, Part};
 use crate::builtin;
-use crate::catalog::{Function, SqlType, TEMPORARY_SCHEMA};
+use crate::catalog::TEMPORARY_SCHEMA;
 use crate::diagnostic::Severity;
-use crate::execute::ask_about_types;
 use crate::report::Reporter;
 use crate::routine::RoutineContext;
 use crate::rule::declare_rule;
-use crate::rules::text::{identifier, qualified};
+use crate::rules::text::{identifier, signature};
 use crate::session::{names_in_path, search_path, search_path_value};
-use crate::version::Target;
 use smol_str::SmolStr;
-use std::sync::Arc;
 
 declare_rule! {
     /// A function runs with the rights of its owner, and looks names up along the `search_path` of its caller.
@@ -148,20 +145,6 @@ fn exposed_part(context: &RoutineContext<'_>, part: Part<'_>, ctes: &[&SmolStr])
         },
         Part::Query(_) => Exposed::Nothing,
     }
-}
-
-/// The function as ALTER ROUTINE finds it, whatever others of its name there are.
-fn signature(context: &RoutineContext<'_>, function: &Function) -> String {
-    let name = qualified(&function.schema, &function.name);
-    if !function.input_types().all(SqlType::is_known) {
-        return name;
-    }
-    let target = Target::new(context.settings.versions.to);
-    let path = Arc::new([SmolStr::new_static("public")]);
-    let types: Vec<String> = ask_about_types(context.catalog, path, &target, |types| {
-        function.input_types().map(|sql_type| types.format_type(SqlType::new(sql_type.oid))).collect()
-    });
-    format!("{name}({})", types.join(", "))
 }
 
 /// The schemas of a `search_path` as SET takes them, `pg_temp` at the end.

@@ -1,0 +1,67 @@
+//! Updates that store a total, which only a table with one row has.
+
+use crate::ast::{Ast, Expr, ExprKind, ObjectName, Part, Query, QueryBody, SubqueryKind, Update};
+use crate::catalog::Relation;
+
+/// Does the statement give all rows of the table the same count or sum of another table, as in
+/// `UPDATE site SET users = (SELECT count(*) FROM users)`? In a table with many rows it would mean nothing.
+///
+/// A `min` or `max` may well be the same for many rows: all of them have seen messages up to the last one.
+pub(super) fn stores_total(ast: &Ast, table: &Relation) -> bool {
+    let mut found = false;
+    ast.visit(&mut |part| {
+        if let Part::Update(update) = part
+            && update.table.name.name.text == table.name
+        {
+            found |= update.assignments.iter().any(|assignment| is_total(&assignment.value, update, table));
+        }
+    });
+    found
+}
+
+fn is_total(value: &Expr, update: &Update, table: &Relation) -> bool {
+    match &value.kind {
+        ExprKind::Cast { operand, .. } => is_total(operand, update, table),
+        ExprKind::Coalesce(list) => list.first().is_some_and(|first| is_total(first, update, table)),
+        ExprKind::Subquery { kind: SubqueryKind::Scalar, query, .. } => {
+            counts_rows(query, &update.table.name) && !names_row(query, update, table)
+        }
+        _ => false,
+    }
+}
+
+/// `SELECT count(...)` or `sum(...)` over other tables, without GROUP BY.
+fn counts_rows(query: &Query, own: &ObjectName) -> bool {
+    let QueryBody::Select(select) = &query.body else { return false };
+    let [target] = select.targets.as_slice() else { return false };
+    let mut counts = false;
+    target.value.walk(&mut |part| {
+        if let ExprKind::Call(call) = &part.kind {
+            counts |= call.window.is_none() && matches!(call.name.as_str(), "count" | "sum");
+        }
+    });
+    let mut reads_own = false;
+    query.visit(&mut |part| {
+        if let Part::Read(read) = part {
+            reads_own |= read.name.name.text == own.name.text;
+        }
+    });
+    counts && !reads_own && !select.from.is_empty() && select.group_by.is_empty()
+}
+
+/// May a subquery name a column of the row that is updated?
+fn names_row(query: &Query, update: &Update, table: &Relation) -> bool {
+    let reference = &update.table;
+    let own_name = reference.alias.as_ref().map_or(&reference.name.name.text, |alias| &alias.name);
+    let mut found = !table.known;
+    query.visit(&mut |part| {
+        if let Part::Expr(Expr { kind: ExprKind::Column(path), .. }) = part {
+            found |= match path.as_slice() {
+                [column] => table.column(column).is_some(),
+                [.., qualifier, _] => qualifier == own_name,
+                [] => false,
+            };
+        }
+    });
+    found
+}
