@@ -116,11 +116,9 @@ impl Executor<'_> {
             return fail("42P16", reason, range);
         }
         let columns = columns_of(expression);
-        let name = if let Some(name) = &constraint.name {
-            name.text.clone()
-        } else {
-            let single = if columns.len() == 1 { columns.first().map(SmolStr::as_str) } else { None };
-            self.catalog.choose_constraint_name(&relation.name, single, "check", &relation.schema, &[])
+        let name = match &constraint.name {
+            Some(name) => name.text.clone(),
+            None => self.choose_check_name(altering.table, &columns),
         };
         let expression = Arc::new(expression.clone());
         let targets = if constraint.no_inherit { vec![altering.table] } else { self.altered_tables(altering) };

@@ -102,14 +102,8 @@ impl Executor<'_> {
             return fail("42P16", reason, constraint.range);
         }
         let columns = self.columns_of(table, expression);
-        let name = constraint.name.as_ref().map_or_else(
-            || {
-                let relation = self.catalog.relation(table);
-                let column = columns.first().filter(|_| columns.len() == 1).map(SmolStr::as_str);
-                self.catalog.choose_constraint_name(&relation.name, column, "check", &relation.schema, &[])
-            },
-            |name| name.text.clone(),
-        );
+        let name =
+            constraint.name.as_ref().map_or_else(|| self.choose_check_name(table, &columns), |name| name.text.clone());
         if let Some(existing) = self.catalog.relation(table).constraint(&name) {
             // The same CHECK as a parent's is merged with it.
             let same = matches!(&existing.kind, ConstraintKind::Check { expression: theirs, .. } if theirs.is_same(expression));
@@ -122,6 +116,15 @@ impl Executor<'_> {
         let kind = ConstraintKind::Check { expression: Arc::new(expression.clone()), columns };
         self.catalog.add_constraint(table, stored(constraint, name, kind));
         Ok(())
+    }
+
+    /// The name of a CHECK that mentions these columns.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/catalog/heap.c`, `AddRelationNewConstraints`.
+    pub(in crate::execute) fn choose_check_name(&self, table: Oid, columns: &[SmolStr]) -> SmolStr {
+        let relation = self.catalog.relation(table);
+        let column = columns.first().filter(|_| columns.len() == 1).map(SmolStr::as_str);
+        self.catalog.choose_constraint_name(&relation.name, column, "check", &relation.schema, &[])
     }
 
     /// The columns of a table that an expression over it mentions, each once.
