@@ -51,6 +51,7 @@ impl Executor<'_> {
                     predicate: exclude.predicate.clone(),
                     only: !altering.recurse,
                     deferrable: constraint.deferrable,
+                    initially_deferred: constraint.initially_deferred,
                     ..IndexDefinition::of_constraint(constraint.name.as_ref(), range)
                 };
                 let index = self.define_index(altering.table, &definition)?;
@@ -220,6 +221,7 @@ impl Executor<'_> {
             including: names(&key.including),
             only: !altering.recurse,
             deferrable: constraint.deferrable,
+            initially_deferred: constraint.initially_deferred,
             ..IndexDefinition::of_constraint(constraint.name.as_ref(), range)
         };
         let index = self.define_index(altering.table, &definition)?;
@@ -418,7 +420,7 @@ impl Executor<'_> {
             }
             self.lock_keeping_children(altering, range);
             for child in self.catalog.relation(altering.table).children.clone() {
-                self.inherit_constraint(child, &name.text, false);
+                self.disinherit_constraint(child, &name.text);
             }
         }
         for target in self.altered_tables(altering) {
@@ -559,6 +561,7 @@ impl IndexDefinition {
             concurrently: false,
             only: false,
             deferrable: false,
+            initially_deferred: false,
             cause: IndexBuildCause::Constraint,
             range,
         }
