@@ -50,9 +50,8 @@ impl Executor<'_> {
     fn bound_predicate(&self, parent: Oid, bound: &PartitionBound) -> Predicate {
         let relation = self.catalog.relation(parent);
         match relation.partition_by.as_ref().map(|by| by.keys.as_slice()) {
-            Some([key]) if key.as_column().is_some() => {
-                demand(&[key.clone()], bound).map_or(Predicate::Unknown, |expression| Predicate::of(&expression))
-            }
+            Some([key]) if key.as_column().is_some() => demand(std::slice::from_ref(key), bound)
+                .map_or(Predicate::Unknown, |expression| Predicate::of(&expression)),
             _ => Predicate::Unknown,
         }
     }
