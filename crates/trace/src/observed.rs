@@ -31,33 +31,43 @@ pub(crate) struct Seen<'a> {
     /// All statements of its migration, and its place among them.
     all: &'a [StatementTrace],
     at: usize,
-    transaction: Arc<HeldLocks>,
+    transaction: Arc<Held>,
 }
 
-/// The locks that a transaction took, and the statement that took each first.
+/// The locks that a transaction took and the storage that it made, and the statement that did so first. Relations have
+/// the names that they had so far.
 #[derive(Debug, Default)]
-struct HeldLocks {
+struct Held {
     statements: Vec<usize>,
     taken: BTreeMap<(String, LockMode), usize>,
+    new_storage: BTreeMap<String, usize>,
 }
 
-impl HeldLocks {
+impl Held {
     fn of(transaction: &TransactionTrace, statements: &[StatementTrace]) -> Self {
         let mut taken = BTreeMap::new();
+        let mut new_storage = BTreeMap::new();
         for at in &transaction.statements {
-            for lock in &statements[*at].locks {
+            let statement = &statements[*at];
+            for lock in &statement.locks {
                 taken.entry((lock.relation.to_string(), lock.mode)).or_insert(*at);
             }
-            for (old, new) in &statements[*at].renames {
+            for made in statement.creates.iter().chain(&statement.rewrites).chain(&statement.truncates) {
+                new_storage.entry(made.to_string()).or_insert(*at);
+            }
+            for (old, new) in &statement.renames {
                 let (old, new) = (old.to_string(), new.to_string());
                 let modes: Vec<LockMode> =
                     taken.keys().filter(|(name, _)| *name == old).map(|(_, mode)| *mode).collect();
                 for mode in modes {
                     taken.entry((new.clone(), mode)).or_insert(*at);
                 }
+                if new_storage.contains_key(&old) {
+                    new_storage.entry(new).or_insert(*at);
+                }
             }
         }
-        Self { statements: transaction.statements.clone(), taken }
+        Self { statements: transaction.statements.clone(), taken, new_storage }
     }
 }
 
@@ -65,7 +75,7 @@ impl<'a> Seen<'a> {
     /// The statements of a migration that were in a transaction, their own or a block.
     pub(crate) fn in_transactions(trace: &'a MigrationTrace) -> Vec<Self> {
         let of_transaction = |transaction: &'a TransactionTrace| {
-            let held = Arc::new(HeldLocks::of(transaction, &trace.statements));
+            let held = Arc::new(Held::of(transaction, &trace.statements));
             let seen = move |at: &usize| Self {
                 statement: &trace.statements[*at],
                 all: &trace.statements,
@@ -85,9 +95,7 @@ impl<'a> Seen<'a> {
 
     /// Did an earlier statement of the transaction make the relation, or its storage anew?
     pub(crate) fn has_new_storage(&self, relation: &str) -> bool {
-        let earlier = self.transaction.statements.iter().filter(|at| **at < self.at).map(|at| &self.all[*at]);
-        let mut made = earlier.flat_map(|it| it.creates.iter().chain(&it.rewrites).chain(&it.truncates));
-        made.any(|made| made.to_string() == relation)
+        self.transaction.new_storage.get(relation).is_some_and(|by| *by < self.at)
     }
 
     /// The relation as effects name it.

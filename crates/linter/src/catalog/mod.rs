@@ -284,9 +284,16 @@ impl Catalog {
         if gone.is_empty() {
             return;
         }
-        for oid in gone {
-            self.unlink(oid);
-            self.remove_relation(oid);
+        for oid in &gone {
+            self.unlink(*oid);
+            self.remove_relation(*oid);
+        }
+        let ruled: Vec<Oid> = self.ruled_relations().map(|relation| relation.oid).collect();
+        for oid in ruled {
+            let relation = self.relation_mut(oid);
+            let lost =
+                |rule: &SmolStr| relation.rule_references.iter().any(|(of, named)| of == rule && gone.contains(named));
+            relation.rules.retain(|rule| !lost(rule));
         }
         self.gone.retain(|(schema, _)| schema != TEMPORARY_SCHEMA);
     }
@@ -444,6 +451,7 @@ impl Catalog {
             let definition = TypeDef { oid, schema: schema.clone(), name, array, kind, transaction };
             catalog.types.insert(oid, Arc::new(definition));
         };
+        self.note_domain_constraints(schema, &kind);
         insert(self, oid, name.clone(), array, kind);
         insert(self, array, array_name, Oid::INVALID, TypeKind::Array { element: oid });
         oid
@@ -453,8 +461,32 @@ impl Catalog {
     pub fn remove_type(&mut self, oid: Oid) {
         let Some(definition) = self.types.remove(&oid) else { return };
         self.type_names.remove(&definition.schema, &definition.name);
+        self.forget_domain_constraints(&definition.schema, &definition.kind);
         if definition.array.is_valid() {
             self.remove_type(definition.array);
+        }
+    }
+
+    /// Changes a domain.
+    pub fn set_domain(&mut self, oid: Oid, domain: Domain) {
+        let Some(definition) = self.types.get(&oid).cloned() else { return };
+        let kind = TypeKind::Domain(domain);
+        self.forget_domain_constraints(&definition.schema, &definition.kind);
+        self.note_domain_constraints(&definition.schema, &kind);
+        if let Some(definition) = self.type_mut(oid) {
+            definition.kind = kind;
+        }
+    }
+
+    fn note_domain_constraints(&mut self, schema: &SmolStr, kind: &TypeKind) {
+        if let TypeKind::Domain(domain) = kind {
+            domain.constraint_names().for_each(|name| self.note_constraint_name(schema, name));
+        }
+    }
+
+    fn forget_domain_constraints(&mut self, schema: &SmolStr, kind: &TypeKind) {
+        if let TypeKind::Domain(domain) = kind {
+            domain.constraint_names().for_each(|name| self.forget_constraint_name(schema, name));
         }
     }
 
@@ -462,6 +494,8 @@ impl Catalog {
         let Some(definition) = self.types.get(&oid).cloned() else { return };
         self.type_names.remove(&definition.schema, &definition.name);
         self.type_names.insert(&schema, &name, oid);
+        self.forget_domain_constraints(&definition.schema, &definition.kind);
+        self.note_domain_constraints(&schema, &definition.kind);
         if let Some(definition) = self.type_mut(oid) {
             definition.schema = schema.clone();
             definition.name = name.clone();

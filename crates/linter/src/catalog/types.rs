@@ -79,8 +79,16 @@ pub struct EnumLabel {
 pub struct Domain {
     pub base: SqlType,
     pub not_null: bool,
+    /// The constraint behind NOT NULL, since 17.
+    pub not_null_name: Option<SmolStr>,
     pub default: Option<Arc<Expr>>,
     pub checks: Vec<DomainCheck>,
+}
+
+impl Domain {
+    pub fn constraint_names(&self) -> impl Iterator<Item = &SmolStr> {
+        self.checks.iter().map(|check| &check.name).chain(&self.not_null_name)
+    }
 }
 
 /// A CHECK of a domain.

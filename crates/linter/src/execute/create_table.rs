@@ -7,7 +7,7 @@ mod like;
 
 use super::{Executor, Knowledge, Run, fail};
 use crate::ast::{
-    Constraint as ConstraintSyntax, ConstraintKind as ConstraintSyntaxKind, CreateTable, DefElem, DefValue,
+    Constraint as ConstraintSyntax, ConstraintKind as ConstraintSyntaxKind, CreateTable, DefElem, DefValue, Expr,
     LikeOptions, Literal, Name, ObjectName, PartitionStrategy, Persistence, TableElement,
 };
 use crate::catalog::{
@@ -26,6 +26,8 @@ struct NewTable {
     /// False when a parent or a table of LIKE is not known.
     known: bool,
     columns: Vec<Column>,
+    /// Defaults about which the parents do not agree, as long as the column has no other.
+    disputed: Vec<(SmolStr, Arc<Expr>)>,
     /// Constraints that come with their names from parents and LIKE.
     given: Vec<Constraint>,
     /// Constraints that the statement says, each with its column where it stands behind one.
@@ -71,6 +73,7 @@ impl Executor<'_> {
             own: Vec::new(),
             sequences: Vec::new(),
             likes: Vec::new(),
+            disputed: Vec::new(),
         };
         if statement.on_commit_drop && table.schema != TEMPORARY_SCHEMA {
             return fail("42P16", "ON COMMIT can only be used on temporary tables", statement.name.range());
@@ -87,6 +90,7 @@ impl Executor<'_> {
                 TableElement::Like { table: source, including } => self.collect_like(&mut table, source, *including)?,
             }
         }
+        inherit::check_disputed_defaults(&mut table, statement.name.range())?;
         // The name is looked at last.
         self.check_new_relation(name, statement.persistence, false)?;
         let oid = self.store_table(&mut table, statement, &parents);

@@ -32,6 +32,7 @@ pub(crate) struct IndexDefinition {
     pub(crate) only: bool,
     /// Of a constraint that is checked later, by a trigger.
     pub(crate) deferrable: bool,
+    pub(crate) initially_deferred: bool,
     pub(crate) cause: IndexBuildCause,
     pub(crate) range: TextRange,
 }
@@ -90,6 +91,7 @@ impl Executor<'_> {
             concurrently,
             only: statement.only,
             deferrable: false,
+            initially_deferred: false,
             cause: IndexBuildCause::CreateIndex,
             range: statement.keyword,
         };
@@ -137,12 +139,6 @@ impl Executor<'_> {
         let index = self.make_index(table, &definition, Some(parent_index))?;
         if definition.constraint {
             self.add_partition_constraint(table, index, &definition, true);
-            let parent = self.catalog.relation(parent_index).index().map(|index| index.table);
-            if let Some(model) =
-                parent.and_then(|parent| Some((parent, self.constraint_of_index(parent, parent_index)?)))
-            {
-                self.copy_deferrability(model, table, index);
-            }
         }
         Ok(index)
     }
@@ -152,25 +148,9 @@ impl Executor<'_> {
         let definition = IndexDefinition { cause: IndexBuildCause::CreateIndex, ..self.definition_of(source, range) };
         let index = self.make_index(table, &definition, None)?;
         if definition.constraint {
-            let model = self.catalog.relation(source).index().map(|index| index.table);
             self.add_partition_constraint(table, index, &definition, false);
-            if let Some(constraint) =
-                model.and_then(|model| self.constraint_of_index(model, source).map(|name| (model, name)))
-            {
-                self.copy_deferrability(constraint, table, index);
-            }
         }
         Ok(())
-    }
-
-    /// Gives the constraint of an index the deferrability of another constraint.
-    fn copy_deferrability(&mut self, (model, name): (Oid, SmolStr), table: Oid, index: Oid) {
-        let Some(model) = self.catalog.relation(model).constraint(&name).cloned() else { return };
-        let constraints = &mut self.catalog.relation_mut(table).constraints;
-        if let Some(copy) = constraints.iter_mut().find(|constraint| constraint.index() == Some(index)) {
-            let copy = Arc::make_mut(copy);
-            (copy.deferrable, copy.initially_deferred) = (model.deferrable, model.initially_deferred);
-        }
     }
 
     fn make_index(&mut self, table: Oid, definition: &IndexDefinition, parent: Option<Oid>) -> Run<Oid> {
@@ -316,17 +296,26 @@ impl Executor<'_> {
         }
     }
 
-    /// Marks a constraint as having one parent more, or one less.
-    pub(super) fn inherit_constraint(&mut self, table: Oid, name: &str, more: bool) {
+    /// Marks a constraint as having one parent more. What partitions inherit is never local.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/catalog/pg_constraint.c`, `ConstraintSetParentConstraint`;
+    /// `src/backend/commands/tablecmds.c`, `MergeConstraintsIntoExisting`.
+    pub(super) fn inherit_constraint(&mut self, table: Oid, name: &str, by_partition: bool) {
         let relation = self.catalog.relation_mut(table);
         if let Some(constraint) = relation.constraints.iter_mut().find(|constraint| constraint.name == name) {
             let constraint = Arc::make_mut(constraint);
-            if more {
-                constraint.inherited_from += 1;
-            } else {
-                constraint.inherited_from = constraint.inherited_from.saturating_sub(1);
-                constraint.is_local = true;
-            }
+            constraint.inherited_from += 1;
+            constraint.is_local &= !by_partition;
+        }
+    }
+
+    /// Marks a constraint as having one parent less.
+    pub(super) fn disinherit_constraint(&mut self, table: Oid, name: &str) {
+        let relation = self.catalog.relation_mut(table);
+        if let Some(constraint) = relation.constraints.iter_mut().find(|constraint| constraint.name == name) {
+            let constraint = Arc::make_mut(constraint);
+            constraint.inherited_from = constraint.inherited_from.saturating_sub(1);
+            constraint.is_local = true;
         }
     }
 
@@ -341,12 +330,14 @@ impl Executor<'_> {
     pub(super) fn definition_of(&self, index_oid: Oid, range: TextRange) -> IndexDefinition {
         let relation = self.catalog.relation(index_oid);
         let index = relation.index().expect("the indexes of a table are indexes");
+        let table = self.catalog.get_relation(index.table);
+        let constraint = table.and_then(|table| table.constraints.iter().find(|one| one.index() == Some(index_oid)));
         IndexDefinition {
             name: None,
             unique: index.unique,
             primary: index.primary,
             exclusion: index.exclusion,
-            constraint: self.constraint_of_index(index.table, index_oid).is_some(),
+            constraint: constraint.is_some(),
             nulls_not_distinct: index.nulls_not_distinct,
             method: index.method.clone(),
             elements: index.elements.to_vec(),
@@ -355,7 +346,8 @@ impl Executor<'_> {
             predicate: index.predicate.as_deref().cloned(),
             concurrently: false,
             only: false,
-            deferrable: false,
+            deferrable: constraint.is_some_and(|constraint| constraint.deferrable),
+            initially_deferred: constraint.is_some_and(|constraint| constraint.initially_deferred),
             cause: IndexBuildCause::Partition,
             range,
         }
@@ -377,8 +369,8 @@ impl Executor<'_> {
             kind,
             valid: true,
             enforced: true,
-            deferrable: false,
-            initially_deferred: false,
+            deferrable: definition.deferrable,
+            initially_deferred: definition.initially_deferred,
             no_inherit: false,
             is_local: !inherited,
             inherited_from: u16::from(inherited),

@@ -175,7 +175,7 @@ impl Executor<'_> {
             }
         }
         for constraint in inherited {
-            self.inherit_constraint(child, &constraint, true);
+            self.inherit_constraint(child, &constraint, parents.kind == RelationKind::PartitionedTable);
         }
         let relation = self.catalog.relation_mut(child);
         relation.parents.push(parent);

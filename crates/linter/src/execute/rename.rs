@@ -181,13 +181,17 @@ impl Executor<'_> {
         if let Some(definition) = self.catalog.get_type(domain) {
             self.check_type_kind(definition, ObjectKind::Domain, &rename.object)?;
         }
-        let Some(TypeKind::Domain(domain)) = self.catalog.type_mut(domain).map(|definition| &mut definition.kind)
+        let Some(TypeKind::Domain(mut changed)) =
+            self.catalog.get_type(domain).map(|definition| definition.kind.clone())
         else {
             return Ok(());
         };
-        if let Some(check) = domain.checks.iter_mut().find(|check| check.name == old.text) {
-            check.name = rename.new_name.text.clone();
-        } else if !domain.not_null {
+        let not_null = changed.not_null_name.iter_mut();
+        let mut names = changed.checks.iter_mut().map(|check| &mut check.name).chain(not_null);
+        if let Some(name) = names.find(|name| **name == old.text) {
+            *name = rename.new_name.text.clone();
+            self.catalog.set_domain(domain, changed);
+        } else {
             let reason = format!("constraint \"{}\" for domain {} does not exist", old.text, rename.object);
             return fail("42704", reason, old.range);
         }

@@ -98,6 +98,10 @@ impl Analyzer<'_> {
         // "char" was a string until 14 (PostgreSQL 15 release notes, "Change the type category of "char"").
         let category =
             if row.oid == oid::CHAR && !self.target.at_least(15) { TypeCategory::String } else { row.category };
+        // interval_out was immutable until 14, though it obeys IntervalStyle (PostgreSQL 14 and 15,
+        // src/include/catalog/pg_proc.dat).
+        let output =
+            if row.oid == oid::INTERVAL && !self.target.at_least(15) { Volatility::Immutable } else { row.output };
         TypeFacts {
             kind: row.kind,
             category,
@@ -111,7 +115,7 @@ impl Analyzer<'_> {
             },
             constrained: row.constrained,
             input: row.input,
-            output: row.output,
+            output,
             collation: row.collation,
         }
     }

@@ -72,7 +72,7 @@ impl Fake {
         assert!(base.is_known());
         let expression = Arc::new(expression("value > 0"));
         let checks = if check { vec![DomainCheck { name: "c".into(), expression, valid: true }] } else { Vec::new() };
-        self.add_type(name, TypeKind::Domain(Domain { base, not_null, default: None, checks }));
+        self.add_type(name, TypeKind::Domain(Domain { base, not_null, not_null_name: None, default: None, checks }));
     }
 
     fn add_function(&mut self, name: &str, parameters: &[(&str, &str)], returns: &str, rest: (&str, Volatility, &str)) {

@@ -299,12 +299,16 @@ impl Executor<'_> {
         // A GIN index of an array has its elements as keys, which is never taken for the same type.
         let keys_are_elements = index.method == "gin"
             && self.with_analyzer(|analyzer| analyzer.element_type(analyzer.base_type(changed.new).oid).is_some());
+        // What INCLUDE adds is not compared.
+        let is_key = index.elements.iter().any(|element| element.key.as_column() == Some(&changed.column));
+        let same_key = !keys_are_elements
+            && !changed.collation_changed
+            && self.same_operator_class(&index.method, changed.old, changed.new);
         index.parent.is_none()
-            && !keys_are_elements
+            && index.valid
             && !index.has_expressions()
             && index.predicate.is_none()
-            && !changed.collation_changed
-            && self.same_operator_class(&index.method, changed.old, changed.new)
+            && (same_key || !is_key)
     }
 
     fn rebuild_constraint(&mut self, altering: &mut Altering, changed: &ChangedColumn, constraint: &Arc<Constraint>) {

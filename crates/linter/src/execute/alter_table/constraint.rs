@@ -51,6 +51,7 @@ impl Executor<'_> {
                     predicate: exclude.predicate.clone(),
                     only: !altering.recurse,
                     deferrable: constraint.deferrable,
+                    initially_deferred: constraint.initially_deferred,
                     ..IndexDefinition::of_constraint(constraint.name.as_ref(), range)
                 };
                 let index = self.define_index(altering.table, &definition)?;
@@ -116,11 +117,9 @@ impl Executor<'_> {
             return fail("42P16", reason, range);
         }
         let columns = columns_of(expression);
-        let name = if let Some(name) = &constraint.name {
-            name.text.clone()
-        } else {
-            let single = if columns.len() == 1 { columns.first().map(SmolStr::as_str) } else { None };
-            self.catalog.choose_constraint_name(&relation.name, single, "check", &relation.schema, &[])
+        let name = match &constraint.name {
+            Some(name) => name.text.clone(),
+            None => self.choose_check_name(altering.table, &columns),
         };
         let expression = Arc::new(expression.clone());
         let targets = if constraint.no_inherit { vec![altering.table] } else { self.altered_tables(altering) };
@@ -222,6 +221,7 @@ impl Executor<'_> {
             including: names(&key.including),
             only: !altering.recurse,
             deferrable: constraint.deferrable,
+            initially_deferred: constraint.initially_deferred,
             ..IndexDefinition::of_constraint(constraint.name.as_ref(), range)
         };
         let index = self.define_index(altering.table, &definition)?;
@@ -420,7 +420,7 @@ impl Executor<'_> {
             }
             self.lock_keeping_children(altering, range);
             for child in self.catalog.relation(altering.table).children.clone() {
-                self.inherit_constraint(child, &name.text, false);
+                self.disinherit_constraint(child, &name.text);
             }
         }
         for target in self.altered_tables(altering) {
@@ -561,6 +561,7 @@ impl IndexDefinition {
             concurrently: false,
             only: false,
             deferrable: false,
+            initially_deferred: false,
             cause: IndexBuildCause::Constraint,
             range,
         }

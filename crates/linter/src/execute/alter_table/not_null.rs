@@ -88,7 +88,7 @@ impl Executor<'_> {
     }
 
     /// The name of the constraint behind NOT NULL.
-    pub(super) fn not_null_constraint(&self, table: Oid, column: &SmolStr) -> Option<SmolStr> {
+    pub(in crate::execute) fn not_null_constraint(&self, table: Oid, column: &SmolStr) -> Option<SmolStr> {
         let constraints = &self.catalog.relation(table).constraints;
         constraints.iter().find_map(|constraint| match &constraint.kind {
             catalog::ConstraintKind::NotNull { column: other } if other == column => Some(constraint.name.clone()),
@@ -140,8 +140,13 @@ impl Executor<'_> {
         if relation.column(&column.text).is_some_and(|found| found.identity.is_some()) {
             return fail("42601", format!("column \"{}\" is an identity column", column.text), column.range);
         }
-        let in_key = relation.primary_key().is_some_and(|key| key.columns().contains(&column.text));
-        if in_key {
+        let in_key = |table: &Oid| {
+            let key = self.catalog.relation(*table).primary_key();
+            key.is_some_and(|key| key.columns().contains(&column.text))
+        };
+        let (losing, keeping): (Vec<Oid>, Vec<Oid>) =
+            self.altered_tables(altering).into_iter().partition(|table| self.follows(altering, *table, &column.text));
+        if losing.iter().any(in_key) {
             return fail("42P16", format!("column \"{}\" is in a primary key", column.text), column.range);
         }
         let inherited = if self.target.at_least(18) {
@@ -166,10 +171,27 @@ impl Executor<'_> {
             self.lock_keeping_children(altering, column.range);
             self.disinherit_not_null(altering, &column.text);
         }
-        for target in self.altered_tables(altering) {
+        for target in losing {
             self.forget_not_null(target, &column.text);
         }
+        for target in keeping {
+            if let Some(name) = self.not_null_constraint(target, &column.text) {
+                self.update_constraint(target, &name, |own| own.inherited_from = own.inherited_from.saturating_sub(1));
+            }
+        }
         Ok(())
+    }
+
+    /// Does a table lose its NOT NULL with the altered one? Since 18 children keep those that they also have otherwise.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `dropconstraint_internal`.
+    fn follows(&self, altering: &Altering, table: Oid, column: &SmolStr) -> bool {
+        if table == altering.table || !self.target.at_least(18) {
+            return true;
+        }
+        let name = self.not_null_constraint(table, column);
+        let own = name.and_then(|name| self.catalog.relation(table).constraint(&name).cloned());
+        own.is_none_or(|own| !own.is_local && own.inherited_from <= 1)
     }
 
     pub(super) fn forget_not_null(&mut self, table: Oid, column: &SmolStr) {

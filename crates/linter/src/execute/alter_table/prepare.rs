@@ -165,7 +165,7 @@ impl Executor<'_> {
     pub(super) fn disinherit_not_null(&mut self, altering: &Altering, column: &SmolStr) {
         for child in self.catalog.relation(altering.table).children.clone() {
             if let Some(name) = self.not_null_constraint(child, column) {
-                self.inherit_constraint(child, &name, false);
+                self.disinherit_constraint(child, &name);
             }
         }
     }

@@ -38,7 +38,16 @@ impl Executor<'_> {
                 }
             }
         }
-        self.store_not_nulls(table, new)?;
+        let in_key: Vec<SmolStr> = primary_keys
+            .iter()
+            .filter_map(|(column, constraint)| match &constraint.kind {
+                Syntax::PrimaryKey(key) => Some(key_columns(key, column.as_ref())),
+                _ => None,
+            })
+            .flatten()
+            .map(|name| name.text)
+            .collect();
+        self.store_not_nulls(table, new, &in_key)?;
         let others = new.own.iter().filter(|entry| !is_primary_key(entry));
         let mut keys: Vec<NewKey<'_>> = Vec::new();
         for key in
@@ -102,14 +111,8 @@ impl Executor<'_> {
             return fail("42P16", reason, constraint.range);
         }
         let columns = self.columns_of(table, expression);
-        let name = constraint.name.as_ref().map_or_else(
-            || {
-                let relation = self.catalog.relation(table);
-                let column = columns.first().filter(|_| columns.len() == 1).map(SmolStr::as_str);
-                self.catalog.choose_constraint_name(&relation.name, column, "check", &relation.schema, &[])
-            },
-            |name| name.text.clone(),
-        );
+        let name =
+            constraint.name.as_ref().map_or_else(|| self.choose_check_name(table, &columns), |name| name.text.clone());
         if let Some(existing) = self.catalog.relation(table).constraint(&name) {
             // The same CHECK as a parent's is merged with it.
             let same = matches!(&existing.kind, ConstraintKind::Check { expression: theirs, .. } if theirs.is_same(expression));
@@ -122,6 +125,15 @@ impl Executor<'_> {
         let kind = ConstraintKind::Check { expression: Arc::new(expression.clone()), columns };
         self.catalog.add_constraint(table, stored(constraint, name, kind));
         Ok(())
+    }
+
+    /// The name of a CHECK that mentions these columns.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/catalog/heap.c`, `AddRelationNewConstraints`.
+    pub(in crate::execute) fn choose_check_name(&self, table: Oid, columns: &[SmolStr]) -> SmolStr {
+        let relation = self.catalog.relation(table);
+        let column = columns.first().filter(|_| columns.len() == 1).map(SmolStr::as_str);
+        self.catalog.choose_constraint_name(&relation.name, column, "check", &relation.schema, &[])
     }
 
     /// The columns of a table that an expression over it mentions, each once.
@@ -139,8 +151,11 @@ impl Executor<'_> {
         columns
     }
 
-    /// Names a NOT NULL for every column that has one.
-    fn store_not_nulls(&mut self, table: Oid, new: &NewTable) -> Run {
+    /// Names a NOT NULL for every column that has one. What the table inherits is its own as well, under a name of its
+    /// own, where its primary key asks for it.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/catalog/heap.c`, `AddRelationNotNullConstraints`.
+    fn store_not_nulls(&mut self, table: Oid, new: &NewTable, in_key: &[SmolStr]) -> Run {
         for (column, constraint) in &new.own {
             if let Syntax::NotNull { column: Some(name) } = &constraint.kind
                 && column.is_none()
@@ -161,10 +176,14 @@ impl Executor<'_> {
             // `a int NOT NULL, CONSTRAINT n NOT NULL a` is one constraint, under the name that is given.
             let mut written = new.own.iter().filter(about).map(|(_, constraint)| constraint);
             let written = written.clone().find(|constraint| constraint.name.is_some()).or_else(|| written.next());
-            let given = self.catalog.relation(table).constraints.iter().any(
-                |constraint| matches!(&constraint.kind, ConstraintKind::NotNull { column: theirs } if *theirs == column),
-            );
-            if !given {
+            let given = self.not_null_constraint(table, &column);
+            let inherited = given.as_ref().filter(|_| in_key.contains(&column) && self.target.at_least(18));
+            if let Some(given) = inherited.and_then(|given| self.catalog.remove_constraint(table, given)) {
+                self.store_not_null(table, &column, None);
+                if let Some(own) = self.catalog.relation_mut(table).constraints.last_mut() {
+                    Arc::make_mut(own).inherited_from = given.inherited_from;
+                }
+            } else if given.is_none() {
                 let name = written.and_then(|constraint| constraint.name.as_ref()).map(|name| name.text.clone());
                 self.store_not_null(table, &column, name);
             }

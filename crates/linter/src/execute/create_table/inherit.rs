@@ -1,10 +1,12 @@
 //! What a new table gets from its parents.
 
 use super::{Executor, NewTable, Run, fail};
-use crate::ast::CreateTable;
+use crate::ast::{CreateTable, Expr, ExprKind, Literal as LiteralKind};
 use crate::builtin;
 use crate::catalog::{Column, Constraint, ConstraintKind, Oid};
+use crate::source::TextRange;
 use smol_str::{SmolStr, StrExt};
+use std::sync::Arc;
 
 impl Executor<'_> {
     /// Merges the columns, CHECKs and NOT NULLs of the parents.
@@ -35,11 +37,16 @@ impl Executor<'_> {
                         let reason = format!("inherited column \"{}\" has a storage parameter conflict", column.name);
                         return fail("42804", reason, statement.name.range());
                     }
-                    if merged.default.is_none() {
-                        merged.default.clone_from(&column.default);
-                    }
                     merged.inherited_from += 1;
                     merged.not_null |= column.not_null;
+                    match (&merged.default, &column.default) {
+                        (None, _) => merged.default.clone_from(&column.default),
+                        (Some(ours), Some(theirs)) if certainly_differ(ours, theirs) => {
+                            let disputed = (column.name.clone(), Arc::clone(ours));
+                            table.disputed.push(disputed);
+                        }
+                        _ => {}
+                    }
                     continue;
                 }
                 // Since 17 partitions share the identity of their parent; before, and in plain children, it stays behind.
@@ -65,6 +72,28 @@ impl Executor<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// A default that parents do not agree about must be overridden.
+pub(super) fn check_disputed_defaults(table: &mut NewTable, range: TextRange) -> Run {
+    for (name, disputed) in std::mem::take(&mut table.disputed) {
+        let default = table.column(&name).and_then(|column| column.default.as_ref());
+        if default.is_some_and(|default| Arc::ptr_eq(default, &disputed)) {
+            return fail("42611", format!("column \"{name}\" inherits conflicting default values"), range);
+        }
+    }
+    Ok(())
+}
+
+/// Are they different for PostgreSQL, too, which compares them after their coercion?
+fn certainly_differ(ours: &Expr, theirs: &Expr) -> bool {
+    use ExprKind::{Call, Literal};
+    match (&ours.kind, &theirs.kind) {
+        (Literal(LiteralKind::Integer(ours)), Literal(LiteralKind::Integer(theirs))) => ours != theirs,
+        (Call(_), Literal(_)) | (Literal(_), Call(_)) => true,
+        (Call(_), Call(_)) => !ours.is_same(theirs),
+        _ => false,
     }
 }
 

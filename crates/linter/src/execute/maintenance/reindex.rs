@@ -134,6 +134,9 @@ impl Executor<'_> {
     }
 
     fn rebuild(&mut self, table: Oid, index: Oid, reindex: &Reindex, range: TextRange) {
+        if reindex.concurrently && self.catalog.relation(table).is_temporary() {
+            self.lock(table, LockMode::Share, LockCause::Target, range);
+        }
         // CONCURRENTLY needs AccessExclusive only to drop the old index at the end.
         self.lock(index, LockMode::AccessExclusive, LockCause::Part, range);
         self.scan(table, ScanCause::IndexBuild, range);

@@ -1,12 +1,14 @@
 //! What the bound of a partition demands of its rows, and whether they must be read to know that they obey.
 
 use super::Executor;
-use super::proof::{Comparison, Predicate, Value};
-use crate::ast::{Expr, ExprKind, PartitionBound};
-use crate::catalog::{ConstraintKind, Oid};
+use super::proof::Predicate;
+use crate::ast::{Expr, ExprKind, OperatorForm, PartitionBound};
+use crate::catalog::{Constraint, ConstraintKind, Oid};
 use crate::effect::{LockCause, LockMode, RelationKind, ScanCause};
+use crate::execute::expressions::columns_of;
 use crate::source::TextRange;
-use smol_str::SmolStr;
+use std::iter;
+use std::sync::Arc;
 
 impl Executor<'_> {
     /// The constraint that a bound puts on a partition, with those of the parent's own bounds. `None`: no row can break
@@ -47,14 +49,59 @@ impl Executor<'_> {
 
     fn bound_predicate(&self, parent: Oid, bound: &PartitionBound) -> Predicate {
         let relation = self.catalog.relation(parent);
-        let keys = relation.partition_by.as_ref().map_or(&[][..], |by| by.keys.as_slice());
-        let [key] = keys else { return Predicate::Unknown };
-        let Some(column) = key.as_column() else { return Predicate::Unknown };
-        match bound {
-            PartitionBound::List(values) => list_predicate(column, values),
-            PartitionBound::Range { from, to } => range_predicate(column, from, to),
-            PartitionBound::Hash { .. } | PartitionBound::Default => Predicate::Unknown,
+        match relation.partition_by.as_ref().map(|by| by.keys.as_slice()) {
+            Some([key]) if key.as_column().is_some() => demand(std::slice::from_ref(key), bound)
+                .map_or(Predicate::Unknown, |expression| Predicate::of(&expression)),
+            _ => Predicate::Unknown,
         }
+    }
+
+    /// The CHECK that takes the place of the bounds when a partition becomes a table of its own while others use it.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `DetachAddConstraintIfNeeded`.
+    pub(super) fn keep_bound_as_check(&mut self, parent: Oid, partition: Oid) {
+        let Some(bound) = self.catalog.relation(partition).partition_bound.clone() else { return };
+        let goal = self.partition_constraint(parent, &bound).unwrap_or(Predicate::Unknown);
+        let Some(expression) = self.bound_expression(parent, &bound).filter(|_| !self.is_implied(partition, &goal))
+        else {
+            return;
+        };
+        let columns = columns_of(&expression);
+        let name = self.choose_check_name(partition, &columns);
+        let expression = Arc::new(expression);
+        for table in iter::once(partition).chain(self.descendants(partition)) {
+            let inherited = table != partition;
+            let kind = ConstraintKind::Check { expression: Arc::clone(&expression), columns: columns.clone() };
+            let constraint = Constraint {
+                name: name.clone(),
+                kind,
+                valid: true,
+                enforced: true,
+                deferrable: false,
+                initially_deferred: false,
+                no_inherit: false,
+                is_local: !inherited,
+                inherited_from: u16::from(inherited),
+            };
+            self.catalog.add_constraint(table, constraint);
+        }
+    }
+
+    /// What a bound and those above it demand, as SQL. A parent that is partitioned by hash leaves nothing behind.
+    fn bound_expression(&self, parent: Oid, bound: &PartitionBound) -> Option<Expr> {
+        let relation = self.catalog.relation(parent);
+        let keys = &relation.partition_by.as_ref()?.keys;
+        let own = match bound {
+            PartitionBound::Default => {
+                let children = relation.children.iter().filter_map(|child| self.catalog.get_relation(*child));
+                let bounds = children.filter_map(|child| demand(keys, child.partition_bound.as_ref()?));
+                expr(ExprKind::Not(Box::new(expr(ExprKind::Or(bounds.collect())))))
+            }
+            _ => demand(keys, bound)?,
+        };
+        let grandparent = relation.parents.first().zip(relation.partition_bound.as_ref());
+        let above = grandparent.and_then(|(grandparent, bound)| self.bound_expression(*grandparent, bound));
+        Some(expr(ExprKind::And(iter::once(own).chain(above).collect())))
     }
 
     /// Reads a table and its partitions, where their CHECKs and NOT NULLs do not imply the constraint.
@@ -106,28 +153,48 @@ impl Executor<'_> {
     }
 }
 
-fn list_predicate(column: &SmolStr, values: &[Expr]) -> Predicate {
-    let is_null = |value: &&Expr| matches!(value.kind, ExprKind::Literal(crate::ast::Literal::Null));
-    let equal = values
-        .iter()
-        .filter(|value| !is_null(value))
-        .map(|value| Predicate::compare(column, Comparison::Equal, Value::of(value)))
-        .collect();
-    if values.iter().any(|value| is_null(&value)) {
-        Predicate::Or(vec![Predicate::null(column), Predicate::Or(equal)])
-    } else {
-        Predicate::And(vec![Predicate::not_null(column), Predicate::Or(equal)])
+/// What a bound demands of the keys, of several keys only what it does of the first; `None` for hashes and DEFAULT.
+fn demand(keys: &[Expr], bound: &PartitionBound) -> Option<Expr> {
+    let first = keys.first()?;
+    match bound {
+        PartitionBound::List(values) => Some(list_demand(first, values)),
+        PartitionBound::Range { from, to } => Some(range_demand(keys, from.first()?, to.first()?)),
+        PartitionBound::Hash { .. } | PartitionBound::Default => None,
     }
 }
 
-fn range_predicate(column: &SmolStr, from: &[Expr], to: &[Expr]) -> Predicate {
-    let mut parts = vec![Predicate::not_null(column)];
-    let limits = [(from, "minvalue", Comparison::GreaterEqual), (to, "maxvalue", Comparison::Less)];
-    for (values, unlimited, comparison) in limits {
-        let [value] = values else { return Predicate::Unknown };
+fn list_demand(key: &Expr, values: &[Expr]) -> Expr {
+    let is_null = |value: &&Expr| matches!(value.kind, ExprKind::Literal(crate::ast::Literal::Null));
+    let equal = values.iter().filter(|value| !is_null(value)).map(|value| compare(key, "=", value)).collect();
+    let equal = expr(ExprKind::Or(equal));
+    if values.iter().any(|value| is_null(&value)) {
+        expr(ExprKind::Or(vec![null_test(key, false), equal]))
+    } else {
+        expr(ExprKind::And(vec![null_test(key, true), equal]))
+    }
+}
+
+fn range_demand(keys: &[Expr], from: &Expr, to: &Expr) -> Expr {
+    let mut parts: Vec<Expr> = keys.iter().map(|key| null_test(key, true)).collect();
+    let below = if keys.len() == 1 { "<" } else { "<=" };
+    for (value, unlimited, operator) in [(from, "minvalue", ">="), (to, "maxvalue", below)] {
         if !value.as_column().is_some_and(|word| word.eq_ignore_ascii_case(unlimited)) {
-            parts.push(Predicate::compare(column, comparison, Value::of(value)));
+            parts.push(compare(&keys[0], operator, value));
         }
     }
-    Predicate::And(parts)
+    expr(ExprKind::And(parts))
+}
+
+fn null_test(key: &Expr, negated: bool) -> Expr {
+    expr(ExprKind::IsNull { operand: Box::new(key.clone()), negated })
+}
+
+fn compare(key: &Expr, operator: &str, value: &Expr) -> Expr {
+    let operands = vec![key.clone(), value.clone()];
+    expr(ExprKind::Operator { schema: None, operator: operator.into(), form: OperatorForm::Plain, operands })
+}
+
+/// An expression that no file has.
+fn expr(kind: ExprKind) -> Expr {
+    Expr { kind, range: TextRange::default() }
 }

@@ -61,6 +61,9 @@ impl Executor<'_> {
             }
         }
         self.lock_descendants(child, mode, range);
+        if concurrently && is_partition {
+            self.keep_bound_as_check(parent, child);
+        }
         self.forget_parent(parent, child);
         Ok(())
     }

@@ -197,10 +197,6 @@ impl Predicate {
         }
     }
 
-    pub(crate) fn null(column: &SmolStr) -> Self {
-        Self::IsNull { column: column.clone(), negated: false }
-    }
-
     pub(crate) fn not_null(column: &SmolStr) -> Self {
         Self::IsNull { column: column.clone(), negated: true }
     }

@@ -1,7 +1,7 @@
 //! CREATE DOMAIN and ALTER DOMAIN.
 
-use crate::ast::{AlterDomain, AlterDomainAction, Constraint, ConstraintKind, CreateDomain, Expr, ObjectKind};
-use crate::catalog::{Domain, DomainCheck, Oid, SqlType, TypeKind};
+use crate::ast::{AlterDomain, AlterDomainAction, Constraint, ConstraintKind, CreateDomain, Expr, Name, ObjectKind};
+use crate::catalog::{Domain, DomainCheck, Oid, SqlType, TypeDef, TypeKind};
 use crate::effect::{LockCause, LockMode, RelationKind, ScanCause};
 use crate::execute::{Executor, Run, fail};
 use crate::source::TextRange;
@@ -15,13 +15,15 @@ impl Executor<'_> {
         let name = create.name.name.text.clone();
         self.make_room_for_type(&schema, &name, &create.name)?;
         let base = self.require_type(&create.base)?;
-        let mut domain = Domain { base, not_null: false, default: None, checks: Vec::new() };
+        let mut domain = Domain { base, not_null: false, not_null_name: None, default: None, checks: Vec::new() };
         for constraint in &create.constraints {
             match &constraint.kind {
-                ConstraintKind::NotNull { .. } => domain.not_null = true,
+                ConstraintKind::NotNull { .. } => {
+                    self.forbid_nulls(&schema, &name, &mut domain, constraint.name.as_ref());
+                }
                 ConstraintKind::Default(default) => domain.default = Some(Arc::new(default.clone())),
                 ConstraintKind::Check(expression) => {
-                    let check = self.domain_check(&schema, &name, &domain.checks, constraint, expression);
+                    let check = self.domain_check(&schema, &name, &domain, constraint, expression);
                     domain.checks.push(check);
                 }
                 _ => {}
@@ -35,16 +37,28 @@ impl Executor<'_> {
         &self,
         schema: &str,
         domain: &str,
-        others: &[DomainCheck],
+        others: &Domain,
         constraint: &Constraint,
         expression: &Expr,
     ) -> DomainCheck {
-        let taken: Vec<SmolStr> = others.iter().map(|check| check.name.clone()).collect();
+        let taken: Vec<SmolStr> = others.constraint_names().cloned().collect();
         let name = match &constraint.name {
             Some(name) => name.text.clone(),
             None => self.catalog.choose_constraint_name(domain, None, "check", schema, &taken),
         };
         DomainCheck { name, expression: Arc::new(expression.clone()), valid: !constraint.not_valid }
+    }
+
+    /// NOT NULL is a constraint with a name since 17.
+    ///
+    /// Source: PostgreSQL 17, `src/backend/commands/typecmds.c`, `domainAddNotNullConstraint`.
+    fn forbid_nulls(&self, schema: &str, name: &str, domain: &mut Domain, given: Option<&Name>) {
+        domain.not_null = true;
+        if self.target.at_least(17) && domain.not_null_name.is_none() {
+            let taken: Vec<SmolStr> = domain.constraint_names().cloned().collect();
+            let made = || self.catalog.choose_constraint_name(name, None, "not_null", schema, &taken);
+            domain.not_null_name = Some(given.map_or_else(made, |given| given.text.clone()));
+        }
     }
 
     /// Source: PostgreSQL 18, `src/backend/commands/typecmds.c`, `AlterDomainAddConstraint` and its neighbours.
@@ -62,20 +76,25 @@ impl Executor<'_> {
         match &alter.action {
             AlterDomainAction::SetDefault(default) => domain.default = Some(Arc::new(default.clone())),
             AlterDomainAction::DropDefault => domain.default = None,
-            AlterDomainAction::DropNotNull => domain.not_null = false,
+            AlterDomainAction::DropNotNull => (domain.not_null, domain.not_null_name) = (false, None),
             AlterDomainAction::SetNotNull => {
                 if !domain.not_null {
                     self.check_domain_users(oid, range)?;
                 }
-                domain.not_null = true;
+                if let Some(TypeDef { schema, name, .. }) = self.catalog.get_type(oid).map(AsRef::as_ref) {
+                    self.forbid_nulls(schema, name, &mut domain, None);
+                }
             }
             AlterDomainAction::AddConstraint(constraint) => {
                 self.add_domain_constraint(oid, &mut domain, constraint, range)?;
             }
             AlterDomainAction::DropConstraint { name, if_exists, .. } => {
-                let before = domain.checks.len();
+                let exists = domain.constraint_names().any(|other| *other == name.text);
                 domain.checks.retain(|check| check.name != name.text);
-                if before == domain.checks.len() && !if_exists && !domain.not_null {
+                if domain.not_null_name.as_ref() == Some(&name.text) {
+                    (domain.not_null, domain.not_null_name) = (false, None);
+                }
+                if !exists && !if_exists {
                     let reason = format!("constraint \"{}\" of domain \"{}\" does not exist", name.text, alter.name);
                     return fail("42704", reason, name.range);
                 }
@@ -90,9 +109,7 @@ impl Executor<'_> {
                 self.check_domain_users(oid, range)?;
             }
         }
-        if let Some(definition) = self.catalog.type_mut(oid) {
-            definition.kind = TypeKind::Domain(domain);
-        }
+        self.catalog.set_domain(oid, domain);
         Ok(())
     }
 
@@ -110,8 +127,8 @@ impl Executor<'_> {
         };
         match &constraint.kind {
             ConstraintKind::Check(expression) => {
-                let check = self.domain_check(&schema, &name, &domain.checks, constraint, expression);
-                if domain.checks.iter().any(|other| other.name == check.name) {
+                let check = self.domain_check(&schema, &name, domain, constraint, expression);
+                if domain.constraint_names().any(|other| *other == check.name) {
                     let reason = format!("constraint \"{}\" for domain \"{name}\" already exists", check.name);
                     return fail("42710", reason, constraint.range);
                 }
@@ -124,7 +141,7 @@ impl Executor<'_> {
                 if !domain.not_null {
                     self.check_domain_users(oid, range)?;
                 }
-                domain.not_null = true;
+                self.forbid_nulls(&schema, &name, domain, constraint.name.as_ref());
             }
             _ => {}
         }

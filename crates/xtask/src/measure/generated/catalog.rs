@@ -87,7 +87,7 @@ UNION ALL
 SELECT concat_ws(' ', 'statistics', format('%s.%s', nspname, stxname), 'of', full_name)
   FROM pg_statistic_ext JOIN pg_namespace n ON n.oid = stxnamespace JOIN r ON r.oid = stxrelid";
 
-/// The same lines for the catalog of the model. Temporary relations are gone when the server is asked.
+/// The same lines for the catalog of the model, after the end of its session.
 pub(super) fn lines(catalog: &Catalog, major: u8) -> BTreeSet<String> {
     let mut model = Model { catalog, major, lines: BTreeSet::new() };
     for relation in catalog.relations().filter(|relation| relation.schema != TEMPORARY_SCHEMA) {

@@ -121,7 +121,9 @@ fn catalog_findings(sequence: &Sequence, run: &Run, version: PgVersion) -> Vec<F
     let mut database = Database::new(version);
     database.run(&sequence.parse());
     database.run(&super::sequence::parsed("ROLLBACK".to_owned()));
-    let model = lines(database.catalog(), version.0);
+    let mut catalog = database.catalog().clone();
+    catalog.remove_temporary_relations();
+    let model = lines(&catalog, version.0);
     let finding = |predicted: &str, observed: &str| Finding {
         what: "catalog",
         statement: None,
