@@ -105,15 +105,19 @@ fn key(path: &Path, explicit: Option<&ExplicitOrder>) -> Key {
         (true, Some(folder)) => (parent.parent().unwrap_or(parent), folder.to_string_lossy().into_owned()),
         _ => (parent, file_name.clone()),
     };
-    let is_down = file_name == "down.sql" || file_name.ends_with(".down.sql");
     // `1_a.down.sql` takes `1_a.up.sql` back.
     let name = name.trim_end_matches(".sql").trim_end_matches(".down").trim_end_matches(".up");
     let mut key = match leading_version(name) {
         Some((version, rest)) => plain(sequence, Class::Versioned, version, rest),
         None => plain(sequence, Class::Unversioned, Vec::new(), name),
     };
-    key.undo = is_down;
+    key.undo = leads_back(&file_name);
     key
+}
+
+/// Does the name say that the file takes a migration back: `down.sql`, `x.down.sql`, Postgrator's `1.undo.x.sql`?
+pub(crate) fn leads_back(name: &str) -> bool {
+    name == "down.sql" || name.ends_with(".down.sql") || PostgratorName::parse(name).is_some_and(|name| name.undo)
 }
 
 /// Names of files whose folder is the migration.
@@ -198,6 +202,24 @@ impl<'a> FlywayName<'a> {
     }
 }
 
+/// A file name by Postgrator's convention: `0012.do.add-users.sql`.
+pub(crate) struct PostgratorName<'a> {
+    pub(crate) version: &'a str,
+    pub(crate) undo: bool,
+    /// May be empty.
+    pub(crate) description: &'a str,
+}
+
+impl<'a> PostgratorName<'a> {
+    pub(crate) fn parse(file_name: &'a str) -> Option<Self> {
+        let (version, rest) = file_name.strip_suffix(".sql")?.split_once('.')?;
+        let (action, description) = rest.split_once('.').unwrap_or((rest, ""));
+        let is_version = !version.is_empty() && version.bytes().all(|byte| byte.is_ascii_digit());
+        let undo = action == "undo";
+        (is_version && (undo || action == "do")).then_some(Self { version, undo, description })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -274,6 +296,10 @@ mod tests {
             ["m/1_a.up.sql", "m/1_a.down.sql", "m/2_b.up.sql", "m/2_b.down.sql"]
         );
         assert_eq!(sorted(&["m/1/down.sql", "m/1/up.sql"]), ["m/1/up.sql", "m/1/down.sql"]);
+        assert_eq!(
+            sorted(&["m/10.do.sql", "m/9.undo.b.sql", "m/9.do.c.sql"]),
+            ["m/9.do.c.sql", "m/9.undo.b.sql", "m/10.do.sql"]
+        );
     }
 
     #[test]

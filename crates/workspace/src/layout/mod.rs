@@ -30,7 +30,7 @@ mod transaction;
 mod version;
 
 use crate::config::Config;
-use crate::order::FlywayName;
+use crate::order::{self, FlywayName, PostgratorName};
 use folder::Facts;
 pub(crate) use folder::Folders;
 use pgvet_linter::check::{Direction, TransactionMode};
@@ -64,11 +64,12 @@ pub enum Tool {
     Supabase,
     NodePgMigrate,
     GraphileMigrate,
+    Postgrator,
 }
 
 impl Tool {
     /// Every tool with its name in configuration.
-    const NAMES: [(Self, &str); 18] = [
+    const NAMES: [(Self, &str); 19] = [
         (Self::Plain, "plain"),
         (Self::Flyway, "flyway"),
         (Self::Liquibase, "liquibase"),
@@ -87,6 +88,7 @@ impl Tool {
         (Self::Supabase, "supabase"),
         (Self::NodePgMigrate, "node-pg-migrate"),
         (Self::GraphileMigrate, "graphile-migrate"),
+        (Self::Postgrator, "postgrator"),
     ];
 
     pub fn all() -> impl Iterator<Item = Self> {
@@ -175,6 +177,9 @@ fn tool_by_name(path: &Path, name: &str, around: &Facts) -> Option<Tool> {
     if FlywayName::parse(name).is_some() {
         return Some(around.rust_runner.filter(|tool| *tool == Tool::Refinery).unwrap_or(Tool::Flyway));
     }
+    if PostgratorName::parse(name).is_some() {
+        return Some(Tool::Postgrator);
+    }
     match name {
         "up.sql" | "down.sql" => return Some(Tool::Diesel),
         "migration.sql" if path.with_file_name("snapshot.json").exists() => return Some(Tool::Drizzle),
@@ -189,12 +194,12 @@ fn tool_by_name(path: &Path, name: &str, around: &Facts) -> Option<Tool> {
     Some(runner.unwrap_or(Tool::GolangMigrate))
 }
 
-/// Down: `x.down.sql`, `down.sql`, Flyway's `U1__x.sql` and `B1__x.sql`, and what the tool's own list of migrations does not hold.
+/// Down: what [`order::leads_back`] says, Flyway's `U1__x.sql` and `B1__x.sql`, and what the tool's own list of migrations does not hold.
 fn direction(path: &Path, name: &str, around: &Facts) -> Direction {
     // Databases that have run the versions up to a baseline leave it out.
     let flyway_leaves_out = FlywayName::parse(name)
         .is_some_and(|flyway| flyway.kind == 'U' || (flyway.kind == 'B' && around.has_flyway_version_up_to(&flyway)));
-    if flyway_leaves_out || name == "down.sql" || name.ends_with(".down.sql") || around.is_not_run(path) {
+    if flyway_leaves_out || order::leads_back(name) || around.is_not_run(path) {
         Direction::Down
     } else {
         Direction::Up
@@ -223,6 +228,8 @@ mod tests {
             ("nowhere/1_a.postgres.autocommit.up.sql", (Tool::Pop, Up, SingleString)),
             ("nowhere/1_a/up.sql", (Tool::Diesel, Up, Transaction)),
             ("nowhere/1_a/down.sql", (Tool::Diesel, Down, Transaction)),
+            ("nowhere/0001.do.a.sql", (Tool::Postgrator, Up, SingleString)),
+            ("nowhere/0001.undo.a.sql", (Tool::Postgrator, Down, SingleString)),
             ("nowhere/1_a/migration.sql", (Tool::Prisma, Up, SingleString)),
             ("nowhere/V1__a.sql", (Tool::Flyway, Up, Transaction)),
             ("nowhere/U1__a.sql", (Tool::Flyway, Down, Transaction)),

@@ -42,8 +42,7 @@ pub fn newer(file: &ProjectFile) -> Option<PathBuf> {
 
 fn leads_on(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let back = name == "down.sql" || name.ends_with(".down.sql");
-    !back && order::is_versioned(path) && !name.starts_with(['U', 'R'])
+    !order::leads_back(&name) && order::is_versioned(path) && !name.starts_with(['U', 'R'])
 }
 
 /// Says why the tool cannot run the plan, if it cannot.

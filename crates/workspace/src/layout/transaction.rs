@@ -20,7 +20,8 @@ pub(super) fn mode(tool: Tool, path: &Path, text: &str) -> TransactionMode {
         // psql -f.
         Tool::Plain | Tool::Sqitch => Autocommit,
         // Prisma, `schema-engine`: `raw_cmd`; golang-migrate, `database/postgres`: one Exec without arguments.
-        Tool::Prisma | Tool::GolangMigrate => SingleString,
+        // Postgrator, `lib/PostgreSQLClient.js`: one query without arguments.
+        Tool::Prisma | Tool::GolangMigrate | Tool::Postgrator => SingleString,
         Tool::Refinery | Tool::Drizzle | Tool::NodePgMigrate => Transaction,
         Tool::Goose | Tool::SqlMigrate | Tool::Dbmate | Tool::Liquibase => Transaction,
         // Flyway, `PostgreSQLParser.detectCanExecuteInTransaction`.

@@ -1,6 +1,6 @@
 //! Names of migrations with the versions after theirs.
 
-use crate::order::FlywayName;
+use crate::order::{FlywayName, PostgratorName};
 use std::path::{Path, PathBuf};
 
 /// A path whose file, or folder, begins with a version.
@@ -24,6 +24,16 @@ impl Numbered {
     pub(super) fn parse(path: &Path) -> Self {
         let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let parent = path.parent().unwrap_or(Path::new(""));
+        if let Some(PostgratorName { version, description, .. }) = PostgratorName::parse(&file) {
+            return Self {
+                folder: parent.to_owned(),
+                head: String::new(),
+                number: version.to_owned(),
+                separator: ".do.".to_owned(),
+                name: description.to_owned(),
+                tail: ".sql".to_owned(),
+            };
+        }
         let (folder, stem, tail) = if IN_FOLDER.contains(&file.as_str()) {
             let name = parent.file_name().unwrap_or_default().to_string_lossy().into_owned();
             (parent.parent().unwrap_or(Path::new("")), name, format!("/{file}"))
@@ -129,6 +139,8 @@ mod tests {
             ("m/2024-01-31-000009_a/up.sql", Some("m/2024-01-31-000010_t/up.sql")),
             ("m/20240131_a/migration.sql", Some("m/20240132_t/migration.sql")),
             ("m/1.2.3_a.sql", Some("m/1.2.4_t.sql")),
+            ("m/009.do.a.sql", Some("m/010.do.t.sql")),
+            ("m/9.do.sql", Some("m/10.do.t.sql")),
             ("m/a.sql", Some("m/a_2_t.sql")),
         ] {
             let next = Numbered::parse(Path::new(path)).next(1, "t");
