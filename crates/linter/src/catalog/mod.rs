@@ -467,29 +467,6 @@ impl Catalog {
         }
     }
 
-    /// Changes a domain.
-    pub fn set_domain(&mut self, oid: Oid, domain: Domain) {
-        let Some(definition) = self.types.get(&oid).cloned() else { return };
-        let kind = TypeKind::Domain(domain);
-        self.forget_domain_constraints(&definition.schema, &definition.kind);
-        self.note_domain_constraints(&definition.schema, &kind);
-        if let Some(definition) = self.type_mut(oid) {
-            definition.kind = kind;
-        }
-    }
-
-    fn note_domain_constraints(&mut self, schema: &SmolStr, kind: &TypeKind) {
-        if let TypeKind::Domain(domain) = kind {
-            domain.constraint_names().for_each(|name| self.note_constraint_name(schema, name));
-        }
-    }
-
-    fn forget_domain_constraints(&mut self, schema: &SmolStr, kind: &TypeKind) {
-        if let TypeKind::Domain(domain) = kind {
-            domain.constraint_names().for_each(|name| self.forget_constraint_name(schema, name));
-        }
-    }
-
     pub fn rename_type(&mut self, oid: Oid, schema: SmolStr, name: SmolStr) {
         let Some(definition) = self.types.get(&oid).cloned() else { return };
         self.type_names.remove(&definition.schema, &definition.name);

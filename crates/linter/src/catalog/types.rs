@@ -1,6 +1,6 @@
 //! Data types.
 
-use super::Oid;
+use super::{Catalog, Oid};
 use crate::ast::Expr;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
@@ -97,4 +97,29 @@ pub struct DomainCheck {
     pub name: SmolStr,
     pub expression: Arc<Expr>,
     pub valid: bool,
+}
+
+impl Catalog {
+    /// Changes a domain.
+    pub fn set_domain(&mut self, oid: Oid, domain: Domain) {
+        let Some(definition) = self.types.get(&oid).cloned() else { return };
+        let kind = TypeKind::Domain(domain);
+        self.forget_domain_constraints(&definition.schema, &definition.kind);
+        self.note_domain_constraints(&definition.schema, &kind);
+        if let Some(definition) = self.type_mut(oid) {
+            definition.kind = kind;
+        }
+    }
+
+    pub(super) fn note_domain_constraints(&mut self, schema: &SmolStr, kind: &TypeKind) {
+        if let TypeKind::Domain(domain) = kind {
+            domain.constraint_names().for_each(|name| self.note_constraint_name(schema, name));
+        }
+    }
+
+    pub(super) fn forget_domain_constraints(&mut self, schema: &SmolStr, kind: &TypeKind) {
+        if let TypeKind::Domain(domain) = kind {
+            domain.constraint_names().for_each(|name| self.forget_constraint_name(schema, name));
+        }
+    }
 }
