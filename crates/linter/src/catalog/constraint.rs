@@ -61,6 +61,21 @@ pub struct ForeignKeyConstraint {
 }
 
 impl Constraint {
+    /// A valid constraint of the table itself, without options.
+    pub fn new(name: SmolStr, kind: ConstraintKind) -> Self {
+        Self {
+            name,
+            kind,
+            valid: true,
+            enforced: true,
+            deferrable: false,
+            initially_deferred: false,
+            no_inherit: false,
+            is_local: true,
+            inherited_from: 0,
+        }
+    }
+
     /// The index that implements it.
     pub fn index(&self) -> Option<Oid> {
         match &self.kind {

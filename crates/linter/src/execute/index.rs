@@ -365,15 +365,11 @@ impl Executor<'_> {
         };
         let name = self.catalog.relation(index).name.clone();
         let constraint = Constraint {
-            name,
-            kind,
-            valid: true,
-            enforced: true,
             deferrable: definition.deferrable,
             initially_deferred: definition.initially_deferred,
-            no_inherit: false,
             is_local: !inherited,
             inherited_from: u16::from(inherited),
+            ..Constraint::new(name, kind)
         };
         self.catalog.add_constraint(table, constraint);
     }

@@ -118,20 +118,8 @@ impl Executor<'_> {
             || self.catalog.choose_constraint_name(&relation.name, Some(column), "not_null", &relation.schema, &[]);
         // Before 18 the given name is forgotten.
         let name = name.filter(|_| self.target.at_least(18)).unwrap_or_else(chosen);
-        self.catalog.add_constraint(
-            table,
-            catalog::Constraint {
-                name,
-                kind: catalog::ConstraintKind::NotNull { column: column.clone() },
-                valid: true,
-                enforced: true,
-                deferrable: false,
-                initially_deferred: false,
-                no_inherit: false,
-                is_local: true,
-                inherited_from: 0,
-            },
-        );
+        let kind = catalog::ConstraintKind::NotNull { column: column.clone() };
+        self.catalog.add_constraint(table, catalog::Constraint::new(name, kind));
     }
 
     pub(super) fn drop_not_null(&mut self, altering: &Altering, column: &Name) -> Run {

@@ -198,7 +198,7 @@ impl Executor<'_> {
         let name = name.filter(kept).unwrap_or_else(|| {
             self.catalog.choose_constraint_name(&relation.name, Some(column), "not_null", &relation.schema, &[])
         });
-        let constraint = plain(name, ConstraintKind::NotNull { column: column.clone() });
+        let constraint = Constraint::new(name, ConstraintKind::NotNull { column: column.clone() });
         self.catalog.add_constraint(table, constraint);
     }
 
@@ -309,21 +309,6 @@ fn stored(constraint: &ConstraintSyntax, name: SmolStr, kind: ConstraintKind) ->
         deferrable: constraint.deferrable,
         initially_deferred: constraint.initially_deferred,
         no_inherit: constraint.no_inherit,
-        ..plain(name, kind)
-    }
-}
-
-/// A valid constraint without options.
-pub(super) fn plain(name: SmolStr, kind: ConstraintKind) -> Constraint {
-    Constraint {
-        name,
-        kind,
-        valid: true,
-        enforced: true,
-        deferrable: false,
-        initially_deferred: false,
-        no_inherit: false,
-        is_local: true,
-        inherited_from: 0,
+        ..Constraint::new(name, kind)
     }
 }

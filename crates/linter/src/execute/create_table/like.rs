@@ -1,6 +1,5 @@
 //! LIKE in CREATE TABLE.
 
-use super::constraints::plain;
 use super::{Executor, NewTable, Run, fail};
 use crate::ast::{LikeOptions, ObjectName};
 use crate::catalog::{Column, Constraint, ConstraintKind, Oid};
@@ -54,7 +53,7 @@ impl Executor<'_> {
             };
             if copied && table.given.iter().all(|given| given.name != constraint.name) {
                 let no_inherit = constraint.no_inherit;
-                let copy = plain(constraint.name.clone(), constraint.kind.clone());
+                let copy = Constraint::new(constraint.name.clone(), constraint.kind.clone());
                 table.given.push(Constraint {
                     no_inherit,
                     enforced: constraint.enforced,

@@ -73,15 +73,9 @@ impl Executor<'_> {
             let inherited = table != partition;
             let kind = ConstraintKind::Check { expression: Arc::clone(&expression), columns: columns.clone() };
             let constraint = Constraint {
-                name: name.clone(),
-                kind,
-                valid: true,
-                enforced: true,
-                deferrable: false,
-                initially_deferred: false,
-                no_inherit: false,
                 is_local: !inherited,
                 inherited_from: u16::from(inherited),
+                ..Constraint::new(name.clone(), kind)
             };
             self.catalog.add_constraint(table, constraint);
         }
