@@ -69,12 +69,11 @@ pub struct Remembered<'a> {
 }
 
 impl Memory {
-    /// Forgets everything from the first statement on for which `is_changed` says so: what a statement does follows
-    /// from all that was run before it. Returns what it has forgotten; to free the catalogs in there takes long enough
-    /// that a caller in a hurry leaves it to another thread.
-    pub fn forget<F: Fn(TextRange) -> bool>(&mut self, is_changed: F) -> impl Send + 'static + use<F> {
+    /// Forgets everything from the first statement on for which `is_changed` says so. What a statement does follows
+    /// from all that was run before it.
+    pub fn forget(&mut self, is_changed: impl Fn(TextRange) -> bool) {
         let unchanged = self.steps.iter().take_while(|(step, _)| !is_changed(step.place.range)).count();
-        self.steps.split_off(unchanged)
+        self.steps.truncate(unchanged);
     }
 
     /// Every statement that was run, in order.

@@ -190,9 +190,7 @@ impl OpenFile {
         let (parsed, first_change) = parse_file_again(source, previous);
         file.parsed = Arc::new(parsed);
         if let Some(first_change) = first_change {
-            let forgotten = self.memory.forget(|statement| statement.start >= first_change);
-            // Without another thread it is freed here.
-            let _ = std::thread::Builder::new().spawn(move || drop(forgotten));
+            self.memory.forget(|statement| statement.start >= first_change);
         }
     }
 
