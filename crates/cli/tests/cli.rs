@@ -197,6 +197,22 @@ fn a_missing_history_or_schema_is_an_error() {
 }
 
 #[test]
+fn a_dump_leaves_out_the_rows_that_the_database_has() {
+    let dump = b"CREATE TABLE t (id int);\nCREATE MATERIALIZED VIEW m AS SELECT id FROM t WITH NO DATA;\n\
+        CREATE UNIQUE INDEX i ON m (id);\n";
+    let migration = b"CREATE TABLE copy AS SELECT * FROM m;\nREFRESH MATERIALIZED VIEW CONCURRENTLY m;\n\
+        REFRESH MATERIALIZED VIEW m;\n";
+    let folder = Folder::new(&[("dump.sql", dump), ("1_a.sql", migration)]);
+    let rules = "--only=statement-will-fail,refresh-blocks-readers";
+    insta::assert_snapshot!(folder.run(&["check", "1_a.sql", "--schema", "dump.sql", "--format=concise", rules]), @"
+    exit 0
+    --- stdout
+    1_a.sql:3:1: warning[refresh-blocks-readers] refreshing blocks every read of `m` until its query is done
+    1 warning in 1 of 1 file
+    ");
+}
+
+#[test]
 fn an_unknown_rule_is_an_error() {
     let folder = Folder::new(&[("1_a.sql", b"")]);
     for args in [&["check", "--only", "not-a-rule-of-pgvet"][..], &["explain", "not-a-rule-of-pgvet"]] {

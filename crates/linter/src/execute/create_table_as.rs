@@ -65,7 +65,9 @@ impl Executor<'_> {
             relation.options.push(("on_commit".into(), "drop".into()));
         }
         if let Some(query) = kept {
-            let definition = self.view_definition(query, into.with_data);
+            // A dump leaves out the rows that the database has.
+            let populated = into.with_data || self.migration == 0;
+            let definition = self.view_definition(query, populated);
             for (read, _) in &definition.references {
                 if self.catalog.get_relation(*read).is_some() {
                     self.catalog.relation_mut(*read).viewed_by.push(oid);

@@ -239,8 +239,11 @@ impl Executor<'_> {
         if mode == LockMode::RowShare && unlockable && env.depth == Depth::Run {
             return fail("42809", format!("cannot lock rows in \"{}\"", read.name), relation.name.range());
         }
-        let empty = read.kind == RelationKind::MaterializedView && read.view().is_some_and(|view| !view.populated);
-        if empty && env.depth == Depth::Run {
+        // Whether a job has filled it since an earlier migration is not known.
+        let is_new = read.birth.migration == Some(self.migration);
+        let is_empty =
+            is_new && read.kind == RelationKind::MaterializedView && !read.view().is_none_or(|view| view.populated);
+        if is_empty && env.depth == Depth::Run {
             let reason = format!("materialized view \"{}\" has not been populated", read.name);
             return fail("55000", reason, relation.name.range());
         }

@@ -328,4 +328,12 @@ mod tests {
         let history = format!("{history} CREATE UNIQUE INDEX i ON m(id);");
         check_failure(&history, "REFRESH MATERIALIZED VIEW CONCURRENTLY m", "");
     }
+
+    #[test]
+    fn a_view_without_data_may_have_been_filled_since() {
+        let make = "CREATE MATERIALIZED VIEW m AS SELECT * FROM t WITH NO DATA;";
+        check_failure(V, &format!("{make} SELECT * FROM m"), "55000");
+        check_failure(V, &format!("{make} REFRESH MATERIALIZED VIEW m; SELECT * FROM m"), "");
+        check_failure(&format!("{V} {make}"), "SELECT * FROM m", "");
+    }
 }
