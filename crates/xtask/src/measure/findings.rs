@@ -1,6 +1,7 @@
 //! `cargo xtask measure findings`: what is reported on real migrations, with a sample to be judged by a person.
 
 use super::history_truth::{Database, File, databases};
+use super::random::Random;
 use super::{MAJORS, share};
 use pgvet_linter::check::{Migration, TransactionMode, check};
 use pgvet_linter::diagnostic::Diagnostic;
@@ -51,7 +52,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<String, String> {
     findings.retain(|finding| arguments.rule.as_ref().is_none_or(|rule| finding.diagnostic.rule == rule));
 
     let mut text = summary(&databases, &findings);
-    let mut random = Random(arguments.seed);
+    let mut random = Random::new(arguments.seed);
     for number in 1..=arguments.sample.min(findings.len()) {
         let finding = findings.swap_remove(random.below(findings.len()));
         let _ = write!(text, "\n{number}. {}", in_context(&finding));
@@ -129,38 +130,4 @@ fn in_context(finding: &Finding<'_>) -> String {
         }
     }
     text
-}
-
-/// The generator called splitmix64: small, and the same on every machine.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// A number below `bound`, which is not zero.
-    fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound as u64) as usize
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Random;
-
-    #[test]
-    fn a_seed_draws_the_same_numbers_and_all_of_them() {
-        let draw = |seed| {
-            let mut random = Random(seed);
-            (0..100).map(|_| random.below(5)).collect::<Vec<_>>()
-        };
-        assert_eq!(draw(1), draw(1));
-        assert_ne!(draw(1), draw(2));
-        assert!((0..5).all(|number| draw(1).contains(&number)));
-    }
 }

@@ -1,5 +1,6 @@
 //! `cargo xtask measure slowdown`: by how much does the observer slow statements down that it watches?
 
+use super::median::median;
 use pgvet_linter::check::{Migration, parse_file};
 use pgvet_linter::source::SourceFile;
 use pgvet_trace::provider::Template;
@@ -50,9 +51,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<String, String> {
             plain.push(untraced(&server, sql)?);
             traced.push(trace(&server, sql)?);
         }
+        let median = |times: Vec<Duration>| median(times.iter().map(|time| time.as_secs_f64() * 1e3).collect());
         let (plain, traced) = (median(plain), median(traced));
-        let percent = (traced.as_secs_f64() / plain.as_secs_f64() - 1.0) * 100.0;
-        let (plain, traced) = (plain.as_secs_f64() * 1e3, traced.as_secs_f64() * 1e3);
+        let percent = (traced / plain - 1.0) * 100.0;
         let _ = writeln!(text, "{percent:+5.1} %  {plain:.0} ms alone, {traced:.0} ms traced  {sql}");
     }
     Ok(text)
@@ -84,9 +85,4 @@ fn trace(server: &Server, sql: &str) -> Result<Duration, String> {
     let trace = pgvet_trace::run(&[migration], &mut Template::new(address), &Settings::default(), &mut |_| {});
     let trace = trace.map_err(|error| error.to_string())?;
     Ok(trace.migrations.iter().map(|migration| migration.duration).sum())
-}
-
-fn median(mut times: Vec<Duration>) -> Duration {
-    times.sort_unstable();
-    times[times.len() / 2]
 }

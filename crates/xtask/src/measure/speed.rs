@@ -1,6 +1,7 @@
 //! `cargo xtask measure speed`: pgvet and squawk in turn over the same files, so that a busy machine slows down both.
 
 use super::history_truth::{measured, short_name};
+use super::median::median;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -114,27 +115,4 @@ fn wall(program: &Path, options: &[&str], file: &Path) -> Result<f64, String> {
     let begin = Instant::now();
     command.status().map_err(|error| format!("{}: {error}", program.display()))?;
     Ok(begin.elapsed().as_secs_f64())
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    match values.len() {
-        0 => f64::NAN,
-        length if length % 2 == 1 => values[middle],
-        _ => f64::midpoint(values[middle - 1], values[middle]),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    #[expect(clippy::float_cmp, reason = "exact in binary")]
-    fn the_median_is_the_middle_or_the_mean_of_two() {
-        assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
-        assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), 2.5);
-        assert!(median(Vec::new()).is_nan());
-    }
 }

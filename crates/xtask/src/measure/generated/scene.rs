@@ -1,8 +1,8 @@
 //! What the slots of a template stand for: names of the schema as the statements so far have left it.
 
-use super::random::Random;
 use super::template::Fill;
 use super::types::{self, Family};
+use crate::measure::random::Random;
 use pgvet_linter::catalog::{Catalog, Column, ConstraintKind, Oid, Relation, SqlType};
 use pgvet_linter::effect::RelationKind;
 use pgvet_linter::lexer::quote_identifier;

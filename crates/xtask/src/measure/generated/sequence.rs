@@ -1,9 +1,9 @@
 //! Sequences of statements, each drawn for the schema that those before it have left.
 
-use super::random::Random;
 use super::scene::Scene;
 use super::statements::{ALONE, KINDS};
 use super::template::expand;
+use crate::measure::random::Random;
 use pgvet_linter::check::{ParsedFile, parse_file};
 use pgvet_linter::effect::Effects;
 use pgvet_linter::predict::Database;

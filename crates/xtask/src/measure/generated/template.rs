@@ -3,7 +3,7 @@
 //! `[a|b]` is one of its parts, each as likely as the others; `{slot}` is filled in, and where nothing fits the whole
 //! template gives nothing.
 
-use super::random::Random;
+use crate::measure::random::Random;
 
 /// Fills slots.
 pub(super) trait Fill {

@@ -1,6 +1,6 @@
 //! The types of generated columns, and values of them.
 
-use super::random::Random;
+use crate::measure::random::Random;
 use pgvet_linter::builtin;
 use pgvet_linter::catalog::{Catalog, SqlType, TypeKind};
 

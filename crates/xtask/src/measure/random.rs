@@ -42,4 +42,14 @@ mod tests {
         let mut random = Random::new(0);
         assert_eq!([random.next(), random.next()], [0xE220_A839_7B1D_CDAF, 0x6E78_9E6A_A1B9_65F4]);
     }
+
+    #[test]
+    fn a_seed_draws_all_numbers() {
+        let draw = |seed| {
+            let mut random = Random::new(seed);
+            (0..100).map(|_| random.below(5)).collect::<Vec<_>>()
+        };
+        assert_ne!(draw(1), draw(2));
+        assert!((0..5).all(|number| draw(1).contains(&number)));
+    }
 }
