@@ -47,8 +47,9 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// Where the loop has a `COMMIT`; for loops whose changes are not limited by `LIMIT` or by a range of keys, unless the
-    /// loop goes through a whole table; for loops that alter, rename or drop something in each round; for temporary tables and tables of the same migration, and in a `DO` block for
-    /// tables that the migration drops afterwards: whoever used their rows can do so no longer.
+    /// loop goes through a whole table; for loops that alter, rename or drop something in each round; for temporary tables
+    /// and tables of the same migration, and in a `DO` block for tables that the migration drops afterwards: whoever used
+    /// their rows can do so no longer.
     "bulk-change-in-loop", Data, Warning,
     {}
     routine = check,
