@@ -108,6 +108,12 @@ pub fn is_binary_coercible(source: u32, target: u32) -> bool {
     }
 }
 
+/// Is it a pseudo-type that stands for the types of a call: `anyelement` and its like, but not `any`?
+pub fn is_polymorphic(oid: u32) -> bool {
+    let is_one = |row: &BuiltinType| row.kind == BuiltinTypeKind::Pseudo && row.name.starts_with("any");
+    oid != oid::ANY && type_by_oid(oid).is_some_and(is_one)
+}
+
 /// The type under a built-in domain, and any other type as it is.
 pub fn base_type(oid: u32) -> u32 {
     match type_by_oid(oid) {

@@ -103,9 +103,14 @@ impl Executor<'_> {
     /// Source: PostgreSQL 18, `src/backend/catalog/heap.c`, `AddRelationNewConstraints`;
     /// `src/backend/parser/parse_coerce.c`, `coerce_type` and `coerce_type_typmod`.
     pub(crate) fn keeps_default(&self, default: &Expr, sql_type: SqlType) -> bool {
-        const INTERVAL: Oid = Oid(1186);
-        let coerced = self.is_domain(sql_type) || (sql_type.typmod >= 0 && sql_type.oid != INTERVAL);
+        let is_interval = sql_type.oid == Oid(builtin::oid::INTERVAL);
+        let coerced = self.is_domain(sql_type) || (sql_type.typmod >= 0 && !is_interval);
         coerced || !is_null_literal(default)
+    }
+
+    /// The default as a column keeps it.
+    pub(crate) fn stored_default(&self, default: &Expr, sql_type: SqlType) -> Option<Arc<Expr>> {
+        self.keeps_default(default, sql_type).then(|| Arc::new(default.clone()))
     }
 
     /// The columns of a table as a scope.
@@ -238,7 +243,6 @@ impl Executor<'_> {
         class(old).is_some_and(|old| class(new) == Some(old))
     }
 
-    /// Does the type have a collation?
     /// COLLATE is refused for a type that has no collation. Types of the project may have one.
     pub(crate) fn check_collation(&self, sql_type: SqlType, range: TextRange) -> Run {
         let base = self.with_analyzer(|analyzer| analyzer.base_type(sql_type)).oid;
@@ -249,14 +253,16 @@ impl Executor<'_> {
         Ok(())
     }
 
+    /// Does the type have a collation?
     pub(crate) fn is_collatable(&self, sql_type: SqlType) -> bool {
-        self.with_analyzer(|analyzer| {
-            let base = builtin::type_by_oid(analyzer.base_type(sql_type).oid.0);
-            let element = base.filter(|found| found.name.starts_with('_')).map(|array| array.element);
-            let found = element.and_then(builtin::type_by_oid).or(base);
-            found.is_some_and(|found| found.category == builtin::TypeCategory::String)
-        })
+        let base = self.with_analyzer(|analyzer| analyzer.base_type(sql_type)).oid;
+        builtin::type_by_oid(base.0).is_some_and(|found| !found.collation.is_empty())
     }
+}
+
+/// The collation that a definition asks for; `"default"` is the one that a column has anyway.
+pub(crate) fn collation_asked(name: Option<&ObjectName>) -> Option<SmolStr> {
+    name.map(|name| name.name.text.clone()).filter(|name| name != "default")
 }
 
 /// `NULL`, also with a cast.

@@ -219,7 +219,7 @@ impl Executor<'_> {
     }
 
     /// Is uniqueness checked late, so that rows cannot rely on it?
-    fn is_deferrable(&self, table: Oid, index: Oid) -> bool {
+    pub(super) fn is_deferrable(&self, table: Oid, index: Oid) -> bool {
         let mut constraints = self.catalog.relation(table).constraints.iter();
         constraints.any(|constraint| constraint.index() == Some(index) && constraint.deferrable)
     }

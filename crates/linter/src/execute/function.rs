@@ -5,24 +5,11 @@ use super::{Executor, Run, fail};
 use crate::ast::{
     AlterFunction, CreateFunction, DefElem, DefValue, FunctionBody, ParameterMode, Signature, TypeName, from_pg,
 };
+use crate::builtin;
 use crate::catalog::{Definition, Function, Oid, Parameter, PrivilegeKind, SqlType, Volatility};
 use crate::session::search_path_value;
 use crate::source::TextRange;
 use std::sync::Arc;
-
-/// The polymorphic pseudo-types: the body of a function over them is not analysed before it is called.
-const POLYMORPHIC: [&str; 10] = [
-    "anyelement",
-    "anyarray",
-    "anynonarray",
-    "anyenum",
-    "anyrange",
-    "anymultirange",
-    "anycompatible",
-    "anycompatiblearray",
-    "anycompatiblerange",
-    "anycompatiblemultirange",
-];
 
 impl Executor<'_> {
     /// Source: PostgreSQL 18, `src/backend/commands/functioncmds.c`, `CreateFunction`.
@@ -180,9 +167,11 @@ impl Executor<'_> {
     }
 }
 
+/// The body of a function over polymorphic types is not analysed before it is called.
 fn has_polymorphic(create: &CreateFunction) -> bool {
+    let is_polymorphic = |name: &str| builtin::type_by_name(name).is_some_and(|row| builtin::is_polymorphic(row.oid));
     let types = create.parameters.iter().map(|parameter| &parameter.type_name).chain(&create.returns);
-    types.into_iter().any(|type_name| POLYMORPHIC.contains(&type_name.name.as_str()))
+    types.into_iter().any(|type_name| is_polymorphic(&type_name.name))
 }
 
 /// Source: PostgreSQL 18, `src/backend/catalog/pg_proc.c`, `ProcedureCreate`.

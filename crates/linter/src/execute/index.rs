@@ -301,22 +301,18 @@ impl Executor<'_> {
     /// Source: PostgreSQL 18, `src/backend/catalog/pg_constraint.c`, `ConstraintSetParentConstraint`;
     /// `src/backend/commands/tablecmds.c`, `MergeConstraintsIntoExisting`.
     pub(super) fn inherit_constraint(&mut self, table: Oid, name: &str, by_partition: bool) {
-        let relation = self.catalog.relation_mut(table);
-        if let Some(constraint) = relation.constraints.iter_mut().find(|constraint| constraint.name == name) {
-            let constraint = Arc::make_mut(constraint);
+        self.update_constraint(table, name, |constraint| {
             constraint.inherited_from += 1;
             constraint.is_local &= !by_partition;
-        }
+        });
     }
 
     /// Marks a constraint as having one parent less.
     pub(super) fn disinherit_constraint(&mut self, table: Oid, name: &str) {
-        let relation = self.catalog.relation_mut(table);
-        if let Some(constraint) = relation.constraints.iter_mut().find(|constraint| constraint.name == name) {
-            let constraint = Arc::make_mut(constraint);
+        self.update_constraint(table, name, |constraint| {
             constraint.inherited_from = constraint.inherited_from.saturating_sub(1);
             constraint.is_local = true;
-        }
+        });
     }
 
     /// The name of the constraint that an index implements.

@@ -76,7 +76,7 @@ impl Analyzer<'_> {
         mut results: impl Iterator<Item = u32>,
         mut others: impl Iterator<Item = &'n str>,
     ) -> Option<SqlType> {
-        let first = results.next().filter(|first| !is_polymorphic(*first))?;
+        let first = results.next().filter(|first| !builtin::is_polymorphic(*first))?;
         let agreed =
             results.all(|other| other == first) && others.all(|other| self.type_oid(None, other) == Some(Oid(first)));
         agreed.then(|| SqlType::new(Oid(first)))
@@ -373,14 +373,6 @@ impl Analyzer<'_> {
     fn is_preferred(&self, to: Oid, from: Oid) -> bool {
         self.facts(to).is_some_and(|facts| facts.preferred && facts.category == self.category(from))
     }
-}
-
-fn is_polymorphic(oid: u32) -> bool {
-    matches!(
-        oid,
-        oid::ANYARRAY | oid::ANYELEMENT | oid::ANYNONARRAY | oid::ANYENUM | oid::ANYRANGE | oid::ANYMULTIRANGE
-    ) || matches!(oid, oid::ANYCOMPATIBLE | oid::ANYCOMPATIBLEARRAY | oid::ANYCOMPATIBLENONARRAY)
-        || matches!(oid, oid::ANYCOMPATIBLERANGE | oid::ANYCOMPATIBLEMULTIRANGE)
 }
 
 fn pairs<'a>(candidate: &'a Candidate, types: &'a [Oid]) -> impl Iterator<Item = (Oid, Oid)> + 'a {

@@ -8,7 +8,7 @@ use crate::ast::{
 use crate::catalog::{self, Column, Generated, IdentityKind, Oid, SqlType};
 use crate::effect::{RelationKind, RewriteCause, ScanCause};
 use crate::execute::column_rules::check_column_count;
-use crate::execute::expressions::{is_null_literal, mentions};
+use crate::execute::expressions::{collation_asked, is_null_literal, mentions};
 use crate::execute::sequence::nextval;
 use crate::execute::{Executor, Run, fail};
 use crate::source::TextRange;
@@ -155,7 +155,7 @@ impl Executor<'_> {
             default: None,
             identity: None,
             generated: None,
-            collation: definition.collation.as_ref().map(|name| name.name.text.clone()),
+            collation: collation_asked(definition.collation.as_ref()),
             storage: definition.storage.clone(),
             compression: definition.compression.clone(),
             is_local: true,
@@ -344,10 +344,6 @@ impl Executor<'_> {
             }
         }
         Ok(())
-    }
-
-    fn stored_default(&self, default: &Expr, sql_type: SqlType) -> Option<Arc<Expr>> {
-        self.keeps_default(default, sql_type).then(|| Arc::new(default.clone()))
     }
 
     pub(super) fn set_default(&mut self, altering: &Altering, column: &Name, default: Option<&Expr>) -> Run {

@@ -5,9 +5,10 @@
 
 use super::Altering;
 use crate::ast::{AlterTableCommand, Expr, Name, ObjectName, TypeName};
+use crate::builtin::oid;
 use crate::catalog::{Column, Constraint, ConstraintKind, Index, Oid, SqlType};
 use crate::effect::{IndexBuildCause, LockCause, LockMode, RelationKind, RewriteCause, ScanCause};
-use crate::execute::expressions::{TypeChange, mentions};
+use crate::execute::expressions::{TypeChange, collation_asked, mentions};
 use crate::execute::{Executor, Run, fail};
 use crate::source::TextRange;
 use smol_str::SmolStr;
@@ -48,7 +49,7 @@ impl Executor<'_> {
         if let Some(collation) = collation {
             self.check_collation(new, collation.range())?;
         }
-        let new_collation = collation.map(|name| name.name.text.clone());
+        let new_collation = collation_asked(collation);
         self.check_no_other_parent(&self.altered_tables(altering), column, "alter")?;
         for target in self.altered_tables(altering) {
             self.check_not_in_partition_key(target, column)?;
@@ -357,7 +358,7 @@ impl Executor<'_> {
 
 /// The sequence of an identity column takes its type before anything else is done.
 pub(super) fn check_identity_type(sql_type: SqlType, range: TextRange) -> Run {
-    if sql_type.oid.is_builtin() && !matches!(sql_type.oid.0, 20 | 21 | 23) {
+    if sql_type.oid.is_builtin() && !matches!(sql_type.oid.0, oid::INT2 | oid::INT4 | oid::INT8) {
         return fail("22023", "identity column type must be smallint, integer, or bigint", range);
     }
     Ok(())

@@ -364,7 +364,7 @@ impl Executor<'_> {
         Ok(())
     }
 
-    pub(super) fn update_constraint(&mut self, table: Oid, name: &str, change: impl Fn(&mut catalog::Constraint)) {
+    pub(crate) fn update_constraint(&mut self, table: Oid, name: &str, change: impl Fn(&mut catalog::Constraint)) {
         let constraints = &mut self.catalog.relation_mut(table).constraints;
         if let Some(constraint) = constraints.iter_mut().find(|constraint| constraint.name == name) {
             change(Arc::make_mut(constraint));

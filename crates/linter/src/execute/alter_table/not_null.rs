@@ -107,13 +107,10 @@ impl Executor<'_> {
 
     /// The constraint behind NOT NULL, which has a name from 18 on.
     pub(crate) fn add_not_null_constraint(&mut self, table: Oid, column: &SmolStr, name: Option<SmolStr>) {
-        let relation = self.catalog.relation(table);
-        let exists = relation.constraints.iter().any(
-            |constraint| matches!(&constraint.kind, catalog::ConstraintKind::NotNull { column: other } if other == column),
-        );
-        if exists {
+        if self.not_null_constraint(table, column).is_some() {
             return;
         }
+        let relation = self.catalog.relation(table);
         let chosen =
             || self.catalog.choose_constraint_name(&relation.name, Some(column), "not_null", &relation.schema, &[]);
         // Before 18 the given name is forgotten.

@@ -378,10 +378,9 @@ impl Executor<'_> {
         let relation = self.catalog.relation(table);
         let Some(index) = self.catalog.relation(oid).index() else { return Ok(()) };
         let nullable = |column: &SmolStr| relation.column(column).is_some_and(|found| !found.not_null);
-        let deferrable = relation.constraints.iter().any(|one| one.index() == Some(oid) && one.deferrable);
         let sqlstate = if index.table != table || !index.unique {
             "42809"
-        } else if deferrable || index.has_expressions() || index.predicate.is_some() {
+        } else if self.is_deferrable(table, oid) || index.has_expressions() || index.predicate.is_some() {
             "0A000"
         } else if index.plain_columns().is_some_and(|columns| columns.iter().any(nullable)) {
             "42809"

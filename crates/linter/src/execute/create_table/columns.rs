@@ -4,6 +4,7 @@ use super::{Executor, NewSequence, NewTable, Run, fail};
 use crate::ast::{ColumnDef, ConstraintKind, TypeName};
 use crate::catalog::{Column, Generated, IdentityKind, Oid, SqlType};
 use crate::execute::column_rules::check_column_count;
+use crate::execute::expressions::collation_asked;
 use crate::execute::sequence::nextval;
 use crate::source::TextRange;
 use smol_str::SmolStr;
@@ -87,14 +88,7 @@ impl Executor<'_> {
         let Some(column) = table.column(name) else { return Ok(()) };
         match constraint {
             ConstraintKind::NotNull { .. } | ConstraintKind::PrimaryKey(_) => column.not_null = true,
-            ConstraintKind::Default(expression) => {
-                let sql_type = column.sql_type;
-                let kept = Some(expression).filter(|default| self.keeps_default(default, sql_type));
-                let kept = kept.map(|default| Arc::new(default.clone()));
-                if let Some(column) = table.column(name) {
-                    column.default = kept;
-                }
-            }
+            ConstraintKind::Default(default) => column.default = self.stored_default(default, column.sql_type),
             ConstraintKind::Generated { expression, stored, .. } => {
                 column.generated = Some(Generated { expression: Arc::new(expression.clone()), stored: *stored });
             }
@@ -119,8 +113,8 @@ impl Executor<'_> {
             if types_differ {
                 return fail("42804", format!("column \"{}\" has a type conflict", name.text), name.range);
             }
-            let collation = definition.collation.as_ref().map(|collation| &collation.name.text);
-            if inherited && sql_type.is_some() && collation != column.collation.as_ref() {
+            let collation = collation_asked(definition.collation.as_ref());
+            if inherited && sql_type.is_some() && collation != column.collation {
                 return fail("42P21", format!("column \"{}\" has a collation conflict", name.text), name.range);
             }
             // A column of PARTITION OF or OF type only adds constraints, and may be given once.
@@ -138,7 +132,7 @@ impl Executor<'_> {
             default: None,
             identity: None,
             generated: None,
-            collation: definition.collation.as_ref().map(|collation| collation.name.text.clone()),
+            collation: collation_asked(definition.collation.as_ref()),
             storage: definition.storage.clone(),
             compression: definition.compression.clone(),
             is_local: true,

@@ -179,27 +179,17 @@ impl Executor<'_> {
             let given = self.not_null_constraint(table, &column);
             let inherited = given.as_ref().filter(|_| in_key.contains(&column) && self.target.at_least(18));
             if let Some(given) = inherited.and_then(|given| self.catalog.remove_constraint(table, given)) {
-                self.store_not_null(table, &column, None);
+                self.add_not_null_constraint(table, &column, None);
                 if let Some(own) = self.catalog.relation_mut(table).constraints.last_mut() {
                     Arc::make_mut(own).inherited_from = given.inherited_from;
                 }
             } else if given.is_none() {
                 let name = written.and_then(|constraint| constraint.name.as_ref()).map(|name| name.text.clone());
-                self.store_not_null(table, &column, name);
+                let is_free = |name: &SmolStr| self.catalog.relation(table).constraint(name).is_none();
+                self.add_not_null_constraint(table, &column, name.filter(is_free));
             }
         }
         Ok(())
-    }
-
-    fn store_not_null(&mut self, table: Oid, column: &SmolStr, name: Option<SmolStr>) {
-        let relation = self.catalog.relation(table);
-        // Before 18 the given name is forgotten.
-        let kept = |name: &SmolStr| self.target.at_least(18) && relation.constraint(name).is_none();
-        let name = name.filter(kept).unwrap_or_else(|| {
-            self.catalog.choose_constraint_name(&relation.name, Some(column), "not_null", &relation.schema, &[])
-        });
-        let constraint = Constraint::new(name, ConstraintKind::NotNull { column: column.clone() });
-        self.catalog.add_constraint(table, constraint);
     }
 
     fn store_key(&mut self, table: Oid, key: NewKey<'_>) -> Run {

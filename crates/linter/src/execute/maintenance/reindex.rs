@@ -35,6 +35,13 @@ impl Executor<'_> {
         if reindex.concurrently { LockMode::ShareUpdateExclusive } else { LockMode::Share }
     }
 
+    /// On a temporary table, which nobody else sees, CONCURRENTLY means nothing.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/commands/indexcmds.c`, `ReindexIndex` and `ReindexTable`.
+    fn is_concurrent(&self, table: Oid, reindex: &Reindex) -> bool {
+        reindex.concurrently && !self.catalog.relation(table).is_temporary()
+    }
+
     fn reindex_index(&mut self, name: &ObjectName, reindex: &Reindex) -> Run {
         let range = name.range();
         let Some(index) = self.find(name) else {
@@ -51,7 +58,7 @@ impl Executor<'_> {
             self.lock(index, LockMode::AccessExclusive, LockCause::Target, range);
             return Ok(());
         };
-        if definition.exclusion && reindex.concurrently && !self.catalog.relation(index).is_temporary() {
+        if definition.exclusion && self.is_concurrent(definition.table, reindex) {
             return fail("0A000", "concurrent index creation for exclusion constraints is not supported", range);
         }
         self.lock(definition.table, Self::reindex_mode(reindex), LockCause::Parent, range);
@@ -124,9 +131,8 @@ impl Executor<'_> {
     fn reindex_relation(&mut self, table: Oid, reindex: &Reindex, range: TextRange) {
         for index in self.catalog.relation(table).indexes.clone() {
             let Some(definition) = self.catalog.relation(index).index() else { continue };
-            // CONCURRENTLY passes over these with a warning; on a temporary table it means nothing.
-            let concurrently = reindex.concurrently && !self.catalog.relation(table).is_temporary();
-            if concurrently && (definition.exclusion || !definition.valid) {
+            // CONCURRENTLY passes over these with a warning.
+            if self.is_concurrent(table, reindex) && (definition.exclusion || !definition.valid) {
                 continue;
             }
             self.rebuild(table, index, reindex, range);
@@ -134,7 +140,7 @@ impl Executor<'_> {
     }
 
     fn rebuild(&mut self, table: Oid, index: Oid, reindex: &Reindex, range: TextRange) {
-        if reindex.concurrently && self.catalog.relation(table).is_temporary() {
+        if reindex.concurrently && !self.is_concurrent(table, reindex) {
             self.lock(table, LockMode::Share, LockCause::Target, range);
         }
         // CONCURRENTLY needs AccessExclusive only to drop the old index at the end.
