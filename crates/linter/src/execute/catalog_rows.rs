@@ -7,7 +7,7 @@ mod objects;
 mod toast;
 
 use super::Executor;
-use crate::catalog::{Column, Constraint, ConstraintKind, Index, Oid, Relation};
+use crate::catalog::{Column, Constraint, ConstraintKind, Index, Oid, Relation, SqlType};
 use crate::effect::{CatalogRows, RelationKind};
 use objects::{UserObjects, is_pinned_collation};
 use smol_str::SmolStr;
@@ -192,7 +192,7 @@ impl Executor<'_> {
             rows.depend += 2;
         }
         self.count_index_expressions(&table, &index, rows);
-        count_index_classes(&table, &index, rows);
+        self.count_index_classes(&table, &index, rows);
     }
 
     fn count_index_expressions(&mut self, table: &Relation, index: &Index, rows: &mut Count) {
@@ -209,25 +209,33 @@ impl Executor<'_> {
             rows.depend += self.user_objects(table, predicate, None);
         }
     }
-}
 
-/// Operator classes and collations that are not PostgreSQL's own.
-fn count_index_classes(table: &Relation, index: &Index, rows: &mut Count) {
-    let (mut classes, mut collations) = (BTreeSet::new(), BTreeSet::new());
-    for element in index.elements.iter() {
-        let column = element.key.as_column().and_then(|name| table.column(name));
-        if let Some(class) = &element.operator_class {
-            if !crate::builtin::operator_classes(&index.method).iter().any(|known| known.name == *class) {
-                classes.insert(class.clone());
+    /// Operator classes and collations that are not PostgreSQL's own.
+    fn count_index_classes(&self, table: &Relation, index: &Index, rows: &mut Count) {
+        let (mut classes, mut collations) = (BTreeSet::new(), BTreeSet::new());
+        for element in index.elements.iter() {
+            let column = element.key.as_column().and_then(|name| table.column(name));
+            if let Some(class) = &element.operator_class {
+                if !crate::builtin::operator_classes(&index.method).iter().any(|known| known.name == *class) {
+                    classes.insert(class.to_string());
+                }
+            } else if let Some(column) = column.filter(|column| self.has_foreign_class(&index.method, column.sql_type))
+            {
+                classes.insert(self.with_analyzer(|analyzer| analyzer.format_type(column.sql_type)));
             }
-        } else if let Some(column) = column.filter(|column| !column.sql_type.is_known()) {
-            // The default class of a type of an extension belongs to the extension.
-            classes.insert(column.name.clone());
+            let collation = element.collation.as_ref().or_else(|| column.and_then(|column| column.collation.as_ref()));
+            collations.extend(collation.filter(|name| !is_pinned_collation(name)).cloned());
         }
-        let collation = element.collation.as_ref().or_else(|| column.and_then(|column| column.collation.as_ref()));
-        collations.extend(collation.filter(|name| !is_pinned_collation(name)).cloned());
+        rows.depend += classes.len() + collations.len();
     }
-    rows.depend += classes.len() + collations.len();
+
+    /// The default class of a type of an extension belongs to the extension.
+    fn has_foreign_class(&self, method: &str, sql_type: SqlType) -> bool {
+        self.with_analyzer(|analyzer| {
+            let base = analyzer.base_type(sql_type);
+            !base.oid.is_builtin() && analyzer.default_operator_class(method, base).is_none()
+        })
+    }
 }
 
 /// [`CatalogRows`] while they are counted.

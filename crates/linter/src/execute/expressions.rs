@@ -2,7 +2,7 @@
 
 use super::{Executor, Knowledge, Run, fail};
 use crate::ast::{Expr, ExprKind, FunctionBody, Literal, Name, ObjectName, Query, TypeName};
-use crate::builtin::{self, CastContext, Extension};
+use crate::builtin::{self, BuiltinTypeKind, CastContext, Extension};
 use crate::catalog::{Catalog, Column, ConstraintKind, Function, Oid, SqlType, TypeDef, TypeKind, Volatility};
 use crate::expression::{self, Analyzer, Coercion, Schema, Scope, Typed};
 use crate::session::SearchPath;
@@ -119,17 +119,28 @@ impl Executor<'_> {
         Scope::of_columns(&relation.name, relation.columns.iter().map(|column| (column.name.clone(), column.sql_type)))
     }
 
-    /// The type that a name stands for. A type that no statement has shown is assumed to exist (an extension's).
+    /// The type that a name stands for. A type that no statement has shown is an extension's, or assumed to exist.
     pub(crate) fn resolve_type(&mut self, name: &TypeName) -> SqlType {
         let resolved = self.with_analyzer(|analyzer| analyzer.resolve_type(name));
         if resolved.is_known() || name.percent_type.is_some() {
             return resolved;
         }
-        let schema = name.schema.clone().unwrap_or_else(|| self.creation_schema());
+        let extension = self.extension_with_type(&name.name);
+        let schema = name.schema.clone().or_else(|| self.catalog.extension(extension?.name).cloned());
+        let schema = schema.unwrap_or_else(|| self.creation_schema());
+        let kind = extension.map_or(TypeKind::Assumed, |_| TypeKind::Base);
         let known = self.catalog.type_named(&schema, &name.name);
-        let oid = known.unwrap_or_else(|| self.catalog.add_type(&schema, &name.name, TypeKind::Assumed, 0));
+        let oid = known.unwrap_or_else(|| self.catalog.add_type(&schema, &name.name, kind, 0));
         let array = || self.catalog.get_type(oid).map_or(Oid::INVALID, |definition| definition.array);
         SqlType::new(if name.is_array { array() } else { oid })
+    }
+
+    /// The installed extension that has a base type of this name.
+    fn extension_with_type(&self, name: &str) -> Option<&'static Extension> {
+        let provides = |extension: &&&'static Extension| {
+            extension.types.iter().any(|provided| provided.name == name && provided.kind == BuiltinTypeKind::Base)
+        };
+        self.catalog.known_extensions().iter().find(provides).copied()
     }
 
     /// The type of a new column, or of one that changes. Where everything is known but a type, it does not exist.

@@ -253,7 +253,11 @@ impl Analyzer<'_> {
 
     /// CREATE CAST is not followed, and base types of the user or of unknown extensions live on it.
     fn may_have_unseen_casts(&self, oid: Oid) -> bool {
-        !oid.is_builtin() && self.facts(oid).is_none_or(|facts| facts.kind == BuiltinTypeKind::Base)
+        if oid.is_builtin() {
+            return false;
+        }
+        let is_base = self.facts(oid).is_none_or(|facts| facts.kind == BuiltinTypeKind::Base);
+        is_base && self.type_name(oid).is_none_or(|name| self.extension_type(&name).is_none())
     }
 
     /// Does a type become a built-in base type without being asked? Answers only where that is decided by `pg_cast`

@@ -120,7 +120,7 @@ impl Analyzer<'_> {
         }
     }
 
-    fn extension_type(&self, name: &str) -> Option<&'static builtin::ExtensionType> {
+    pub(super) fn extension_type(&self, name: &str) -> Option<&'static builtin::ExtensionType> {
         self.schema.extensions().iter().flat_map(|extension| extension.types).find(|row| row.name == name)
     }
 
