@@ -388,10 +388,19 @@ pub struct Grant {
     /// ON ALL TABLES (...) IN SCHEMA: then `objects` are the schemas.
     pub all_in_schema: bool,
     /// Empty means ALL.
-    pub privileges: Vec<SmolStr>,
+    pub privileges: Vec<NamedPrivilege>,
     /// `public` stands for PUBLIC.
     pub grantees: Vec<SmolStr>,
     pub keyword: TextRange,
+}
+
+/// A privilege as GRANT writes it: `SELECT`, `UPDATE (a, b)`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedPrivilege {
+    /// `None` is ALL, of columns.
+    pub name: Option<SmolStr>,
+    /// Empty means the whole object.
+    pub columns: Vec<SmolStr>,
 }
 
 /// ALTER DEFAULT PRIVILEGES: what later objects of a kind will have.

@@ -1,6 +1,7 @@
 //! Privileges that GRANT gave on relations and functions, those that later objects will have, and row-level security.
 
 use super::{Catalog, Oid, Relation};
+use crate::ast::NamedPrivilege;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 use std::sync::Arc;
@@ -25,20 +26,48 @@ impl PrivilegeKind {
         }
     }
 
-    /// The privileges that a statement names, ALL taken apart.
-    pub fn named(self, privileges: &[SmolStr]) -> Vec<SmolStr> {
+    /// The privileges that a statement names, with the column that each is for, ALL taken apart.
+    pub fn named(self, privileges: &[NamedPrivilege]) -> Vec<(SmolStr, Option<SmolStr>)> {
+        let whole = |name: &&'static str| (SmolStr::new_static(name), None);
         if privileges.is_empty() {
-            return self.all().iter().map(|privilege| SmolStr::new_static(privilege)).collect();
+            return self.all().iter().map(whole).collect();
         }
-        privileges.iter().map(|privilege| privilege.to_ascii_lowercase().into()).collect()
+        let mut named = Vec::new();
+        for privilege in privileges {
+            let names = match &privilege.name {
+                Some(name) => vec![name.to_ascii_lowercase().into()],
+                None => ALL_OF_COLUMN.iter().map(|name| SmolStr::new_static(name)).collect(),
+            };
+            for name in names {
+                if privilege.columns.is_empty() {
+                    named.push((name, None));
+                } else {
+                    named.extend(privilege.columns.iter().map(|column| (name.clone(), Some(column.clone()))));
+                }
+            }
+        }
+        named
     }
 }
+
+/// Source: PostgreSQL 18, `src/include/utils/acl.h`, `ACL_ALL_RIGHTS_COLUMN`.
+const ALL_OF_COLUMN: [&str; 4] = ["select", "insert", "update", "references"];
 
 /// A privilege of a role on one object; `public` stands for PUBLIC.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Privilege {
     pub grantee: SmolStr,
     pub privilege: SmolStr,
+    /// `None`: on the whole object.
+    pub column: Option<SmolStr>,
+}
+
+impl Privilege {
+    /// Does whoever has this privilege have the other one, too? REVOKE of a table takes those of its columns along.
+    pub fn covers(&self, other: &Self) -> bool {
+        let same = (&self.grantee, &self.privilege) == (&other.grantee, &other.privilege);
+        same && (self.column.is_none() || self.column == other.column)
+    }
 }
 
 /// A privilege that objects made from now on will have: a row's part of `pg_default_acl`.
@@ -67,7 +96,26 @@ impl Catalog {
 
     pub fn revoke(&mut self, object: Oid, taken: &[Privilege]) {
         if let Some(known) = self.privileges.get_mut(&object) {
-            Arc::make_mut(known).retain(|privilege| !taken.contains(privilege));
+            Arc::make_mut(known).retain(|privilege| !taken.iter().any(|taken| taken.covers(privilege)));
+        }
+    }
+
+    /// Privileges on a column go along with its new name.
+    pub fn rename_column_privileges(&mut self, table: Oid, old: &str, new: &SmolStr) {
+        let is_on = |privilege: &Privilege| privilege.column.as_ref().is_some_and(|column| column == old);
+        if let Some(known) = self.privileges.get_mut(&table).filter(|known| known.iter().any(is_on)) {
+            for privilege in Arc::make_mut(known).iter_mut().filter(|privilege| is_on(privilege)) {
+                privilege.column = Some(new.clone());
+            }
+        }
+    }
+
+    /// Removes a column of a relation, and the privileges on it.
+    pub fn remove_column(&mut self, table: Oid, column: &str) {
+        self.relation_mut(table).columns.retain(|other| other.name != column);
+        let is_on = |privilege: &Privilege| privilege.column.as_ref().is_some_and(|other| other == column);
+        if let Some(known) = self.privileges.get_mut(&table).filter(|known| known.iter().any(is_on)) {
+            Arc::make_mut(known).retain(|privilege| !is_on(privilege));
         }
     }
 

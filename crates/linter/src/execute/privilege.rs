@@ -2,8 +2,10 @@
 
 use super::{Executor, Knowledge, Run, fail};
 use crate::ast::{AlterDefaultPrivileges, Grant, ObjectKind, ObjectName, Signature};
-use crate::catalog::{DefaultPrivilege, Oid, Privilege, PrivilegeKind};
+use crate::catalog::{DefaultPrivilege, Oid, Privilege, PrivilegeKind, Relation};
 use crate::effect::{LockCause, LockMode, RelationKind};
+use crate::execute::alter_table::is_system_column;
+use crate::source::TextRange;
 use smol_str::SmolStr;
 
 impl Executor<'_> {
@@ -17,7 +19,7 @@ impl Executor<'_> {
         } else if kind == PrivilegeKind::Function {
             self.granted_functions(&grant.objects)
         } else {
-            self.granted_relations(&grant.objects)?
+            self.granted_relations(grant)?
         };
         let changed = named_privileges(kind, grant);
         for object in objects {
@@ -30,16 +32,17 @@ impl Executor<'_> {
         Ok(())
     }
 
-    fn granted_relations(&mut self, names: &[ObjectName]) -> Run<Vec<Oid>> {
+    fn granted_relations(&mut self, grant: &Grant) -> Run<Vec<Oid>> {
         let path = self.session.settings.search_path();
         let mut found = Vec::new();
-        for name in names {
+        for name in &grant.objects {
             match self.find(name) {
                 Some(oid) => {
                     let relation = self.catalog.relation(oid);
                     if relation.kind.is_index() {
                         return fail("42809", format!("\"{}\" is an index", relation.name), name.range());
                     }
+                    check_granted_columns(relation, grant, name.range())?;
                     if self.target.at_least(18) {
                         self.lock(oid, LockMode::AccessShare, LockCause::Target, name.range());
                     }
@@ -108,6 +111,20 @@ impl Executor<'_> {
     }
 }
 
+fn check_granted_columns(relation: &Relation, grant: &Grant, range: TextRange) -> Run {
+    // The catalog does not keep the columns of a sequence.
+    let has_columns = relation.known && relation.kind != RelationKind::Sequence;
+    let mut columns = grant.privileges.iter().flat_map(|privilege| &privilege.columns);
+    let missing = columns.find(|name| relation.column(name).is_none() && !is_system_column(name));
+    match missing.filter(|_| has_columns) {
+        Some(name) => {
+            let reason = format!("column \"{name}\" of relation \"{}\" does not exist", relation.name);
+            fail("42703", reason, range)
+        }
+        None => Ok(()),
+    }
+}
+
 fn privilege_kind(kind: ObjectKind) -> Option<PrivilegeKind> {
     Some(match kind {
         ObjectKind::Table | ObjectKind::View => PrivilegeKind::Table,
@@ -120,9 +137,11 @@ fn privilege_kind(kind: ObjectKind) -> Option<PrivilegeKind> {
 fn named_privileges(kind: PrivilegeKind, grant: &Grant) -> Vec<Privilege> {
     let of_grantee = |grantee: &SmolStr| {
         let grantee = grantee.clone();
-        kind.named(&grant.privileges)
-            .into_iter()
-            .map(move |privilege| Privilege { grantee: grantee.clone(), privilege })
+        kind.named(&grant.privileges).into_iter().map(move |(privilege, column)| Privilege {
+            grantee: grantee.clone(),
+            privilege,
+            column,
+        })
     };
     grant.grantees.iter().flat_map(of_grantee).collect()
 }
@@ -149,7 +168,33 @@ mod tests {
         }
         let catalog = trial.catalog();
         let table = catalog.relation_named("public", "t").unwrap();
-        catalog.privileges(table).iter().map(|given| format!("{} {}", given.grantee, given.privilege)).collect()
+        let shown = |given: &crate::catalog::Privilege| {
+            let column = given.column.iter().map(|column| format!(" ({column})"));
+            column.fold(format!("{} {}", given.grantee, given.privilege), |shown, column| shown + &column)
+        };
+        catalog.privileges(table).iter().map(shown).collect()
+    }
+
+    #[test]
+    fn columns_have_privileges_of_their_own() {
+        let table = "CREATE TABLE t(a int, b int);";
+        let granted = format!("{table} GRANT SELECT (a, b), UPDATE (a) ON t TO app;");
+        assert_eq!(privileges(&granted), ["app select (a)", "app select (b)", "app update (a)"]);
+        assert_eq!(privileges(&format!("{granted} REVOKE SELECT (b) ON t FROM app;")).len(), 2);
+        assert_eq!(privileges(&format!("{granted} REVOKE SELECT ON t FROM app;")), ["app update (a)"]);
+        assert_eq!(privileges(&format!("{granted} ALTER TABLE t DROP a;")), ["app select (b)"]);
+        let renamed = format!("{granted} ALTER TABLE t RENAME a TO c; ALTER TABLE t DROP b;");
+        assert_eq!(privileges(&renamed), ["app select (c)", "app update (c)"]);
+        let whole = format!("{table} GRANT SELECT ON t TO app; REVOKE SELECT (a) ON t FROM app;");
+        assert_eq!(privileges(&whole), ["app select"]);
+        assert_eq!(privileges(&format!("{table} GRANT ALL (a) ON t TO app;")).len(), 4);
+    }
+
+    #[test]
+    fn a_column_that_a_table_does_not_have_is_refused() {
+        let refused = |grant| effects_on(17, "CREATE TABLE t(a int)", grant).fails.map(|failure| failure.sqlstate);
+        assert_eq!(refused("GRANT SELECT (b) ON t TO public"), Some("42703"));
+        assert_eq!(refused("GRANT SELECT (a, ctid) ON t TO public"), None);
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use super::context::{Context, Span, string, strings, written};
 use super::name::{behavior, roles};
 use crate::ast::{
-    AlterDefaultPrivileges, ChangeOwner, Comment, Drop, DropObject, Grant, Name, ObjectKind, ObjectName, Rename,
-    SetSchema, TypeName,
+    AlterDefaultPrivileges, ChangeOwner, Comment, Drop, DropObject, Grant, Name, NamedPrivilege, ObjectKind,
+    ObjectName, Rename, SetSchema, TypeName,
 };
 use pg::Node;
 use pgvet_parser::tree as pg;
@@ -243,7 +243,10 @@ impl Context<'_> {
         let objects = grant.objects.iter().enumerate();
         let objects = objects.map(|(at, node)| self.named(kind, node, parts.get(at).copied().unwrap_or(span)).name);
         let privileges = grant.privileges.iter().filter_map(|node| match node.node() {
-            Node::AccessPriv(privilege) => written(&privilege.priv_name),
+            Node::AccessPriv(privilege) => {
+                let name = written(&privilege.priv_name);
+                Some(NamedPrivilege { name, columns: strings(privilege.cols) })
+            }
             _ => None,
         });
         Grant {

@@ -326,7 +326,7 @@ impl Executor<'_> {
                 continue;
             }
             self.drop_column_dependents(target, &column.text, behavior, command.range)?;
-            self.catalog.relation_mut(target).columns.retain(|found| found.name != column.text);
+            self.catalog.remove_column(target, &column.text);
         }
         Ok(())
     }
@@ -426,7 +426,8 @@ impl Executor<'_> {
     fn check_storage(&self, table: Oid, column: &Name, storage: &SmolStr) -> Run {
         let Some(found) = self.catalog.relation(table).column(&column.text) else { return Ok(()) };
         let base = self.with_analyzer(|analyzer| analyzer.base_type(found.sql_type)).oid;
-        let fixed = crate::builtin::type_by_oid(base.0).is_some_and(|builtin| builtin.length > 0);
+        let is_enum = matches!(self.catalog.get_type(base).map(|own| &own.kind), Some(catalog::TypeKind::Enum { .. }));
+        let fixed = is_enum || crate::builtin::type_by_oid(base.0).is_some_and(|builtin| builtin.length > 0);
         let plain = ["plain", "default"].iter().any(|word| storage.eq_ignore_ascii_case(word));
         if !["plain", "external", "extended", "main", "default"].iter().any(|word| storage.eq_ignore_ascii_case(word)) {
             return fail("22023", format!("invalid storage type \"{storage}\""), column.range);
@@ -485,7 +486,7 @@ impl Executor<'_> {
         }
         let identity = Some(if always { IdentityKind::Always } else { IdentityKind::ByDefault });
         self.create_owned_sequence(altering.table, &Column { identity, ..found });
-        for target in self.altered_tables(altering) {
+        for target in self.identity_tables(altering) {
             if let Some(found) = self.catalog.relation_mut(target).column_mut(&column.text) {
                 found.identity = identity;
             }
@@ -513,7 +514,7 @@ impl Executor<'_> {
         let generated = options.iter().find(|option| option.name == "generated").map(|option| &option.value);
         if let Some(DefValue::Literal(Literal::Integer(letter))) = generated {
             let always = *letter == i64::from(b'a');
-            for target in self.altered_tables(altering) {
+            for target in self.identity_tables(altering) {
                 if let Some(found) = self.catalog.relation_mut(target).column_mut(&column.text) {
                     found.identity = Some(if always { IdentityKind::Always } else { IdentityKind::ByDefault });
                 }
@@ -539,7 +540,7 @@ impl Executor<'_> {
             }
             return fail("55000", format!("column \"{}\" is not an identity column", column.text), column.range);
         }
-        for target in self.altered_tables(altering) {
+        for target in self.identity_tables(altering) {
             if let Some(found) = self.catalog.relation_mut(target).column_mut(&column.text) {
                 found.identity = None;
             }
@@ -548,6 +549,15 @@ impl Executor<'_> {
             self.drop_relation(sequence, DropBehavior::Restrict, LockCause::Part, range)?;
         }
         Ok(())
+    }
+
+    /// Partitions have the identity of their parent since 17; children that inherit never do.
+    fn identity_tables(&self, altering: &Altering) -> Vec<Oid> {
+        if self.is_partitioned(altering.table) && self.target.at_least(17) {
+            self.altered_tables(altering)
+        } else {
+            vec![altering.table]
+        }
     }
 
     /// The sequence that a serial or identity column owns.

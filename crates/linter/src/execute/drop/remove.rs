@@ -18,7 +18,7 @@ impl Executor<'_> {
             Object::Relation(oid) => self.remove_relation(*oid, deletion),
             Object::Column(table, column) => {
                 self.lock_dependent(*table, range);
-                self.catalog.relation_mut(*table).columns.retain(|other| other.name != *column);
+                self.catalog.remove_column(*table, column);
             }
             Object::Default(table, column) => {
                 self.lock_dependent(*table, range);

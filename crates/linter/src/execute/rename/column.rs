@@ -82,6 +82,7 @@ impl Executor<'_> {
 
     fn rename_column_in(&mut self, table: Oid, old: &SmolStr, new: &SmolStr) {
         self.catalog.rename_column_of_statistics(table, old, new);
+        self.catalog.rename_column_privileges(table, old, new);
         let indexes = self.catalog.relation(table).indexes.clone();
         let relation = self.catalog.relation_mut(table);
         for column in &mut relation.columns {

@@ -201,7 +201,7 @@ fn privileges(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         let end = ahead(context, &name.name.text, Until::EndOfMigration);
         let Some(new) = find(&end, name).filter(|new| *new != old) else { continue };
         let kept = end.privileges(new);
-        let lost = given.iter().filter(|lost| !kept.contains(lost));
+        let lost = given.iter().filter(|lost| !kept.iter().any(|kept| kept.covers(lost)));
         let roles: BTreeSet<&str> =
             lost.map(|lost| if lost.grantee == "public" { "PUBLIC" } else { lost.grantee.as_str() }).collect();
         if roles.is_empty() {

@@ -1,6 +1,6 @@
 //! GRANT ... TO PUBLIC.
 
-use crate::ast::{AlterDefaultPrivileges, Ast, Grant, ObjectKind, ObjectName};
+use crate::ast::{AlterDefaultPrivileges, Ast, Grant, NamedPrivilege, ObjectKind, ObjectName};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::around::rest;
@@ -51,11 +51,11 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     }
     let revoked: Vec<&Grant> =
         rest(context).filter_map(granted).filter(|(_, other)| *other == scope).map(|it| it.0).collect();
-    let is_revoked = |privilege: &str| {
+    let is_revoked = |privilege: &NamedPrivilege| {
         revoked.iter().any(|revoke| covers_objects(context, revoke, grant) && covers(revoke, privilege))
     };
-    let mut privileges: Vec<String> = excessive(context, grant);
-    privileges.retain(|privilege| !is_revoked(privilege));
+    let privileges: Vec<String> =
+        excessive(context, grant).into_iter().filter(|privilege| !is_revoked(privilege)).map(written).collect();
     if privileges.is_empty() {
         return;
     }
@@ -96,7 +96,7 @@ fn is_public(grant: &Grant) -> bool {
 /// The privileges that PUBLIC neither has anyway nor is harmless with.
 ///
 /// Source: PostgreSQL 18 documentation, "Privileges", table of default privileges.
-fn excessive(context: &RuleContext<'_>, grant: &Grant) -> Vec<String> {
+fn excessive<'g>(context: &RuleContext<'_>, grant: &'g Grant) -> Vec<&'g NamedPrivilege> {
     let harmless: &[&str] = match grant.kind {
         ObjectKind::Table | ObjectKind::View if is_view(context, grant) => &["select"],
         ObjectKind::Table | ObjectKind::View | ObjectKind::MaterializedView => &[],
@@ -105,10 +105,17 @@ fn excessive(context: &RuleContext<'_>, grant: &Grant) -> Vec<String> {
         ObjectKind::Database => &["connect", "temporary", "temp"],
         _ => return Vec::new(),
     };
-    let all = [SmolStr::new_static("all privileges")];
-    let written = if grant.privileges.is_empty() { &all[..] } else { &grant.privileges };
-    let given = written.iter().filter(|privilege| !harmless.contains(&privilege.to_ascii_lowercase().as_str()));
-    given.map(|privilege| privilege.to_ascii_uppercase()).collect()
+    let written = if grant.privileges.is_empty() { &ALL[..] } else { &grant.privileges };
+    let is_harmless = |name: &SmolStr| harmless.iter().any(|other| name.eq_ignore_ascii_case(other));
+    written.iter().filter(|privilege| !privilege.name.as_ref().is_some_and(is_harmless)).collect()
+}
+
+/// What a statement without a list of privileges is about.
+static ALL: [NamedPrivilege; 1] = [NamedPrivilege { name: None, columns: Vec::new() }];
+
+fn written(privilege: &NamedPrivilege) -> String {
+    let name = privilege.name.as_ref().map_or_else(|| "ALL PRIVILEGES".to_owned(), |name| name.to_ascii_uppercase());
+    if privilege.columns.is_empty() { name } else { format!("{name} ({})", privilege.columns.join(", ")) }
 }
 
 /// Is every object that is named a view?
@@ -139,6 +146,14 @@ fn is_same(context: &RuleContext<'_>, ours: &ObjectName, theirs: &ObjectName) ->
 }
 
 /// Does it take the privilege back? ALL takes back each.
-fn covers(revoke: &Grant, privilege: &str) -> bool {
-    revoke.privileges.is_empty() || revoke.privileges.iter().any(|revoked| revoked.eq_ignore_ascii_case(privilege))
+fn covers(revoke: &Grant, privilege: &NamedPrivilege) -> bool {
+    let same_name = |revoked: &NamedPrivilege| match (&revoked.name, &privilege.name) {
+        (Some(revoked), Some(name)) => revoked.eq_ignore_ascii_case(name),
+        (revoked, _) => revoked.is_none(),
+    };
+    let has_columns = |revoked: &NamedPrivilege| {
+        let takes = |column| revoked.columns.contains(column);
+        revoked.columns.is_empty() || (!privilege.columns.is_empty() && privilege.columns.iter().all(takes))
+    };
+    revoke.privileges.is_empty() || revoke.privileges.iter().any(|revoked| same_name(revoked) && has_columns(revoked))
 }
