@@ -3,7 +3,7 @@
 use super::Altering;
 use crate::ast::Name;
 use crate::catalog::{self, Oid};
-use crate::effect::{RelationKind, ScanCause};
+use crate::effect::{LockCause, RelationKind, ScanCause};
 use crate::execute::{Executor, Run, fail};
 use crate::source::TextRange;
 use smol_str::SmolStr;
@@ -24,8 +24,16 @@ impl Executor<'_> {
     pub(super) fn set_not_null(&mut self, altering: &mut Altering, column: &Name, range: TextRange) -> Run {
         self.require_column(altering.table, column)?;
         self.check_not_null_reaches_children(altering, &column.text, false, range)?;
-        for target in self.altered_tables(altering) {
-            self.make_not_null(altering, target, &column.text, None, true, range);
+        let forbids = self.forbids_nulls(altering.table, &column.text);
+        if !self.target.at_least(18) {
+            for target in self.altered_tables(altering) {
+                self.make_not_null(altering, target, &column.text, None, true, range);
+            }
+        } else if let Some(name) = self.not_null_constraint(altering.table, &column.text).filter(|_| forbids) {
+            self.update_constraint(altering.table, &name, |own| own.is_local = true);
+        } else {
+            self.make_not_null(altering, altering.table, &column.text, None, true, range);
+            self.set_not_null_below(altering, altering.table, &column.text, range);
         }
         let relation = self.catalog.relation(altering.table);
         let alone = !altering.recurse && !relation.children.is_empty() && !self.is_partitioned(altering.table);
@@ -34,6 +42,33 @@ impl Executor<'_> {
             self.update_constraint(altering.table, &name, |constraint| constraint.no_inherit = true);
         }
         Ok(())
+    }
+
+    /// Goes down level by level, as far as children do not have the constraint already.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `ATExecSetNotNull`.
+    fn set_not_null_below(&mut self, altering: &mut Altering, table: Oid, column: &SmolStr, range: TextRange) {
+        for child in self.children_to_alter(altering, table, range) {
+            if !self.forbids_nulls(child, column) {
+                self.make_not_null(altering, child, column, None, true, range);
+                self.set_not_null_below(altering, child, column, range);
+            } else if let Some(name) = self.not_null_constraint(child, column) {
+                self.update_constraint(child, &name, |own| own.inherited_from = own.inherited_from.saturating_add(1));
+            }
+        }
+    }
+
+    /// The children of a table, locked, unless the statement says ONLY.
+    fn children_to_alter(&mut self, altering: &Altering, table: Oid, range: TextRange) -> Vec<Oid> {
+        let children = if altering.recurse { self.catalog.relation(table).children.clone() } else { Vec::new() };
+        for child in &children {
+            self.lock(*child, altering.lock, LockCause::Child, range);
+        }
+        children
+    }
+
+    fn forbids_nulls(&self, table: Oid, column: &str) -> bool {
+        self.catalog.relation(table).column(column).is_some_and(|found| found.not_null)
     }
 
     /// ONLY is enough where the partitions forbid nulls already; ADD NOT NULL (`named`) asks that of all children.
@@ -69,7 +104,7 @@ impl Executor<'_> {
         check: bool,
         range: TextRange,
     ) {
-        if self.catalog.relation(table).column(column).is_some_and(|found| found.not_null) {
+        if self.forbids_nulls(table, column) {
             return;
         }
         let proven = self.target.at_least(12) && self.constraints_imply_not_null(table, column);
@@ -125,12 +160,19 @@ impl Executor<'_> {
         if relation.column(&column.text).is_some_and(|found| found.identity.is_some()) {
             return fail("42601", format!("column \"{}\" is an identity column", column.text), column.range);
         }
+        let not_null = self.forbids_nulls(altering.table, &column.text);
+        let mut losing = vec![altering.table];
+        let mut keeping = Vec::new();
+        if !self.target.at_least(18) {
+            losing = self.altered_tables(altering);
+        } else if not_null {
+            self.find_losing_below(altering, column, altering.table, &mut losing, &mut keeping);
+        }
+        let relation = self.catalog.relation(altering.table);
         let in_key = |table: &Oid| {
             let key = self.catalog.relation(*table).primary_key();
             key.is_some_and(|key| key.columns().contains(&column.text))
         };
-        let (losing, keeping): (Vec<Oid>, Vec<Oid>) =
-            self.altered_tables(altering).into_iter().partition(|table| self.follows(altering, *table, &column.text));
         if losing.iter().any(in_key) {
             return fail("42P16", format!("column \"{}\" is in a primary key", column.text), column.range);
         }
@@ -151,7 +193,6 @@ impl Executor<'_> {
                 column.range,
             );
         }
-        let not_null = relation.column(&column.text).is_some_and(|found| found.not_null);
         if !altering.recurse && not_null && self.target.at_least(18) {
             self.lock_keeping_children(altering, column.range);
             self.disinherit_not_null(altering, &column.text);
@@ -167,16 +208,27 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// Does a table lose its NOT NULL with the altered one? Since 18 children keep those that they also have otherwise.
+    /// Goes down level by level: children keep a constraint that they have otherwise, too, and with it those below them.
     ///
     /// Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `dropconstraint_internal`.
-    fn follows(&self, altering: &Altering, table: Oid, column: &SmolStr) -> bool {
-        if table == altering.table || !self.target.at_least(18) {
-            return true;
+    fn find_losing_below(
+        &mut self,
+        altering: &Altering,
+        column: &Name,
+        table: Oid,
+        losing: &mut Vec<Oid>,
+        keeping: &mut Vec<Oid>,
+    ) {
+        for child in self.children_to_alter(altering, table, column.range) {
+            let name = self.not_null_constraint(child, &column.text);
+            let own = name.and_then(|name| self.catalog.relation(child).constraint(&name).cloned());
+            if own.is_none_or(|own| !own.is_local && own.inherited_from <= 1) {
+                losing.push(child);
+                self.find_losing_below(altering, column, child, losing, keeping);
+            } else {
+                keeping.push(child);
+            }
         }
-        let name = self.not_null_constraint(table, column);
-        let own = name.and_then(|name| self.catalog.relation(table).constraint(&name).cloned());
-        own.is_none_or(|own| !own.is_local && own.inherited_from <= 1)
     }
 
     pub(super) fn forget_not_null(&mut self, table: Oid, column: &SmolStr) {

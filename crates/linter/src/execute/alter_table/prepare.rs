@@ -128,8 +128,10 @@ impl Executor<'_> {
             Action::AddColumn { column, if_not_exists } => !*if_not_exists || missing(&column.name),
             Action::DropColumn { column, if_exists, .. } => !*if_exists || !missing(column),
             // Until 17 children of plain tables may have nulls where the parent has none.
-            Action::SetNotNull { column } => !is_not_null(column) || !partitioned && !self.target.at_least(18),
-            Action::DropNotNull { column } => is_not_null(column) || !self.target.at_least(18),
+            // Since 18 they go down level by level.
+            Action::SetNotNull { .. } | Action::DropNotNull { .. } if self.target.at_least(18) => false,
+            Action::SetNotNull { column } => !is_not_null(column) || !partitioned,
+            Action::DropNotNull { .. } => true,
             Action::AlterColumnType { .. }
             | Action::SetDefault { .. }
             | Action::DropDefault { .. }
