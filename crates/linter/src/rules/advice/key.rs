@@ -2,11 +2,12 @@
 
 use super::index::index_made_on;
 use super::{Advice, before, everywhere_at_least, list, not_null, one_line, outside_transaction, without};
-use crate::ast::{Constraint, ConstraintKind, IndexConstraint, Name};
+use crate::ast::{AlterTableAction, Ast, Constraint, ConstraintKind, IndexConstraint, Name, ObjectKind};
 use crate::effect::{IndexBuild, RelationKind, RelationName};
 use crate::fix::Step;
 use crate::rule::RuleContext;
 use crate::rules::altered::{Altered, WrittenConstraint};
+use crate::rules::around::earlier;
 use crate::rules::text::{identifier, sql_name};
 use crate::source::TextRange;
 use smol_str::SmolStr;
@@ -134,7 +135,9 @@ impl<'s, 'a> Steps<'s, 'a> {
     }
 
     fn with_index(&self, table: &RelationName, index: &str, attributes: &str) -> [String; 2] {
-        let is_taken = self.context.before.relation_named(&table.schema, index).is_some();
+        // A migration of its own that comes before this one still finds what this one drops.
+        let is_taken = self.context.before.relation_named(&table.schema, index).is_some()
+            || earlier(self.context).any(|ast| drops_index(ast, index));
         let relation = before(self.context, table).filter(|relation| relation.parents.is_empty());
         let old_key = relation.and_then(|relation| relation.primary_key());
         // A table has one primary key; its index may have the name that the new one is to get.
@@ -231,4 +234,17 @@ pub(crate) fn named(context: &RuleContext<'_>, written: WrittenConstraint<'_>, n
     let Constraint { keyword, range, .. } = written.constraint;
     let clause = one_line(context, TextRange::new(keyword.start, range.end))?;
     Some(format!("CONSTRAINT {} {clause}", identifier(name)))
+}
+
+/// Does the statement drop the index of that name, or the constraint that it has the name from?
+fn drops_index(ast: &Ast, name: &str) -> bool {
+    match ast {
+        Ast::AlterTable(alter) => alter.commands.iter().any(|command| {
+            matches!(&command.action, AlterTableAction::DropConstraint { name: dropped, .. } if dropped.text == name)
+        }),
+        Ast::Drop(drop) if drop.kind == ObjectKind::Index => {
+            drop.objects.iter().any(|object| object.name.name.text == name)
+        }
+        _ => false,
+    }
 }

@@ -10,8 +10,10 @@ pub(super) fn explanation(difference: &ModelDifference, seen: &StatementTrace) -
         return Some("SET STORAGE and SET COMPRESSION give the locks of indexes back before they end");
     }
     // DefineIndex, in src/backend/commands/indexcmds.c, closes each index that is no counterpart with its lock.
-    if given_back && sql.starts_with("CREATE ") && sql.contains("INDEX ") {
-        return Some("CREATE INDEX on a partitioned table gives the locks of indexes back that it only compares");
+    let makes_index = sql.starts_with("CREATE ") && sql.contains("INDEX ");
+    let makes_key = sql.starts_with("ALTER TABLE ") && (sql.contains("UNIQUE ") || sql.contains("PRIMARY KEY "));
+    if given_back && (makes_index || makes_key) {
+        return Some("a new index of a partitioned table gives the locks of indexes back that it only compares");
     }
     if seen.failure.as_ref().is_some_and(|failure| failure.sqlstate == "XX000") {
         return Some("an internal error of the server, which is a defect of its own");
