@@ -92,7 +92,11 @@ impl Executor<'_> {
         let old = found.sql_type;
         match self.type_change(table, found, new, using) {
             TypeChange::Impossible(sqlstate) => {
-                let reason = format!("column \"{}\" cannot be cast automatically to the new type", found.name);
+                let reason = match sqlstate {
+                    "0A000" => "cannot use subquery in transform expression".to_owned(),
+                    "42846" => format!("column \"{}\" cannot be cast to the new type", found.name),
+                    _ => format!("column \"{}\" cannot be cast automatically to the new type", found.name),
+                };
                 return fail(sqlstate, reason, command.keyword);
             }
             TypeChange::Rewrite => {
