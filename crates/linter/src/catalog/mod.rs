@@ -7,6 +7,7 @@ mod by_name;
 mod constraint;
 mod function;
 mod index;
+mod mentions;
 mod names;
 mod one_row;
 mod privilege;
@@ -17,6 +18,7 @@ mod types;
 pub use constraint::*;
 pub use function::*;
 pub use index::*;
+pub use mentions::Mention;
 pub use names::*;
 pub use privilege::*;
 pub use relation::*;
@@ -27,6 +29,7 @@ use crate::ast::ObjectName;
 use crate::builtin::{self, Extension};
 use by_name::ByName;
 use imbl::OrdMap;
+use mentions::Mentions;
 use rustc_hash::FxBuildHasher;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
@@ -68,6 +71,7 @@ pub struct Catalog {
     relations: HashMap<Oid, Arc<Relation>>,
     relation_names: ByName<Oid>,
     temporary: OrdMap<Oid, ()>,
+    mentions: Mentions,
     /// How many constraints of a schema have a name: PostgreSQL avoids those when it makes one up.
     constraint_names: ByName<u32>,
     /// Relations that have, or had, rules that name other relations.
@@ -109,6 +113,7 @@ impl Catalog {
             relations: HashMap::new(),
             relation_names: ByName::new(),
             temporary: OrdMap::new(),
+            mentions: Mentions::default(),
             constraint_names: ByName::new(),
             ruled: OrdMap::new(),
             types: HashMap::new(),
@@ -166,12 +171,17 @@ impl Catalog {
     /// # Panics
     /// As [`Catalog::relation`].
     pub fn relation_mut(&mut self, oid: Oid) -> &mut Relation {
+        self.mentions.note_change(oid);
         let relation = self.relations.get_mut(&oid).expect("an oid that this catalog gave out stands for a relation");
         Arc::make_mut(relation)
     }
 
     pub fn relations(&self) -> impl Iterator<Item = &Arc<Relation>> {
         self.relations.values()
+    }
+
+    pub fn relation_count(&self) -> usize {
+        self.relations.len()
     }
 
     /// Relations in the order of their creation.
@@ -249,6 +259,7 @@ impl Catalog {
         for constraint in &relation.constraints {
             self.note_constraint_name(schema, &constraint.name);
         }
+        self.mentions.note_change(relation.oid);
         self.relations.insert(relation.oid, Arc::new(relation));
     }
 

@@ -88,6 +88,7 @@ impl Executor<'_> {
 
     /// Source: PostgreSQL 18, `src/backend/catalog/dependency.c`, `performMultipleDeletions`.
     fn delete(&mut self, targets: &[Object], mut deletion: Deletion) -> Run {
+        self.catalog.read_mentions();
         for target in targets {
             deletion.found.push(Found { object: target.clone(), silent: true, because_of: None });
         }

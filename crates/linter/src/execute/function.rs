@@ -41,6 +41,10 @@ impl Executor<'_> {
             check_replacement(existing, create, returns)?;
         }
         let is_new = existing.is_none();
+        if !is_new {
+            // Rules look for those that use it.
+            self.catalog.read_mentions();
+        }
         let oid = existing.map_or_else(|| self.catalog.new_oid(), |existing| existing.oid);
         let mut function = Function {
             oid,

@@ -8,7 +8,7 @@ mod valid_bound;
 
 use super::{Executor, Run, fail};
 use crate::ast::{ObjectName, PartitionBound};
-use crate::catalog::{Constraint, ConstraintKind, Oid};
+use crate::catalog::{ConstraintKind, Oid};
 use crate::effect::{LockCause, LockMode, RelationKind, ScanCause};
 use crate::source::TextRange;
 use std::sync::Arc;
@@ -116,10 +116,13 @@ impl Executor<'_> {
         if parent.is_temporary() != relation.is_temporary() {
             return wrong("a temporary and a permanent relation cannot be parent and partition".into());
         }
-        if parent.known {
-            let extra = relation.columns.iter().find(|column| parent.column(&column.name).is_none());
-            if let Some(extra) = extra {
-                let reason = format!("table \"{name}\" contains column \"{}\" not found in parent", extra.name);
+        for column in &relation.columns {
+            if column.identity.is_some() && self.target.at_least(17) {
+                let reason = format!("table \"{name}\" being attached contains an identity column \"{}\"", column.name);
+                return fail("55000", reason, name.range());
+            }
+            if parent.known && parent.column(&column.name).is_none() {
+                let reason = format!("table \"{name}\" contains column \"{}\" not found in parent", column.name);
                 return fail("42804", reason, name.range());
             }
         }
@@ -156,19 +159,23 @@ impl Executor<'_> {
                 return fail("42804", reason, name.range());
             }
         }
-        let is_check = |constraint: &&Arc<Constraint>| {
-            matches!(constraint.kind, ConstraintKind::Check { .. }) && !constraint.no_inherit
-        };
         let mut inherited = Vec::new();
-        for check in parents.constraints.iter().filter(is_check) {
-            match relation.constraint(&check.name) {
+        for theirs in parents.constraints.iter().filter(|constraint| !constraint.no_inherit) {
+            let ours = match &theirs.kind {
+                ConstraintKind::Check { .. } => relation.constraint(&theirs.name),
+                ConstraintKind::NotNull { column } if self.target.at_least(18) => {
+                    self.not_null_constraint(child, column).and_then(|name| relation.constraint(&name))
+                }
+                _ => continue,
+            };
+            match ours {
                 Some(ours) if ours.no_inherit => {
-                    let reason = format!("constraint \"{}\" conflicts with non-inherited constraint", check.name);
+                    let reason = format!("constraint \"{}\" conflicts with non-inherited constraint", ours.name);
                     return fail("42P17", reason, name.range());
                 }
-                Some(_) => inherited.push(check.name.clone()),
-                None if relation.known => {
-                    let reason = format!("child table is missing constraint \"{}\"", check.name);
+                Some(ours) => inherited.push(ours.name.clone()),
+                None if relation.known && matches!(theirs.kind, ConstraintKind::Check { .. }) => {
+                    let reason = format!("child table is missing constraint \"{}\"", theirs.name);
                     return fail("42804", reason, name.range());
                 }
                 None => {}

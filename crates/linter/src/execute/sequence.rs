@@ -6,11 +6,14 @@ use crate::ast::{
     AlterSequence, Argument, CreateSequence, DefElem, DefValue, Expr, ExprKind, FunctionCall, Literal, Name,
     ObjectName, Persistence,
 };
-use crate::catalog::{Column, Oid, Relation, RelationDetail, Sequence, SqlType};
+use crate::catalog::{Column, Mention, Oid, Relation, RelationDetail, Sequence, SqlType};
 use crate::effect::{LockMode, RelationKind};
 use crate::source::TextRange;
 use smol_str::{SmolStr, format_smolstr};
 use std::sync::Arc;
+
+/// The functions that name a sequence in a text.
+pub(super) const SEQUENCE_FUNCTIONS: [&str; 3] = ["nextval", "currval", "setval"];
 
 /// The type of a sequence without AS.
 const BIGINT: SqlType = SqlType::new(Oid(20));
@@ -136,8 +139,11 @@ impl Executor<'_> {
             return;
         }
         let uses = |column: &Column| column.default.as_ref().is_some_and(|it| Self::uses_sequence(it, &sequence));
-        let tables = self.catalog.relations_where(|relation| relation.columns.iter().any(uses));
+        let tables = self.catalog.relations_mentioning(&SEQUENCE_FUNCTIONS.map(|name| Mention::Call(name.into())));
         for table in tables.into_iter().map(|relation| relation.oid).collect::<Vec<_>>() {
+            if !self.catalog.relation(table).columns.iter().any(uses) {
+                continue;
+            }
             for column in self.catalog.relation_mut(table).columns.iter_mut().filter(|column| uses(column)) {
                 if let Some(default) = &mut column.default {
                     set_sequence(Arc::make_mut(default), &format_smolstr!("{schema}.{name}"));

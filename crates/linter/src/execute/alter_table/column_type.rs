@@ -6,7 +6,7 @@
 use super::Altering;
 use crate::ast::{AlterTableCommand, Expr, Name, ObjectName, TypeName};
 use crate::builtin::oid;
-use crate::catalog::{Column, Constraint, ConstraintKind, Index, Oid, SqlType};
+use crate::catalog::{Column, Constraint, ConstraintKind, Index, Mention, Oid, SqlType};
 use crate::effect::{IndexBuildCause, LockCause, LockMode, RelationKind, RewriteCause, ScanCause};
 use crate::execute::expressions::{TypeChange, collation_asked, mentions};
 use crate::execute::{Executor, Run, fail};
@@ -221,7 +221,7 @@ impl Executor<'_> {
     fn check_row_type_unused(&self, table: Oid, range: TextRange) -> Run {
         let relation = self.catalog.relation(table);
         let Some(row_type) = self.catalog.type_named(&relation.schema, &relation.name) else { return Ok(()) };
-        let user = self.catalog.relations().find(|other| {
+        let user = self.catalog.relations_mentioning(&[Mention::Object(row_type)]).into_iter().find(|other| {
             other.kind == RelationKind::Table && other.columns.iter().any(|column| column.sql_type.oid == row_type)
         });
         match user {

@@ -4,6 +4,7 @@ use crate::ast::{Expr, ExprKind, Literal, Name, ObjectName, string_literal};
 use crate::builtin;
 use crate::catalog::{Relation, SqlType, TypeKind};
 use crate::execute::Executor;
+use crate::execute::sequence::SEQUENCE_FUNCTIONS;
 use smol_str::SmolStr;
 use std::collections::BTreeSet;
 
@@ -44,7 +45,7 @@ impl Executor<'_> {
                     let called = self.called_functions(call);
                     if !called.is_empty() || !builtin {
                         found.insert(("function", call.name.clone()));
-                    } else if matches!(call.name.as_str(), "nextval" | "currval" | "setval") {
+                    } else if SEQUENCE_FUNCTIONS.contains(&call.name.as_str()) {
                         let named = call.arguments.first().and_then(|argument| string_literal(&argument.value));
                         found.extend(named.and_then(|name| self.relation_of_text(name)).map(|name| ("relation", name)));
                     }

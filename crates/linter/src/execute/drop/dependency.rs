@@ -4,9 +4,10 @@
 
 use super::Executor;
 use crate::ast::{Expr, ExprKind, string_literal};
-use crate::catalog::{ConstraintKind, Index, Oid, QualifiedName, Relation, SqlType, TypeKind};
+use crate::catalog::{ConstraintKind, Index, Mention, Oid, QualifiedName, Relation, SqlType, TypeKind};
 use crate::effect::RelationKind;
 use crate::execute::expressions::mentions;
+use crate::execute::sequence::SEQUENCE_FUNCTIONS;
 use smol_str::SmolStr;
 
 /// Something that can be dropped.
@@ -181,8 +182,7 @@ impl Executor<'_> {
 
     fn defaults_using_sequence(&self, sequence: &Relation) -> Dependents {
         let mut found = Dependents::new();
-        let has_defaults = |table: &Relation| table.columns.iter().any(|column| column.default.is_some());
-        for table in self.catalog.relations_where(has_defaults) {
+        for table in self.catalog.relations_mentioning(&SEQUENCE_FUNCTIONS.map(|name| Mention::Call(name.into()))) {
             for column in &table.columns {
                 let uses = column.default.as_deref().is_some_and(|default| Self::uses_sequence(default, sequence));
                 if uses {
@@ -198,7 +198,7 @@ impl Executor<'_> {
         let mut uses = false;
         expr.walk(&mut |part| {
             let ExprKind::Call(call) = &part.kind else { return };
-            if !matches!(call.name.as_str(), "nextval" | "currval" | "setval") {
+            if !SEQUENCE_FUNCTIONS.contains(&call.name.as_str()) {
                 return;
             }
             let Some(text) = call.arguments.first().and_then(|argument| string_literal(&argument.value)) else {
@@ -329,12 +329,8 @@ impl Executor<'_> {
         {
             found.push((Object::Relation(relation), Auto));
         }
-        let uses_it = |relation: &Relation| {
-            relation.of_type == Some(oid)
-                || relation.view().is_some_and(|view| view.objects.contains(&oid))
-                || relation.columns.iter().any(|column| is_it(column.sql_type))
-        };
-        for relation in self.catalog.relations_where(uses_it) {
+        let sought = [Mention::Object(oid), Mention::Object(definition.array)];
+        for relation in self.catalog.relations_mentioning(&sought) {
             if relation.of_type == Some(oid) {
                 found.push((Object::Relation(relation.oid), Normal));
             }
@@ -353,16 +349,16 @@ impl Executor<'_> {
                 found.push((object, Normal));
             }
         }
-        let mut types: Vec<_> = self.catalog.types().collect();
-        types.sort_unstable_by_key(|other| other.oid);
-        for other in types {
-            match &other.kind {
-                TypeKind::Domain(domain) if is_it(domain.base) => found.push((Object::Type(other.oid), Normal)),
-                TypeKind::Range { subtype } if is_it(*subtype) => found.push((Object::Type(other.oid), Normal)),
-                TypeKind::Multirange { range } if *range == oid => found.push((Object::Type(other.oid), Auto)),
-                _ => {}
-            }
-        }
+        let dependency = |other: &TypeKind| match other {
+            TypeKind::Domain(domain) if is_it(domain.base) => Some(Normal),
+            TypeKind::Range { subtype } if is_it(*subtype) => Some(Normal),
+            TypeKind::Multirange { range } if *range == oid => Some(Auto),
+            _ => None,
+        };
+        let mut types: Vec<_> =
+            self.catalog.types().filter_map(|other| Some((other.oid, dependency(&other.kind)?))).collect();
+        types.sort_unstable_by_key(|(other, _)| *other);
+        found.extend(types.into_iter().map(|(other, dependency)| (Object::Type(other), dependency)));
         let mut functions: Vec<_> = self
             .catalog
             .functions()
@@ -379,7 +375,7 @@ impl Executor<'_> {
     fn dependents_of_function(&self, oid: Oid) -> Dependents {
         let mut found = Dependents::new();
         let Some(name) = self.catalog.get_function(oid).map(|function| function.name.clone()) else { return found };
-        for relation in self.catalog.relations_in_order() {
+        for relation in self.catalog.relations_mentioning(&[Mention::Call(name.clone()), Mention::Object(oid)]) {
             let table = relation.oid;
             let calls =
                 |expr: &Expr| calls_by_name(expr, &name) && self.analyze(expr, Some(table)).functions.contains(&oid);
@@ -421,13 +417,10 @@ impl Executor<'_> {
 
     fn members_of_schema(&self, name: &str) -> Dependents {
         let mut found = Dependents::new();
-        for relation in self.catalog.relations_in_order() {
-            // Indexes go with their tables, composite types with their type.
-            let whole = !relation.kind.is_index() && relation.kind != RelationKind::CompositeType;
-            if relation.schema == name && whole {
-                found.push((Object::Relation(relation.oid), Normal));
-            }
-        }
+        // Indexes go with their tables, composite types with their type.
+        let whole = |kind: RelationKind| !kind.is_index() && kind != RelationKind::CompositeType;
+        let members = self.catalog.relations_where(|relation| relation.schema == name && whole(relation.kind));
+        found.extend(members.into_iter().map(|relation| (Object::Relation(relation.oid), Normal)));
         let mut types: Vec<Oid> = self
             .catalog
             .types()

@@ -8,6 +8,7 @@ use crate::catalog::Oid;
 use crate::execute::{Executor, Run, fail};
 use crate::plpgsql::{HOLE, SqlText};
 use smol_str::SmolStr;
+use std::collections::HashSet;
 
 const NOT_KNOWN: &str = "dynamic SQL whose text only run time knows";
 
@@ -53,9 +54,9 @@ impl Executor<'_> {
 
     /// After a statement that could not be followed: the tables that its text names may have got parts.
     fn doubt_named(&mut self, text: &str) {
-        let words: Vec<&str> = text.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '$')).collect();
+        let words: HashSet<&str> = text.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '$')).collect();
         let named: Vec<Oid> = (self.catalog.relations())
-            .filter(|relation| relation.kind.is_table() && words.contains(&relation.name.as_str()))
+            .filter(|relation| relation.kind.is_table() && words.contains(relation.name.as_str()))
             .map(|relation| relation.oid)
             .collect();
         for oid in named {

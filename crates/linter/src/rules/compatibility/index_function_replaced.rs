@@ -2,7 +2,7 @@
 
 use super::along::listed;
 use crate::ast::{Ast, Expr, ExprKind, FunctionBody, ObjectKind, ReindexTarget};
-use crate::catalog::{Catalog, ConstraintKind, Function, Relation};
+use crate::catalog::{Catalog, ConstraintKind, Function, Mention, Relation};
 use crate::effect::{RelationKind, RelationName};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
@@ -72,14 +72,14 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let Some(function) = replaced else { return };
     let mut tables: Vec<RelationName> = Vec::new();
     let mut uses = Vec::new();
-    let uses_it = |relation: &Relation| {
+    for relation in context.before.relations_mentioning(&[Mention::Call(function.name.clone())]) {
         let is_new = relation.birth.migration == Some(context.file + 1);
-        !is_new && !uses_of(context, relation, function).is_empty()
-    };
-    for relation in context.before.relations_where(uses_it) {
-        let table = relation.index().and_then(|index| context.before.get_relation(index.table)).unwrap_or(relation);
-        tables.push(RelationName::existing(table));
-        uses.extend(uses_of(context, relation, function));
+        let used = if is_new { Vec::new() } else { uses_of(context, relation, function) };
+        if !used.is_empty() {
+            let table = relation.index().and_then(|index| context.before.get_relation(index.table)).unwrap_or(relation);
+            tables.push(RelationName::existing(table));
+            uses.extend(used);
+        }
     }
     if uses.is_empty() {
         return;

@@ -109,7 +109,7 @@ impl<'f> Finder<'f, '_, '_> {
     fn table(&mut self, sql: &Sql<'_>, name: &ObjectName) {
         let path = &self.context.routine.search_path;
         let is_missing = self.context.relation(name).is_none() && self.context.catalog.is_gone(name, path);
-        let is_torn_down = self.context.catalog.relations().count() < self.context.catalog.names_gone();
+        let is_torn_down = self.context.catalog.relation_count() < self.context.catalog.names_gone();
         if !is_missing || is_torn_down || self.is_made_by_code(&name.name.text) {
             return;
         }
