@@ -12,6 +12,7 @@ mod names;
 mod one_row;
 mod privilege;
 mod relation;
+mod relation_names;
 mod statistics;
 mod types;
 
@@ -25,10 +26,9 @@ pub use relation::*;
 pub use statistics::*;
 pub use types::*;
 
-use crate::ast::ObjectName;
 use crate::builtin::{self, Extension};
 use by_name::ByName;
-use imbl::OrdMap;
+use imbl::{OrdMap, OrdSet};
 use mentions::Mentions;
 use rustc_hash::FxBuildHasher;
 use serde::{Deserialize, Serialize};
@@ -71,6 +71,10 @@ pub struct Catalog {
     relations: HashMap<Oid, Arc<Relation>>,
     relation_names: ByName<Oid>,
     temporary: OrdMap<Oid, ()>,
+    /// Schemas that have, or had, relations.
+    occupied: OrdSet<SmolStr>,
+    /// Relations under names of which only run time knows a part.
+    open_names: OrdSet<Oid>,
     mentions: Mentions,
     /// How many constraints of a schema have a name: PostgreSQL avoids those when it makes one up.
     constraint_names: ByName<u32>,
@@ -113,6 +117,8 @@ impl Catalog {
             relations: HashMap::new(),
             relation_names: ByName::new(),
             temporary: OrdMap::new(),
+            occupied: OrdSet::new(),
+            open_names: OrdSet::new(),
             mentions: Mentions::default(),
             constraint_names: ByName::new(),
             ruled: OrdMap::new(),
@@ -216,46 +222,13 @@ impl Catalog {
         self.temporary.keys().filter_map(|oid| self.relations.get(oid))
     }
 
-    pub fn relation_named(&self, schema: &str, name: &str) -> Option<Oid> {
-        self.relation_names.get(schema, name).copied()
-    }
-
-    /// Finds a relation as PostgreSQL does: the temporary schema first, then the search path.
-    pub fn find_relation(&self, name: &ObjectName, search_path: &[SmolStr]) -> Option<Oid> {
-        if let Some(schema) = &name.schema {
-            self.relation_named(&schema.text, &name.name.text)
-        } else {
-            // Temporary relations come first unless the path names their schema.
-            let first = (!search_path.iter().any(|schema| schema == TEMPORARY_SCHEMA)).then_some(TEMPORARY_SCHEMA);
-            let mut schemas = first.into_iter().chain(search_path.iter().map(SmolStr::as_str));
-            schemas.find_map(|schema| self.relation_named(schema, &name.name.text))
-        }
-    }
-
-    /// Was a relation of this name dropped, renamed or moved away, so that it is certainly not there?
-    pub fn is_gone(&self, name: &ObjectName, search_path: &[SmolStr]) -> bool {
-        let gone = |schema: &SmolStr| self.gone.contains(schema, &name.name.text);
-        match &name.schema {
-            Some(schema) => gone(&schema.text),
-            None => search_path.iter().any(gone),
-        }
-    }
-
-    /// How many names relations once had that none has now.
-    pub fn names_gone(&self) -> usize {
-        self.gone.len()
-    }
-
     /// Adds a relation under its own oid (see [`Catalog::new_oid`]).
     pub fn add_relation(&mut self, relation: Relation) {
         let (schema, name) = (&relation.schema, &relation.name);
         if schema == TEMPORARY_SCHEMA {
             self.temporary.insert(relation.oid, ());
         }
-        if self.gone.contains(schema, name) {
-            self.gone.remove(schema, name);
-        }
-        self.relation_names.insert(schema, name, relation.oid);
+        self.give_name(schema, name, relation.oid);
         for constraint in &relation.constraints {
             self.note_constraint_name(schema, &constraint.name);
         }
@@ -325,32 +298,12 @@ impl Catalog {
         }
     }
 
-    /// Renames a relation or moves it to another schema.
-    pub fn rename_relation(&mut self, oid: Oid, schema: SmolStr, name: SmolStr) {
-        let relation = self.relation_mut(oid);
-        let old = (
-            std::mem::replace(&mut relation.schema, schema.clone()),
-            std::mem::replace(&mut relation.name, name.clone()),
-        );
-        let constraints: Vec<_> = relation.constraints.iter().map(|constraint| constraint.name.clone()).collect();
-        if old.0 != schema {
-            for constraint in constraints {
-                self.forget_constraint_name(&old.0, &constraint);
-                self.note_constraint_name(&schema, &constraint);
-            }
-        }
-        self.relation_names.remove(&old.0, &old.1);
-        self.gone.insert(&old.0, &old.1, ());
-        self.gone.remove(&schema, &name);
-        self.relation_names.insert(&schema, &name, oid);
-    }
-
-    fn note_constraint_name(&mut self, schema: &SmolStr, name: &SmolStr) {
+    pub(super) fn note_constraint_name(&mut self, schema: &SmolStr, name: &SmolStr) {
         let count = self.constraint_names.get(schema, name).map_or(1, |count| count + 1);
         self.constraint_names.insert(schema, name, count);
     }
 
-    fn forget_constraint_name(&mut self, schema: &SmolStr, name: &SmolStr) {
+    pub(super) fn forget_constraint_name(&mut self, schema: &SmolStr, name: &SmolStr) {
         match self.constraint_names.get_mut(schema, name) {
             Some(count) if *count > 1 => *count -= 1,
             _ => self.constraint_names.remove(schema, name),

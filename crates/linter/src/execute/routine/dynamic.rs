@@ -55,10 +55,8 @@ impl Executor<'_> {
     /// After a statement that could not be followed: the tables that its text names may have got parts.
     fn doubt_named(&mut self, text: &str) {
         let words: HashSet<&str> = text.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '$')).collect();
-        let named: Vec<Oid> = (self.catalog.relations())
-            .filter(|relation| relation.kind.is_table() && words.contains(relation.name.as_str()))
-            .map(|relation| relation.oid)
-            .collect();
+        let named = words.into_iter().flat_map(|word| self.catalog.relations_with_name(word));
+        let named: Vec<Oid> = named.filter(|relation| relation.kind.is_table()).map(|relation| relation.oid).collect();
         for oid in named {
             self.catalog.relation_mut(oid).unknown_parts = true;
         }
@@ -89,10 +87,7 @@ impl Executor<'_> {
     /// Notes on the relations whose names run time makes that they stand for any number of others, and on the
     /// relations that they belong to that not all of their parts are known.
     fn mark_unknown_parts(&mut self) {
-        let is_open = |name: &str| name.contains(HOLE);
-        let open: Vec<Oid> = (self.catalog.relations().filter(|relation| is_open(&relation.name)))
-            .map(|relation| relation.oid)
-            .collect();
+        let open: Vec<Oid> = self.catalog.open_relations().map(|relation| relation.oid).collect();
         for oid in open {
             let relation = self.catalog.relation_mut(oid);
             relation.known = false;
