@@ -101,7 +101,8 @@ impl<'a> TraceReport<'a> {
         all.filter(|finding| !run.contains(&finding.diagnostic.statement.start)).collect()
     }
 
-    fn findings_in(&self, traced: &TracedFile<'_>) -> Vec<&Finding<'a>> {
+    /// The findings of a migration.
+    pub(crate) fn findings_in(&self, traced: &TracedFile<'_>) -> Vec<&Finding<'a>> {
         let in_migration = |finding: &&Finding<'a>| finding.diagnostic.file as usize == traced.trace.migration;
         self.findings.findings.iter().filter(in_migration).collect()
     }
@@ -161,6 +162,15 @@ pub(crate) fn strongest_locks(statement: &StatementTrace) -> Vec<&LockTrace> {
     let mut locks: Vec<_> = strongest.into_values().collect();
     locks.sort_by_key(|lock| (Reverse(lock.mode), lock.relation.is_index(), lock.relation.to_string()));
     locks
+}
+
+/// Whether somebody may have to wait for a lock, among those of its statement.
+pub(crate) fn matters(lock: &LockTrace, all: &[&LockTrace]) -> bool {
+    let weakest = if lock.relation.is_index() { LockMode::Share } else { LockMode::ShareUpdateExclusive };
+    // Whoever cannot use a table does not come to its indexes.
+    let closed =
+        |table: u32| all.iter().any(|lock| lock.relation.oid == table && lock.mode == LockMode::AccessExclusive);
+    lock.mode >= weakest && !lock.relation.table.is_some_and(closed)
 }
 
 /// What others cannot do while the lock is held; nothing where they cannot see the relation.
