@@ -29,9 +29,13 @@ const common = {
   repository: { type: "git", url: "git+https://github.com/pgvet/pgvet.git" },
 };
 
+const licences = ["LICENSE-MIT", "LICENSE-APACHE"];
+
 function write(folder, manifest) {
-  writeFileSync(join(folder, "package.json"), `${JSON.stringify(manifest, null, 2)}\n`);
-  for (const file of ["LICENSE-MIT", "LICENSE-APACHE"]) cpSync(join(here, "..", file), join(folder, file));
+  // npm packs files of such names only where the manifest names them.
+  const files = [...manifest.files, ...licences];
+  writeFileSync(join(folder, "package.json"), `${JSON.stringify({ ...manifest, files }, null, 2)}\n`);
+  for (const file of licences) cpSync(join(here, "..", file), join(folder, file));
 }
 
 const optionalDependencies = {};
