@@ -48,7 +48,8 @@ for (const [target, { os, cpu, libc }] of Object.entries(TARGETS)) {
   const name = `@pgvet/cli-${os}-${cpu}${libc === "musl" ? "-musl" : ""}`;
   const folder = join(out, name.replace("/", "-").replace("@", ""));
   const unpacked = mkdtempSync(join(tmpdir(), "pgvet-"));
-  execFileSync("tar", ["-xf", archive, "-C", unpacked]);
+  if (archive.endsWith(".zip")) execFileSync("unzip", ["-q", archive, "-d", unpacked]);
+  else execFileSync("tar", ["-xzf", archive, "-C", unpacked]);
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
   const program = os === "win32" ? "pgvet.exe" : "pgvet";
