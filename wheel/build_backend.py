@@ -4,9 +4,19 @@ import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 from importlib.util import find_spec
 
+import maturin
 from maturin import *  # noqa: F403 - the hooks that pip calls
+
+
+def build_wheel(*arguments):
+    use_libclang()
+    # pre-commit keeps the folder that it builds in, and what cargo leaves is large.
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ.setdefault("CARGO_TARGET_DIR", folder)
+        return maturin.build_wheel(*arguments)
 
 
 def use_libclang():
@@ -24,6 +34,3 @@ def use_libclang():
             return  # The build will say that there is no compiler.
         more = os.environ.get("BINDGEN_EXTRA_CLANG_ARGS", "")
         os.environ["BINDGEN_EXTRA_CLANG_ARGS"] = f"{more} -isystem '{headers}'"
-
-
-use_libclang()
