@@ -472,12 +472,15 @@ fn a_server_that_dies_is_told_with_its_last_words() {
 fn the_page_shows_its_timeline_in_a_browser() {
     let name = "a_table_whose_name_is_as_long_as_postgresql_allows_for_any_name";
     let create = format!("CREATE TABLE {name} (id int PRIMARY KEY, rating int);\n");
-    let change = format!("SET lock_timeout = '1s';\nALTER TABLE {name} ALTER rating TYPE bigint;\n");
+    let change = format!(
+        "SET lock_timeout = '1s';\nALTER TABLE {name}\n  ALTER rating TYPE bigint;\nSELECT 1/0;\nDROP TABLE {name};\n"
+    );
     let path = format!("m/2_{}.sql", "long_".repeat(20));
     let Some(folder) = folder(&[("m/1_table.sql", &create), (&path, &change)]) else { return };
     let said = folder.run(&["trace", &path, "--history", "m", "--report", "out.html"]);
-    assert!(said.starts_with("exit 0\n"), "{said}");
+    assert!(said.starts_with("exit 2\n"), "{said}");
     let page = std::fs::read_to_string(folder.path().join("out.html")).unwrap();
+    assert!(page.contains("Line 4</a> fails: division by zero (22012)"), "{page}");
     assert!(page.contains(&format!("title=\"ACCESS EXCLUSIVE on public.{name}: held ")), "{page}");
     assert!(!page.contains("http"), "the page needs nothing else");
     assert!(!page.contains("Extrapolated"), "a column that says nothing is left out:\n{page}");

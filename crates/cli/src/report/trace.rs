@@ -96,9 +96,8 @@ impl<'a> TraceReport<'a> {
 
     /// The findings of a migration that are about none of the statements that were run.
     pub(crate) fn other_findings(&self, traced: &TracedFile<'_>) -> Vec<&Finding<'a>> {
-        let run: Vec<u32> = traced.statements().map(|statement| traced.file.on_disk(statement.range).start).collect();
         let all = self.findings_in(traced).into_iter();
-        all.filter(|finding| !run.contains(&finding.diagnostic.statement.start)).collect()
+        all.filter(|finding| traced.statement_of(finding).is_none()).collect()
     }
 
     /// The findings of a migration.
@@ -117,6 +116,12 @@ impl<'a> TracedFile<'a> {
     /// The statements of the file, without what the tool adds.
     pub(crate) fn statements(&self) -> impl Iterator<Item = &'a StatementTrace> + use<'a> {
         self.trace.statements.iter().filter(|statement| !statement.range.is_empty())
+    }
+
+    /// What a finding is about, where it was run.
+    pub(crate) fn statement_of(&self, finding: &Finding<'_>) -> Option<&'a StatementTrace> {
+        let start = finding.diagnostic.statement.start;
+        self.statements().find(|statement| self.file.on_disk(statement.range).start == start)
     }
 
     pub(crate) fn line(&self, statement: &StatementTrace) -> u32 {

@@ -61,11 +61,8 @@ fn migration_id(at: usize) -> String {
 
 /// Where links to a statement lead; to its migration for what the tool adds.
 fn statement_id(at: usize, traced: &TracedFile<'_>, statement: &StatementTrace) -> String {
-    if statement.range.is_empty() { migration_id(at) } else { line_id(at, traced.line(statement)) }
-}
-
-fn line_id(at: usize, line: u32) -> String {
-    format!("{}-{line}", migration_id(at))
+    let migration = migration_id(at);
+    if statement.range.is_empty() { migration } else { format!("{migration}-{}", traced.line(statement)) }
 }
 
 fn write_exceeded(report: &TraceReport<'_>, out: &mut String) -> fmt::Result {
@@ -160,8 +157,12 @@ fn write_findings(report: &TraceReport<'_>, at: usize, traced: &TracedFile<'_>, 
     for finding in findings {
         let (found, line) = (finding.diagnostic, finding.start.line);
         let severity = found.severity.as_str();
+        let place = Cell::number(line.into(), line);
         let cells = [
-            Cell::number(line.into(), line).to(&line_id(at, line)),
+            match traced.statement_of(finding) {
+                Some(statement) => place.to(&statement_id(at, traced, statement)),
+                None => place,
+            },
             Cell::text(severity),
             Cell::text(found.rule),
             Cell::text(&found.message),
@@ -213,7 +214,7 @@ fn write_statements(report: &TraceReport<'_>, at: usize, traced: &TracedFile<'_>
             Cell::number(statement.wal_bytes.unsigned_abs().into(), bytes(statement.wal_bytes)),
         ];
         let class = if statement.failure.is_some() { "failed" } else { "" };
-        table.place(line_id(at, line), class, cells);
+        table.place(statement_id(at, traced, statement), class, cells);
     }
     table.write(out)
 }
