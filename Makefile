@@ -1,6 +1,6 @@
 # `make demo` and `make test` do all the set-up that a fresh machine with Rust, make and a C compiler needs.
 
-.PHONY: demo test libclang postgresql lsp-clients
+.PHONY: demo test libclang postgresql lsp-clients pre-commit
 .DEFAULT_GOAL := demo
 
 ifeq ($(shell uname -s),Darwin)
@@ -26,7 +26,7 @@ demo: libclang
 	echo "Exit status $$status: 2 means that a migration fails (expected here: one is made to)."; \
 	test $$status -eq 2
 
-test: libclang postgresql lsp-clients
+test: libclang postgresql lsp-clients pre-commit
 	cargo fmt --check
 	cargo clippy --workspace --all-targets -- -D warnings
 	cargo test --workspace
@@ -42,3 +42,7 @@ postgresql:
 # Real clients, for the tests of the language server.
 lsp-clients:
 	@./.ci/install-lsp-clients
+
+# Real pre-commit, for the tests of the hooks.
+pre-commit:
+	@./.ci/install-pre-commit

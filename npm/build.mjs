@@ -29,9 +29,13 @@ const common = {
   repository: { type: "git", url: "git+https://github.com/pgvet/pgvet.git" },
 };
 
+const licences = ["LICENSE-MIT", "LICENSE-APACHE"];
+
 function write(folder, manifest) {
-  writeFileSync(join(folder, "package.json"), `${JSON.stringify(manifest, null, 2)}\n`);
-  for (const file of ["LICENSE-MIT", "LICENSE-APACHE"]) cpSync(join(here, "..", file), join(folder, file));
+  // npm packs files of such names only where the manifest names them.
+  const files = [...manifest.files, ...licences];
+  writeFileSync(join(folder, "package.json"), `${JSON.stringify({ ...manifest, files }, null, 2)}\n`);
+  for (const file of licences) cpSync(join(here, "..", file), join(folder, file));
 }
 
 const optionalDependencies = {};
@@ -44,7 +48,8 @@ for (const [target, { os, cpu, libc }] of Object.entries(TARGETS)) {
   const name = `@pgvet/cli-${os}-${cpu}${libc === "musl" ? "-musl" : ""}`;
   const folder = join(out, name.replace("/", "-").replace("@", ""));
   const unpacked = mkdtempSync(join(tmpdir(), "pgvet-"));
-  execFileSync("tar", ["-xf", archive, "-C", unpacked]);
+  if (archive.endsWith(".zip")) execFileSync("unzip", ["-q", archive, "-d", unpacked]);
+  else execFileSync("tar", ["-xzf", archive, "-C", unpacked]);
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
   const program = os === "win32" ? "pgvet.exe" : "pgvet";

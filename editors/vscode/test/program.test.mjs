@@ -33,3 +33,10 @@ test("the bundle needs nothing but the editor and Node", () => {
   const foreign = [...needed].filter((name) => !/^(vscode|node:.*|child_process|crypto|fs|net|os|path|util|url|events|assert|buffer|stream|string_decoder|tty|process|worker_threads)$/.test(name));
   assert.deepEqual(foreign, []);
 });
+
+test("the extension has the version of the program", () => {
+  const [, version] = /^version = "(.+)"/m.exec(readFileSync("../../Cargo.toml", "utf8"));
+  for (const file of ["package.json", "package-lock.json"]) {
+    assert.equal(JSON.parse(readFileSync(file, "utf8")).version, version, file);
+  }
+});

@@ -18,7 +18,8 @@ try {
   program = require.resolve(`${name}/${file}`);
 } catch {
   console.error(`error: the package ${name} is not installed, which has pgvet for this machine.`);
-  console.error("  help: install without --no-optional; if there is no such package, use pip or cargo.");
+  console.error("  help: install again without --omit=optional, and without a package-lock.json that knows other systems only;");
+  console.error("        where npm has no such package, `pip install pgvet` builds pgvet with Rust and a C compiler.");
   process.exit(2);
 }
 

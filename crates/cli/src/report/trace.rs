@@ -96,12 +96,12 @@ impl<'a> TraceReport<'a> {
 
     /// The findings of a migration that are about none of the statements that were run.
     pub(crate) fn other_findings(&self, traced: &TracedFile<'_>) -> Vec<&Finding<'a>> {
-        let run: Vec<u32> = traced.statements().map(|statement| traced.file.on_disk(statement.range).start).collect();
         let all = self.findings_in(traced).into_iter();
-        all.filter(|finding| !run.contains(&finding.diagnostic.statement.start)).collect()
+        all.filter(|finding| traced.statement_of(finding).is_none()).collect()
     }
 
-    fn findings_in(&self, traced: &TracedFile<'_>) -> Vec<&Finding<'a>> {
+    /// The findings of a migration.
+    pub(crate) fn findings_in(&self, traced: &TracedFile<'_>) -> Vec<&Finding<'a>> {
         let in_migration = |finding: &&Finding<'a>| finding.diagnostic.file as usize == traced.trace.migration;
         self.findings.findings.iter().filter(in_migration).collect()
     }
@@ -116,6 +116,12 @@ impl<'a> TracedFile<'a> {
     /// The statements of the file, without what the tool adds.
     pub(crate) fn statements(&self) -> impl Iterator<Item = &'a StatementTrace> + use<'a> {
         self.trace.statements.iter().filter(|statement| !statement.range.is_empty())
+    }
+
+    /// What a finding is about, where it was run.
+    pub(crate) fn statement_of(&self, finding: &Finding<'_>) -> Option<&'a StatementTrace> {
+        let start = finding.diagnostic.statement.start;
+        self.statements().find(|statement| self.file.on_disk(statement.range).start == start)
     }
 
     pub(crate) fn line(&self, statement: &StatementTrace) -> u32 {
@@ -161,6 +167,15 @@ pub(crate) fn strongest_locks(statement: &StatementTrace) -> Vec<&LockTrace> {
     let mut locks: Vec<_> = strongest.into_values().collect();
     locks.sort_by_key(|lock| (Reverse(lock.mode), lock.relation.is_index(), lock.relation.to_string()));
     locks
+}
+
+/// Whether somebody may have to wait for a lock, among those of its statement.
+pub(crate) fn matters(lock: &LockTrace, all: &[&LockTrace]) -> bool {
+    let weakest = if lock.relation.is_index() { LockMode::Share } else { LockMode::ShareUpdateExclusive };
+    // Whoever cannot use a table does not come to its indexes.
+    let closed =
+        |table: u32| all.iter().any(|lock| lock.relation.oid == table && lock.mode == LockMode::AccessExclusive);
+    lock.mode >= weakest && !lock.relation.table.is_some_and(closed)
 }
 
 /// What others cannot do while the lock is held; nothing where they cannot see the relation.

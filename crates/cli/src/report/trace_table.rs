@@ -1,11 +1,13 @@
 //! Measures for reading.
 
-use super::trace::{TraceReport, TracedFile, blocks, strongest_locks};
+use super::trace::{TraceReport, TracedFile, blocks, matters, strongest_locks};
 use super::{Finding, excerpt, plural};
 use crate::style::Style;
 use pgvet_linter::diagnostic::Severity;
-use pgvet_linter::effect::{Evidence, LockMode};
-use pgvet_trace::{Extrapolation, Failure, Growth, Held, LockTrace, Relation, StatementTrace, WorkloadTrace};
+use pgvet_linter::effect::Evidence;
+use pgvet_trace::{
+    Extrapolation, Failure, Growth, Held, LockTrace, MigrationTrace, Relation, StatementTrace, WorkloadTrace,
+};
 use std::io::{self, Write};
 use std::time::Duration;
 
@@ -48,18 +50,7 @@ fn write_migration(
         writeln!(out, "  {:>4}  {}", finding.start.line, style.dim(&excerpt(statement)))?;
         write_finding(finding, style, out)?;
     }
-    let mut totals = vec![plural_of(trace.xids, "XID"), format!("{} of WAL", bytes(trace.wal_bytes))];
-    if trace.temp_bytes > 0 {
-        totals.push(format!("{} of temporary files", bytes(trace.temp_bytes)));
-    }
-    let catalog: i64 = trace.catalog_rows.values().map(|rows| rows.inserted + rows.updated + rows.deleted).sum();
-    if catalog > 0 {
-        totals.push(format!("{} in the catalog", plural_of(catalog, "row")));
-    }
-    if trace.subtransactions.max > 0 {
-        totals.push(plural_of(trace.subtransactions.max, "subtransaction"));
-    }
-    writeln!(out, "        {}", style.dim(&totals.join(", ")))?;
+    writeln!(out, "        {}", style.dim(&totals(trace).join(", ")))?;
     for canary in &trace.canaries {
         let (relation, waited) = (&canary.relation, time(canary.longest_wait));
         writeln!(
@@ -83,6 +74,22 @@ fn write_migration(
         }
     }
     Ok(())
+}
+
+/// What a migration used up.
+pub(crate) fn totals(trace: &MigrationTrace) -> Vec<String> {
+    let mut totals = vec![plural_of(trace.xids, "XID"), format!("{} of WAL", bytes(trace.wal_bytes))];
+    if trace.temp_bytes > 0 {
+        totals.push(format!("{} of temporary files", bytes(trace.temp_bytes)));
+    }
+    let catalog: i64 = trace.catalog_rows.values().map(|rows| rows.inserted + rows.updated + rows.deleted).sum();
+    if catalog > 0 {
+        totals.push(format!("{} in the catalog", plural_of(catalog, "row")));
+    }
+    if trace.subtransactions.max > 0 {
+        totals.push(plural_of(trace.subtransactions.max, "subtransaction"));
+    }
+    totals
 }
 
 /// How long a statement of the user's own took before, during and after the migration.
@@ -163,16 +170,8 @@ fn write_finding(finding: &Finding<'_>, style: Style, out: &mut dyn Write) -> io
 
 /// Locks that somebody may have to wait for.
 fn write_locks(statement: &StatementTrace, style: Style, out: &mut dyn Write) -> io::Result<()> {
-    let matters = |lock: &&LockTrace| {
-        let weakest = if lock.relation.is_index() { LockMode::Share } else { LockMode::ShareUpdateExclusive };
-        lock.mode >= weakest
-    };
     let all = strongest_locks(statement);
-    // Whoever cannot use a table does not come to its indexes.
-    let closed =
-        |table: u32| all.iter().any(|lock| lock.relation.oid == table && lock.mode == LockMode::AccessExclusive);
-    let matters = |lock: &&LockTrace| matters(lock) && !lock.relation.table.is_some_and(closed);
-    let locks: Vec<&LockTrace> = all.iter().copied().filter(matters).collect();
+    let locks: Vec<&LockTrace> = all.iter().copied().filter(|lock| matters(lock, &all)).collect();
     let width = locks.iter().map(|lock| lock.relation.to_string().chars().count()).max().unwrap_or(0);
     for lock in locks {
         let relation = lock.relation.to_string();
@@ -200,18 +199,22 @@ fn blocked(lock: &LockTrace, style: Style) -> String {
     }
 }
 
-fn write_failure(traced: &TracedFile<'_>, failure: &Failure, style: Style, out: &mut dyn Write) -> io::Result<()> {
+fn write_failure(traced: &TracedFile<'_>, failed: &Failure, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "        {}   {}", style.red("fails"), failure(traced, failed))?;
+    for more in failed.detail.iter().chain(&failed.hint) {
+        writeln!(out, "                {more}")?;
+    }
+    Ok(())
+}
+
+/// `relation "t" does not exist (42P01) at 3:15`.
+pub(crate) fn failure(traced: &TracedFile<'_>, failure: &Failure) -> String {
     let place = failure.position.map(|offset| {
         let at = traced.position(offset);
         format!(" at {}:{}", at.line, at.column)
     });
     let why = if failure.timed_out { ", because it took longer than --statement-timeout" } else { "" };
-    let place = place.unwrap_or_default();
-    writeln!(out, "        {}   {} ({}){place}{why}", style.red("fails"), failure.message, failure.sqlstate)?;
-    for more in failure.detail.iter().chain(&failure.hint) {
-        writeln!(out, "                {more}")?;
-    }
-    Ok(())
+    format!("{} ({}){}{why}", failure.message, failure.sqlstate, place.unwrap_or_default())
 }
 
 fn write_differences(report: &TraceReport<'_>, style: Style, out: &mut dyn Write) -> io::Result<()> {
@@ -267,12 +270,17 @@ pub(crate) fn summary(report: &TraceReport<'_>) -> String {
         _ => plural(differences, "difference") + " from the prediction",
     });
     let findings = report.findings.summary;
-    let counts = [(findings.errors, "error"), (findings.warnings, "warning"), (findings.infos, "note")];
-    parts.extend(counts.into_iter().filter(|(count, _)| *count > 0).map(|(count, noun)| plural(count, noun)));
+    parts.extend(counts(findings.errors, findings.warnings, findings.infos));
     if !report.exceeded.is_empty() {
         parts.push(format!("{} held too long", plural(report.exceeded.len(), "lock")));
     }
     parts.join("; ")
+}
+
+/// How many findings of each severity there are, where there are any.
+pub(crate) fn counts(errors: usize, warnings: usize, infos: usize) -> Vec<String> {
+    let counts = [(errors, "error"), (warnings, "warning"), (infos, "note")];
+    counts.into_iter().filter(|(count, _)| *count > 0).map(|(count, noun)| plural(count, noun)).collect()
 }
 
 /// `123 ms`, with more digits where they mean something.
@@ -309,7 +317,7 @@ fn sizes(growth: &Growth) -> String {
     format!("{} before, {} after", bytes(growth.bytes_before), bytes(growth.bytes_after))
 }
 
-pub(crate) fn plural_of(count: i64, noun: &str) -> String {
+fn plural_of(count: i64, noun: &str) -> String {
     plural(usize::try_from(count).unwrap_or_default(), noun)
 }
 
