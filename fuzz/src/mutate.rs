@@ -31,7 +31,7 @@ fn read_folder(folder: &Path, pool: &mut Vec<String>) {
         let Ok(text) = std::fs::read_to_string(&path) else { continue };
         match path.extension().and_then(|extension| extension.to_str()) {
             Some("sql") => add_statements(&text, pool),
-            // Every text of the recorded cases that is SQL: no other has blanks in it and parses as one statement.
+            // The texts with blanks are SQL, but for a few notes.
             Some("jsonl") => text.split('"').filter(|text| text.contains(' ')).for_each(|text| {
                 add_statements(&text.replace("\\n", "\n"), pool);
             }),
