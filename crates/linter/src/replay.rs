@@ -265,6 +265,7 @@ impl Replay {
             created: Vec::new(),
             depth: 0,
             calls: 0,
+            rounds: 0,
             variables: crate::execute::routine::Variables::default(),
         };
         executor.run(ast);

@@ -92,6 +92,8 @@ pub(crate) struct Executor<'a> {
     pub(crate) depth: u8,
     /// How many functions, and texts of EXECUTE, the statement has run.
     pub(crate) calls: u32,
+    /// How many rounds of loops it has run.
+    pub(crate) rounds: usize,
     /// Variables of the code that is being run.
     pub(crate) variables: routine::Variables,
 }
@@ -119,6 +121,7 @@ pub(crate) fn try_statement(catalog: &Catalog, session: &Session, ast: &Ast, tar
         created: Vec::new(),
         depth: 0,
         calls: 0,
+        rounds: 0,
         variables: routine::Variables::default(),
     };
     executor.run(ast);

@@ -42,7 +42,7 @@ pub struct Block {
     pub begin: TextRange,
     pub statements: Vec<Statement>,
     pub exception: Option<ExceptionSection>,
-    /// The keyword END; empty where it is missing.
+    /// The keyword END; where it is missing, the empty range at the end of the block.
     pub end: TextRange,
     pub range: TextRange,
 }

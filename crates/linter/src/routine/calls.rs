@@ -26,6 +26,8 @@ pub struct Routines<'a> {
     triggers: OnceCell<FxHashMap<Oid, Vec<TriggerUse>>>,
     callers: OnceCell<FxHashMap<Oid, Vec<CallSite>>>,
     pub(super) hot: RefCell<FxHashMap<Oid, Rc<Hotness>>>,
+    /// What was found while that of another function is being found: it may lack the callers of that one.
+    pub(super) seen: RefCell<FxHashMap<Oid, Rc<Hotness>>>,
     /// Functions whose hotness is being found, so that recursion ends.
     pub(super) open: RefCell<Vec<Oid>>,
 }
@@ -75,6 +77,7 @@ impl<'a> Routines<'a> {
             triggers: OnceCell::new(),
             callers: OnceCell::new(),
             hot: RefCell::default(),
+            seen: RefCell::default(),
             open: RefCell::default(),
         }
     }

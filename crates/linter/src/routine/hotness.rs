@@ -5,6 +5,8 @@ use crate::catalog::Oid;
 use crate::effect::RelationKind;
 use crate::report::Finding;
 use crate::session::Place;
+use rustc_hash::FxHashMap;
+use std::cell::RefCell;
 use std::rc::Rc;
 
 /// So many steps of a chain of callers are told.
@@ -91,8 +93,9 @@ pub(crate) fn grouped(number: u64) -> String {
 impl Routines<'_> {
     /// Whether a function runs often.
     pub fn hotness_of(&self, oid: Oid) -> Rc<Hotness> {
-        if let Some(known) = self.hot.borrow().get(&oid) {
-            return Rc::clone(known);
+        let known = |found: &RefCell<FxHashMap<Oid, Rc<Hotness>>>| found.borrow().get(&oid).map(Rc::clone);
+        if let Some(known) = known(&self.hot).or_else(|| known(&self.seen)) {
+            return known;
         }
         if self.open.borrow().contains(&oid) {
             return Rc::default();
@@ -100,9 +103,16 @@ impl Routines<'_> {
         self.open.borrow_mut().push(oid);
         let found = Rc::new(self.find_hotness(oid));
         self.open.borrow_mut().pop();
-        // What was found within a recursion lacks the callers that were open.
-        if self.open.borrow().is_empty() || found.is_hot() {
+        let is_outermost = self.open.borrow().is_empty();
+        // What was found within a recursion lacks the callers that were open. Those are looked at anyway, so each
+        // function is looked at once: there may be very many ways from one to another.
+        if is_outermost || found.is_hot() {
             self.hot.borrow_mut().insert(oid, Rc::clone(&found));
+        } else {
+            self.seen.borrow_mut().insert(oid, Rc::clone(&found));
+        }
+        if is_outermost {
+            self.seen.borrow_mut().clear();
         }
         found
     }

@@ -172,6 +172,26 @@ fn hotness_follows_triggers_loops_and_callers() {
     assert!(places("cold").is_empty() && places("looping").is_empty());
 }
 
+/// Two ways at each of 60 steps: to follow each way alone would never end.
+#[test]
+fn callers_are_followed_once_however_many_ways_there_are() {
+    let step = |at: u32| {
+        let (name, next) = (format!("f{}()", at + 1), format!("f{at}()"));
+        format!("CREATE FUNCTION {name} RETURNS void LANGUAGE sql AS $$ SELECT {next}; SELECT {next} $$;")
+    };
+    let text: String = std::iter::once("CREATE FUNCTION f0() RETURNS void LANGUAGE sql AS $$ SELECT 1 $$;".to_owned())
+        .chain((0..60).map(step))
+        .collect();
+    with_routines(&[&text], &Settings::default(), |routines| {
+        assert!(!routines.hotness_of(named(routines, "f0")).is_hot());
+    });
+    let looping = "CREATE FUNCTION g() RETURNS void LANGUAGE plpgsql AS $$ BEGIN LOOP PERFORM f60(); END LOOP; END $$;";
+    let looping = text + looping;
+    with_routines(&[&looping], &Settings::default(), |routines| {
+        assert!(routines.hotness_of(named(routines, "f0")).is_hot());
+    });
+}
+
 #[test]
 fn a_configured_rate_decides() {
     let rate = |calls_per_hour| Settings {

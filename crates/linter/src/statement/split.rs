@@ -21,6 +21,8 @@ pub(super) struct Splitter<'a> {
     delimiter: Option<&'a str>,
     /// No bare PL/pgSQL block can follow: one was looked for up to the end of the text.
     no_blocks: bool,
+    /// COPYs on the present line whose data begin with the next.
+    copies: u32,
     result: SplitResult,
 }
 
@@ -39,18 +41,24 @@ impl<'a> Splitter<'a> {
             last_end: 0,
             delimiter: None,
             no_blocks: false,
+            copies: 0,
             result: SplitResult::default(),
         }
     }
 
     pub(super) fn run(mut self) -> SplitResult {
+        self.read_to(self.text.len());
+        self.result
+    }
+
+    /// Reads up to the end of the lexer.
+    fn read_to(&mut self, end: usize) {
         while let Some(token) = self.lexer.next() {
             self.read_comments(token.range.start as usize);
             self.read(token);
         }
-        self.read_comments(self.text.len());
+        self.read_comments(end);
         self.finish(false);
-        self.result
     }
 
     fn read(&mut self, token: Token) {
@@ -275,16 +283,41 @@ impl<'a> Splitter<'a> {
         self.result.pieces.push(Piece { comments, ..Piece::bare(kind, range) });
     }
 
+    /// psql runs the rest of the line first, and reads the data of all its COPYs from the next line on.
     fn read_copy_data(&mut self, after: usize) {
-        let Some((range, terminated)) = psql::copy_data(self.text, after) else { return };
-        if !terminated {
-            self.result.problems.push(SyntaxError {
-                message: "COPY data has no end: a line `\\.` is missing".to_owned(),
-                range: TextRange::new(range.start, range.start),
-            });
+        self.copies += 1;
+        if self.copies > 1 {
+            return;
         }
-        self.push(PieceKind::CopyData, range);
-        self.lexer.seek(range.end as usize);
+        if let Some((data, _)) = psql::copy_data(self.text, after) {
+            self.read_line(TextRange::new(after as u32, data.start));
+        }
+        let mut at = after;
+        for _ in 0..std::mem::take(&mut self.copies) {
+            let Some((range, terminated)) = psql::copy_data(self.text, at) else { break };
+            if !terminated {
+                self.result.problems.push(SyntaxError {
+                    message: "COPY data has no end: a line `\\.` is missing".to_owned(),
+                    range: TextRange::new(range.start, range.start),
+                });
+            }
+            self.push(PieceKind::CopyData, range);
+            at = range.end as usize;
+            self.lexer.seek(at);
+        }
+    }
+
+    /// Reads a part of the text as if nothing came behind it.
+    fn read_line(&mut self, line: TextRange) {
+        let mut lexer = Lexer::new(self.text, line);
+        lexer.templates = self.lexer.templates;
+        lexer.standard_conforming_strings = self.lexer.standard_conforming_strings;
+        let behind = std::mem::replace(&mut self.lexer, lexer);
+        let no_blocks = self.no_blocks;
+        self.read_to(line.end as usize);
+        let line = std::mem::replace(&mut self.lexer, behind);
+        self.lexer.standard_conforming_strings = line.standard_conforming_strings;
+        self.no_blocks = no_blocks;
     }
 }
 

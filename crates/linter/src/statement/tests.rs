@@ -123,6 +123,17 @@ fn copy_data_is_no_sql() {
 }
 
 #[test]
+fn statements_on_the_line_of_a_copy_come_before_its_data() {
+    let text = "COPY t FROM stdin; COPY u FROM stdin; COMMIT -- done\n1;\n\\.\n2\n\\.\nSELECT 1;";
+    check(text, &["COPY t FROM stdin", "COPY u FROM stdin", "COMMIT", "SELECT 1"]);
+    let data: Vec<_> = kinds(text).into_iter().filter(|(kind, _)| *kind == PieceKind::CopyData).collect();
+    assert_eq!(data, [(PieceKind::CopyData, "1;\n\\."), (PieceKind::CopyData, "2\n\\.")]);
+    assert_eq!(split(text).comments.len(), 1);
+    let commented = split("COPY t FROM stdin; -- why\n-- 1\n\\.\n");
+    assert_eq!((commented.comments.len(), commented.pieces[0].comments.len()), (1, 1));
+}
+
+#[test]
 fn standard_conforming_strings_is_followed() {
     check(
         "SET standard_conforming_strings = off;\nSELECT 'a\\';b';\nSET standard_conforming_strings TO on; SELECT '\\';",

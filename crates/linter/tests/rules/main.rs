@@ -4,6 +4,7 @@
 
 mod examples;
 mod findings;
+mod fix_made;
 mod fixes;
 mod fixtures;
 mod scenario;

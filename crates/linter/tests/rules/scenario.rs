@@ -59,6 +59,11 @@ pub(crate) struct Outcome {
 impl Scenario {
     /// Panics on directives that mean nothing: the text is a test's own.
     pub(crate) fn parse(text: &str) -> Self {
+        Self::read(text).unwrap_or_else(|directive| panic!("no directive: {directive}"))
+    }
+
+    /// An error is the directive that means nothing.
+    pub(crate) fn read(text: &str) -> Result<Self, String> {
         let settings = Settings { strict: true, level: Severity::Info, ..Settings::default() };
         let mut scenario = Self { sections: Vec::new(), settings };
         let mut mode = TransactionMode::default();
@@ -73,19 +78,20 @@ impl Scenario {
                         "history" => SectionKind::History,
                         _ => SectionKind::Migration,
                     };
-                    let mode = if value.is_empty() { mode } else { transaction_mode(value) };
+                    let mode = if value.is_empty() { mode } else { transaction_mode(value)? };
                     scenario.sections.push(Section::new(kind, mode, "\n".repeat(number + 1)));
                     continue;
                 }
                 ("pg-version", _) => {
-                    scenario.settings.versions = VersionRange::parse(value).unwrap();
+                    scenario.settings.versions = VersionRange::parse(value)?;
                     scenario.settings.versions_configured = true;
                 }
-                ("mode", _) => mode = transaction_mode(value),
-                ("transaction" | "single-string" | "autocommit", "") => mode = transaction_mode(word),
-                ("set", _) => set(&mut scenario.settings, value),
+                ("mode", _) => mode = transaction_mode(value)?,
+                ("transaction" | "single-string" | "autocommit", "") => mode = transaction_mode(word)?,
+                ("set", _) => set(&mut scenario.settings, value).ok_or(value)?,
                 ("path", _) => {
-                    value.clone_into(&mut scenario.sections.last_mut().expect("a path stands in a section").path);
+                    let section = scenario.sections.last_mut().ok_or("a path stands in a section")?;
+                    value.clone_into(&mut section.path);
                 }
                 _ => {}
             }
@@ -97,63 +103,72 @@ impl Scenario {
         if scenario.sections.is_empty() {
             scenario.sections.push(Section::new(SectionKind::Migration, mode, header));
         }
-        scenario
+        Ok(scenario)
     }
 
     pub(crate) fn run(&self) -> Outcome {
+        let files = self.files();
+        let found = check(&self.migrations(&files), &self.settings);
+        Outcome { files, found }
+    }
+
+    pub(crate) fn files(&self) -> Vec<ParsedFile> {
         let source = |section: &Section| SourceFile { path: section.path.clone(), text: section.text.clone() };
-        let files: Vec<ParsedFile> = self.sections.iter().map(|section| parse_file(source(section))).collect();
-        let migrations: Vec<Migration<'_>> = std::iter::zip(&self.sections, &files)
+        self.sections.iter().map(|section| parse_file(source(section))).collect()
+    }
+
+    /// What a run does with the [`files`](Self::files).
+    pub(crate) fn migrations<'a>(&self, files: &'a [ParsedFile]) -> Vec<Migration<'a>> {
+        std::iter::zip(&self.sections, files)
             .map(|(section, file)| Migration {
                 transaction: if section.text.starts_with(OPT_OUT) { TransactionMode::Autocommit } else { section.mode },
                 report: section.kind == SectionKind::Migration,
                 baseline: section.kind == SectionKind::Baseline,
                 ..Migration::new(file)
             })
-            .collect();
-        let found = check(&migrations, &self.settings);
-        Outcome { files, found }
+            .collect()
     }
 }
 
-fn transaction_mode(word: &str) -> TransactionMode {
+fn transaction_mode(word: &str) -> Result<TransactionMode, String> {
     match word {
-        "transaction" => TransactionMode::Transaction,
-        "single-string" => TransactionMode::SingleString,
-        "autocommit" => TransactionMode::Autocommit,
-        _ => panic!("no transaction mode: {word}"),
+        "transaction" => Ok(TransactionMode::Transaction),
+        "single-string" => Ok(TransactionMode::SingleString),
+        "autocommit" => Ok(TransactionMode::Autocommit),
+        _ => Err(word.to_owned()),
     }
 }
 
-fn set(settings: &mut Settings, directive: &str) {
+/// `None` where the directive means nothing.
+fn set(settings: &mut Settings, directive: &str) -> Option<()> {
     let words: Vec<&str> = directive.split_whitespace().collect();
     match words.as_slice() {
         ["table", name, options @ ..] => {
             let table = settings.tables.entry((*name).to_owned()).or_default();
             for option in options {
                 match option.split_once('=') {
-                    Some(("rows", rows)) => table.rows = Some(rows.parse().unwrap()),
+                    Some(("rows", rows)) => table.rows = Some(rows.parse().ok()?),
                     None if *option == "hot" => table.hot = true,
                     None if *option == "ignore" => table.ignore = true,
-                    _ => panic!("no option of a table: {option}"),
+                    _ => return None,
                 }
             }
         }
         ["function", name, calls] => {
-            let calls = calls.strip_prefix("calls-per-hour=").expect("`calls-per-hour=` is all that can be set");
             let function = settings.functions.entry((*name).to_owned()).or_default();
-            function.calls_per_hour = Some(calls.parse().unwrap());
+            function.calls_per_hour = Some(calls.strip_prefix("calls-per-hour=")?.parse().ok()?);
         }
-        ["max-locked-tables", number] => settings.max_locked_tables = number.parse().unwrap(),
+        ["max-locked-tables", number] => settings.max_locked_tables = number.parse().ok()?,
         ["lock-timeout", "runner"] => settings.lock_timeout = LockTimeout::Runner,
         ["opt-out", file] => {
             let edit = Edit { range: TextRange::at(0), text: OPT_OUT.to_owned() };
-            settings.opt_outs.insert(file.parse().unwrap(), edit);
+            settings.opt_outs.insert(file.parse().ok()?, edit);
         }
         ["require-reasons"] => settings.require_reasons = true,
         ["recommended"] => settings.strict = false,
-        _ => panic!("no setting: {directive}"),
+        _ => return None,
     }
+    Some(())
 }
 
 impl Outcome {

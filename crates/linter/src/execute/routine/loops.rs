@@ -9,6 +9,9 @@ use crate::execute::{Executor, Run};
 use crate::plpgsql::{Loop, LoopKind, SqlText, Target};
 use smol_str::SmolStr;
 
+/// So many rounds of one statement are run one by one: loops within loops make a lot of them.
+const MAX_ROUNDS: usize = 1000;
+
 impl Executor<'_> {
     pub(super) fn run_loop(&mut self, a_loop: &Loop, frame: &mut Frame) -> Run<Flow> {
         match &a_loop.kind {
@@ -16,7 +19,8 @@ impl Executor<'_> {
             LoopKind::Dynamic { query, .. } => self.dynamic(&query.expression, frame)?,
             _ => {}
         }
-        if let Some(rows) = self.loop_rows(&a_loop.kind, frame) {
+        if let Some(rows) = self.loop_rows(&a_loop.kind, frame).filter(|rows| self.rounds + rows.len() <= MAX_ROUNDS) {
+            self.rounds += rows.len();
             return self.run_each(a_loop, rows, frame);
         }
         self.variables.forget(assigned(&a_loop.statements));

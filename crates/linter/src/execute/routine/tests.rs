@@ -193,3 +193,37 @@ fn triggers_run_without_needless_doubt() {
     assert_eq!(effects.unknown, [""; 0]);
     assert_eq!(locks_of(&effects), ["t RowExclusive", "log RowExclusive"]);
 }
+
+#[test]
+fn a_text_that_doubles_again_and_again_is_not_followed_to_its_end() {
+    for step in [
+        "x := x || x;",
+        "x := format('%1$s%1$s', x);",
+        "x := concat(x, x);",
+        "x := replace(x, '1', x);",
+        "x := quote_literal(x);",
+        "x := concat_ws(';', VARIADIC ARRAY[x, x]);",
+    ] {
+        let body = format!("DECLARE x text := 'SELECT 1'; BEGIN {} EXECUTE x; END", step.repeat(60));
+        let effects = effects_on(17, "", &format!("DO $do$ {body} $do$"));
+        assert_eq!((effects.fails, effects.unknown.len()), (None, 1), "{step}");
+    }
+    let body = "DECLARE a text[] := ARRAY['t']; BEGIN a := a || a; CREATE TABLE t (a int); DROP TABLE t; END";
+    let doubled = body.replacen("a := a || a;", &"a := a || a;".repeat(60), 1);
+    assert_eq!(run("", &doubled), run("", body));
+}
+
+/// To run each of 64 rounds of ten loops within each other would never end.
+#[test]
+fn loops_within_loops_are_not_run_round_by_round_for_ever() {
+    let body = |loops: usize| {
+        let begin: Vec<String> = (0..loops).map(|at| format!("FOR i{at} IN 1..64 LOOP ")).collect();
+        let begin = begin.concat();
+        format!("BEGIN {begin} EXECUTE 'DROP TABLE IF EXISTS t' || i0; {} END", "END LOOP; ".repeat(loops))
+    };
+    let history: Vec<String> = (1..=64).map(|at| format!("CREATE TABLE t{at} (a int);")).collect();
+    let history = history.concat();
+    let drops = |loops: usize| effects_on(17, &history, &format!("DO $do$ {} $do$", body(loops))).drops.len();
+    assert_eq!(drops(1), 64);
+    assert!(drops(10) >= 1);
+}

@@ -1,6 +1,6 @@
 //! PostgreSQL's functions on text, applied to texts that may have holes.
 
-use super::value::{Value, part};
+use super::value::{MAX_TEXT, Value, part};
 use crate::lexer::quote_identifier;
 use crate::plpgsql::{HOLE, Specifier};
 
@@ -39,7 +39,9 @@ pub(super) fn call(name: &str, arguments: Vec<Option<Value>>) -> Option<Value> {
         ("ltrim", [Some(text)]) => Some(Value::Text(text.as_text()?.trim_start_matches(' ').to_owned())),
         ("rtrim", [Some(text)]) => Some(Value::Text(text.as_text()?.trim_end_matches(' ').to_owned())),
         ("replace", [Some(text), Some(from), Some(to)]) if !from.as_text()?.is_empty() => {
-            Some(Value::Text(text.as_text()?.replace(from.as_text()?, to.as_text()?)))
+            let (text, from, to) = (text.as_text()?, from.as_text()?, to.as_text()?);
+            let is_long = text.matches(from).count() * to.len() > MAX_TEXT;
+            Some(if is_long { Value::Something } else { Value::Text(text.replace(from, to)) })
         }
         _ if STRICT.contains(&name) && arguments.iter().all(|one| is_something(one.as_ref())) => Some(Value::Something),
         _ => None,
@@ -113,6 +115,10 @@ fn format(arguments: &[Option<Value>]) -> Option<Value> {
             'I' => text.push_str(&quote_identifier(&part(value)?)),
             'L' => text.push_str(&nullable(value)),
             _ => text.push_str(&part(value).unwrap_or_default()),
+        }
+        // A template may name an argument very often.
+        if text.len() > MAX_TEXT {
+            return Some(Value::Something);
         }
         next += 1;
     }

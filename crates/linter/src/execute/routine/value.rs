@@ -5,6 +5,9 @@ use crate::ast::{Expr, ExprKind, FunctionCall, Literal, OperatorForm, SubqueryKi
 use crate::execute::Executor;
 use crate::plpgsql::HOLE;
 
+/// Texts that code makes are followed up to this length, in bytes: `x := x || x` doubles with every round.
+pub(super) const MAX_TEXT: usize = 64 * 1024;
+
 /// A value that is at least partly known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Value {
@@ -43,6 +46,20 @@ impl Value {
         }
     }
 
+    /// The bytes of its text, or about as many for a list.
+    fn length(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::List(list) => list.len() + list.iter().flatten().map(Self::length).sum::<usize>(),
+            _ => 0,
+        }
+    }
+
+    /// What is remembered of it: of a very long text only that it is not null.
+    fn bounded(self) -> Option<Self> {
+        if self.length() <= MAX_TEXT { Some(self) } else { (self.is_null() == Some(false)).then_some(Self::Something) }
+    }
+
     pub(super) fn is_null(&self) -> Option<bool> {
         match self {
             Self::Null => Some(true),
@@ -65,7 +82,14 @@ impl Executor<'_> {
     /// The value of an expression.
     pub(crate) fn value(&self, expr: &Expr) -> Option<Value> {
         match &expr.kind {
+            // As long as the source says.
             ExprKind::Literal(literal) => literal_value(literal),
+            _ => self.made_value(expr)?.bounded(),
+        }
+    }
+
+    fn made_value(&self, expr: &Expr) -> Option<Value> {
+        match &expr.kind {
             ExprKind::Column(path) => match path.as_slice() {
                 [name] => self.variables.get(name).cloned(),
                 path => self.variables.get(&path.join(".")).cloned(),
@@ -91,7 +115,7 @@ impl Executor<'_> {
                 }
                 otherwise.as_ref().map_or(Some(Value::Null), |otherwise| self.value(otherwise))
             }
-            ExprKind::Array(list) => Some(Value::List(list.iter().map(|one| self.value(one)).collect())),
+            ExprKind::Array(list) => self.values(list.iter()).map(Value::List),
             ExprKind::SqlValue(name) => match name.as_str() {
                 "current_schema" => Some(Value::Text(self.creation_schema().to_string())),
                 _ => Some(Value::Something),
@@ -122,6 +146,17 @@ impl Executor<'_> {
         }
     }
 
+    /// The values of expressions; `None` if they are too long together.
+    fn values<'e>(&self, list: impl Iterator<Item = &'e Expr>) -> Option<Vec<Option<Value>>> {
+        let mut left = MAX_TEXT;
+        let mut value = |expr| {
+            let value = self.value(expr);
+            left = left.checked_sub(value.as_ref().map_or(0, Value::length))?;
+            Some(value)
+        };
+        list.map(&mut value).collect()
+    }
+
     /// The result of a function of PostgreSQL.
     fn call_value(&self, call: &FunctionCall) -> Option<Value> {
         if call.variadic || call.schema.as_ref().is_some_and(|schema| schema != "pg_catalog") {
@@ -130,7 +165,7 @@ impl Executor<'_> {
         if call.schema.is_none() && !self.called_functions(call).is_empty() {
             return None;
         }
-        let arguments: Vec<_> = call.arguments.iter().map(|argument| self.value(&argument.value)).collect();
+        let arguments = self.values(call.arguments.iter().map(|argument| &argument.value))?;
         match call.name.as_str() {
             "to_regclass" | "to_regtype" | "to_regproc" | "to_regprocedure" | "to_regnamespace" => {
                 self.lookup(&call.name, arguments.first()?.as_ref()?.as_text()?)

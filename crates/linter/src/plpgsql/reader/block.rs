@@ -17,7 +17,7 @@ impl Reader<'_> {
         let begin = self.expect("BEGIN")?;
         let statements = self.statements(Frame::Block);
         let exception = self.exception_section();
-        let end = self.close_block(begin);
+        let end = self.close_block(begin, from);
         let name = self.optional_name();
         if let Some(name) = name.filter(|name| label.as_ref().is_none_or(|label| label.text != name.text)) {
             self.fail(wrong_label(&name));
@@ -25,14 +25,14 @@ impl Reader<'_> {
         Ok(Block { label, declare, declarations, begin, statements, exception, end, range: self.range_since(from) })
     }
 
-    fn close_block(&mut self, begin: TextRange) -> TextRange {
+    fn close_block(&mut self, begin: TextRange, from: usize) -> TextRange {
         self.accept("END").unwrap_or_else(|| {
             let mut error = self.unexpected("END of the block");
             if error.range.is_empty() {
                 error.range = begin;
             }
             self.fail(error);
-            TextRange::at(begin.end)
+            TextRange::at(self.range_since(from).end)
         })
     }
 

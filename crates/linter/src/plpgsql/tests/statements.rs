@@ -212,6 +212,14 @@ fn exception_sections() {
 }
 
 #[test]
+fn a_block_without_end_ends_behind_what_was_read() {
+    let text = "BEGIN NULL; EXCEPTION WHEN OTHERS THEN NULL; ";
+    let body = read_text(text);
+    assert_eq!((body.errors.len(), body.block.end), (1, TextRange::at(body.block.range.end)));
+    assert_eq!(&text[body.block.range.as_usize()], text.trim_end());
+}
+
+#[test]
 fn ranges_of_escaped_bodies_are_ranges_of_the_file() {
     let file = "CREATE FUNCTION f() RETURNS void AS 'BEGIN PERFORM ''a''; DELETE FROM t WHERE b = ''c''; END' LANGUAGE plpgsql";
     let (start, end) = (file.find('\'').unwrap(), file.rfind('\'').unwrap() + 1);

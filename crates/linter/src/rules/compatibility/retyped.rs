@@ -5,6 +5,7 @@ use crate::catalog::SqlType;
 use crate::effect::{LockMode, RelationName, RemovedObject, RewriteCause, Visibility};
 use crate::rule::RuleContext;
 use crate::source::TextRange;
+use rustc_hash::FxHashMap;
 use smol_str::SmolStr;
 
 /// A column with its old and new type.
@@ -36,13 +37,15 @@ pub(super) fn retyped<'c>(context: &'c RuleContext<'_>) -> Vec<Retyped<'c>> {
         else {
             continue;
         };
+        let old: FxHashMap<&str, SqlType> =
+            before.columns.iter().map(|column| (column.name.as_str(), column.sql_type)).collect();
         for column in after.columns.iter().filter(|column| column.inherited_from == 0) {
+            let Some(&from) = old.get(column.name.as_str()).filter(|old| **old != column.sql_type) else { continue };
             if is_made_anew(context, table, &column.name) {
                 continue;
             }
-            let Some(old) = before.column(&column.name).filter(|old| old.sql_type != column.sql_type) else { continue };
             let range = place(context, &column.name).unwrap_or(lock.range);
-            let (column, from, to) = (&column.name, old.sql_type, column.sql_type);
+            let (column, to) = (&column.name, column.sql_type);
             found.push(Retyped { table, column, from, to, range, using: has_using(context, table, column) });
         }
     }

@@ -192,6 +192,10 @@ fn fix(
     let section = upsert.block.exception.as_ref()?;
     let [statement] = upsert.block.statements.as_slice() else { return None };
     let StatementKind::Sql(sql) = &statement.kind else { return None };
+    // What was not read of a handler may do something.
+    if !context.routine.is_read() {
+        return None;
+    }
     let is_alone = section.handlers.len() == 1 && sql.into.is_none() && upsert.insert.returning.is_empty();
     if !is_alone || !is_only_unique(upsert.handler) || !accepts_on_conflict(table) {
         return None;

@@ -1,0 +1,44 @@
+use crate::mutate::changed;
+use crate::scenario::Scenario;
+use fastrand::Rng;
+use pgvet_linter::check::{ParsedFile, check, parse_file_again};
+use pgvet_linter::checkpoint::Checkpoint;
+use pgvet_linter::resume::Memory;
+use pgvet_linter::source::SourceFile;
+
+/// A text that is parsed and checked again after an edit gives what it gives anew.
+pub fn edits(text: &str) {
+    let Ok(mut scenario) = Scenario::read(text) else { return };
+    scenario.sections.retain(|section| !section.text.is_empty());
+    let Some(last) = scenario.sections.len().checked_sub(1) else { return };
+    let mut files = scenario.files();
+    let mut memory = Memory::default();
+    let mut random = Rng::with_seed(text.bytes().fold(0, |sum, byte| sum * 31 % 0xff_ffff + u64::from(byte)));
+    for _ in 0..4 {
+        let mut state = Checkpoint::default();
+        let migrations: Vec<_> = scenario.migrations(&files).into_iter().enumerate().collect();
+        let migrations: Vec<_> = migrations
+            .into_iter()
+            .map(|(at, migration)| pgvet_linter::check::Migration { report: at == last, ..migration })
+            .collect();
+        state.advance(&migrations, last, &scenario.settings);
+        let outcome = state.check(&migrations, &scenario.settings, &mut memory);
+        assert_eq!(outcome.found, check(&migrations, &scenario.settings), "{}", files[last].source.text);
+
+        let Some(previous) = files.pop() else { return };
+        let text = changed(&previous.source.text, &mut random);
+        let before = previous.source.text.clone();
+        let (parsed, first_change) =
+            parse_file_again(SourceFile { path: previous.source.path.clone(), text }, previous);
+        let anew = pgvet_linter::check::parse_file(parsed.source.clone());
+        assert_eq!(shown(&parsed), shown(&anew), "from {before:?} to {:?}", parsed.source.text);
+        if let Some(first_change) = first_change {
+            memory.forget(|statement| statement.start >= first_change);
+        }
+        files.push(parsed);
+    }
+}
+
+fn shown(file: &ParsedFile) -> String {
+    format!("{:?}", file.statements)
+}

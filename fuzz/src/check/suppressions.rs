@@ -1,0 +1,54 @@
+use crate::ranges::assert_inside;
+use crate::scenario::Scenario;
+use pgvet_linter::check::{Outcome, run};
+use pgvet_linter::diagnostic::Diagnostic;
+use pgvet_linter::rule::Category;
+use pgvet_linter::rules;
+use pgvet_linter::source::TextRange;
+
+/// What begins a suppression, and the same as a comment that says nothing.
+const MARKS: [(&str, &str); 4] = [
+    ("pgvet:", "qgvet:"),
+    ("squawk-ignore", "tquawk-ignore"),
+    ("eugene:", "fugene:"),
+    ("atlas:nolint", "btlas:nolint"),
+];
+
+/// Every finding is either reported or suppressed, and suppressions make no new ones but about themselves.
+pub fn suppressions(text: &str) {
+    let Some(suppressed) = outcome(text) else { return };
+    for (mark, other) in MARKS {
+        if text.contains(other) || !text.contains(mark) {
+            continue;
+        }
+        let without = MARKS.iter().fold(text.to_owned(), |text, (mark, other)| text.replace(mark, other));
+        let Some(plain) = outcome(&without) else { return };
+        let all = suppressed.found.iter().chain(suppressed.suppressed.iter().map(|one| &one.diagnostic));
+        assert_eq!(places(all), places(&plain.found), "{text}");
+        return;
+    }
+}
+
+fn outcome(text: &str) -> Option<Outcome> {
+    let scenario = Scenario::read(text).ok()?;
+    let files = scenario.files();
+    let outcome = run(&scenario.migrations(&files), &scenario.settings, &|| ());
+    for found in outcome.found.iter().chain(outcome.suppressed.iter().map(|one| &one.diagnostic)) {
+        let text = &files[found.file as usize].source.text;
+        assert_inside(text, &(found.range, found.statement, &found.fixes));
+    }
+    Some(outcome)
+}
+
+/// Where rules report that neither merge their findings nor leave them to another rule.
+fn places<'d>(found: impl IntoIterator<Item = &'d Diagnostic>) -> Vec<(&'static str, u32, TextRange)> {
+    let stands_alone = |name: &str| {
+        rules::find(name).is_some_and(|rule| {
+            rule.run.is_none() && rule.meta.yields_to.is_empty() && rule.meta.category != Category::Engine
+        })
+    };
+    let found = found.into_iter().filter(|found| stands_alone(found.rule));
+    let mut places: Vec<_> = found.map(|found| (found.rule, found.file, found.range)).collect();
+    places.sort();
+    places
+}
