@@ -74,10 +74,13 @@ fn a_private_server_receives_nothing() {
 #[test]
 fn a_given_database_is_used_as_it_is() {
     let Some((server, config)) = shop(15) else { return };
-    // A session that was closed may still be ending, and counts as another user.
-    let sessions = "SELECT FROM pg_stat_activity WHERE datname = 'shop'";
-    wait_until(|| query(&server, "postgres", sessions).is_empty());
-    let trace = trace(&mut Url::new(address(&config)), "ALTER TABLE orders ADD COLUMN b int").unwrap();
+    let trace = std::thread::scope(|scope| {
+        // A session that is about to end is waited for.
+        scope.spawn(|| query(&server, "shop", "SELECT pg_catalog.pg_sleep(0.4)"));
+        let sessions = "SELECT FROM pg_stat_activity WHERE query LIKE '%pg_sleep(0.4)' AND state = 'active'";
+        wait_until(|| !query(&server, "postgres", sessions).is_empty());
+        trace(&mut Url::new(address(&config)), "ALTER TABLE orders ADD COLUMN b int").unwrap()
+    });
     assert_eq!(trace.migrations[0].statements[0].locks[0].mode.sql(), "ACCESS EXCLUSIVE");
     assert_eq!(columns(&server).as_deref(), Some("2"));
 }

@@ -4,6 +4,11 @@ use super::{Answer, CloneProvider, ServerInfo, ThinClone};
 use crate::Error;
 use crate::address::Address;
 use crate::connection::Connection;
+use std::time::{Duration, Instant};
+
+/// How long sessions of others may take to end.
+const PATIENCE: Duration = Duration::from_secs(1);
+const INTERVAL: Duration = Duration::from_millis(50);
 
 /// One database, which is used as it is and not taken away.
 #[derive(Debug)]
@@ -36,16 +41,29 @@ async fn check(connection: &Connection) -> Result<(), Error> {
     if connection.value::<String>("SELECT pg_catalog.pg_is_in_recovery()").await? == "t" {
         return Err(refuse("the database is a standby, on which no migration can run".to_owned()));
     }
-    let sql = "SELECT count(*) FROM pg_catalog.pg_stat_activity WHERE datname = pg_catalog.current_database() \
-               AND pid <> pg_catalog.pg_backend_pid() AND backend_type = 'client backend' \
-               AND application_name NOT LIKE 'pgvet:%'";
-    let others: u32 = connection.value(sql).await?;
+    let others = other_sessions(connection).await?;
     if others > 0 {
         let sessions =
             if others == 1 { "another session uses".to_owned() } else { format!("{others} other sessions use") };
         return Err(refuse(format!("{sessions} the database, which a migration would block and change")));
     }
     Ok(())
+}
+
+/// How many others use the database. A session that was closed is listed until its process has ended, which gets a
+/// moment.
+async fn other_sessions(connection: &Connection) -> Result<u32, Error> {
+    let sql = "SELECT count(*) FROM pg_catalog.pg_stat_activity WHERE datname = pg_catalog.current_database() \
+               AND pid <> pg_catalog.pg_backend_pid() AND backend_type = 'client backend' \
+               AND application_name NOT LIKE 'pgvet:%'";
+    let asked = Instant::now();
+    loop {
+        let others: u32 = connection.value(sql).await?;
+        if others == 0 || asked.elapsed() >= PATIENCE {
+            return Ok(others);
+        }
+        tokio::time::sleep(INTERVAL).await;
+    }
 }
 
 impl CloneProvider for Url {
