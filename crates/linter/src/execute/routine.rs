@@ -43,6 +43,8 @@ const MAX_CALLS: u32 = 500;
 /// A body that is being run.
 struct Frame {
     parser: SqlParser,
+    /// SQL that is not known has run: what the catalog refuses from here on may be there, or gone.
+    doubtful: bool,
 }
 
 /// How a list of statements ended.
@@ -161,7 +163,7 @@ impl Executor<'_> {
         if !tree.errors.is_empty() {
             self.unknown("part of a PL/pgSQL body could not be read");
         }
-        let mut frame = Frame { parser: SqlParser::new(text) };
+        let mut frame = Frame { parser: SqlParser::new(text), doubtful: false };
         self.shown(shown, |executor| executor.block(&tree.block, &mut frame).map(|_| ()))
     }
 
@@ -217,7 +219,16 @@ impl Executor<'_> {
 
     fn statements(&mut self, statements: &[Statement], frame: &mut Frame) -> Run<Flow> {
         for (at, statement) in statements.iter().enumerate() {
-            match self.body_statement(statement, frame)? {
+            let before = frame.doubtful.then(|| (self.catalog.clone(), self.session.clone()));
+            let flow = match (self.body_statement(statement, frame), before) {
+                (Err(failure), Some((catalog, session))) if depends_on_catalog(&failure) => {
+                    self.unknown(dynamic::NOT_KNOWN);
+                    (self.catalog, self.session) = (catalog, session);
+                    Flow::Next
+                }
+                (flow, _) => flow?,
+            };
+            match flow {
                 Flow::Next => {}
                 Flow::Perhaps => {
                     self.perhaps(&statements[at + 1..], frame);
@@ -414,6 +425,11 @@ impl Executor<'_> {
             Err(_) => Ok(()),
         }
     }
+}
+
+/// Would another catalog accept the statement? Not where code raises an exception, or a transaction block forbids it.
+fn depends_on_catalog(failure: &Failure) -> bool {
+    failure.sqlstate != "P0001" && !failure.sqlstate.starts_with("25")
 }
 
 /// Does a handler catch this SQLSTATE?

@@ -10,13 +10,14 @@ use crate::plpgsql::{HOLE, SqlText};
 use smol_str::SmolStr;
 use std::collections::HashSet;
 
-const NOT_KNOWN: &str = "dynamic SQL whose text only run time knows";
+pub(super) const NOT_KNOWN: &str = "dynamic SQL whose text only run time knows";
 
 impl Executor<'_> {
     pub(super) fn dynamic(&mut self, expression: &SqlText, frame: &mut Frame) -> Run {
         let value = frame.parser.expression(expression).ok().and_then(|parsed| self.value(&parsed));
         let Some(Value::Text(text)) = value else {
             self.unknown(NOT_KNOWN);
+            frame.doubtful = true;
             return Ok(());
         };
         let has_holes = text.contains(HOLE);

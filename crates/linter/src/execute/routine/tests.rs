@@ -227,3 +227,25 @@ fn loops_within_loops_are_not_run_round_by_round_for_ever() {
     assert_eq!(drops(1), 64);
     assert!(drops(10) >= 1);
 }
+
+#[test]
+fn what_follows_unknown_sql_is_not_certain_to_be_refused() {
+    let history = "CREATE TABLE t(id int PRIMARY KEY, name text)";
+    let after = |sql: &str| {
+        let body = format!(
+            "DO $do$ DECLARE drops text; BEGIN
+                SELECT concat('ALTER TABLE t DROP CONSTRAINT ', conname) INTO drops FROM pg_constraint;
+                IF drops IS NOT NULL THEN EXECUTE drops; END IF; {sql}; ALTER TABLE t ADD COLUMN last int;
+            END $do$"
+        );
+        let effects = effects_on(17, history, &body);
+        assert!(!effects.unknown.is_empty(), "{sql}");
+        effects.fails.map(|failure| failure.sqlstate)
+    };
+    assert_eq!(after("ALTER TABLE t ADD PRIMARY KEY (name)"), None);
+    assert_eq!(after("ALTER TABLE t DROP COLUMN missing"), None);
+    assert_eq!(after("VACUUM t"), Some("25001"));
+    assert_eq!(after("RAISE 'stop'"), Some("P0001"));
+    let known = "DO $do$ BEGIN ALTER TABLE t ADD PRIMARY KEY (name); END $do$";
+    assert_eq!(effects_on(17, history, known).fails.map(|failure| failure.sqlstate), Some("42P16"));
+}
