@@ -142,3 +142,20 @@ pub enum Ast {
     #[serde(skip)]
     Other(SmolStr),
 }
+
+impl Ast {
+    /// Does the statement say CONCURRENTLY?
+    pub fn is_concurrent(&self) -> bool {
+        let detaches = |command: &AlterTableCommand| {
+            matches!(command.action, AlterTableAction::DetachPartition { concurrently: true, .. })
+        };
+        match self {
+            Self::CreateIndex(create) => create.concurrently,
+            Self::Drop(drop) => drop.concurrently,
+            Self::Reindex(reindex) => reindex.concurrently,
+            Self::RefreshMaterializedView(refresh) => refresh.concurrently,
+            Self::AlterTable(alter) => alter.commands.iter().any(detaches),
+            _ => false,
+        }
+    }
+}

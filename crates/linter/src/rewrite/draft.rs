@@ -326,15 +326,9 @@ fn first_ast(sql: &str) -> Option<Ast> {
 /// Does PostgreSQL refuse it in a transaction block?
 fn runs_outside(ast: &Ast) -> bool {
     match ast {
-        Ast::CreateIndex(index) => index.concurrently,
-        Ast::Drop(drop) => drop.concurrently,
-        Ast::Reindex(reindex) => reindex.concurrently,
         Ast::Vacuum(vacuum) => vacuum.vacuum,
-        Ast::AlterTable(alter) => alter
-            .commands
-            .iter()
-            .any(|command| matches!(command.action, AlterTableAction::DetachPartition { concurrently: true, .. })),
-        _ => false,
+        Ast::RefreshMaterializedView(_) => false,
+        ast => ast.is_concurrent(),
     }
 }
 

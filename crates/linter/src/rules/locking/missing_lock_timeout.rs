@@ -1,6 +1,6 @@
 //! A strong lock that is waited for without limit.
 
-use crate::ast::{AlterTableAction, Ast, ObjectKind};
+use crate::ast::{Ast, ObjectKind};
 use crate::diagnostic::Diagnostic;
 use crate::fix::{Applicability, Fix};
 use crate::report::Reporter;
@@ -90,7 +90,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
 
 /// The setting on a line before the statement; not where something follows that must be able to wait.
 fn set_before(context: &RuleContext<'_>) -> Option<Fix> {
-    let waits = |statement: &Statement| statement.parsed.as_ref().is_ok_and(is_concurrent);
+    let waits = |statement: &Statement| statement.parsed.as_ref().is_ok_and(Ast::is_concurrent);
     let in_transaction = context.session.in_transaction();
     if can_be_concurrent(context) || !in_transaction && context.migration.statements().any(waits) {
         return None;
@@ -101,21 +101,6 @@ fn set_before(context: &RuleContext<'_>) -> Option<Fix> {
         ("SET lock_timeout = '2s'", Applicability::Unsafe)
     };
     Some(Fix { title: format!("Write {sql} before it"), applicability, edits: vec![line_before(context, sql)] })
-}
-
-/// Is there a CONCURRENTLY in the statement? Such a statement waits for every transaction that is older.
-fn is_concurrent(ast: &Ast) -> bool {
-    match ast {
-        Ast::CreateIndex(create) => create.concurrently,
-        Ast::Reindex(reindex) => reindex.concurrently,
-        Ast::RefreshMaterializedView(refresh) => refresh.concurrently,
-        Ast::Drop(drop) => drop.concurrently,
-        Ast::AlterTable(alter) => alter
-            .commands
-            .iter()
-            .any(|command| matches!(command.action, AlterTableAction::DetachPartition { concurrently: true, .. })),
-        _ => false,
-    }
 }
 
 /// Is there a CONCURRENTLY to be written, beside which a timeout would do harm?
