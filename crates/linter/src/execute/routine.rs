@@ -427,9 +427,10 @@ impl Executor<'_> {
     }
 }
 
-/// Would another catalog accept the statement? Not where code raises an exception, or a transaction block forbids it.
+/// Would another catalog accept the statement? Not where code raises an exception, a transaction block forbids it, or
+/// its text does not parse.
 fn depends_on_catalog(failure: &Failure) -> bool {
-    failure.sqlstate != "P0001" && !failure.sqlstate.starts_with("25")
+    !matches!(failure.sqlstate, "P0001" | "42601") && !failure.sqlstate.starts_with("25")
 }
 
 /// Does a handler catch this SQLSTATE?

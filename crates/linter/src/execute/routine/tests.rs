@@ -246,6 +246,7 @@ fn what_follows_unknown_sql_is_not_certain_to_be_refused() {
     assert_eq!(after("ALTER TABLE t DROP COLUMN missing"), None);
     assert_eq!(after("VACUUM t"), Some("25001"));
     assert_eq!(after("RAISE 'stop'"), Some("P0001"));
+    assert_eq!(after("EXECUTE 'DROP TABEL t'"), Some("42601"));
     let known = "DO $do$ BEGIN ALTER TABLE t ADD PRIMARY KEY (name); END $do$";
     assert_eq!(effects_on(17, history, known).fails.map(|failure| failure.sqlstate), Some("42P16"));
 }
