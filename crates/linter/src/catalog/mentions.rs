@@ -78,7 +78,7 @@ impl Catalog {
     /// The relations that may name one of these, in the order of their creation: all that do, and some that do not.
     pub fn relations_mentioning(&self, sought: &[Mention]) -> Vec<&Arc<Relation>> {
         if self.mentions.unread {
-            return self.relations_where(|_| true);
+            return self.relations_in_order();
         }
         let read = sought.iter().filter_map(|mention| self.mentions.relations.get(mention)).flatten();
         let mut oids: Vec<Oid> = read.chain(&self.mentions.changed).copied().collect();

@@ -262,6 +262,12 @@ impl Catalog {
         }
     }
 
+    /// Removes a column of a relation; what depends on it is the caller's business.
+    pub fn remove_column(&mut self, table: Oid, column: &str) {
+        self.relation_mut(table).columns.retain(|other| other.name != column);
+        self.forget_column_privileges(table, column);
+    }
+
     /// The end of a session.
     pub fn remove_temporary_relations(&mut self) {
         let gone: Vec<Oid> = self.temporary.keys().copied().collect();

@@ -110,9 +110,8 @@ impl Catalog {
         }
     }
 
-    /// Removes a column of a relation, and the privileges on it.
-    pub fn remove_column(&mut self, table: Oid, column: &str) {
-        self.relation_mut(table).columns.retain(|other| other.name != column);
+    /// Privileges on a column go with it.
+    pub(super) fn forget_column_privileges(&mut self, table: Oid, column: &str) {
         let is_on = |privilege: &Privilege| privilege.column.as_ref().is_some_and(|other| other == column);
         if let Some(known) = self.privileges.get_mut(&table).filter(|known| known.iter().any(is_on)) {
             Arc::make_mut(known).retain(|privilege| !is_on(privilege));

@@ -194,7 +194,8 @@ fn tool_by_name(path: &Path, name: &str, around: &Facts) -> Option<Tool> {
     Some(runner.unwrap_or(Tool::GolangMigrate))
 }
 
-/// Down: what [`order::leads_back`] says, Flyway's `U1__x.sql` and `B1__x.sql`, and what the tool's own list of migrations does not hold.
+/// Down: what [`order::leads_back`] says, Flyway's `U1__x.sql` and `B1__x.sql`, and what the tool's own list of migrations
+/// does not hold.
 fn direction(path: &Path, name: &str, around: &Facts) -> Direction {
     // Databases that have run the versions up to a baseline leave it out.
     let flyway_leaves_out = FlywayName::parse(name)
