@@ -65,8 +65,9 @@ pub struct WorkloadTrace {
     /// Of what ran while the migration did, even if only in part.
     pub during: Latency,
     pub after: Latency,
-    /// How often it was refused, and why the first time. Those times are not counted.
-    pub errors: usize,
+    /// Of what was refused, which counts in no other phase: after a lock is let go, a column may be gone.
+    pub refused: Latency,
+    /// Why, the first time.
     pub error: Option<String>,
 }
 

@@ -225,26 +225,23 @@ impl Client {
 
 /// What ran while the migration did, even if only in part, counts as meanwhile.
 fn summary<'a>(query: &Query, runs: impl Iterator<Item = &'a Run>, began: Instant, ended: Instant) -> WorkloadTrace {
-    let mut times: [Vec<Duration>; 3] = Default::default();
-    let (mut errors, mut error) = (0, None);
+    let mut times: [Vec<Duration>; 4] = Default::default();
+    let mut error = None;
     for run in runs {
-        let phase = if run.ended < began {
+        let phase = if let Some(message) = &run.error {
+            error.get_or_insert_with(|| message.clone());
+            3
+        } else if run.ended < began {
             0
         } else if run.started <= ended {
             1
         } else {
             2
         };
-        match &run.error {
-            None => times[phase].push(run.ended - run.started),
-            Some(message) => {
-                errors += 1;
-                error.get_or_insert_with(|| message.clone());
-            }
-        }
+        times[phase].push(run.ended - run.started);
     }
-    let [before, during, after] = times.map(latency);
-    WorkloadTrace { place: query.place.clone(), sql: query.sql.clone(), before, during, after, errors, error }
+    let [before, during, after, refused] = times.map(latency);
+    WorkloadTrace { place: query.place.clone(), sql: query.sql.clone(), before, during, after, refused, error }
 }
 
 fn latency(mut times: Vec<Duration>) -> Latency {
@@ -289,6 +286,6 @@ mod tests {
         let trace = summary(&query, runs.iter(), at(100), at(200));
         let milliseconds = |latency: Latency| (latency.runs, latency.longest.as_millis());
         assert_eq!([trace.before, trace.during, trace.after].map(milliseconds), [(1, 1), (3, 120), (1, 3)]);
-        assert_eq!((trace.errors, trace.error.as_deref()), (1, Some("no column")));
+        assert_eq!((milliseconds(trace.refused), trace.error.as_deref()), ((1, 10), Some("no column")));
     }
 }

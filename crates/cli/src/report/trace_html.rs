@@ -241,8 +241,17 @@ fn write_workload(workload: &[WorkloadTrace], out: &mut String) -> fmt::Result {
         return Ok(());
     }
     out.push_str("<h3>Workload</h3>\n");
-    let titles =
-        ["Where", "Statement", "Median before", "Median during", "Median after", "Longest during", "Refused", "Why"];
+    let titles = [
+        "Where",
+        "Statement",
+        "Median before",
+        "Median during",
+        "Median after",
+        "Longest during",
+        "Refused",
+        "After at most",
+        "Why",
+    ];
     let mut table = Table::new(titles);
     for client in workload {
         let latency = [client.before.median, client.during.median, client.after.median, client.during.longest];
@@ -254,7 +263,8 @@ fn write_workload(workload: &[WorkloadTrace], out: &mut String) -> fmt::Result {
             during,
             after,
             longest,
-            Cell::number(client.errors as u128, client.errors),
+            Cell::number(client.refused.runs as u128, client.refused.runs),
+            Cell::number(client.refused.longest.as_micros(), time(client.refused.longest)),
             Cell::text(client.error.as_deref().unwrap_or_default()),
         ]);
     }

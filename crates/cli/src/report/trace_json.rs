@@ -177,7 +177,8 @@ fn workload(workload: &WorkloadTrace) -> Value {
         "before": latency(workload.before),
         "during": latency(workload.during),
         "after": latency(workload.after),
-        "errors": workload.errors,
+        "errors": workload.refused.runs,
+        "errors_max_ms": milliseconds(workload.refused.longest),
         "error": workload.error,
     })
 }

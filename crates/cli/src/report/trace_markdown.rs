@@ -55,13 +55,20 @@ fn write_migration(report: &TraceReport<'_>, traced: &TracedFile<'_>, out: &mut 
         writeln!(out, "| {line} | `{sql}` | {duration}{grown} | {lock} | {held} | {blocked} | {} |", work(statement))?;
     }
     if !traced.trace.workload.is_empty() {
-        writeln!(out, "\n| Workload | Before: median, longest | During | After | Refused |\n|---|---|---|---|--:|")?;
+        writeln!(
+            out,
+            "\n| Workload | Before: median, longest | During | After | Refused: times, longest |\n|---|---|---|---|---|"
+        )?;
     }
     for workload in &traced.trace.workload {
         let latency = |latency: Latency| format!("{}, {}", time(latency.median), time(latency.longest));
         let phases = [workload.before, workload.during, workload.after].map(latency).join(" | ");
         let (place, sql) = (&workload.place, cell(&excerpt(&workload.sql)));
-        writeln!(out, "| `{place}` `{sql}` | {phases} | {} |", workload.errors)?;
+        let refused = match workload.refused {
+            Latency { runs: 0, .. } => String::new(),
+            Latency { runs, longest, .. } => format!("{runs}, {}", time(longest)),
+        };
+        writeln!(out, "| `{place}` `{sql}` | {phases} | {refused} |")?;
     }
     if let Some((_, failure)) = traced.trace.failure() {
         writeln!(out, "\n> [!CAUTION]\n> {} ({})", failure.message, failure.sqlstate)?;

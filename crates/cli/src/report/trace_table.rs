@@ -103,7 +103,9 @@ fn write_workload(workload: &WorkloadTrace, style: Style, out: &mut dyn Write) -
     }
     match &workload.error {
         Some(error) => {
-            writeln!(out, "                {} {} times: {error}", style.red("refused"), workload.errors)
+            let (refused, times) = (style.red("refused"), plural(workload.refused.runs, "time"));
+            let longest = time(workload.refused.longest);
+            writeln!(out, "                {refused} {times}, after {longest} at most: {error}")
         }
         None => Ok(()),
     }
