@@ -125,7 +125,7 @@ fn write_migration(report: &TraceReport<'_>, at: usize, traced: &TracedFile<'_>,
     let trace = traced.trace;
     let (id, path) = (migration_id(at), Escaped(traced.path()));
     let totals = format!("{}, {}", time(trace.duration), totals(trace).join(", "));
-    writeln!(out, "<section id=\"{id}\">\n<h2>{path} <small>{totals}</small></h2>")?;
+    writeln!(out, "<section id=\"{id}\">\n<h2>{path} <small>{}</small></h2>", Escaped(&totals))?;
     for note in &trace.notes {
         writeln!(out, "<p class=\"note\">{}</p>", Escaped(note))?;
     }
@@ -165,7 +165,7 @@ fn write_findings(report: &TraceReport<'_>, at: usize, traced: &TracedFile<'_>, 
             },
             Cell::text(severity),
             Cell::text(found.rule),
-            Cell::text(&found.message),
+            Cell::prose(&found.message),
             Cell::help(found.help.as_deref().unwrap_or_default()),
             Cell::text(evidence(found.evidence)),
         ];

@@ -61,7 +61,10 @@ fn write_migration(report: &TraceReport<'_>, traced: &TracedFile<'_>, out: &mut 
         )?;
     }
     for workload in &traced.trace.workload {
-        let latency = |latency: Latency| format!("{}, {}", time(latency.median), time(latency.longest));
+        let latency = |latency: Latency| match latency.runs {
+            0 => String::new(),
+            _ => format!("{}, {}", time(latency.median), time(latency.longest)),
+        };
         let phases = [workload.before, workload.during, workload.after].map(latency).join(" | ");
         let (place, sql) = (&workload.place, cell(&excerpt(&workload.sql)));
         let refused = match workload.refused {

@@ -288,7 +288,9 @@ pub(crate) fn counts(errors: usize, warnings: usize, infos: usize) -> Vec<String
 /// `123 ms`, with more digits where they mean something.
 pub(crate) fn time(duration: Duration) -> String {
     let milliseconds = duration.as_secs_f64() * 1000.0;
-    if milliseconds < 10.0 {
+    if milliseconds > 0.0 && milliseconds < 0.05 {
+        "<0.1 ms".to_owned()
+    } else if milliseconds < 10.0 {
         format!("{milliseconds:.1} ms")
     } else if milliseconds < 10_000.0 {
         format!("{milliseconds:.0} ms")
@@ -329,7 +331,7 @@ mod tests {
 
     #[test]
     fn times_and_sizes_have_the_digits_that_mean_something() {
-        assert_eq!(time(Duration::from_micros(340)), "0.3 ms");
+        assert_eq!([0, 20, 340].map(|micros| time(Duration::from_micros(micros))), ["0.0 ms", "<0.1 ms", "0.3 ms"]);
         assert_eq!(time(Duration::from_micros(123_456)), "123 ms");
         assert_eq!(time(Duration::from_secs(75)), "75.0 s");
         assert_eq!([bytes(120), bytes(20_480), bytes(20_971_520)], ["120 B", "20 kB", "20 MB"]);

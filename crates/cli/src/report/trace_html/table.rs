@@ -39,11 +39,16 @@ impl Cell {
         Self { html: format!("<code>{}</code>", Escaped(sql)), ..Self::default() }
     }
 
+    /// A sentence with names in backticks.
+    pub(super) fn prose(text: &str) -> Self {
+        Self { html: named(text), ..Self::default() }
+    }
+
     /// What a finding proposes: sentences, and SQL where lines are indented.
     pub(super) fn help(help: &str) -> Self {
         let line = |line: &str| match line.strip_prefix("    ") {
             Some(sql) => format!("<code>{}</code>", Escaped(sql)),
-            None => format!("<div>{}</div>", Escaped(line)),
+            None => format!("<div>{}</div>", named(line)),
         };
         Self { html: help.lines().map(line).collect(), ..Self::default() }
     }
@@ -56,6 +61,17 @@ impl Cell {
     pub(super) fn to(self, id: &str) -> Self {
         Self { html: format!("<a href=\"#{}\">{}</a>", Escaped(id), self.html), ..self }
     }
+}
+
+/// What is in backticks becomes code; a backtick alone stays.
+fn named(text: &str) -> String {
+    let pieces: Vec<&str> = text.split('`').collect();
+    let piece = |(at, piece): (usize, &&str)| match (at % 2 == 1, at + 1 == pieces.len()) {
+        (true, false) => format!("<code class=\"inline\">{}</code>", Escaped(piece)),
+        (true, true) => format!("`{}", Escaped(piece)),
+        (false, _) => Escaped(piece).to_string(),
+    };
+    pieces.iter().enumerate().map(piece).collect()
 }
 
 impl<const N: usize> Table<N> {
@@ -129,5 +145,11 @@ mod tests {
     fn sql_of_a_help_is_told_from_its_sentences() {
         let help = Cell::help("first:\n    DROP TABLE a;\nthen wait");
         assert_eq!(help.html, "<div>first:</div><code>DROP TABLE a;</code><div>then wait</div>");
+    }
+
+    #[test]
+    fn names_in_backticks_are_code() {
+        let one = "drops <code class=\"inline\">a&lt;b</code>: it`s gone";
+        assert_eq!(Cell::prose("drops `a<b`: it`s gone").html, one);
     }
 }
