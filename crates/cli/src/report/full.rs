@@ -163,12 +163,18 @@ impl SourceCode for Source<'_> {
         before: usize,
         after: usize,
     ) -> Result<Box<dyn SpanContents<'a> + 'a>, MietteError> {
-        let contents = self.0.source.text.as_str().read_span(span, before, after)?;
+        let ParsedFile { source, lines, .. } = self.0;
+        // miette counts lines from the beginning of what it is given, for each finding anew.
+        let offset = u32::try_from(span.offset()).map_err(|_| MietteError::OutOfBounds)?;
+        let first = lines.line_of(offset).saturating_sub(before + 1);
+        let start = lines.start(first).map_or(0, |start| start as usize);
+        let text = source.text.get(start..).ok_or(MietteError::OutOfBounds)?;
+        let contents = text.read_span(&(span.offset() - start, span.len()).into(), before, after)?;
         Ok(Box::new(MietteSpanContents::new_named(
-            self.0.source.path.clone(),
+            source.path.clone(),
             contents.data(),
-            *contents.span(),
-            contents.line(),
+            (contents.span().offset() + start, contents.span().len()).into(),
+            first + contents.line(),
             contents.column(),
             contents.line_count(),
         )))
@@ -178,6 +184,8 @@ impl SourceCode for Source<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pgvet_linter::check::parse_file;
+    use pgvet_linter::source::SourceFile;
 
     #[test]
     fn prose_is_wrapped_and_sql_is_not() {
@@ -187,5 +195,16 @@ mod tests {
         assert_eq!(wrapped.lines().count(), 3);
         assert!(wrapped.ends_with(&sql));
         assert!(wrapped.lines().take(2).all(|line| line.len() <= WIDTH));
+    }
+    #[test]
+    fn a_piece_of_a_text_is_counted_as_in_the_whole() {
+        let text = "one\ntwo\r\nthree\rfour\n\nsix";
+        let file = parse_file(SourceFile { path: "m.sql".to_owned(), text: text.to_owned() });
+        for (start, length) in (0..text.len()).flat_map(|start| (0..=text.len() - start).map(move |end| (start, end))) {
+            let (source, span) = (Source(&file), (start, length).into());
+            let (own, whole) = (source.read_span(&span, 1, 1), text.read_span(&span, 1, 1));
+            let seen = |contents: &dyn SpanContents<'_>| (contents.data().to_vec(), *contents.span(), contents.line());
+            assert_eq!(seen(&*own.unwrap()), seen(&*whole.unwrap()), "{start} {length}");
+        }
     }
 }
