@@ -185,8 +185,10 @@ impl ExplicitOrder {
         if let Some(root) = sqitch_folder(parent)
             && let Ok(plan) = fs::read_to_string(root.with_file_name("sqitch.plan"))
         {
-            let order = Self::new(Tool::Sqitch, root, sqitch_order(&plan));
-            return Some(Self { root: root.with_file_name("deploy"), ..order });
+            let deploy = root.with_file_name("deploy");
+            let is_deployed = |name: &str| deploy.join(format!("{name}.sql")).exists();
+            let order = Self::new(Tool::Sqitch, root, sqitch_order(&plan, is_deployed));
+            return Some(Self { root: deploy, ..order });
         }
         Self::of_liquibase(parent)
     }
@@ -271,27 +273,33 @@ fn drizzle_order(journal: &str) -> Option<Vec<String>> {
     Some(entries.into_iter().map(|(_, tag)| tag).collect())
 }
 
-/// Changes in the order of the plan. An earlier version of a reworked change is kept as `name@tag`, after the tag that
-/// followed it. Source: Sqitch, `sqitchchanges` and `sqitch-rework`.
-fn sqitch_order(plan: &str) -> Vec<String> {
-    let mut changes: Vec<(String, Option<String>)> = Vec::new();
+/// Changes in the order of the plan. An earlier version of a reworked change is kept as `name@tag`, where the tag is one
+/// that stands between the two in the plan: the last of them for which `is_deployed` knows such a script. Source: Sqitch,
+/// `sqitchchanges`, `App::Sqitch::Plan::_parse` and `App::Sqitch::Plan::Change::path_segments`.
+fn sqitch_order(plan: &str, is_deployed: impl Fn(&str) -> bool) -> Vec<String> {
+    let mut changes: Vec<String> = Vec::new();
+    // Each with the number of changes before it.
+    let mut tags: Vec<(usize, &str)> = Vec::new();
     for line in plan.lines().map(str::trim) {
         let word = line.split_whitespace().next().unwrap_or_default();
         if word.is_empty() || word.starts_with(['%', '#']) {
             continue;
         }
-        if let Some(tag) = word.strip_prefix('@') {
-            for (_, following) in changes.iter_mut().filter(|(_, following)| following.is_none()) {
-                *following = Some(tag.to_owned());
-            }
+        if word.starts_with('@') {
+            tags.push((changes.len(), word));
             continue;
         }
-        if let Some((earlier, Some(tag))) = changes.iter_mut().rfind(|(name, _)| name == word) {
-            *earlier = format!("{earlier}@{tag}");
+        if let Some(earlier) = changes.iter().rposition(|name| name == word) {
+            let between = tags.iter().rev().take_while(|(before, _)| *before > earlier);
+            let mut names = between.map(|(_, tag)| format!("{word}{tag}")).peekable();
+            let latest = names.peek().cloned();
+            if let Some(kept) = names.find(|name| is_deployed(name)).or(latest) {
+                changes[earlier] = kept;
+            }
         }
-        changes.push((word.to_owned(), None));
+        changes.push(word.to_owned());
     }
-    changes.into_iter().map(|(name, _)| name).collect()
+    changes
 }
 
 #[cfg(test)]
@@ -302,7 +310,17 @@ mod tests {
     fn a_plan_gives_the_order_and_keeps_reworked_changes() {
         let plan = "%syntax-version=1.0.0\n\nusers 2024-01-01T00:00:00Z a <a@b.c> # x\norders [users] 2024\n@v1 2024\n\
                     # note\nusers [users@v1] 2024\n";
-        assert_eq!(sqitch_order(plan), ["users@v1", "orders", "users"]);
+        assert_eq!(sqitch_order(plan, |_| true), ["users@v1", "orders", "users"]);
+    }
+
+    #[test]
+    fn a_reworked_change_is_kept_under_the_last_tag_before_it() {
+        let plan =
+            "users 2024\n@v1 2024\norders 2024\n@v2 2024\nusers [users@v2] 2024\n@v3 2024\nusers [users@v3] 2024\n";
+        assert_eq!(sqitch_order(plan, |_| true), ["users@v2", "orders", "users@v3", "users"]);
+        // Whoever adds a tag to the plan later leaves the names of scripts alone.
+        assert_eq!(sqitch_order(plan, |name| name != "users@v2"), ["users@v1", "orders", "users@v3", "users"]);
+        assert_eq!(sqitch_order(plan, |_| false), ["users@v2", "orders", "users@v3", "users"]);
     }
 
     #[test]
