@@ -198,38 +198,34 @@ impl ExplicitOrder {
         Self { tool, root: root.to_owned(), base: root.to_owned(), places, autocommit: BTreeSet::new() }
     }
 
-    /// The nearest master changelog around the folder that includes a file of it.
+    /// The outermost folder around this one with master changelogs that include a file of it. What one includes may be a
+    /// changelog that includes others, so the outermost one knows most.
     fn of_liquibase(parent: &Path) -> Option<Self> {
         let parent = absolute(parent);
-        let around = || parent.ancestors().take(LIQUIBASE_LEVELS);
+        let around: Vec<&Path> = parent.ancestors().take(LIQUIBASE_LEVELS).collect();
         let is_hint = |folder: &Path| {
             let name = folder.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
             name == "db" || name.contains("changelog") || name.contains("liquibase")
         };
-        if !around().any(is_hint) {
-            return None;
-        }
-        around().find_map(|folder| {
-            let entries = fs::read_dir(folder).ok()?.filter_map(Result::ok);
-            let mut masters: Vec<PathBuf> = entries
-                .filter(|entry| liquibase::is_master(&entry.file_name().to_string_lossy()))
-                .map(|entry| entry.path())
-                .collect();
-            masters.sort();
-            masters.iter().find_map(|master| Self::of_master(master, &parent))
-        })
+        let hint = around.iter().rposition(|folder| is_hint(folder))?;
+        let order = |(at, folder): (usize, &&Path)| Self::of_masters(&liquibase::masters(folder, at <= hint), &parent);
+        around.iter().enumerate().rev().find_map(order)
     }
 
-    fn of_master(master: &Path, parent: &Path) -> Option<Self> {
-        let included = liquibase::order(master);
-        if !included.iter().any(|file| file.path.parent() == Some(parent)) {
+    /// The order of changelogs that lie in one folder, if one of them includes a file of `parent`. Which of them are run
+    /// one after the other is said elsewhere: what is for tests alone has fewer files.
+    fn of_masters(masters: &[PathBuf], parent: &Path) -> Option<Self> {
+        let mut changelogs: Vec<Vec<liquibase::Included>> = masters.iter().map(|at| liquibase::order(at)).collect();
+        changelogs.sort_by_key(|included| std::cmp::Reverse(included.len()));
+        let included = || changelogs.iter().flatten();
+        if !included().any(|file| file.path.parent() == Some(parent)) {
             return None;
         }
-        let holds_all = |folder: &&Path| included.iter().all(|file| file.path.starts_with(folder));
-        let root = master.ancestors().skip(1).find(holds_all)?;
+        let holds_all = |folder: &&Path| included().all(|file| file.path.starts_with(folder));
+        let root = masters.first()?.ancestors().skip(1).find(holds_all)?;
         let relative = |path: &Path| path.strip_prefix(root).unwrap_or(path).with_extension("");
         let mut order = Self::new(Tool::Liquibase, root, Vec::new());
-        for (place, file) in included.iter().enumerate() {
+        for (place, file) in included().enumerate() {
             order.places.entry(relative(&file.path)).or_insert(place);
             if file.autocommit {
                 order.autocommit.insert(relative(&file.path));
@@ -321,6 +317,31 @@ mod tests {
         // Whoever adds a tag to the plan later leaves the names of scripts alone.
         assert_eq!(sqitch_order(plan, |name| name != "users@v2"), ["users@v1", "orders", "users@v3", "users"]);
         assert_eq!(sqitch_order(plan, |_| false), ["users@v2", "orders", "users@v3", "users"]);
+    }
+
+    #[test]
+    fn the_outermost_changelog_gives_the_order() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |path: &str| root.path().join("changelog").join(path);
+        let including = |files: &[&str]| {
+            let include = |file: &&str| format!("<include file=\"{file}\" relativeToChangelogFile=\"true\"/>\n");
+            format!("<databaseChangeLog>\n{}</databaseChangeLog>\n", files.iter().map(include).collect::<String>())
+        };
+        for (path, text) in [
+            ("shop.xml", including(&["v9/changelog.xml", "v10/changelog.xml"])),
+            ("demo.xml", including(&["demo/a.sql"])),
+            ("v9/changelog.xml", including(&["z.sql", "a.sql"])),
+            ("v10/changelog.xml", including(&["a.sql"])),
+            ("v9/z.sql", String::new()),
+            ("v9/a.sql", String::new()),
+            ("v10/a.sql", String::new()),
+            ("demo/a.sql", String::new()),
+        ] {
+            fs::create_dir_all(at(path).parent().unwrap()).unwrap();
+            fs::write(at(path), text).unwrap();
+        }
+        let files = ["demo/a.sql", "v10/a.sql", "v9/a.sql", "v9/z.sql"].map(at).to_vec();
+        assert_eq!(crate::order::sort(files), ["v9/z.sql", "v9/a.sql", "v10/a.sql", "demo/a.sql"].map(at));
     }
 
     #[test]

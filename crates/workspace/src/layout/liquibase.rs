@@ -4,6 +4,7 @@
 
 use serde_json::Value;
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// An SQL file that a changelog runs.
@@ -38,13 +39,34 @@ enum Kind {
 /// Changelogs that include changelogs are followed so deep.
 const MAX_DEPTH: usize = 8;
 
-/// Is this the name of a changelog that may include others?
-pub(super) fn is_master(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    let Some((stem, extension)) = name.rsplit_once('.') else { return false };
-    let is_changelog = stem.contains("changelog") || matches!(stem, "master" | "liquibase" | "root");
-    is_changelog && matches!(extension, "xml" | "yaml" | "yml" | "json")
+/// The changelogs in a folder that may include others. Where `any_name`, what begins as one is one under every name.
+pub(super) fn masters(folder: &Path, any_name: bool) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
+    let is_changelog = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+        let Some((stem, extension)) = name.rsplit_once('.') else { return false };
+        if !matches!(extension, "xml" | "yaml" | "yml" | "json") {
+            return false;
+        }
+        is_master(stem) || (any_name && begins_as_changelog(path))
+    };
+    let mut masters: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_changelog).collect();
+    masters.sort();
+    masters
 }
+
+fn is_master(stem: &str) -> bool {
+    stem.contains("changelog") || matches!(stem, "master" | "liquibase" | "root")
+}
+
+/// Is the element, or the key, of changelogs among the first bytes of the file, which a licence may begin?
+fn begins_as_changelog(path: &Path) -> bool {
+    let mut start = Vec::new();
+    let read = fs::File::open(path).and_then(|file| file.take(8192).read_to_end(&mut start));
+    read.is_ok() && start.windows(CHANGELOG.len()).any(|bytes| bytes == CHANGELOG)
+}
+
+const CHANGELOG: &[u8] = b"databaseChangeLog";
 
 /// The SQL files of a master changelog in order.
 pub(super) fn order(master: &Path) -> Vec<Included> {
@@ -287,13 +309,28 @@ mod tests {
     }
 
     #[test]
-    fn masters_are_known_by_their_names() {
-        for name in ["db.changelog-master.xml", "changelog.yaml", "master.yml", "liquibase-changelog.json"] {
-            assert!(is_master(name), "{name}");
+    fn masters_are_known_by_their_names_or_by_how_they_begin() {
+        let root = tempfile::tempdir().unwrap();
+        for (name, text) in [
+            ("db.changelog-master.xml", ""),
+            ("changelog.yaml", ""),
+            ("master.yml", ""),
+            ("liquibase-changelog.json", ""),
+            ("shop.xml", "<?xml version=\"1.0\"?>\n<!-- A licence. -->\n<databaseChangeLog>\n</databaseChangeLog>\n"),
+            ("pom.xml", "<project/>"),
+            ("application.yaml", "spring: {}"),
+            ("changelog.md", "databaseChangeLog"),
+            ("package.json", "{}"),
+        ] {
+            fs::write(root.path().join(name), text).unwrap();
         }
-        for name in ["pom.xml", "application.yaml", "changelog.md", "package.json"] {
-            assert!(!is_master(name), "{name}");
-        }
+        let names = |any_name| {
+            let masters = masters(root.path(), any_name);
+            masters.iter().map(|path| path.file_name().unwrap().to_string_lossy().into_owned()).collect::<Vec<_>>()
+        };
+        let by_name = ["changelog.yaml", "db.changelog-master.xml", "liquibase-changelog.json", "master.yml"];
+        assert_eq!(names(false), by_name);
+        assert_eq!(names(true), [&by_name[..], &["shop.xml"]].concat());
     }
 
     #[test]
