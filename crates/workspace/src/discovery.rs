@@ -38,8 +38,8 @@ impl Problem {
     }
 }
 
-/// Folders that hold no migrations of the project itself.
-const SKIPPED_FOLDERS: [&str; 2] = ["node_modules", "target"];
+/// Folders that hold no migrations of the project itself: those of its dependencies, builds and tests of Go.
+const SKIPPED_FOLDERS: [&str; 4] = ["node_modules", "vendor", "target", "testdata"];
 
 /// Names of other databases: `mysql/1_x.sql` and `1_x.mysql.up.sql` are not for PostgreSQL.
 const OTHER_DIALECTS: [&str; 11] = [
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn hidden_and_foreign_folders_are_skipped() {
         let root = tempfile::tempdir().unwrap();
-        for folder in [".git", "node_modules", "target", "mysql", "db"] {
+        for folder in [".git", "node_modules", "vendor", "target", "testdata", "mysql", "db"] {
             fs::create_dir(root.path().join(folder)).unwrap();
             fs::write(root.path().join(folder).join("1.sql"), "").unwrap();
         }
