@@ -13,6 +13,10 @@ use std::path::{Path, PathBuf};
 const MIGRATION_FOLDERS: [&str; 8] =
     ["migrations", "migration", "migrate", "drizzle", "deploy", "changelog", "updates", "delta"];
 
+/// Those whose name says migrations: a program that runs them may well be called `migrate`, and a folder `deploy` or
+/// `updates` holds more than them.
+const NAMED_MIGRATIONS: [&str; 2] = ["migrations", "migration"];
+
 /// Those that are named so for nothing else.
 const CERTAIN_FOLDERS: [&str; 3] = ["migrations", "migration", "migrate"];
 
@@ -20,18 +24,20 @@ fn is_among(names: &[&str], folder: &OsStr) -> bool {
     names.iter().any(|name| folder.eq_ignore_ascii_case(name))
 }
 
-/// The folder of migrations of a file that was found below `given`: the outermost one that is named so, or else the
-/// folder that was given.
+/// The folder of migrations of a file that was found below `given`: what the tool's own list is about, or the outermost
+/// one that is named so, or else the folder that was given.
 pub(crate) fn below(given: &Path, file: &Path, folders: &Folders, config: &Config) -> PathBuf {
     if let Some(folder) = config.folder_of(file) {
         return folder.to_owned();
     }
-    if let Some(root) = folders.around(file).root_beside() {
+    let facts = folders.around(file);
+    if let Some(root) = facts.root_beside().or(facts.root().filter(|root| root.starts_with(given))) {
         return root.to_owned();
     }
     let parent = file.strip_prefix(given).ok().and_then(Path::parent).unwrap_or(Path::new(""));
     let folders: Vec<_> = parent.components().collect();
-    match folders.iter().position(|folder| is_among(&MIGRATION_FOLDERS, folder.as_os_str())) {
+    let outermost = |names| folders.iter().position(|folder| is_among(names, folder.as_os_str()));
+    match outermost(&NAMED_MIGRATIONS).or_else(|| outermost(&MIGRATION_FOLDERS)) {
         Some(at) => given.join(folders[..=at].iter().collect::<PathBuf>()),
         None => given.to_owned(),
     }
@@ -82,13 +88,15 @@ impl Repositories {
 pub(crate) fn named_folder(parent: &Path, repositories: &mut Repositories) -> Option<PathBuf> {
     let parent_from_root = absolute(parent);
     let repository = repositories.around(&parent_from_root);
-    let candidates: Vec<&Path> = parent_from_root
-        .ancestors()
-        .take_while(|folder| Some(*folder) != repository)
-        .filter(|folder| folder.file_name().is_some_and(|name| is_among(&MIGRATION_FOLDERS, name)))
-        .collect();
-    let found = if repository.is_some() { candidates.last() } else { candidates.first() };
-    found.map(|folder| as_named(folder, &parent_from_root, parent))
+    let found = |names: &[&str]| {
+        let mut around = parent_from_root
+            .ancestors()
+            .take_while(|folder| Some(*folder) != repository)
+            .filter(|folder| folder.file_name().is_some_and(|name| is_among(names, name)));
+        if repository.is_some() { around.last() } else { around.next() }
+    };
+    let folder = found(&NAMED_MIGRATIONS).or_else(|| found(&MIGRATION_FOLDERS))?;
+    Some(as_named(folder, &parent_from_root, parent))
 }
 
 /// The folder in the words of the user: relative where its file was.
@@ -135,6 +143,30 @@ mod tests {
         assert_eq!(single(&at("queries/1.sql")), None);
         assert_eq!(single(&at("queries/V1__a.sql")), Some(at("queries")));
         assert_eq!(single(&at("queries/1_a/up.sql")), Some(at("queries")));
+    }
+
+    #[test]
+    fn a_folder_named_for_migrations_goes_before_one_around_it() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |path: &str| root.path().join(path);
+        for (path, text) in [
+            (".git/HEAD", ""),
+            ("tools/migrate/migrations/1_a.sql", "SELECT 1;"),
+            ("tools/migrate/views.sql", "SELECT 1;"),
+            ("schema/sqitch.plan", "migrations/a 2024\n"),
+            ("schema/deploy/migrations/a.sql", "SELECT 1;"),
+        ] {
+            fs::create_dir_all(at(path).parent().unwrap()).unwrap();
+            fs::write(at(path), text).unwrap();
+        }
+        for (path, expected) in [
+            ("tools/migrate/migrations/1_a.sql", "tools/migrate/migrations"),
+            ("tools/migrate/views.sql", "tools/migrate"),
+            ("schema/deploy/migrations/a.sql", "schema/deploy"),
+        ] {
+            assert_eq!(below(root.path(), &at(path), &Folders::default(), &Config::default()), at(expected), "{path}");
+            assert_eq!(single(&at(path)), Some(at(expected)), "{path}");
+        }
     }
 
     #[test]
