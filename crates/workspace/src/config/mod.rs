@@ -159,13 +159,14 @@ impl Config {
         self.migrations.exclude.iter().any(|patterns| patterns.matches(path))
     }
 
-    /// The configured folder of migrations that holds the file.
+    /// The configured folder of migrations that holds the file: the inner one, if one holds the other.
     pub fn folder_of(&self, path: &Path) -> Option<&Path> {
         if self.migrations.paths.is_empty() {
             return None;
         }
         let path = absolute(path);
-        self.migrations.paths.iter().map(PathBuf::as_path).find(|folder| path.starts_with(folder))
+        let around = self.migrations.paths.iter().map(PathBuf::as_path).filter(|folder| path.starts_with(folder));
+        around.max_by_key(|folder| folder.components().count())
     }
 }
 

@@ -62,6 +62,15 @@ categories = { locking = "off" }
 "#;
 
 #[test]
+fn a_file_belongs_to_the_innermost_configured_folder() {
+    let root = folder(&[(FILE_NAME, "[migrations]\npaths = [\"migrate\", \"migrate/auth\"]\n")]);
+    let config = Config::read(&root.path().join(FILE_NAME)).unwrap();
+    for (file, expected) in [("migrate/1.sql", "migrate"), ("migrate/auth/1.sql", "migrate/auth")] {
+        assert_eq!(config.folder_of(&root.path().join(file)), Some(root.path().join(expected).as_path()));
+    }
+}
+
+#[test]
 fn every_key_is_read() {
     let root = folder(&[(FILE_NAME, FULL)]);
     let config = Config::read(&root.path().join(FILE_NAME)).unwrap();
