@@ -123,8 +123,11 @@ pub(crate) fn leads_back(name: &str) -> bool {
 /// Names of files whose folder is the migration.
 const FOLDER_MIGRATIONS: [&str; 3] = ["up.sql", "down.sql", "migration.sql"];
 
-/// `1`, `0001`, `20240131120000` or `1.10.2` at the start of a name, perhaps after a `v`.
+/// `1`, `0001`, `20240131120000`, `1.10.2` or `2024-01-31-120000` at the start of a name, perhaps after a `v`.
 fn leading_version(name: &str) -> Option<(Vec<Number>, &str)> {
+    if let Some(dated) = dated_version(name) {
+        return Some(dated);
+    }
     let digits = name.strip_prefix(['v', 'V']).unwrap_or(name);
     let mut parts = Vec::new();
     let mut rest = digits;
@@ -141,6 +144,28 @@ fn leading_version(name: &str) -> Option<(Vec<Number>, &str)> {
         }
     }
     (!parts.is_empty()).then_some((parts, rest))
+}
+
+/// Diesel leaves the dashes out of a version, so that `2024-01-31-120000` comes between `20240131110000` and
+/// `20240131130000`. Newer ones have four digits more. A date alone is its first moment. Source: `diesel_migrations`,
+/// `file_based_migrations.rs`: `version_from_string`.
+fn dated_version(name: &str) -> Option<(Vec<Number>, &str)> {
+    let mut rest = name;
+    let mut take = |length: usize, separator: &str| -> Option<String> {
+        let from = rest.strip_prefix(separator)?;
+        let end = from.bytes().take_while(u8::is_ascii_digit).count();
+        (end == length).then(|| {
+            rest = &from[end..];
+            from[..end].to_owned()
+        })
+    };
+    let year = take(4, "").filter(|year| year.starts_with("19") || year.starts_with("20"))?;
+    let (month, day) = (take(2, "-")?, take(2, "-")?);
+    let time = take(6, "-").or_else(|| take(4, "-"));
+    let digits = format!("{year}{month}{day}{:0<6}", time.as_deref().unwrap_or_default());
+    let more = if time.is_some() { take(4, "-") } else { None };
+    let version = std::iter::once(digits).chain(more).map(|digits| number(&digits)).collect();
+    Some((version, rest))
 }
 
 fn number(digits: &str) -> Number {
@@ -237,6 +262,32 @@ mod tests {
             sorted(&["20240201000000_b.sql", "20231201000000_a.sql"]),
             ["20231201000000_a.sql", "20240201000000_b.sql"]
         );
+    }
+
+    #[test]
+    fn dates_are_compared_with_and_without_dashes() {
+        assert_eq!(
+            sorted(&[
+                "m/2017-03-01-110000_b/up.sql",
+                "m/20170308120000_c/up.sql",
+                "m/2026-07-27-143313-0001_f/up.sql",
+                "m/2026-07-27-143313-0000_g/up.sql",
+                "m/20170201000000_a/up.sql",
+                "m/2017-04-01_e/up.sql",
+                "m/00000000000000_setup/up.sql",
+            ]),
+            [
+                "m/00000000000000_setup/up.sql",
+                "m/20170201000000_a/up.sql",
+                "m/2017-03-01-110000_b/up.sql",
+                "m/20170308120000_c/up.sql",
+                "m/2017-04-01_e/up.sql",
+                "m/2026-07-27-143313-0000_g/up.sql",
+                "m/2026-07-27-143313-0001_f/up.sql",
+            ]
+        );
+        assert!(is_called(Path::new("m/2024-01-31-120000_x/up.sql"), "2024-01-31-120000"));
+        assert!(!is_called(Path::new("m/2024-01-31-120000_x/up.sql"), "2024"));
     }
 
     #[test]
