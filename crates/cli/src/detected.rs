@@ -13,12 +13,18 @@ pub(crate) struct Detected {
     pub(crate) tools: Vec<ToolCount>,
     pub(crate) files: usize,
     pub(crate) reported: usize,
+    /// Files of which something is run on the way forward.
+    pub(crate) run: usize,
     /// The first and the last file in the order of the tool.
     pub(crate) first: Option<String>,
     pub(crate) last: Option<String>,
+    /// The newest migration, after which all that come are new: not always the last file.
+    pub(crate) newest: Option<String>,
     pub(crate) transactions: Transactions,
     /// Files or sections that lead back.
     pub(crate) down: usize,
+    /// Files that the tool's own list of migrations does not name.
+    pub(crate) unlisted: usize,
     /// Files with nothing for PostgreSQL.
     pub(crate) skipped: usize,
 }
@@ -45,7 +51,8 @@ pub(crate) fn detect(project: &Project) -> Vec<Detected> {
         let belongs = |file: &&ProjectFile| file.database == number && file.role != Role::Baseline;
         let files: Vec<&ProjectFile> = project.files.iter().filter(belongs).collect();
         let folder = if database.root.as_os_str().is_empty() { "(named files)".to_owned() } else { database.shown() };
-        of_files(folder, &files)
+        let newest = project.newest_migration(number).map(|file| file.shown().source.path.clone());
+        Detected { newest, ..of_files(folder, &files) }
     });
     detected.filter(|detected| detected.files > 0).collect()
 }
@@ -58,7 +65,7 @@ fn of_files(folder: String, files: &[&ProjectFile]) -> Detected {
         *tools.entry((file.layout.tool, file.layout.sign)).or_default() += 1;
         for section in &file.layout.sections {
             match (section.direction, section.transaction) {
-                (Direction::Down, _) => down += 1,
+                (Direction::Down, _) => down += usize::from(!file.layout.unlisted),
                 (Direction::Up, TransactionMode::Transaction) => transactions.transaction += 1,
                 (Direction::Up, TransactionMode::SingleString) => transactions.single_string += 1,
                 (Direction::Up, TransactionMode::Autocommit) => transactions.autocommit += 1,
@@ -69,16 +76,19 @@ fn of_files(folder: String, files: &[&ProjectFile]) -> Detected {
         tools.into_iter().map(|((tool, sign), files)| ToolCount { tool, sign, files }).collect();
     tools.sort_by_key(|count| std::cmp::Reverse(count.files));
     let path = |file: &&&ProjectFile| file.shown().source.path.clone();
-    let is_run = |file: &&&ProjectFile| file.layout.sections.iter().any(|section| section.direction == Direction::Up);
+    let is_run = |file: &&&ProjectFile| file.is_run();
     Detected {
         folder,
         tools,
         files: files.len(),
         reported: files.iter().filter(|file| file.role == Role::Reported).count(),
+        run: files.iter().filter(is_run).count(),
         first: files.iter().find(is_run).as_ref().map(path),
         last: files.iter().rfind(is_run).as_ref().map(path),
+        newest: None,
         transactions,
         down,
+        unlisted: files.iter().filter(|file| file.layout.unlisted).count(),
         skipped: files.iter().filter(|file| file.layout.sections.is_empty()).count(),
     }
 }

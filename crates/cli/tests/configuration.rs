@@ -15,6 +15,10 @@ const UNIQUE: &str = "SET lock_timeout = '2s';\nCREATE UNIQUE INDEX u ON orders 
 fn project(more: &[(&str, &str)]) -> Folder {
     let mut files = vec![("db/migrations/1_a.sql", TABLE), ("db/migrations/2_b.sql", INDEX)];
     files.extend(more);
+    folder(&files)
+}
+
+fn folder(files: &[(&str, &str)]) -> Folder {
     let files: Vec<(&str, &[u8])> = files.iter().map(|(path, text)| (*path, text.as_bytes())).collect();
     Folder::new(&files)
 }
@@ -210,6 +214,49 @@ fn only_changes_are_reported_and_all_is_replayed() {
     --- stderr
     error: `.` has no revision `nowhere` in its repository
       help: name a branch, tag or commit that `git log` knows, such as origin/main
+    ");
+}
+
+/// What runs again, or is no migration, comes after the newest one in order.
+#[test]
+fn init_names_histories_and_the_newest_migration_of_each() {
+    let folder = folder(&[
+        ("app/db/migration/V1__users.sql", "CREATE TABLE users (id bigint);"),
+        ("app/db/migration/R__active_users.sql", "CREATE OR REPLACE VIEW active_users AS SELECT id FROM users;"),
+        ("tools/migrate/migrations/1_a.up.sql", "CREATE TABLE a (id bigint);"),
+        ("tools/migrate/migrations/1_a.down.sql", "DROP TABLE a;"),
+        ("tools/migrate/migrations/seed.sql", "INSERT INTO a VALUES (1);"),
+        ("tools/migrate/views.sql", "CREATE VIEW all_of_a AS SELECT id FROM a;"),
+        ("warehouse/sqitch.plan", "%project=warehouse\n\nstock 2024-01-01T00:00:00Z a <a@b.c>\n"),
+        ("warehouse/deploy/stock.sql", "-- Deploy warehouse:stock to pg\nCREATE TABLE stock (id bigint);"),
+        ("warehouse/deploy/old.sql", "-- Deploy warehouse:old to pg\nCREATE TABLE old (id bigint);"),
+    ]);
+    insta::assert_snapshot!(folder.run(&["init"]), @r"
+    exit 0
+    --- stdout
+    Wrote pgvet.toml.
+      app/db/migration: flyway, 2 files
+      tools/migrate/migrations: golang-migrate, 3 files (2 to migrate up)
+      warehouse/deploy: sqitch, 2 files (1 to migrate up)
+
+    No errors in the present migrations. Next: `pgvet check`, in CI too.
+    ");
+    let text = fs::read_to_string(folder.path().join("pgvet.toml")).unwrap();
+    let start_after = text.lines().find(|line| line.contains("start-after")).unwrap();
+    insta::assert_snapshot!(start_after, @r#"# start-after = ["app/db/migration/V1__users.sql", "tools/migrate/migrations/1_a.up.sql", "warehouse/deploy/stock.sql"]"#);
+    insta::assert_snapshot!(folder.run(&["config", "warehouse"]), @r"
+    exit 0
+    --- stdout
+    configuration: pgvet.toml
+    PostgreSQL:    14-18 (the default)
+    rules:         recommended
+
+    warehouse/deploy
+      tool:        sqitch, from comments in the files
+      files:       2 files
+      order:       warehouse/deploy/stock.sql is the first, warehouse/deploy/stock.sql the last
+      transaction: each statement by statement
+      not run:     1 file that the tool's own list of migrations does not name, judged with --down only
     ");
 }
 

@@ -60,6 +60,19 @@ pub(crate) fn is_versioned(path: &Path) -> bool {
     key(path, None).class != Class::Unversioned
 }
 
+/// The place of the newest of migrations in order. Where some of them have versions, those that come after them without
+/// one are none, or run again whenever they change.
+pub(crate) fn newest(paths: &[&Path]) -> Option<usize> {
+    let mut orders = FxHashMap::default();
+    let mut is_versioned = |path: &Path| {
+        let parent = path.parent().unwrap_or(Path::new("")).to_owned();
+        let order = orders.entry(parent).or_insert_with_key(|parent| ExplicitOrder::of(parent));
+        key(path, order.as_ref()).class == Class::Versioned
+    };
+    let last = paths.len().checked_sub(1)?;
+    Some(paths.iter().rposition(|path| is_versioned(path)).unwrap_or(last))
+}
+
 /// Does a user mean this file by `wanted`: its name, the end of its path, its folder, or its version?
 pub(crate) fn is_called(path: &Path, wanted: &str) -> bool {
     let wanted = wanted.trim_start_matches("./");
@@ -338,6 +351,19 @@ mod tests {
         }
         assert!(is_called(Path::new("m/V1_2__a.sql"), "V1_2__a.sql"));
         assert!(is_called(Path::new("m/V1.2__a.sql"), "1.2"));
+    }
+
+    #[test]
+    fn the_newest_migration_is_the_last_one_with_a_version() {
+        for (names, expected) in [
+            (&["m/V1__a.sql", "m/V2__b.sql", "m/R__view.sql"][..], Some("m/V2__b.sql")),
+            (&["m/1_a/up.sql", "m/seed.sql"], Some("m/1_a/up.sql")),
+            (&["m/a.sql", "m/b.sql"], Some("m/b.sql")),
+            (&[], None),
+        ] {
+            let paths: Vec<&Path> = names.iter().map(Path::new).collect();
+            assert_eq!(newest(&paths).map(|at| names[at]), expected);
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@ use crate::config::{Config, ConfigError, ConfigSource, absolute};
 use crate::discovery::{Problem, display};
 use crate::git::ChangeSelection;
 use crate::layout::{self, Folders, Layout, Section};
+use crate::order;
 use crate::parallel;
 use crate::placeholders::{Substitution, substitute};
 use crate::plan::{Database, Plan, Source};
@@ -12,7 +13,7 @@ use crate::read::EncodingError;
 use crate::roots::{self, Repositories};
 use crate::texts::Texts;
 use pgvet_linter::catalog::Catalog;
-use pgvet_linter::check::{self, Migration, Observe, Outcome, ParsedFile, TransactionMode};
+use pgvet_linter::check::{self, Direction, Migration, Observe, Outcome, ParsedFile, TransactionMode};
 use pgvet_linter::diagnostic::{Diagnostic, Severity};
 use pgvet_linter::effect::{Effects, Evidence};
 use pgvet_linter::fix::Edit;
@@ -347,6 +348,14 @@ impl Project {
         self.files.iter().enumerate().flat_map(sections).collect()
     }
 
+    /// The newest migration of a database, after which all that come are new.
+    pub fn newest_migration(&self, database: u32) -> Option<&ProjectFile> {
+        let belongs = |file: &&ProjectFile| file.database == database && file.role != Role::Baseline && file.is_run();
+        let files: Vec<&ProjectFile> = self.files.iter().filter(belongs).collect();
+        let paths: Vec<&Path> = files.iter().map(|file| file.path.as_path()).collect();
+        order::newest(&paths).map(|at| files[at])
+    }
+
     /// How many files are reported on.
     pub fn reported_files(&self) -> usize {
         self.files.iter().filter(|file| file.role == Role::Reported).count()
@@ -378,6 +387,11 @@ impl Project {
 }
 
 impl ProjectFile {
+    /// Does the tool run something of it on the way forward?
+    pub fn is_run(&self) -> bool {
+        self.layout.sections.iter().any(|section| section.direction == Direction::Up)
+    }
+
     /// The file as it is on disk: findings are about this text.
     pub fn shown(&self) -> &ParsedFile {
         self.original.as_ref().map_or(&self.parsed, |original| &original.file)

@@ -94,6 +94,14 @@ fn write_folder(detected: &Detected, out: &mut dyn Write) -> io::Result<()> {
             plural(detected.down, "migration")
         )?;
     }
+    if detected.unlisted > 0 {
+        writeln!(
+            out,
+            "  {:13}{} that the tool's own list of migrations does not name, judged with --down only",
+            "not run:",
+            plural(detected.unlisted, "file")
+        )?;
+    }
     if detected.skipped > 0 {
         writeln!(out, "  {:13}{} with nothing for PostgreSQL", "left out:", plural(detected.skipped, "file"))?;
     }

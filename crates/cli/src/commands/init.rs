@@ -11,7 +11,7 @@ use pgvet_workspace::config::{ConfigSource, FILE_NAME};
 use pgvet_workspace::{Database, Project, Request, Tool};
 use std::fmt::Write as _;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub(crate) fn run(args: &InitArgs, out: &mut dyn Write) -> Result<ExitStatus, Failure> {
     let path = Path::new(FILE_NAME);
@@ -24,7 +24,7 @@ pub(crate) fn run(args: &InitArgs, out: &mut dyn Write) -> Result<ExitStatus, Fa
     let project = Project::load(&request, &|done, all| progress.update(done, all));
     drop(progress);
     let project = project.map_err(|error| Failure::config(error, crate::args::ColorChoice::Auto))?;
-    let folders: Vec<Detected> = detected::detect(&project).into_iter().filter(is_history).collect();
+    let folders = histories(detected::detect(&project));
     let text = text(&folders);
     if args.print {
         write!(out, "{text}")?;
@@ -34,7 +34,9 @@ pub(crate) fn run(args: &InitArgs, out: &mut dyn Write) -> Result<ExitStatus, Fa
     writeln!(out, "Wrote {FILE_NAME}.")?;
     for folder in &folders {
         let tool = folder.tools.first().map_or(Tool::Plain, |count| count.tool);
-        writeln!(out, "  {}: {}, {}", folder.folder, detected::name(tool), plural(folder.files, "file"))?;
+        let (files, run) = (plural(folder.files, "file"), folder.run);
+        let run = if run < folder.files { format!(" ({run} to migrate up)") } else { String::new() };
+        writeln!(out, "  {}: {}, {files}{run}", folder.folder, detected::name(tool))?;
     }
     if folders.is_empty() {
         writeln!(out, "No migrations were found below this folder; name them in [migrations] paths.")?;
@@ -44,9 +46,15 @@ pub(crate) fn run(args: &InitArgs, out: &mut dyn Write) -> Result<ExitStatus, Fa
     Ok(ExitStatus::Clean)
 }
 
-/// Is it a folder of migrations, and not some folder with SQL?
-fn is_history(detected: &Detected) -> bool {
-    detected.folder != "." || detected.tools.iter().any(|count| count.tool != Tool::Plain)
+/// The folders of migrations, without those that only hold some SQL: beside migrations, or somewhere.
+fn histories(mut detected: Vec<Detected>) -> Vec<Detected> {
+    let folders: Vec<PathBuf> = detected.iter().map(|one| PathBuf::from(&one.folder)).collect();
+    let holds_another = |one: &Detected| {
+        let folder = Path::new(&one.folder);
+        one.folder == "." || folders.iter().any(|other| other != folder && other.starts_with(folder))
+    };
+    detected.retain(|one| one.tools.iter().any(|count| count.tool != Tool::Plain) || !holds_another(one));
+    detected
 }
 
 /// What old findings mean for whoever begins today.
@@ -131,8 +139,8 @@ fn write_folders(folders: &[Detected], text: &mut String) {
         let _ = writeln!(text, "# tool = \"{}\"", tool.as_str());
     }
     text.push_str("# \"transaction\", \"autocommit\" or \"single-string\", where the tool is run otherwise.\n# transaction = \"transaction\"\n");
-    let last = folders.iter().filter_map(|folder| folder.last.as_deref());
-    let start_after = match last.collect::<Vec<_>>().as_slice() {
+    let newest = folders.iter().filter_map(|folder| folder.newest.as_deref());
+    let start_after = match newest.collect::<Vec<_>>().as_slice() {
         [] => "\"0041_add_users.sql\"".to_owned(),
         [only] => format!("{:?}", name_of_migration(only)),
         many => format!("{many:?}"),

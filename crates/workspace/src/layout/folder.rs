@@ -51,7 +51,12 @@ impl Facts {
 
     /// Does the tool leave the file alone? Sqitch's scripts that take a change back, or look whether it is there, count.
     pub(super) fn is_not_run(&self, path: &Path) -> bool {
-        self.order.as_ref().is_some_and(|order| order.is_aside() || order.place(path).is_none())
+        self.is_unlisted(path) || self.root_beside().is_some()
+    }
+
+    /// Does the tool's own list leave out what would be run if it stood there?
+    pub(super) fn is_unlisted(&self, path: &Path) -> bool {
+        self.order.as_ref().is_some_and(|order| !order.is_aside() && order.place(path).is_none())
     }
 
     /// Does the tool's own list say that the file runs outside of a transaction?

@@ -134,6 +134,8 @@ pub struct Layout {
     pub sign: Sign,
     /// Empty when nothing of the file is for PostgreSQL.
     pub sections: Vec<Section>,
+    /// Does the tool's own list, which names the migrations, leave the file out?
+    pub unlisted: bool,
 }
 
 /// Finds out how the file at `path` is run. Looks at its text, its name, and then its folder.
@@ -170,6 +172,7 @@ fn whole(path: &Path, text: &str, folders: &Folders, configured: Option<Tool>) -
         tool,
         sign,
         sections: vec![Section { range: None, direction: direction(path, &name, &around), transaction }],
+        unlisted: around.is_unlisted(path),
     }
 }
 
@@ -300,16 +303,15 @@ mod tests {
             let layout = detect(&at(path), text, &Folders::default(), &Config::default());
             assert_eq!((layout.tool, layout.sections[0].transaction), (tool, transaction), "{path}");
         }
-        let direction =
-            |path: &str| detect(&at(path), "", &Folders::default(), &Config::default()).sections[0].direction;
-        for (path, expected) in [
-            ("sqitch/deploy/app/a.sql", Direction::Up),
-            ("sqitch/deploy/app/unplanned.sql", Direction::Down),
-            ("sqitch/revert/app/a.sql", Direction::Down),
-            ("drizzle/0000_b.sql", Direction::Up),
-            ("drizzle/0001_not_in_the_journal.sql", Direction::Down),
+        for (path, direction, unlisted) in [
+            ("sqitch/deploy/app/a.sql", Direction::Up, false),
+            ("sqitch/deploy/app/unplanned.sql", Direction::Down, true),
+            ("sqitch/revert/app/a.sql", Direction::Down, false),
+            ("drizzle/0000_b.sql", Direction::Up, false),
+            ("drizzle/0001_not_in_the_journal.sql", Direction::Down, true),
         ] {
-            assert_eq!(direction(path), expected, "{path}");
+            let layout = detect(&at(path), "", &Folders::default(), &Config::default());
+            assert_eq!((layout.sections[0].direction, layout.unlisted), (direction, unlisted), "{path}");
         }
     }
 }
