@@ -20,6 +20,8 @@ pub(crate) struct Detected {
     pub(crate) last: Option<String>,
     /// The newest migration, after which all that come are new: not always the last file.
     pub(crate) newest: Option<String>,
+    /// In how many folders they have an order of their own.
+    pub(crate) sequences: usize,
     pub(crate) transactions: Transactions,
     /// Files or sections that lead back.
     pub(crate) down: usize,
@@ -52,7 +54,7 @@ pub(crate) fn detect(project: &Project) -> Vec<Detected> {
         let files: Vec<&ProjectFile> = project.files.iter().filter(belongs).collect();
         let folder = if database.root.as_os_str().is_empty() { "(named files)".to_owned() } else { database.shown() };
         let newest = project.newest_migration(number).map(|file| file.shown().source.path.clone());
-        Detected { newest, ..of_files(folder, &files) }
+        Detected { newest, sequences: project.sequences(number), ..of_files(folder, &files) }
     });
     detected.filter(|detected| detected.files > 0).collect()
 }
@@ -86,6 +88,7 @@ fn of_files(folder: String, files: &[&ProjectFile]) -> Detected {
         first: files.iter().find(is_run).as_ref().map(path),
         last: files.iter().rfind(is_run).as_ref().map(path),
         newest: None,
+        sequences: 1,
         transactions,
         down,
         unlisted: files.iter().filter(|file| file.layout.unlisted).count(),

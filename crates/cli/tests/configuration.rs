@@ -238,6 +238,7 @@ fn init_names_histories_and_the_newest_migration_of_each() {
       app/db/migration: flyway, 2 files
       tools/migrate/migrations: golang-migrate, 3 files (2 to migrate up)
       warehouse/deploy: sqitch, 2 files (1 to migrate up)
+    `pgvet config` shows their order and transactions.
 
     No errors in the present migrations. Next: `pgvet check`, in CI too.
     ");
@@ -268,6 +269,7 @@ fn init_writes_a_configuration_that_works() {
     --- stdout
     Wrote pgvet.toml.
       db/migrations: plain SQL files, 2 files
+    `pgvet config` shows their order and transactions.
 
     The present migrations have 1 error; they have run already. To report only what is new:
       - set start-after to the newest migration in pgvet.toml (a line for it is there), or

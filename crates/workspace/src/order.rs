@@ -2,6 +2,7 @@
 
 use crate::layout::folder::ExplicitOrder;
 use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// A number of any length, such that comparing compares numbers.
@@ -24,7 +25,7 @@ struct Key {
 enum Class {
     Versioned,
     Unversioned,
-    /// Flyway runs `R__` files after all others, by description.
+    /// Flyway runs `R__` files after all others, by description; changelogs of Liquibase beside the main one come then.
     Repeatable,
 }
 
@@ -63,14 +64,22 @@ pub(crate) fn is_versioned(path: &Path) -> bool {
 /// The place of the newest of migrations in order. Where some of them have versions, those that come after them without
 /// one are none, or run again whenever they change.
 pub(crate) fn newest(paths: &[&Path]) -> Option<usize> {
-    let mut orders = FxHashMap::default();
-    let mut is_versioned = |path: &Path| {
-        let parent = path.parent().unwrap_or(Path::new("")).to_owned();
-        let order = orders.entry(parent).or_insert_with_key(|parent| ExplicitOrder::of(parent));
-        key(path, order.as_ref()).class == Class::Versioned
-    };
     let last = paths.len().checked_sub(1)?;
-    Some(paths.iter().rposition(|path| is_versioned(path)).unwrap_or(last))
+    Some(keys(paths).iter().rposition(|key| key.class == Class::Versioned).unwrap_or(last))
+}
+
+/// In how many folders the migrations have an order of their own.
+pub(crate) fn sequences(paths: &[&Path]) -> usize {
+    keys(paths).iter().map(|key| &key.sequence).collect::<BTreeSet<_>>().len()
+}
+
+fn keys(paths: &[&Path]) -> Vec<Key> {
+    let mut orders = FxHashMap::default();
+    let mut key_of = |path: &Path| {
+        let parent = path.parent().unwrap_or(Path::new("")).to_owned();
+        key(path, orders.entry(parent).or_insert_with_key(|parent| ExplicitOrder::of(parent)).as_ref())
+    };
+    paths.iter().map(|path| key_of(path)).collect()
 }
 
 /// Does a user mean this file by `wanted`: its name, the end of its path, its folder, or its version?
@@ -97,7 +106,8 @@ fn key(path: &Path, explicit: Option<&ExplicitOrder>) -> Key {
     if let Some(order) = explicit {
         return match order.place(path) {
             Some(place) => {
-                let key = plain(&order.root, Class::Versioned, vec![number(&place.to_string())], "");
+                let class = if order.is_main(place) { Class::Versioned } else { Class::Repeatable };
+                let key = plain(&order.root, class, vec![number(&place.to_string())], "");
                 Key { undo: order.is_aside(), ..key }
             }
             None => plain(&order.root, Class::Unversioned, Vec::new(), &file_name),
@@ -364,6 +374,7 @@ mod tests {
             let paths: Vec<&Path> = names.iter().map(Path::new).collect();
             assert_eq!(newest(&paths).map(|at| names[at]), expected);
         }
+        assert_eq!(sequences(&[Path::new("m/b/1_a.sql"), Path::new("m/a/1_a/up.sql"), Path::new("m/a/2.sql")]), 2);
     }
 
     #[test]

@@ -350,10 +350,20 @@ impl Project {
 
     /// The newest migration of a database, after which all that come are new.
     pub fn newest_migration(&self, database: u32) -> Option<&ProjectFile> {
-        let belongs = |file: &&ProjectFile| file.database == database && file.role != Role::Baseline && file.is_run();
-        let files: Vec<&ProjectFile> = self.files.iter().filter(belongs).collect();
+        let files: Vec<&ProjectFile> = self.migrations_of(database).collect();
         let paths: Vec<&Path> = files.iter().map(|file| file.path.as_path()).collect();
         order::newest(&paths).map(|at| files[at])
+    }
+
+    /// In how many folders the migrations of a database have an order of their own: one folder is run after the other.
+    pub fn sequences(&self, database: u32) -> usize {
+        order::sequences(&self.migrations_of(database).map(|file| file.path.as_path()).collect::<Vec<_>>())
+    }
+
+    /// What is run for a database on the way forward.
+    fn migrations_of(&self, database: u32) -> impl Iterator<Item = &ProjectFile> {
+        let belongs = move |file: &&ProjectFile| file.database == database && file.role != Role::Baseline;
+        self.files.iter().filter(belongs).filter(|file| file.is_run())
     }
 
     /// How many files are reported on.

@@ -85,6 +85,13 @@ fn write_folder(detected: &Detected, out: &mut dyn Write) -> io::Result<()> {
     if let (Some(first), Some(last)) = (&detected.first, &detected.last) {
         writeln!(out, "  {:13}{first} is the first, {last} the last", "order:")?;
     }
+    if detected.sequences > 1 {
+        writeln!(
+            out,
+            "  {:13}{} folders, one after the other; name them in [migrations] paths if they are different databases",
+            "", detected.sequences
+        )?;
+    }
     writeln!(out, "  {:13}{}", "transaction:", detected.transactions.describe())?;
     if detected.down > 0 {
         writeln!(

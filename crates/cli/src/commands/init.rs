@@ -42,6 +42,7 @@ pub(crate) fn run(args: &InitArgs, out: &mut dyn Write) -> Result<ExitStatus, Fa
         writeln!(out, "No migrations were found below this folder; name them in [migrations] paths.")?;
         return Ok(ExitStatus::Clean);
     }
+    writeln!(out, "`pgvet config` shows their order and transactions.")?;
     advise(&project, &folders, out)?;
     Ok(ExitStatus::Clean)
 }

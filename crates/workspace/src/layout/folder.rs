@@ -177,6 +177,8 @@ pub(crate) struct ExplicitOrder {
     base: PathBuf,
     /// The place of each path, which is without `.sql`.
     places: BTreeMap<PathBuf, usize>,
+    /// From this place on, files of other lists than the main one follow.
+    aside_from: usize,
     /// What runs outside of a transaction.
     autocommit: BTreeSet<PathBuf>,
 }
@@ -200,7 +202,8 @@ impl ExplicitOrder {
 
     fn new(tool: Tool, root: &Path, names: Vec<String>) -> Self {
         let places = names.into_iter().enumerate().map(|(place, name)| (PathBuf::from(name), place)).collect();
-        Self { tool, root: root.to_owned(), base: root.to_owned(), places, autocommit: BTreeSet::new() }
+        let (root, autocommit) = (root.to_owned(), BTreeSet::new());
+        Self { tool, base: root.clone(), root, places, aside_from: usize::MAX, autocommit }
     }
 
     /// The outermost folder around this one with master changelogs that include a file of it. What one includes may be a
@@ -229,7 +232,8 @@ impl ExplicitOrder {
         let holds_all = |folder: &&Path| included().all(|file| file.path.starts_with(folder));
         let root = masters.first()?.ancestors().skip(1).find(holds_all)?;
         let relative = |path: &Path| path.strip_prefix(root).unwrap_or(path).with_extension("");
-        let mut order = Self::new(Tool::Liquibase, root, Vec::new());
+        let aside_from = changelogs.first()?.len();
+        let mut order = Self { aside_from, ..Self::new(Tool::Liquibase, root, Vec::new()) };
         for (place, file) in included().enumerate() {
             order.places.entry(relative(&file.path)).or_insert(place);
             if file.autocommit {
@@ -253,6 +257,11 @@ impl ExplicitOrder {
     /// The place of a file; `None` if the tool does not run it.
     pub(crate) fn place(&self, path: &Path) -> Option<usize> {
         self.places.get(&self.relative(path)?).copied()
+    }
+
+    /// Is a file with this place one of the main list, whose last one is the newest migration?
+    pub(crate) fn is_main(&self, place: usize) -> bool {
+        place < self.aside_from
     }
 
     fn is_autocommit(&self, path: &Path) -> bool {
@@ -346,7 +355,10 @@ mod tests {
             fs::write(at(path), text).unwrap();
         }
         let files = ["demo/a.sql", "v10/a.sql", "v9/a.sql", "v9/z.sql"].map(at).to_vec();
-        assert_eq!(crate::order::sort(files), ["v9/z.sql", "v9/a.sql", "v10/a.sql", "demo/a.sql"].map(at));
+        let files = crate::order::sort(files);
+        assert_eq!(files, ["v9/z.sql", "v9/a.sql", "v10/a.sql", "demo/a.sql"].map(at));
+        let paths: Vec<&Path> = files.iter().map(PathBuf::as_path).collect();
+        assert_eq!(crate::order::newest(&paths).map(|place| paths[place]), Some(at("v10/a.sql").as_path()));
     }
 
     #[test]
