@@ -261,6 +261,30 @@ fn init_names_histories_and_the_newest_migration_of_each() {
     ");
 }
 
+/// Rails has a dump of the schema and migrations in Ruby.
+#[test]
+fn init_tells_what_to_do_without_migrations_in_sql() {
+    let folder = folder(&[("db/structure.sql", "CREATE TABLE public.users (id bigint NOT NULL);\n")]);
+    insta::assert_snapshot!(folder.run(&["init"]), @r"
+    exit 0
+    --- stdout
+    Wrote pgvet.toml.
+    No migrations in SQL were found below this folder.
+      - Where they are in a folder with another name, name it in [migrations] paths.
+      - Where a framework makes the SQL, check what it prints: `python manage.py sqlmigrate shop 0042 | pgvet check -`.
+        A dump of the present schema, such as db/structure.sql, goes into [migrations] schema.
+    ");
+    let text = fs::read_to_string(folder.path().join("pgvet.toml")).unwrap();
+    let named = text.replace("[migrations]\n", "[migrations]\nschema = \"db/structure.sql\"\n");
+    fs::write(folder.path().join("pgvet.toml"), named).unwrap();
+    let output = folder.output(&["check", "-", "--format", "concise"], b"CREATE INDEX i ON users (id);", &[]);
+    let output = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        output.contains("index-without-concurrently] building this index blocks every write to `users`"),
+        "{output}"
+    );
+}
+
 #[test]
 fn init_writes_a_configuration_that_works() {
     let folder = project(&[("queries/get.sql", "SELECT 1;")]);

@@ -39,7 +39,13 @@ pub(crate) fn run(args: &InitArgs, out: &mut dyn Write) -> Result<ExitStatus, Fa
         writeln!(out, "  {}: {}, {files}{run}", folder.folder, detected::name(tool))?;
     }
     if folders.is_empty() {
-        writeln!(out, "No migrations were found below this folder; name them in [migrations] paths.")?;
+        writeln!(
+            out,
+            "No migrations in SQL were found below this folder.\n\
+             \x20 - Where they are in a folder with another name, name it in [migrations] paths.\n\
+             \x20 - Where a framework makes the SQL, check what it prints: `python manage.py sqlmigrate shop 0042 | pgvet check -`.\n\
+             \x20   A dump of the present schema, such as db/structure.sql, goes into [migrations] schema."
+        )?;
         return Ok(ExitStatus::Clean);
     }
     writeln!(out, "`pgvet config` shows their order and transactions.")?;
