@@ -261,6 +261,41 @@ fn init_names_histories_and_the_newest_migration_of_each() {
     ");
 }
 
+/// A new migration may be in each of several folders.
+#[test]
+fn init_proposes_no_newest_migration_where_folders_follow_each_other() {
+    let folder = folder(&[
+        ("db/migrations/auth/1_users.sql", "CREATE TABLE users (id bigint);"),
+        ("db/migrations/auth/2_index.sql", "CREATE INDEX i ON users (id);"),
+        ("db/migrations/billing/1_orders.sql", "CREATE TABLE orders (id bigint);"),
+    ]);
+    insta::assert_snapshot!(folder.run(&["init"]), @r"
+    exit 0
+    --- stdout
+    Wrote pgvet.toml.
+      db/migrations: plain SQL files, 3 files
+    `pgvet config` shows their order and transactions.
+
+    The present migrations have 1 error; they have run already. To report only what is new:
+      - run `pgvet baseline`, which writes them down as known, or
+      - check only what a branch changes: `pgvet check --since origin/main`.
+    ");
+    insta::assert_snapshot!(folder.run(&["config"]), @r"
+    exit 0
+    --- stdout
+    configuration: pgvet.toml
+    PostgreSQL:    14-18 (the default)
+    rules:         recommended
+
+    db/migrations
+      tool:        plain SQL files, as nothing else was recognised
+      files:       3 files
+      order:       db/migrations/auth/1_users.sql is the first, db/migrations/billing/1_orders.sql the last
+                   2 folders, one after the other; name them in [migrations] paths if they are different databases
+      transaction: each statement by statement
+    ");
+}
+
 /// Rails has a dump of the schema and migrations in Ruby.
 #[test]
 fn init_tells_what_to_do_without_migrations_in_sql() {

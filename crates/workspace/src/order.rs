@@ -11,6 +11,8 @@ pub(crate) type Number = (usize, String);
 /// What files are sorted by, most significant first.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
+    /// The folder with numbers that compare as numbers.
+    place: String,
     /// The folder whose files are run as one sequence.
     sequence: PathBuf,
     class: Class,
@@ -62,10 +64,19 @@ pub(crate) fn is_versioned(path: &Path) -> bool {
 }
 
 /// The place of the newest of migrations in order. Where some of them have versions, those that come after them without
-/// one are none, or run again whenever they change.
+/// one are none, or run again whenever they change. `None` where folders follow each other whose names have no numbers:
+/// a new migration may be in each of them.
 pub(crate) fn newest(paths: &[&Path]) -> Option<usize> {
-    let last = paths.len().checked_sub(1)?;
-    Some(keys(paths).iter().rposition(|key| key.class == Class::Versioned).unwrap_or(last))
+    let keys = keys(paths);
+    let last = keys.last()?;
+    let is_numbered = |folder: &Path| {
+        let name = folder.file_name().unwrap_or_default().to_string_lossy();
+        name.bytes().any(|byte| byte.is_ascii_digit())
+    };
+    if keys.iter().any(|key| key.sequence != last.sequence && !is_numbered(&key.sequence)) {
+        return None;
+    }
+    Some(keys.iter().rposition(|key| key.class == Class::Versioned).unwrap_or(keys.len() - 1))
 }
 
 /// In how many folders the migrations have an order of their own.
@@ -96,6 +107,7 @@ fn key(path: &Path, explicit: Option<&ExplicitOrder>) -> Key {
     let parent = path.parent().unwrap_or(Path::new(""));
     let file_name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let plain = |sequence: &Path, class, version, name: &str| Key {
+        place: padded(&sequence.to_string_lossy()),
         sequence: sequence.to_owned(),
         class,
         version,
@@ -137,6 +149,23 @@ fn key(path: &Path, explicit: Option<&ExplicitOrder>) -> Key {
     key.undo = leads_back(&file_name);
     key
 }
+
+/// The text with numbers so long that comparing texts compares numbers: `v9` comes before `v10`.
+fn padded(text: &str) -> String {
+    let mut padded = String::new();
+    let mut rest = text;
+    while let Some(start) = rest.find(|first: char| first.is_ascii_digit()) {
+        let length = rest[start..].bytes().take_while(u8::is_ascii_digit).count();
+        padded.push_str(&rest[..start]);
+        padded.extend(std::iter::repeat_n('0', LONGEST_NUMBER.saturating_sub(length)));
+        padded.push_str(&rest[start..start + length]);
+        rest = &rest[start + length..];
+    }
+    padded + rest
+}
+
+/// Numbers in names of folders, such as 20240131120000, are not longer.
+const LONGEST_NUMBER: usize = 20;
 
 /// Does the name say that the file takes a migration back: `down.sql`, `x.down.sql`, Postgrator's `1.undo.x.sql`?
 pub(crate) fn leads_back(name: &str) -> bool {
@@ -369,6 +398,8 @@ mod tests {
             (&["m/V1__a.sql", "m/V2__b.sql", "m/R__view.sql"][..], Some("m/V2__b.sql")),
             (&["m/1_a/up.sql", "m/seed.sql"], Some("m/1_a/up.sql")),
             (&["m/a.sql", "m/b.sql"], Some("m/b.sql")),
+            (&["m/9/1_a.sql", "m/10/1_a.sql"], Some("m/10/1_a.sql")),
+            (&["m/auth/1_a.sql", "m/billing/1_a.sql"], None),
             (&[], None),
         ] {
             let paths: Vec<&Path> = names.iter().map(Path::new).collect();
@@ -393,5 +424,6 @@ mod tests {
     #[test]
     fn each_folder_is_a_sequence_of_its_own() {
         assert_eq!(sorted(&["b/1.sql", "a/2.sql", "a/1.sql"]), ["a/1.sql", "a/2.sql", "b/1.sql"]);
+        assert_eq!(sorted(&["v10/1.sql", "v9/2.sql", "v9/1.sql"]), ["v9/1.sql", "v9/2.sql", "v10/1.sql"]);
     }
 }

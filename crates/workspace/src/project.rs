@@ -348,7 +348,7 @@ impl Project {
         self.files.iter().enumerate().flat_map(sections).collect()
     }
 
-    /// The newest migration of a database, after which all that come are new.
+    /// The newest migration of a database, after which all that come are new, where one folder has the newest ones.
     pub fn newest_migration(&self, database: u32) -> Option<&ProjectFile> {
         let files: Vec<&ProjectFile> = self.migrations_of(database).collect();
         let paths: Vec<&Path> = files.iter().map(|file| file.path.as_path()).collect();

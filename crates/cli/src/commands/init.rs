@@ -79,11 +79,15 @@ fn advise(project: &Project, folders: &[Detected], out: &mut dyn Write) -> Resul
         writeln!(out, "\nNo errors in the present migrations. Next: `pgvet check`, in CI too.")?;
         return Ok(());
     }
+    let start_after = if folders.iter().all(|folder| folder.newest.is_some()) {
+        format!("\x20 - set start-after to the newest migration in {FILE_NAME} (a line for it is there), or\n")
+    } else {
+        String::new()
+    };
     writeln!(
         out,
         "\nThe present migrations have {}; they have run already. To report only what is new:\n\
-         \x20 - set start-after to the newest migration in {FILE_NAME} (a line for it is there), or\n\
-         \x20 - run `pgvet baseline`, which writes them down as known, or\n\
+         {start_after}\x20 - run `pgvet baseline`, which writes them down as known, or\n\
          \x20 - check only what a branch changes: `pgvet check --since origin/main`.",
         plural(errors, "error")
     )?;
@@ -146,14 +150,14 @@ fn write_folders(folders: &[Detected], text: &mut String) {
         let _ = writeln!(text, "# tool = \"{}\"", tool.as_str());
     }
     text.push_str("# \"transaction\", \"autocommit\" or \"single-string\", where the tool is run otherwise.\n# transaction = \"transaction\"\n");
-    let newest = folders.iter().filter_map(|folder| folder.newest.as_deref());
-    let start_after = match newest.collect::<Vec<_>>().as_slice() {
+    let newest: Vec<&str> = folders.iter().filter_map(|folder| folder.newest.as_deref()).collect();
+    let start_after = match newest.as_slice() {
         [] => "\"0041_add_users.sql\"".to_owned(),
         [only] => format!("{:?}", name_of_migration(only)),
         many => format!("{many:?}"),
     };
-    let _ =
-        writeln!(text, "# Report only what comes after the newest migration of today.\n# start-after = {start_after}");
+    let which = if newest.is_empty() { "this migration" } else { "the newest migration of today" };
+    let _ = writeln!(text, "# Report only what comes after {which}.\n# start-after = {start_after}");
 }
 
 /// The name by which a migration is known: of its folder, if the file is called the same everywhere.
