@@ -67,16 +67,17 @@ pub(crate) fn is_versioned(path: &Path) -> bool {
 /// one are none, or run again whenever they change. `None` where folders follow each other whose names have no numbers:
 /// a new migration may be in each of them.
 pub(crate) fn newest(paths: &[&Path]) -> Option<usize> {
-    let keys = keys(paths);
-    let last = keys.last()?;
+    let mut keys: Vec<(usize, Key)> = keys(paths).into_iter().enumerate().collect();
+    if keys.iter().any(|(_, key)| key.class == Class::Versioned) {
+        keys.retain(|(_, key)| key.class == Class::Versioned);
+    }
+    let (place, last) = keys.last()?;
     let is_numbered = |folder: &Path| {
         let name = folder.file_name().unwrap_or_default().to_string_lossy();
         name.bytes().any(|byte| byte.is_ascii_digit())
     };
-    if keys.iter().any(|key| key.sequence != last.sequence && !is_numbered(&key.sequence)) {
-        return None;
-    }
-    Some(keys.iter().rposition(|key| key.class == Class::Versioned).unwrap_or(keys.len() - 1))
+    let may_be_elsewhere = |key: &Key| key.sequence != last.sequence && !is_numbered(&key.sequence);
+    (!keys.iter().any(|(_, key)| may_be_elsewhere(key))).then_some(*place)
 }
 
 /// In how many folders the migrations have an order of their own.
@@ -400,6 +401,7 @@ mod tests {
             (&["m/a.sql", "m/b.sql"], Some("m/b.sql")),
             (&["m/9/1_a.sql", "m/10/1_a.sql"], Some("m/10/1_a.sql")),
             (&["m/auth/1_a.sql", "m/billing/1_a.sql"], None),
+            (&["m/before.sql", "m/committed/1_a.sql"], Some("m/committed/1_a.sql")),
             (&[], None),
         ] {
             let paths: Vec<&Path> = names.iter().map(Path::new).collect();

@@ -284,6 +284,8 @@ mod tests {
             ("atlas/atlas.sum", "h1:x\n"),
             ("drizzle/meta/_journal.json", r#"{"entries":[{"idx":0,"tag":"0000_b"}]}"#),
             ("rust/Cargo.toml", "[dependencies]\nsqlx = \"0.8\"\n"),
+            ("graphile/committed/000001.sql", ""),
+            ("graphile/current.sql", ""),
             ("sqitch/sqitch.plan", "%project=x\napp/a 2024-01-01T00:00:00Z\n"),
         ] {
             fs::create_dir_all(at(path).parent().unwrap()).unwrap();
@@ -298,6 +300,9 @@ mod tests {
             ("drizzle/0000_b.sql", "", Tool::Drizzle, Transaction),
             ("rust/migrations/1_a.sql", "", Tool::Sqlx, Transaction),
             ("rust/migrations/1_a.sql", "-- no-transaction\nSELECT 1", Tool::Sqlx, SingleString),
+            ("graphile/committed/000001.sql", "", Tool::GraphileMigrate, Transaction),
+            ("graphile/current.sql", "", Tool::GraphileMigrate, Transaction),
+            ("graphile/afterReset.sql", "", Tool::GraphileMigrate, SingleString),
             ("sqitch/deploy/app/a.sql", "", Tool::Sqitch, Autocommit),
         ] {
             let layout = detect(&at(path), text, &Folders::default(), &Config::default());

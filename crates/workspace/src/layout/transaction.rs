@@ -38,6 +38,8 @@ pub(super) fn mode(tool: Tool, path: &Path, text: &str) -> TransactionMode {
             unless(setting_is_false(&path.with_file_name("metadata.toml"), "run_in_transaction"), SingleString)
         }
         Tool::Atlas => unless(header(text).any(|comment| comment.trim_end() == "atlas:txmode none"), Autocommit),
+        // graphile-migrate, `src/actions.ts`: one query.
+        Tool::GraphileMigrate if is_graphile_action(path) => SingleString,
         Tool::GraphileMigrate => {
             unless(header(text).any(|comment| comment.trim_end() == "! no-transaction"), SingleString)
         }
@@ -69,6 +71,12 @@ pub(crate) fn opt_out(tool: Tool, text: &str, section: Option<TextRange>) -> Opt
         Tool::Liquibase => at_marker("runInTransaction:", "false"),
         _ => None,
     }
+}
+
+/// graphile-migrate runs files beside its folders before or after migrations: `afterReset.sql`.
+fn is_graphile_action(path: &Path) -> bool {
+    let is_migration = path.file_name().is_none_or(|name| name == "current.sql");
+    !is_migration && path.with_file_name("committed").is_dir()
 }
 
 fn name_has_part(path: &Path, part: &str) -> bool {
