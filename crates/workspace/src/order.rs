@@ -1,7 +1,6 @@
 //! The order in which migration tools run files.
 
-use crate::layout::folder::ExplicitOrder;
-use rustc_hash::FxHashMap;
+use crate::layout::folder::{ExplicitOrder, Orders};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -39,18 +38,16 @@ pub(crate) fn sort(mut files: Vec<PathBuf>) -> Vec<PathBuf> {
 
 /// Sorts what belongs to the files below one folder.
 pub(crate) fn sort_by<T>(items: &mut [T], path: impl Fn(&T) -> PathBuf) {
-    let mut orders = FxHashMap::default();
+    let mut orders = Orders::default();
     items.sort_by_cached_key(|item| {
         let path = path(item);
-        let parent = path.parent().unwrap_or(Path::new(""));
-        let order = orders.entry(parent.to_owned()).or_insert_with(|| ExplicitOrder::of(parent));
-        key(&path, order.as_ref())
+        key(&path, orders.around(path.parent().unwrap_or(Path::new(""))).as_deref())
     });
 }
 
 /// The folder of the migrations that a tool's own list, kept around `parent`, names.
 pub(crate) fn explicit_root(parent: &Path) -> Option<PathBuf> {
-    ExplicitOrder::of(parent).map(|order| order.root)
+    Orders::default().around(parent).map(|order| order.root.clone())
 }
 
 /// The folder whose files are run as one sequence with this one.
@@ -86,12 +83,9 @@ pub(crate) fn sequences(paths: &[&Path]) -> usize {
 }
 
 fn keys(paths: &[&Path]) -> Vec<Key> {
-    let mut orders = FxHashMap::default();
-    let mut key_of = |path: &Path| {
-        let parent = path.parent().unwrap_or(Path::new("")).to_owned();
-        key(path, orders.entry(parent).or_insert_with_key(|parent| ExplicitOrder::of(parent)).as_ref())
-    };
-    paths.iter().map(|path| key_of(path)).collect()
+    let mut orders = Orders::default();
+    let mut key = |path: &Path| key(path, orders.around(path.parent().unwrap_or(Path::new(""))).as_deref());
+    paths.iter().map(|path| key(path)).collect()
 }
 
 /// Does a user mean this file by `wanted`: its name, the end of its path, its folder, or its version?

@@ -1,6 +1,7 @@
 //! What the files around a migration say about the tool that runs it.
 
-use super::{Tool, liquibase};
+use super::Tool;
+use super::liquibase::{Changelogs, Included};
 use crate::config::absolute;
 use crate::order::FlywayName;
 use crate::roots::{self, Repositories};
@@ -17,6 +18,7 @@ pub(crate) struct Folders(Mutex<Known>);
 #[derive(Debug, Default)]
 struct Known {
     facts: FxHashMap<PathBuf, Facts>,
+    orders: Orders,
     /// The answers to what is asked about the folders around others.
     go_modules: FxHashMap<PathBuf, Option<bool>>,
     repositories: Repositories,
@@ -80,7 +82,7 @@ impl Folders {
         if let Some(facts) = known.facts.get(parent) {
             return facts.clone();
         }
-        let order = ExplicitOrder::of(parent).map(Arc::new);
+        let order = known.orders.around(parent);
         let facts = Facts {
             tool: tool(parent, order.as_deref()),
             rust_runner: rust_runner(parent),
@@ -183,9 +185,25 @@ pub(crate) struct ExplicitOrder {
     autocommit: BTreeSet<PathBuf>,
 }
 
+/// The orders that hold for the files of folders, looked up once each.
+#[derive(Debug, Default)]
+pub(crate) struct Orders {
+    known: FxHashMap<PathBuf, Option<Arc<ExplicitOrder>>>,
+    changelogs: Changelogs,
+}
+
+impl Orders {
+    pub(crate) fn around(&mut self, parent: &Path) -> Option<Arc<ExplicitOrder>> {
+        if let Some(known) = self.known.get(parent) {
+            return known.clone();
+        }
+        let order = ExplicitOrder::of(parent, &mut self.changelogs).map(Arc::new);
+        self.known.entry(parent.to_owned()).or_insert(order).clone()
+    }
+}
+
 impl ExplicitOrder {
-    /// The order that holds for the files of this folder.
-    pub(crate) fn of(parent: &Path) -> Option<Self> {
+    fn of(parent: &Path, changelogs: &mut Changelogs) -> Option<Self> {
         if let Ok(journal) = fs::read_to_string(parent.join("meta/_journal.json")) {
             return Some(Self::new(Tool::Drizzle, parent, drizzle_order(&journal)?));
         }
@@ -197,7 +215,7 @@ impl ExplicitOrder {
             let order = Self::new(Tool::Sqitch, root, sqitch_order(&plan, is_deployed));
             return Some(Self { root: deploy, ..order });
         }
-        Self::of_liquibase(parent)
+        Self::of_liquibase(parent, changelogs)
     }
 
     fn new(tool: Tool, root: &Path, names: Vec<String>) -> Self {
@@ -208,29 +226,30 @@ impl ExplicitOrder {
 
     /// The outermost folder around this one with master changelogs that include a file of it. What one includes may be a
     /// changelog that includes others, so the outermost one knows most.
-    fn of_liquibase(parent: &Path) -> Option<Self> {
+    fn of_liquibase(parent: &Path, changelogs: &mut Changelogs) -> Option<Self> {
         let parent = absolute(parent);
-        let around: Vec<&Path> = parent.ancestors().take(LIQUIBASE_LEVELS).collect();
         let is_hint = |folder: &Path| {
             let name = folder.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
             name == "db" || name.contains("changelog") || name.contains("liquibase")
         };
-        let hint = around.iter().rposition(|folder| is_hint(folder))?;
-        let order = |(at, folder): (usize, &&Path)| Self::of_masters(&liquibase::masters(folder, at <= hint), &parent);
-        around.iter().enumerate().rev().find_map(order)
+        let has_hint = |folder: &Path| folder.ancestors().take(LIQUIBASE_LEVELS).any(is_hint);
+        if !has_hint(&parent) {
+            return None;
+        }
+        let around: Vec<&Path> = parent.ancestors().take(LIQUIBASE_LEVELS).collect();
+        let mut order = |folder: &&Path| Self::of_changelogs(&changelogs.of(folder, has_hint(folder)), folder, &parent);
+        around.iter().rev().find_map(&mut order)
     }
 
-    /// The order of changelogs that lie in one folder, if one of them includes a file of `parent`. Which of them are run
-    /// one after the other is said elsewhere: what is for tests alone has fewer files.
-    fn of_masters(masters: &[PathBuf], parent: &Path) -> Option<Self> {
-        let mut changelogs: Vec<Vec<liquibase::Included>> = masters.iter().map(|at| liquibase::order(at)).collect();
-        changelogs.sort_by_key(|included| std::cmp::Reverse(included.len()));
+    /// The order of the changelogs of one folder, if one of them includes a file of `parent`. Which of them are run one
+    /// after the other is said elsewhere: what is for tests alone has fewer files, and comes after them.
+    fn of_changelogs(changelogs: &[Vec<Included>], folder: &Path, parent: &Path) -> Option<Self> {
         let included = || changelogs.iter().flatten();
         if !included().any(|file| file.path.parent() == Some(parent)) {
             return None;
         }
         let holds_all = |folder: &&Path| included().all(|file| file.path.starts_with(folder));
-        let root = masters.first()?.ancestors().skip(1).find(holds_all)?;
+        let root = folder.ancestors().find(holds_all)?;
         let relative = |path: &Path| path.strip_prefix(root).unwrap_or(path).with_extension("");
         let aside_from = changelogs.first()?.len();
         let mut order = Self { aside_from, ..Self::new(Tool::Liquibase, root, Vec::new()) };

@@ -2,10 +2,12 @@
 //!
 //! Source: Liquibase documentation, "include", "includeAll", "sqlFile" and "runInTransaction".
 
+use rustc_hash::FxHashMap;
 use serde_json::Value;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// An SQL file that a changelog runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,8 +41,24 @@ enum Kind {
 /// Changelogs that include changelogs are followed so deep.
 const MAX_DEPTH: usize = 8;
 
+/// What the changelogs of folders run, looked at once each.
+#[derive(Debug, Default)]
+pub(super) struct Changelogs(FxHashMap<PathBuf, Arc<Vec<Vec<Included>>>>);
+
+impl Changelogs {
+    /// The files that the changelogs in a folder run, in order, the changelog with most files first. See [`masters`].
+    pub(super) fn of(&mut self, folder: &Path, any_name: bool) -> Arc<Vec<Vec<Included>>> {
+        if let Some(known) = self.0.get(folder) {
+            return Arc::clone(known);
+        }
+        let mut changelogs: Vec<Vec<Included>> = masters(folder, any_name).iter().map(|path| order(path)).collect();
+        changelogs.sort_by_key(|included| std::cmp::Reverse(included.len()));
+        Arc::clone(self.0.entry(folder.to_owned()).or_insert(Arc::new(changelogs)))
+    }
+}
+
 /// The changelogs in a folder that may include others. Where `any_name`, what begins as one is one under every name.
-pub(super) fn masters(folder: &Path, any_name: bool) -> Vec<PathBuf> {
+fn masters(folder: &Path, any_name: bool) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
     let is_changelog = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
@@ -69,7 +87,7 @@ fn begins_as_changelog(path: &Path) -> bool {
 const CHANGELOG: &[u8] = b"databaseChangeLog";
 
 /// The SQL files of a master changelog in order.
-pub(super) fn order(master: &Path) -> Vec<Included> {
+fn order(master: &Path) -> Vec<Included> {
     let mut included = Vec::new();
     follow(master, 0, &mut included);
     included
