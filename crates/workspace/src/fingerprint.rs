@@ -1,12 +1,12 @@
 //! Identities of findings that outlive edits elsewhere in the file.
 
+use crate::parallel;
 use crate::project::ProjectFile;
 use crate::roots::Repositories;
 use pgvet_linter::diagnostic::Diagnostic;
 use pgvet_linter::lexer::{TokenKind, tokenize};
 use pgvet_linter::source::TextRange;
 use rustc_hash::FxHashMap;
-use std::path::PathBuf;
 
 /// FNV-1a, 64 bits: <http://www.isthe.com/chongo/tech/comp/fnv/>. Its algorithm never changes.
 fn fnv1a(bytes: impl Iterator<Item = u8>) -> u64 {
@@ -18,39 +18,37 @@ fn hash(parts: &[&str]) -> u64 {
     fnv1a(parts.iter().flat_map(|part| part.bytes().chain([0xff])))
 }
 
-/// Gives each finding of a run its fingerprint; findings must come in the order of the report.
+/// The fingerprint of each finding of a run; findings must come in the order of the report.
 ///
 /// It is made of the rule, the path, the words of the statement, and the message without its numbers. What is equal in
 /// all of them is told apart by its place among its equals. Lines, blanks and comments play no part.
-#[derive(Debug, Default)]
-pub struct Fingerprints {
-    seen: FxHashMap<u64, u32>,
-    /// The stable paths of files by their paths.
-    paths: FxHashMap<PathBuf, String>,
-    repositories: Repositories,
-    /// The last statement and its words: most have several findings.
-    last: Option<(PathBuf, TextRange, String)>,
+pub fn fingerprints(findings: &[(&ProjectFile, &Diagnostic)]) -> Vec<String> {
+    let mut repositories = Repositories::default();
+    let of_files = findings.chunk_by(|(file, _), (next, _)| std::ptr::eq(*file, *next));
+    let of_files = of_files.map(|found| (found[0].0.stable_path_in(&mut repositories), found)).collect();
+    let contents = parallel::map(of_files, |(path, found)| contents(&path, found)).concat();
+    let mut seen = FxHashMap::default();
+    contents.into_iter().map(|content| tell_apart(content, &mut seen)).collect()
 }
 
-impl Fingerprints {
-    pub fn next(&mut self, file: &ProjectFile, diagnostic: &Diagnostic) -> String {
-        if !self.paths.contains_key(&file.path) {
-            self.paths.insert(file.path.clone(), file.stable_path_in(&mut self.repositories));
-        }
-        let range = diagnostic.statement;
-        let last = self.last.take().filter(|(path, statement, _)| *statement == range && *path == file.path);
-        let last = last.unwrap_or_else(|| (file.path.clone(), range, words(&file.shown().source.text, range)));
-        let base = hash(&[diagnostic.rule, &self.paths[&file.path], &last.2, &without_numbers(&diagnostic.message)]);
-        self.last = Some(last);
-        self.tell_apart(base)
-    }
+/// What findings of one file say, as numbers.
+fn contents(path: &str, findings: &[(&ProjectFile, &Diagnostic)]) -> Vec<u64> {
+    // Most statements have several findings.
+    let mut last: Option<(TextRange, String)> = None;
+    let content = |(file, diagnostic): &(&ProjectFile, &Diagnostic)| {
+        let statement = diagnostic.statement;
+        let known = last.take().filter(|(range, _)| *range == statement);
+        let (_, words) = last.insert(known.unwrap_or_else(|| (statement, words(&file.shown().source.text, statement))));
+        hash(&[diagnostic.rule, path, words, &without_numbers(&diagnostic.message)])
+    };
+    findings.iter().map(content).collect()
+}
 
-    fn tell_apart(&mut self, base: u64) -> String {
-        let occurrence = self.seen.entry(base).or_insert(0);
-        let fingerprint = hash(&[&format!("{base:016x}"), &occurrence.to_string()]);
-        *occurrence += 1;
-        format!("{fingerprint:016x}")
-    }
+fn tell_apart(content: u64, seen: &mut FxHashMap<u64, u32>) -> String {
+    let occurrence = seen.entry(content).or_insert(0);
+    let fingerprint = hash(&[&format!("{content:016x}"), &occurrence.to_string()]);
+    *occurrence += 1;
+    format!("{fingerprint:016x}")
 }
 
 /// The tokens of a statement, one blank between them, and in lower case unless quoted.
@@ -98,10 +96,10 @@ mod tests {
         let words = |text: &str| words(text, TextRange::new(0, text.len() as u32));
         assert_eq!(words("DROP  TABLE\n-- why\n\"A\""), words("drop table \"A\""));
         assert_ne!(words("drop table \"A\""), words("drop table \"a\""));
-        let mut fingerprints = Fingerprints::default();
-        let first = fingerprints.tell_apart(1);
-        assert_ne!(first, fingerprints.tell_apart(1));
-        assert_eq!(first, Fingerprints::default().tell_apart(1));
+        let mut seen = FxHashMap::default();
+        let first = tell_apart(1, &mut seen);
+        assert_ne!(first, tell_apart(1, &mut seen));
+        assert_eq!(first, tell_apart(1, &mut FxHashMap::default()));
     }
 
     #[test]

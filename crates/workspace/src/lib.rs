@@ -24,7 +24,7 @@ mod write;
 pub use baseline::KnownFinding;
 pub use cache::Cache;
 pub use discovery::Problem;
-pub use fingerprint::Fingerprints;
+pub use fingerprint::fingerprints;
 pub use git::ChangeSelection;
 pub use layout::{Layout, Section, Sequence, Sign, Tool, WrittenFile, newer, sequence};
 pub use open::{Histories, OpenFile, OpenStatement};

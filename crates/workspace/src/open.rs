@@ -4,7 +4,7 @@
 use crate::baseline::KnownFinding;
 use crate::config::{Config, ConfigError};
 use crate::discovery::Problem;
-use crate::fingerprint::Fingerprints;
+use crate::fingerprint::fingerprints;
 use crate::layout::{self, Folders};
 use crate::project::{Project, ProjectFile, Request, Role, substituted};
 use crate::texts::{ParsedFiles, Texts};
@@ -202,8 +202,9 @@ impl OpenFile {
         let mut outcome = self.state.check(&migrations, &self.settings, &mut self.memory);
         self.project.finish(&mut outcome, &|_| self.settings.clone());
         if let Some(file) = self.file().filter(|_| !self.known.is_empty()) {
-            let mut fingerprints = Fingerprints::default();
-            outcome.found.retain(|found| !self.known.contains(&fingerprints.next(file, found)));
+            let found: Vec<_> = outcome.found.iter().map(|found| (file, found)).collect();
+            let mut fingerprints = fingerprints(&found).into_iter();
+            outcome.found.retain(|_| fingerprints.next().is_none_or(|fingerprint| !self.known.contains(&fingerprint)));
         }
         outcome
     }

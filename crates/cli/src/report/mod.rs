@@ -27,7 +27,7 @@ use pgvet_linter::diagnostic::{Diagnostic, Severity};
 use pgvet_linter::rule::RuleMeta;
 use pgvet_linter::rules;
 use pgvet_linter::source::{Position, TextRange};
-use pgvet_workspace::{Fingerprints, KnownFinding, Project, ProjectFile};
+use pgvet_workspace::{KnownFinding, Project, ProjectFile, fingerprints};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -74,11 +74,13 @@ pub(crate) struct Known {
 impl<'a> Report<'a> {
     pub(crate) fn new(project: &'a Project, outcome: &'a Outcome) -> Self {
         let files = project.files_of_migrations();
-        let mut fingerprints = Fingerprints::default();
-        let mut finding = |diagnostic, reason| Finding::new(&files, diagnostic, reason, &mut fingerprints);
-        let findings = outcome.found.iter().map(|found| finding(found, None)).collect();
-        let suppressed = outcome.suppressed.iter();
-        let suppressed = suppressed.map(|one| finding(&one.diagnostic, Some(one.reason.as_str()))).collect();
+        let found = outcome.found.iter().map(|found| (found, None));
+        let suppressed = outcome.suppressed.iter().map(|one| (&one.diagnostic, Some(one.reason.as_str())));
+        let all: Vec<_> = found.chain(suppressed).collect();
+        let in_files: Vec<_> = all.iter().map(|(found, _)| (files[found.file as usize], *found)).collect();
+        let finding = |((found, reason), fingerprint)| Finding::new(&files, found, reason, fingerprint);
+        let mut findings: Vec<_> = all.into_iter().zip(fingerprints(&in_files)).map(finding).collect();
+        let suppressed = findings.split_off(outcome.found.len());
         let mut report = Self { project, files, findings, suppressed, known: None, summary: Summary::default() };
         report.summarize();
         report
@@ -149,7 +151,7 @@ impl<'a> Finding<'a> {
         files: &[&'a ProjectFile],
         diagnostic: &'a Diagnostic,
         reason: Option<&'a str>,
-        fingerprints: &mut Fingerprints,
+        fingerprint: String,
     ) -> Self {
         let file = files[diagnostic.file as usize];
         Self {
@@ -158,7 +160,7 @@ impl<'a> Finding<'a> {
             path: &file.shown().source.path,
             start: position(file.shown(), diagnostic.range.start),
             end: position(file.shown(), diagnostic.range.end),
-            fingerprint: fingerprints.next(file, diagnostic),
+            fingerprint,
             reason,
         }
     }

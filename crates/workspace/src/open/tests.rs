@@ -74,7 +74,7 @@ fn known_findings_are_held_back() {
     let mut file = open(&root, "2.sql", text, &Histories::default());
     let outcome = file.check();
     assert_eq!(outcome.found.len(), 1);
-    let fingerprint = Fingerprints::default().next(file.file().unwrap(), &outcome.found[0]);
+    let fingerprint = fingerprints(&[(file.file().unwrap(), &outcome.found[0])]).remove(0);
     let known = KnownFinding { fingerprint, rule: String::new(), path: String::new(), message: String::new() };
     fs::write(root.path().join("pgvet-baseline.json"), KnownFinding::text_of(vec![known])).unwrap();
     let mut file = open(&root, "2.sql", text, &Histories::default());
