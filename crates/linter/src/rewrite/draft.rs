@@ -1,9 +1,11 @@
 //! The plan while it is made: check, do what the findings offer, check again.
 
+use super::divided::{left_between, needed_later};
 use super::title::title;
-use super::{Plan, PlannedFile, PlannedStatement, Refusal, Unsolved, parsed};
+use super::{Plan, PlannedFile, PlannedStatement, Refusal, parsed};
 use crate::ast::{AlterTableAction, Ast, FunctionBody, Setting, Transaction};
 use crate::check::{self, Migration, ParsedFile, TransactionMode};
+use crate::checkpoint::Checkpoint;
 use crate::diagnostic::Diagnostic;
 use crate::lexer::{Token, tokenize};
 use crate::settings::Settings;
@@ -94,15 +96,26 @@ impl Draft {
         original: &Migration<'_>,
         settings: &Settings,
     ) -> Result<Plan, Refusal> {
+        let mut before = Checkpoint::default();
+        before.advance(history, history.len(), settings);
+        let alone = [Migration { report: true, ..*original }];
+        let found_originally = check_from(&before, history, &alone, settings);
         for _ in 0..ROUNDS {
             let files: Vec<ParsedFile> = self.files.iter().map(parsed).collect();
-            let found = self.check(history, original, &files, settings);
+            let found = check_from(&before, history, &self.migrations(&files, original), settings);
             if let Some(failure) = found.iter().find(|found| found.is_refusal()) {
                 return Err(Refusal::Fails(failure.message.clone()));
             }
-            let (actions, unsolved) = self.actions(&files, &found);
+            let (actions, unsolved) = self.actions(&files, found);
+            if actions.is_empty() && !self.changed {
+                return Err(Refusal::NothingToDo);
+            }
             if actions.is_empty() {
-                return if self.changed { Ok(self.plan(&files, unsolved)) } else { Err(Refusal::NothingToDo) };
+                let reason = needed_later(&self.files).or_else(|| left_between(&found_originally, &unsolved));
+                return match reason {
+                    Some(reason) => Err(Refusal::Unsupported(reason)),
+                    None => Ok(self.plan(&files, unsolved)),
+                };
             }
             self.act(actions);
             self.arrange()?;
@@ -110,45 +123,36 @@ impl Draft {
         Err(Refusal::Unsupported("no sequence of migrations was found that does better".to_owned()))
     }
 
-    fn plan(&self, files: &[ParsedFile], unsolved: Vec<Unsolved>) -> Plan {
+    fn plan(&self, files: &[ParsedFile], unsolved: Vec<Diagnostic>) -> Plan {
         let titled = |(file, parsed): (&PlannedFile, &ParsedFile)| PlannedFile { title: title(parsed), ..file.clone() };
-        Plan { files: std::iter::zip(&self.files, files).map(titled).collect(), unsolved }
+        Plan {
+            files: std::iter::zip(&self.files, files).map(titled).collect(),
+            unsolved: unsolved.into_iter().map(|found| (found.rule, found.message)).collect(),
+        }
     }
 
-    /// What is found in the present files.
-    fn check(
-        &self,
-        history: &[Migration<'_>],
-        original: &Migration<'_>,
-        files: &[ParsedFile],
-        settings: &Settings,
-    ) -> Vec<Diagnostic> {
-        let mut migrations: Vec<Migration<'_>> =
-            history.iter().map(|migration| Migration { report: false, ..*migration }).collect();
-        for (file, planned) in std::iter::zip(files, &self.files) {
+    /// The present files in place of the original.
+    fn migrations<'f>(&self, files: &'f [ParsedFile], original: &Migration<'f>) -> Vec<Migration<'f>> {
+        let migration = |(file, planned): (&'f ParsedFile, &PlannedFile)| {
             let transaction =
                 if planned.transaction { TransactionMode::Transaction } else { TransactionMode::Autocommit };
-            migrations.push(Migration { file, section: None, transaction, report: true, ..*original });
-        }
-        let mut found = check::check(&migrations, settings);
-        for diagnostic in &mut found {
-            diagnostic.file -= history.len() as u32;
-        }
-        found
+            Migration { file, section: None, transaction, report: true, ..*original }
+        };
+        std::iter::zip(files, &self.files).map(migration).collect()
     }
 
     /// What is to be done, by file and statement, and what nothing can be done about.
-    fn actions(&self, files: &[ParsedFile], found: &[Diagnostic]) -> (Actions, Vec<Unsolved>) {
+    fn actions(&self, files: &[ParsedFile], found: Vec<Diagnostic>) -> (Actions, Vec<Diagnostic>) {
         let mut actions = BTreeMap::new();
         let mut unsolved = Vec::new();
         for diagnostic in found {
             let file = diagnostic.file as usize;
             let statements = &files[file].statements;
             let at = statements.iter().position(|statement| statement.range == diagnostic.statement);
-            match at.and_then(|at| Some((at, self.action(diagnostic, &files[file], file, at)?))) {
+            match at.and_then(|at| Some((at, self.action(&diagnostic, &files[file], file, at)?))) {
                 // One thing at a time; the others are found again.
                 Some((at, action)) => drop(actions.entry((file, at)).or_insert(action)),
-                None => unsolved.push((diagnostic.rule, diagnostic.message.clone())),
+                None => unsolved.push(diagnostic),
             }
         }
         (actions, unsolved)
@@ -279,6 +283,23 @@ impl Draft {
     }
 }
 
+/// What is found in migrations after a history that has been replayed.
+fn check_from(
+    before: &Checkpoint,
+    history: &[Migration<'_>],
+    new: &[Migration<'_>],
+    settings: &Settings,
+) -> Vec<Diagnostic> {
+    let mut migrations: Vec<Migration<'_>> =
+        history.iter().map(|migration| Migration { report: false, ..*migration }).collect();
+    migrations.extend(new);
+    let mut found = check::run_from(before.clone(), &migrations, settings, &|| ()).found;
+    for diagnostic in &mut found {
+        diagnostic.file -= history.len() as u32;
+    }
+    found
+}
+
 /// The settings that what follows needs; a timeout would stop what waits outside of a transaction.
 fn carried(seen: &[PlannedStatement], transaction: bool) -> Vec<PlannedStatement> {
     settings(seen, |name| transaction || !name.ends_with("_timeout"))
@@ -319,7 +340,7 @@ fn ends_with_transaction(ast: &Ast) -> bool {
     }
 }
 
-fn first_ast(sql: &str) -> Option<Ast> {
+pub(super) fn first_ast(sql: &str) -> Option<Ast> {
     statement::parse(sql).into_iter().next()?.parsed.ok()
 }
 

@@ -3,6 +3,7 @@
 //!
 //! Nothing is said about names and forms of files, which are the business of the migration tool.
 
+mod divided;
 mod draft;
 #[cfg(test)]
 mod tests;

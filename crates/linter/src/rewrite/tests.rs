@@ -146,3 +146,34 @@ fn code_that_only_names_commit_stays_in_its_transaction() {
     let shown = shown(text, TransactionMode::Transaction, "14-18");
     assert!(shown.starts_with("== fill\nDO $$ BEGIN PERFORM 'COMMIT'"), "{shown}");
 }
+
+#[test]
+fn what_ends_with_its_session_is_not_divided() {
+    let fill = "UPDATE orders SET note = kept.note FROM kept;";
+    for (text, is_refused) in [
+        (format!("CREATE TEMP TABLE kept AS SELECT 1 AS note; CREATE INDEX i ON orders (note); {fill}"), true),
+        (
+            format!("SELECT 'x' AS note INTO TEMP \"kept\"; CREATE INDEX i ON orders (note); DO $$BEGIN {fill} END$$;"),
+            true,
+        ),
+        ("CREATE TEMP TABLE other (a int); CREATE INDEX i ON orders (note);".to_owned(), false),
+    ] {
+        let refusal = plan(&text, TransactionMode::Transaction, "14-18");
+        match refusal {
+            Err(Refusal::Unsupported(said)) => {
+                assert!(is_refused && said.contains("temporary table `kept`"), "{text}: {said}");
+            }
+            other => assert!(!is_refused && other.is_ok(), "{text}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn triggers_do_not_stay_off_between_migrations() {
+    let text = "ALTER TABLE orders DISABLE TRIGGER ALL; CREATE INDEX i ON orders (note); ALTER TABLE orders ENABLE TRIGGER ALL;";
+    let refusal = plan(text, TransactionMode::Transaction, "14-18");
+    assert!(
+        matches!(&refusal, Err(Refusal::Unsupported(said)) if said.contains("all triggers of `orders`")),
+        "{refusal:?}"
+    );
+}
