@@ -10,6 +10,7 @@ use crate::rules::names::speaks_of;
 use crate::rules::text::{identifier, sql_name};
 use crate::source::TextRange;
 use rustc_hash::FxHashSet;
+use std::sync::Arc;
 
 declare_rule! {
     /// A column that is new to running code must have a value, and has no default.
@@ -77,9 +78,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         for column in after.columns.iter().filter(|column| column.inherited_from == 0 && is_required(column)) {
             let old = before.and_then(|before| before.column(&column.name));
             let is_new = match old {
-                None => {
-                    before.is_none_or(|before| before.columns.len() < after.columns.len()) && is_added(context, column)
-                }
+                None => is_added(context, before, after, column),
                 Some(old) => !old.not_null && is_column_made_here(context, table, &column.name),
             };
             if is_new && !is_filled(context, after, table.oid, &column.name) {
@@ -94,11 +93,11 @@ fn is_required(column: &Column) -> bool {
 }
 
 /// In ALTER TABLE a new column is one that it adds; elsewhere code may have added it.
-fn is_added(context: &RuleContext<'_>, column: &Column) -> bool {
+fn is_added(context: &RuleContext<'_>, before: Option<&Arc<Relation>>, after: &Relation, column: &Column) -> bool {
     match context.ast {
         Ast::AlterTable(_) => add_column(context, &column.name).is_some(),
         Ast::Rename(_) => false,
-        _ => true,
+        _ => before.is_none_or(|before| before.columns.len() < after.columns.len()),
     }
 }
 
