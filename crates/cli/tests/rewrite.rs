@@ -201,6 +201,23 @@ fn what_a_tool_cannot_run_is_refused_before_anything_is_written() {
     }
 }
 
+#[test]
+fn a_tool_without_a_name_may_open_a_transaction() {
+    let config = ("pgvet.toml", &b"[migrations]\ntransaction = \"transaction\"\n"[..]);
+    let key = b"ALTER TABLE orders ADD CONSTRAINT fk FOREIGN KEY (customer_id) REFERENCES customers;";
+    let index = b"CREATE INDEX orders_total ON orders (total);";
+    let with = |sql: &'static [u8]| {
+        Folder::new(&[config, ("migrations/1_a.sql", TABLES.as_bytes()), ("migrations/2_b.sql", sql)])
+    };
+    let folder = with(key);
+    let said = folder.run(&["rewrite", "migrations/2_b.sql", "--in-place"]);
+    assert!(said.starts_with("exit 0"), "{said}");
+    let written = files_of(&folder);
+    assert!(written.len() == 4 && written.iter().all(|(_, text)| !text.contains("BEGIN;")), "{written:?}");
+    let said = with(index).run(&["rewrite", "migrations/2_b.sql", "--in-place"]);
+    assert!(said.contains("runs in a transaction of the configured tool, in which `build_orders_total`"), "{said}");
+}
+
 fn files_of(folder: &Folder) -> Vec<(String, String)> {
     files(folder.path())
 }

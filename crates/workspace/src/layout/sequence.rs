@@ -6,7 +6,7 @@ use crate::discovery::{Problem, files_at};
 use crate::order;
 use crate::project::ProjectFile;
 use crate::write::Change;
-use pgvet_linter::check::Direction;
+use pgvet_linter::check::{Direction, TransactionMode};
 use pgvet_linter::fix::with_line_breaks_of;
 use pgvet_linter::rewrite::{PlannedFile, PlannedStatement};
 use std::fs;
@@ -46,7 +46,7 @@ fn leads_on(path: &Path) -> bool {
 }
 
 /// Says why the tool cannot run the plan, if it cannot.
-fn refusal(tool: Tool, planned: &[PlannedFile]) -> Option<(String, &'static str)> {
+fn refusal(tool: Tool, in_transaction: bool, planned: &[PlannedFile]) -> Option<(String, &'static str)> {
     let by_hand = "leave out `--in-place` and `--out` to see it, and run these statements by hand, each alone";
     let outside = planned.iter().filter(|file| !file.transaction);
     let refused = match tool {
@@ -58,22 +58,29 @@ fn refusal(tool: Tool, planned: &[PlannedFile]) -> Option<(String, &'static str)
         }
         _ => None,
     };
-    let file = refused?;
-    let message =
-        format!("runs in a transaction with {}, in which `{}` of the plan cannot run", tool.as_str(), file.title);
-    Some((message, by_hand))
+    let file = refused.or_else(|| outside.clone().next().filter(|_| in_transaction))?;
+    let with = if in_transaction { "of the configured tool".to_owned() } else { format!("with {}", tool.as_str()) };
+    Some((format!("runs in a transaction {with}, in which `{}` of the plan cannot run", file.title), by_hand))
 }
 
 /// Writes the plan of the migration that is the `section` of a file.
 pub fn sequence(file: &ProjectFile, section: Option<Section>, planned: &[PlannedFile]) -> Result<Sequence, Problem> {
     let Layout { tool, sections, .. } = &file.layout;
-    if let Some((message, help)) = refusal(*tool, planned) {
+    // A tool that has no name has no comment either that takes a file out of its transaction.
+    let in_transaction =
+        *tool == Tool::Plain && section.is_some_and(|section| section.transaction == TransactionMode::Transaction);
+    if let Some((message, help)) = refusal(*tool, in_transaction, planned) {
         return Err(Problem::new(&file.path, message, Some(help)));
     }
     let text = &file.shown().source.text;
     let down = sections.iter().find(|section| section.direction == Direction::Down).and_then(|down| down.range);
-    let form =
-        Form { tool: *tool, path: &file.path, text, down: down.map(|range| text[range.as_usize()].trim().to_owned()) };
+    let form = Form {
+        tool: *tool,
+        in_transaction,
+        path: &file.path,
+        text,
+        down: down.map(|range| text[range.as_usize()].trim().to_owned()),
+    };
     let mut sequence = match (tool, section.and_then(|section| section.range)) {
         (Tool::Liquibase, Some(range)) => form.changesets(range.start as usize, range.end as usize, planned),
         (Tool::Liquibase, None) => {
@@ -91,6 +98,8 @@ pub fn sequence(file: &ProjectFile, section: Option<Section>, planned: &[Planned
 
 struct Form<'a> {
     tool: Tool,
+    /// A tool without a name opens a transaction around each file.
+    in_transaction: bool,
     path: &'a Path,
     text: &'a str,
     /// What takes the original back, where that is in the same file.
@@ -156,7 +165,7 @@ impl Form<'_> {
             Tool::Sqlx => format!("{}{body}", opt_out("-- no-transaction\n")),
             Tool::Atlas => format!("{}{body}", opt_out("-- atlas:txmode none\n\n")),
             // psql runs each statement on its own.
-            Tool::Plain if file.transaction => format!("BEGIN;\n{body}COMMIT;\n"),
+            Tool::Plain if file.transaction && !self.in_transaction => format!("BEGIN;\n{body}COMMIT;\n"),
             _ => body,
         }
     }
