@@ -9,71 +9,13 @@ use pgvet_trace::server::Server;
 use pgvet_trace::server::testing::{not_tested, not_tested_anywhere, server};
 use std::process::Command;
 
-const HISTORY: &str = "
-    CREATE TABLE customers (id bigint PRIMARY KEY, code text);
-    CREATE TABLE orders (id serial PRIMARY KEY, customer_id bigint, note text NOT NULL, kind varchar(5),
-        total integer NOT NULL DEFAULT 0);
-    CREATE INDEX orders_total_idx ON orders (total DESC, kind);
-    CREATE UNIQUE INDEX orders_once ON orders (id, total);
-    CREATE INDEX orders_note_idx ON orders (note);
-    CREATE INDEX orders_customer_idx ON orders (customer_id) WITH (fillfactor = 70);
-    COMMENT ON TABLE orders IS 'what was ordered';
-    COMMENT ON COLUMN orders.total IS 'in cents';
-    COMMENT ON COLUMN orders.id IS 'the number';
-    COMMENT ON INDEX orders_total_idx IS 'for the list';
-    ALTER TABLE orders SET (fillfactor = 80);
-    ALTER TABLE orders ALTER COLUMN total SET STATISTICS 500, ALTER COLUMN total SET (n_distinct = 50);
-    GRANT SELECT, INSERT ON orders TO reader;
-    GRANT UPDATE (total), REFERENCES (id) ON orders TO reader;
-    CREATE TABLE log (at timestamptz, body text);
-    GRANT SELECT (body) ON log TO reader;
-    COMMENT ON COLUMN log.body IS 'as it came';
-    CREATE TABLE audited (id int NOT NULL, note text, kind text);
-    CREATE UNIQUE INDEX audited_once ON audited (id) WITH (fillfactor = 90);
-    ALTER TABLE audited REPLICA IDENTITY USING INDEX audited_once;
-    COMMENT ON COLUMN audited.note IS 'who and why';
-    GRANT SELECT (note) ON audited TO reader;
-    CREATE TABLE events (id bigint, customer_id bigint, at date NOT NULL) PARTITION BY RANGE (at);
-    CREATE TABLE events_1 PARTITION OF events FOR VALUES FROM ('2024-01-01') TO ('2025-01-01');
-    CREATE TABLE events_2 PARTITION OF events FOR VALUES FROM ('2025-01-01') TO ('2026-01-01');";
-
-/// Rows, so that what is copied and checked is there.
-const ROWS: &str = "
-    INSERT INTO customers SELECT g, 'c' FROM generate_series(1, 100) g;
-    INSERT INTO orders (customer_id, note, kind, total) SELECT g % 100 + 1, 'n' || g, 'k', g FROM generate_series(1, 12000) g;
-    INSERT INTO log SELECT now(), 'b' || g FROM generate_series(1, 9000) g;
-    INSERT INTO events SELECT g, g % 100 + 1, '2024-06-01' FROM generate_series(1, 100) g;";
+const HISTORY: &str = include_str!("../../../fixtures/rewrite/history.sql");
+const ROWS: &str = include_str!("../../../fixtures/rewrite/rows.sql");
 
 /// Migrations with a recipe.
-const MIGRATIONS: &[&str] = &[
-    "CREATE INDEX ON orders (customer_id);",
-    "CREATE UNIQUE INDEX log_once ON log (body);",
-    "CREATE INDEX events_customer ON events (customer_id);",
-    "DROP INDEX orders_note_idx;",
-    "ALTER TABLE orders ADD UNIQUE (note, total);",
-    "ALTER TABLE log ADD PRIMARY KEY (body);",
-    "ALTER TABLE events ADD UNIQUE (id, at);",
-    "ALTER TABLE events ADD PRIMARY KEY (id, at);",
-    "ALTER TABLE orders ADD CHECK (total > 0);",
-    "ALTER TABLE orders ADD FOREIGN KEY (customer_id) REFERENCES customers ON DELETE CASCADE;",
-    "ALTER TABLE events ADD FOREIGN KEY (customer_id) REFERENCES customers;",
-    "ALTER TABLE orders ADD COLUMN payer bigint DEFAULT 1 REFERENCES customers (id);",
-    "ALTER TABLE orders ALTER COLUMN customer_id SET NOT NULL;",
-    "ALTER TABLE log ALTER body SET NOT NULL, ALTER at SET NOT NULL, ADD COLUMN x int, ADD CHECK (body <> '');",
-    "ALTER TABLE orders ADD COLUMN token uuid NOT NULL DEFAULT gen_random_uuid();",
-    "ALTER TABLE log ADD COLUMN seen timestamptz DEFAULT clock_timestamp();",
-    "ALTER TABLE orders ADD COLUMN number bigserial;",
-    "ALTER TABLE log ADD COLUMN id serial PRIMARY KEY;",
-    "ALTER TABLE orders ADD COLUMN ident integer GENERATED ALWAYS AS IDENTITY;",
-    "ALTER TABLE orders ALTER COLUMN total TYPE bigint;",
-    "ALTER TABLE orders ALTER COLUMN id TYPE bigint;",
-    "ALTER TABLE log ALTER COLUMN body TYPE integer USING length(body);",
-    "CREATE INDEX ON audited (note) WITH (fillfactor = 60);",
-    "ALTER TABLE audited ALTER COLUMN note SET NOT NULL;",
-    "ALTER TABLE audited ADD PRIMARY KEY (id);",
-    "ALTER TABLE audited ADD COLUMN token uuid NOT NULL DEFAULT gen_random_uuid();",
-    "CREATE TABLE new (id int PRIMARY KEY); ALTER TABLE orders ADD CONSTRAINT f FOREIGN KEY (customer_id) REFERENCES customers; CREATE INDEX i ON orders (kind);",
-];
+fn recipes() -> impl Iterator<Item = &'static str> {
+    include_str!("../../../fixtures/rewrite/recipes.sql").lines().filter(|line| !line.starts_with("--"))
+}
 
 fn plan(text: &str, major: u8) -> Plan {
     let texts = [HISTORY, text];
@@ -207,9 +149,9 @@ fn compare(major: u8) {
     query("postgres", "CREATE ROLE reader");
     query("postgres", "CREATE DATABASE filled");
     query("filled", HISTORY);
-    query("filled", ROWS);
+    query("filled", &format!("SET pgvet.rows = 12000;\n{ROWS}"));
     let mut problems = Vec::new();
-    for (at, text) in MIGRATIONS.iter().enumerate() {
+    for (at, text) in recipes().enumerate() {
         let plan = plan(text, major);
         if !plan.unsolved.is_empty() {
             problems.push(format!("{major}: {text}\n  unsolved: {:?}", plan.unsolved));

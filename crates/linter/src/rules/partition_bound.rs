@@ -7,7 +7,7 @@ use crate::rule::RuleContext;
 
 /// The condition that a bound puts on rows, where the parent's key is one column and the bound holds no null:
 /// `k >= 1 AND k < 10`, `k IN ('a', 'b')`.
-pub(crate) fn condition(context: &RuleContext<'_>, parent: &Relation, bound: &PartitionBound) -> Option<String> {
+fn condition(context: &RuleContext<'_>, parent: &Relation, bound: &PartitionBound) -> Option<String> {
     let [key] = parent.partition_by.as_ref()?.keys.as_slice() else { return None };
     let key = identifier(key.as_column()?);
     let text = |value: &Expr| context.text(value.range).to_owned();
@@ -30,7 +30,7 @@ pub(crate) fn condition(context: &RuleContext<'_>, parent: &Relation, bound: &Pa
 }
 
 /// The name of the key where it is one column.
-pub(crate) fn key(parent: &Relation) -> Option<String> {
+fn key(parent: &Relation) -> Option<String> {
     match parent.partition_by.as_ref()?.keys.as_slice() {
         [key] => key.as_column().map(|name| identifier(name)),
         _ => None,
@@ -52,6 +52,63 @@ pub(crate) fn default_partition<'c>(context: &RuleContext<'c>, parent: Oid) -> O
         .find(|child| matches!(child.partition_bound.as_deref(), Some(PartitionBound::Default)))
 }
 
+/// A CHECK that is added NOT VALID, validated, and not needed any more once a partition is attached.
+pub(crate) struct Proof {
+    table: String,
+    name: String,
+    condition: String,
+}
+
+impl Proof {
+    /// That all rows of a table are within the bound.
+    pub(crate) fn of_bound(
+        context: &RuleContext<'_>,
+        parent: &Relation,
+        partition: &ObjectName,
+        bound: &PartitionBound,
+    ) -> Option<Self> {
+        let (key, condition) = (key(parent)?, condition(context, parent, bound)?);
+        Some(Self {
+            table: context.text(partition.range()).to_owned(),
+            name: identifier(&format!("{}_bound", partition.name.text)),
+            condition: format!("{key} IS NOT NULL AND {condition}"),
+        })
+    }
+
+    /// That no row of the DEFAULT partition belongs to the new one.
+    pub(crate) fn of_default(
+        context: &RuleContext<'_>,
+        parent: &Relation,
+        default: &str,
+        partition: &ObjectName,
+        bound: &PartitionBound,
+    ) -> Option<Self> {
+        Some(Self {
+            table: default.to_owned(),
+            name: identifier(&format!("excludes_{}", partition.name.text)),
+            condition: format!("NOT ({})", condition(context, parent, bound)?),
+        })
+    }
+
+    pub(crate) fn statements(&self) -> [String; 2] {
+        let Self { table, name, condition } = self;
+        [
+            format!("ALTER TABLE {table} ADD CONSTRAINT {name} CHECK ({condition}) NOT VALID"),
+            format!("ALTER TABLE {table} VALIDATE CONSTRAINT {name}"),
+        ]
+    }
+
+    pub(crate) fn drop(&self) -> String {
+        format!("ALTER TABLE {} DROP CONSTRAINT {}", self.table, self.name)
+    }
+
+    /// As lines of a help.
+    pub(crate) fn lines(&self) -> String {
+        let [add, validate] = self.statements();
+        format!("\n    {add};\n    {validate};")
+    }
+}
+
 /// What spares the DEFAULT partition its scan: a valid CHECK that no row of it belongs to the new partition.
 pub(crate) fn default_scan_help(
     context: &RuleContext<'_>,
@@ -60,13 +117,13 @@ pub(crate) fn default_scan_help(
     default: &str,
     partition: &ObjectName,
 ) -> String {
-    let name = identifier(&format!("excludes_{}", partition.name.text));
-    match condition(context, parent, bound) {
-        Some(condition) => format!(
-            "a valid CHECK on the DEFAULT partition spares it the scan; before, in transactions of their own:\n    \
-             ALTER TABLE {default} ADD CONSTRAINT {name} CHECK (NOT ({condition})) NOT VALID;\n    \
-             ALTER TABLE {default} VALIDATE CONSTRAINT {name};"
-        ),
+    match Proof::of_default(context, parent, default, partition, bound) {
+        Some(proof) => {
+            let lines = proof.lines();
+            format!(
+                "a valid CHECK on the DEFAULT partition spares it the scan; before, in transactions of their own:{lines}"
+            )
+        }
         None => "a CHECK on the DEFAULT partition that excludes the rows of the new one spares it the scan: add it \
                  NOT VALID and validate it before, in transactions of their own"
             .to_owned(),

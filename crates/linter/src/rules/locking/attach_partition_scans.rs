@@ -3,9 +3,10 @@
 use crate::ast::{AlterTableAction, Ast, IndexElement, ObjectName, PartitionBound};
 use crate::catalog::Relation;
 use crate::effect::{IndexBuild, IndexBuildCause, RelationName, ScanCause};
+use crate::fix::Step;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use crate::rules::partition_bound;
+use crate::rules::partition_bound::{self, Proof};
 use crate::rules::text::{enumerate, identifier, join, sql_name};
 
 declare_rule! {
@@ -61,7 +62,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let names = enumerate(work.relations.iter().map(|relation| relation.name.as_str()));
     let message = format!("this {}, and nobody can use {names} until that is done", join(&work.parts));
     let help = work.help(context, parent, partition, bound);
-    let mut finding = reporter.report(command.keyword, message).help(help);
+    let steps = work.steps(context, parent, partition, bound).filter(|_| statement.commands.len() == 1);
+    let mut finding = reporter.report(command.keyword, message).help(help).steps(steps.unwrap_or_default());
     for relation in &work.relations {
         finding = finding.relation(relation);
     }
@@ -148,9 +150,9 @@ impl<'a> Work<'a> {
             lines.push(partition_bound::default_scan_help(context, parent, bound, &default, partition));
         }
         if !self.builds.is_empty() {
-            let statements: Vec<String> = self.builds.iter().filter_map(|build| build_index(context, build)).collect();
-            let colon = if statements.is_empty() { "" } else { ":" };
-            let sql = statements.concat();
+            let statements = self.builds.iter().filter_map(|build| build_index(context, build)).flatten();
+            let sql = statements.fold(String::new(), |sql, statement| sql + "\n    " + &statement + ";");
+            let colon = if sql.is_empty() { "" } else { ":" };
             lines.push(format!("build the parent's indexes on it before, outside a transaction{colon}{sql}"));
         }
         if self.foreign_key {
@@ -158,25 +160,48 @@ impl<'a> Work<'a> {
         }
         lines.join("\n")
     }
+
+    /// What makes attaching a matter of a moment, then attaching; the proofs go when the bound says the same.
+    fn steps(
+        &self,
+        context: &RuleContext<'_>,
+        parent: &Relation,
+        partition: &ObjectName,
+        bound: &PartitionBound,
+    ) -> Option<Vec<Step>> {
+        if self.foreign_key {
+            return None;
+        }
+        let mut proofs = Vec::new();
+        if self.bound.is_some() {
+            proofs.push(Proof::of_bound(context, parent, partition, bound)?);
+        }
+        if let Some(default) = self.default {
+            proofs.push(Proof::of_default(context, parent, &sql_name(context, default), partition, bound)?);
+        }
+        let mut sql: Vec<String> = proofs.iter().flat_map(Proof::statements).collect();
+        for build in &self.builds {
+            sql.extend(build_index(context, build)?);
+        }
+        sql.push(context.text(context.statement.range).to_owned());
+        sql.extend(proofs.iter().map(Proof::drop));
+        Some(sql.into_iter().map(Step::new).collect())
+    }
 }
 
 fn bound_help(context: &RuleContext<'_>, parent: &Relation, partition: &ObjectName, bound: &PartitionBound) -> String {
-    let table = context.text(partition.range());
-    let name = identifier(&format!("{}_bound", partition.name.text));
-    match (partition_bound::key(parent), partition_bound::condition(context, parent, bound)) {
-        (Some(key), Some(condition)) => format!(
-            "a valid CHECK spares the scan; before, in transactions of their own:\n    \
-             ALTER TABLE {table} ADD CONSTRAINT {name} CHECK ({key} IS NOT NULL AND {condition}) NOT VALID;\n    \
-             ALTER TABLE {table} VALIDATE CONSTRAINT {name};"
-        ),
-        _ => "a CHECK on the table that proves the bound, with IS NOT NULL for the key, spares the scan: add it NOT VALID \
-              and validate it before, in transactions of their own"
+    match Proof::of_bound(context, parent, partition, bound) {
+        Some(proof) => {
+            format!("a valid CHECK spares the scan; before, in transactions of their own:{}", proof.lines())
+        }
+        None => "a CHECK on the table that proves the bound, with IS NOT NULL for the key, spares the scan: add it NOT VALID \
+                 and validate it before, in transactions of their own"
             .to_owned(),
     }
 }
 
 /// The statements that give a table the index beforehand; PostgreSQL takes over an index of the same definition.
-fn build_index(context: &RuleContext<'_>, build: &IndexBuild) -> Option<String> {
+fn build_index(context: &RuleContext<'_>, build: &IndexBuild) -> Option<Vec<String>> {
     let index = context.after.get_relation(build.index.oid)?.index()?;
     let columns: Vec<String> = index.plain_columns()?.iter().map(|column| identifier(column)).collect();
     let plain =
@@ -193,11 +218,12 @@ fn build_index(context: &RuleContext<'_>, build: &IndexBuild) -> Option<String> 
     let (name, table) = (identifier(&build.index.name), sql_name(context, &build.table));
     let unique = if index.unique { "UNIQUE " } else { "" };
     let method = if index.method == "btree" { String::new() } else { format!(" USING {}", identifier(&index.method)) };
-    let sql = format!("\n    CREATE {unique}INDEX CONCURRENTLY {name} ON {table}{method} ({});", columns.join(", "));
+    let columns = columns.join(", ");
+    let mut statements = vec![format!("CREATE {unique}INDEX CONCURRENTLY {name} ON {table}{method} ({columns})")];
     let constraints = &context.after.get_relation(build.table.oid)?.constraints;
     if constraints.iter().any(|constraint| constraint.index() == Some(build.index.oid)) {
         let kind = if index.primary { "PRIMARY KEY" } else { "UNIQUE" };
-        return Some(format!("{sql}\n    ALTER TABLE {table} ADD CONSTRAINT {name} {kind} USING INDEX {name};"));
+        statements.push(format!("ALTER TABLE {table} ADD CONSTRAINT {name} {kind} USING INDEX {name}"));
     }
-    Some(sql)
+    Some(statements)
 }
