@@ -64,6 +64,8 @@ pub struct Diagnostic {
     /// The statements that can take the place of this one, those that must not share a transaction apart; empty where
     /// there are none.
     pub steps: Vec<Step>,
+    /// Why there are none, where that needs to be said: what they could not take along.
+    pub obstacle: Option<String>,
     pub evidence: Evidence,
 }
 

@@ -65,6 +65,7 @@ impl<'a> Reporter<'a> {
             pg_versions: vec![self.version],
             fixes: Vec::new(),
             steps: Vec::new(),
+            obstacle: None,
             evidence: Evidence::Predicted,
         };
         Finding { reporter: self, diagnostic: Some(diagnostic), tables: Vec::new(), work: None, ignored: true }
@@ -147,6 +148,12 @@ impl Finding<'_, '_> {
     #[must_use = "a finding is recorded when it is dropped"]
     pub fn steps(self, steps: Vec<Step>) -> Self {
         self.edit(|diagnostic| diagnostic.steps = steps)
+    }
+
+    /// Why nothing can.
+    #[must_use = "a finding is recorded when it is dropped"]
+    pub fn obstacle(self, obstacle: Option<String>) -> Self {
+        self.edit(|diagnostic| diagnostic.obstacle = obstacle)
     }
 }
 

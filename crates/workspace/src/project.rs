@@ -542,6 +542,7 @@ fn encoding_diagnostic(file: u32, error: EncodingError, settings: &Settings) -> 
         pg_versions: settings.versions.iter().collect(),
         fixes: Vec::new(),
         steps: Vec::new(),
+        obstacle: None,
         evidence: Evidence::Predicted,
     }
 }

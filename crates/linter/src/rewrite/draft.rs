@@ -2,7 +2,7 @@
 
 use super::divided::{left_between, needed_later};
 use super::title::title;
-use super::{Plan, PlannedFile, PlannedStatement, Refusal, parsed};
+use super::{Plan, PlannedFile, PlannedStatement, Refusal, Unsolved, parsed};
 use crate::ast::{AlterTableAction, Ast, FunctionBody, Setting, Transaction};
 use crate::check::{self, Migration, ParsedFile, TransactionMode};
 use crate::checkpoint::Checkpoint;
@@ -108,7 +108,8 @@ impl Draft {
             }
             let (actions, unsolved) = self.actions(&files, found);
             if actions.is_empty() && !self.changed {
-                return Err(Refusal::NothingToDo);
+                let obstacle = unsolved.into_iter().find_map(|found| found.obstacle);
+                return Err(obstacle.map_or(Refusal::NothingToDo, Refusal::Unsupported));
             }
             if actions.is_empty() {
                 let reason = needed_later(&self.files).or_else(|| left_between(&found_originally, &unsolved));
@@ -127,7 +128,7 @@ impl Draft {
         let titled = |(file, parsed): (&PlannedFile, &ParsedFile)| PlannedFile { title: title(parsed), ..file.clone() };
         Plan {
             files: std::iter::zip(&self.files, files).map(titled).collect(),
-            unsolved: unsolved.into_iter().map(|found| (found.rule, found.message)).collect(),
+            unsolved: unsolved.into_iter().map(unsolved_as_told).collect(),
         }
     }
 
@@ -281,6 +282,15 @@ impl Draft {
         arranged.push(current);
         Ok(())
     }
+}
+
+/// The rule, and its message with what stands in the way of a recipe.
+fn unsolved_as_told(found: Diagnostic) -> Unsolved {
+    let message = match found.obstacle {
+        Some(obstacle) => format!("{} ({obstacle})", found.message),
+        None => found.message,
+    };
+    (found.rule, message)
 }
 
 /// What is found in migrations after a history that has been replayed.

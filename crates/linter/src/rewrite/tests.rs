@@ -12,7 +12,15 @@ const HISTORY: &str = "
     CREATE INDEX orders_total_idx ON orders (total);";
 
 fn plan(text: &str, transaction: TransactionMode, versions: &str) -> Result<Plan, Refusal> {
-    let texts = [HISTORY, text];
+    planned([HISTORY, text], transaction, versions)
+}
+
+/// The plan after another history, without a word about `lock_timeout`.
+fn plan_after(history: &str, text: &str) -> Result<Plan, Refusal> {
+    planned([history, &format!("SET LOCAL lock_timeout = '2s'; {text}")], TransactionMode::Transaction, "14-18")
+}
+
+fn planned(texts: [&str; 2], transaction: TransactionMode, versions: &str) -> Result<Plan, Refusal> {
     let parse = |text: &str| parse_file(SourceFile { path: String::new(), text: text.to_owned() });
     let files: Vec<ParsedFile> = texts.iter().map(|text| parse(text)).collect();
     let migration = |at: usize| Migration {
@@ -176,4 +184,34 @@ fn triggers_do_not_stay_off_between_migrations() {
         matches!(&refusal, Err(Refusal::Unsupported(said)) if said.contains("all triggers of `orders`")),
         "{refusal:?}"
     );
+}
+
+#[test]
+fn what_could_not_be_taken_along_is_named() {
+    let more =
+        "CREATE TABLE items (id int PRIMARY KEY, order_id int REFERENCES orders (id), price int CHECK (price > 0), \
+            kind varchar(5));
+        CREATE INDEX items_half ON items ((price / 2));
+        CREATE TABLE marks (id int PRIMARY KEY, a int GENERATED ALWAYS AS IDENTITY, b text COLLATE \"C\");
+        CREATE TABLE seen (a int, b int, c int); CREATE VIEW seen_v AS SELECT b FROM seen;
+        CREATE TABLE halves (a int, b int, h int GENERATED ALWAYS AS (b / 2) STORED);
+        CREATE TABLE parts (a int, b int) PARTITION BY LIST (b);
+        CREATE TABLE parts_1 PARTITION OF parts FOR VALUES IN (1);";
+    for (change, part) in [
+        ("items ALTER COLUMN order_id TYPE bigint", "foreign key `items_order_id_fkey` holds `order_id`"),
+        ("orders ALTER COLUMN id TYPE integer", "foreign key `items_order_id_fkey` of `items` refers to `id`"),
+        ("items ALTER COLUMN price TYPE bigint", "CHECK `items_price_check` holds `price`"),
+        ("marks ALTER COLUMN a TYPE bigint", "`a` is an identity column"),
+        ("marks ALTER COLUMN b TYPE integer USING 1", "`b` has a collation of its own"),
+        ("seen ALTER COLUMN a TYPE bigint", "view `seen_v` of `seen` may use `a`"),
+        ("halves ALTER COLUMN a TYPE bigint", "generated column `h` of `halves` may use `a`"),
+        ("parts ALTER COLUMN a TYPE bigint", "no ordinary table"),
+        ("unseen ALTER COLUMN a TYPE bigint", "no migration shows"),
+        ("seen ADD COLUMN d int GENERATED ALWAYS AS (b * 2) STORED", "makes no generated column of one that is there"),
+        ("seen SET TABLESPACE fast", "only programs such as pg_repack"),
+    ] {
+        let text = format!("ALTER TABLE {change};");
+        let refusal = plan_after(&[HISTORY, more].concat(), &text);
+        assert!(matches!(&refusal, Err(Refusal::Unsupported(said)) if said.contains(part)), "{change}: {refusal:?}");
+    }
 }

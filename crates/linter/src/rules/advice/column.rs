@@ -45,15 +45,22 @@ pub(crate) fn replace(
     };
     // USING may make a value of NULL, and NULL of a value; batches that find NULL again would never end.
     let source = using.map_or_else(|| old.clone(), |_| format!("({value})"));
-    Advice::new("add a new column, copy every write to it with a trigger, fill it in batches, then swap the names:")
-        .sql(format!("ALTER TABLE {sql_table} ADD COLUMN {new} {type_text}"))
-        .sql(batch(context, table, &format!("{new} = {value}"), &format!("{new} IS NULL AND {source} IS NOT NULL")))
-        .sql("BEGIN")
-        .sql(format!("ALTER TABLE {sql_table} RENAME COLUMN {old} TO {kept}"))
-        .sql(format!("ALTER TABLE {sql_table} RENAME COLUMN {new} TO {old}"))
-        .sql("COMMIT")
-        .then("before the swap the new column needs the indexes and constraints of the old one, built without blocking, too")
-        .with_steps(context, replace::steps(context, table, column, &type_text, using).unwrap_or_default())
+    let advice = Advice::new(
+        "add a new column, copy every write to it with a trigger, fill it in batches, then swap the names:",
+    )
+    .sql(format!("ALTER TABLE {sql_table} ADD COLUMN {new} {type_text}"))
+    .sql(batch(context, table, &format!("{new} = {value}"), &format!("{new} IS NULL AND {source} IS NOT NULL")))
+    .sql("BEGIN")
+    .sql(format!("ALTER TABLE {sql_table} RENAME COLUMN {old} TO {kept}"))
+    .sql(format!("ALTER TABLE {sql_table} RENAME COLUMN {new} TO {old}"))
+    .sql("COMMIT")
+    .then(
+        "before the swap the new column needs the indexes and constraints of the old one, built without blocking, too",
+    );
+    match replace::steps(context, table, column, &type_text, using) {
+        Ok(steps) => advice.with_steps(context, steps),
+        Err(obstacle) => advice.without_steps(obstacle),
+    }
 }
 
 /// A CHECK in place of the length of varchar(n).
@@ -183,18 +190,27 @@ fn then_identity(advice: Advice, column: &ColumnDef, table: &str, sequence: &str
         .sql("COMMIT")
 }
 
+/// Source: PostgreSQL 18 documentation, "ALTER TABLE": SET EXPRESSION is for columns that are generated already.
+const STORED: &str = "PostgreSQL makes no generated column of one that is there, so none can be filled before it becomes one; \
+                      a plain column that a trigger sets, or from 18 on a virtual one, would be another schema";
+
 fn generated(context: &RuleContext<'_>, table: &RelationName, column: &ColumnDef, expression: &Expr) -> Option<Advice> {
     let (sql_table, name) = (sql_name(context, table), identifier(&column.name.text));
     let (type_text, value) = (type_text(context, column)?, one_line(context, expression.range)?);
     if everywhere_at_least(context, 18) {
-        return Some(Advice::new("compute it when it is read, which needs no values in the rows:").sql(format!(
-            "ALTER TABLE {sql_table} ADD COLUMN {name} {type_text} GENERATED ALWAYS AS ({value}) VIRTUAL"
-        )));
+        return Some(
+            Advice::new("compute it when it is read, which needs no values in the rows:")
+                .sql(format!(
+                    "ALTER TABLE {sql_table} ADD COLUMN {name} {type_text} GENERATED ALWAYS AS ({value}) VIRTUAL"
+                ))
+                .without_steps(STORED),
+        );
     }
     Some(
         Advice::new("use a plain column that a trigger sets, and fill old rows in batches:")
             .sql(format!("ALTER TABLE {sql_table} ADD COLUMN {name} {type_text}"))
-            .sql(batch(context, table, &format!("{name} = {value}"), &format!("{name} IS NULL"))),
+            .sql(batch(context, table, &format!("{name} = {value}"), &format!("{name} IS NULL")))
+            .without_steps(STORED),
     )
 }
 
@@ -208,7 +224,8 @@ fn of_domain(context: &RuleContext<'_>, table: &RelationName, column: &ColumnDef
              VALID and validated in a later transaction",
             table.name
         ))
-        .then(format!("(a later ALTER TABLE {sql_table} ALTER COLUMN {name} TYPE {domain} would rewrite the table, too)")),
+        .then(format!("(a later ALTER TABLE {sql_table} ALTER COLUMN {name} TYPE {domain} would rewrite the table, too)"))
+        .without_steps("a column of another type with a CHECK would be another schema"),
     )
 }
 

@@ -11,6 +11,7 @@ pub(crate) mod constraint;
 pub(crate) mod index;
 pub(crate) mod key;
 pub(crate) mod not_null;
+mod obstacle;
 pub(crate) mod offer;
 pub(crate) mod replace;
 
@@ -35,11 +36,13 @@ pub(crate) struct Advice {
     /// The SQL of the text.
     sql: Vec<String>,
     steps: Vec<Step>,
+    /// Why there are no steps.
+    obstacle: Option<String>,
 }
 
 impl Advice {
     pub(crate) fn new(sentence: impl Into<String>) -> Self {
-        Self { text: sentence.into(), sql: Vec::new(), steps: Vec::new() }
+        Self { text: sentence.into(), sql: Vec::new(), steps: Vec::new(), obstacle: None }
     }
 
     /// A statement on a line of its own.
@@ -70,6 +73,11 @@ impl Advice {
             first.note.get_or_insert(note);
         }
         self
+    }
+
+    /// There are no steps, for this reason.
+    pub(crate) fn without_steps(self, obstacle: impl Into<String>) -> Self {
+        Self { obstacle: Some(obstacle.into()), ..self }
     }
 
     /// Its SQL is all there is to do, for both commands of the statement.

@@ -9,13 +9,13 @@ use crate::source::TextRange;
 
 /// Adds advice to a finding. Where each statement of the file is a transaction of its own, its steps are a fix.
 pub(crate) fn offer<'r, 'a>(context: &RuleContext<'_>, finding: Finding<'r, 'a>, advice: Advice) -> Finding<'r, 'a> {
-    let steps = advice.steps.clone();
+    let (steps, obstacle) = (advice.steps.clone(), advice.obstacle.clone());
     let finding = finding.help(advice);
     let finding = match in_steps(context, &steps) {
         Some(fix) => finding.fix(fix),
         None => finding,
     };
-    finding.steps(steps)
+    finding.steps(steps).obstacle(obstacle)
 }
 
 fn in_steps(context: &RuleContext<'_>, steps: &[Step]) -> Option<Fix> {

@@ -1,31 +1,32 @@
 //! Another column in place of one whose type is to change: add, copy, fill, build, swap, drop.
 
-use super::{backfill, before, list, one_line};
-use crate::ast::{Expr, ExprKind, IndexElement, Literal, Name, ReplicaIdentity};
-use crate::catalog::{Column, Constraint, ConstraintKind, Index, Relation, RelationDetail};
-use crate::effect::{RelationKind, RelationName};
+use super::{backfill, before, list, obstacle, one_line};
+use crate::ast::{Expr, ExprKind, IndexElement, Literal, Name};
+use crate::catalog::{Column, Constraint, Index, Relation, RelationDetail};
+use crate::effect::RelationName;
 use crate::fix::Step;
 use crate::rule::RuleContext;
 use crate::rules::text::{identifier, sql_name};
 use smol_str::SmolStr;
-use std::sync::Arc;
 
-/// The steps; `None` where something depends on the column that they could not take along.
+/// The steps, or what depends on the column that they could not take along.
 pub(super) fn steps(
     context: &RuleContext<'_>,
     table: &RelationName,
     column: &Name,
     type_text: &str,
     using: Option<&Expr>,
-) -> Option<Vec<Step>> {
-    let relation = before(context, table)?;
-    let definition = relation.column(&column.text)?;
-    if !can_be_replaced(context, relation, definition) {
-        return None;
+) -> Result<Vec<Step>, String> {
+    let relation = before(context, table).ok_or_else(|| format!("no migration shows `{}`", table.name))?;
+    let definition =
+        relation.column(&column.text).ok_or_else(|| format!("no migration shows the column `{}`", column.text))?;
+    if let Some(obstacle) = obstacle::of_column(context, relation, definition) {
+        return Err(obstacle);
     }
-    let value = match using {
-        Some(using) => Some(one_line(context, using.range)?),
-        None => None,
+    let value = using.map(|using| one_line(context, using.range).ok_or("USING stands in code")).transpose()?;
+    let name = |suffix| {
+        let taken = || format!("there is no room for a column `{}_{suffix}`", column.text);
+        free_column(relation, &column.text, suffix).map(|name| identifier(&name)).ok_or_else(taken)
     };
     let replacement = Replacement {
         context,
@@ -33,56 +34,20 @@ pub(super) fn steps(
         definition,
         table: sql_name(context, table),
         column: identifier(&column.text),
-        new: identifier(&free_column(relation, &column.text, "new")?),
-        old: identifier(&free_column(relation, &column.text, "old")?),
-        default: default(context, relation, definition, type_text)?,
+        new: name("new")?,
+        old: name("old")?,
+        default: default(context, relation, definition, type_text)
+            .ok_or_else(|| format!("the default of `{}` may mean something else for {type_text}", column.text))?,
         indexes: indexes(context, relation, &column.text)?,
     };
-    replacement.steps(type_text, value.as_deref())
+    let no_key = || format!("there is no key along which `{}` could be filled in parts", table.name);
+    replacement.steps(type_text, value.as_deref()).ok_or_else(no_key)
 }
 
 /// `c_new`, where the table has no such column.
 fn free_column(relation: &Relation, column: &str, suffix: &str) -> Option<String> {
     let name = format!("{column}_{suffix}");
     (relation.column(&name).is_none() && name.len() < 64).then_some(name)
-}
-
-fn can_be_replaced(context: &RuleContext<'_>, relation: &Relation, column: &Column) -> bool {
-    let plain_table = relation.known
-        && !relation.unknown_parts
-        && relation.kind == RelationKind::Table
-        && relation.parents.is_empty()
-        && relation.children.is_empty()
-        && relation.of_type.is_none();
-    let plain_column = column.identity.is_none() && column.generated.is_none() && column.collation.is_none();
-    // Views, rules, policies, triggers and generated columns may name the column.
-    let named_elsewhere = !relation.viewed_by.is_empty()
-        || !relation.rules.is_empty()
-        || !relation.policies.is_empty()
-        || !relation.triggers.is_empty()
-        || relation.columns.iter().any(|other| other.generated.is_some())
-        || !context.before.statistics_of(relation.oid).is_empty();
-    let is_plain = |constraint: &Arc<Constraint>| {
-        let is_ours = constraint.columns().contains(&column.name);
-        match &constraint.kind {
-            ConstraintKind::NotNull { .. } => true,
-            ConstraintKind::PrimaryKey { .. } | ConstraintKind::Unique { .. } => !is_ours || !constraint.deferrable,
-            ConstraintKind::Exclude { .. } => false,
-            ConstraintKind::Check { .. } | ConstraintKind::ForeignKey(_) => !is_ours,
-        }
-    };
-    let referenced = context.before.foreign_keys_to(relation.oid);
-    let is_referenced = referenced
-        .iter()
-        .any(|(_, key)| key.foreign_key().is_some_and(|key| key.referenced_columns.contains(&column.name)));
-    // The identity goes with the index that is dropped.
-    let identifies_rows = matches!(relation.replica_identity, ReplicaIdentity::Index(_));
-    plain_table
-        && plain_column
-        && !identifies_rows
-        && !named_elsewhere
-        && !is_referenced
-        && relation.constraints.iter().all(is_plain)
 }
 
 /// The default of a column as SQL: empty where it has none, `None` where it cannot be told.
@@ -139,27 +104,34 @@ struct Rebuilt<'a> {
     constraint: Option<&'a Constraint>,
 }
 
-fn indexes<'a>(context: &RuleContext<'a>, relation: &'a Relation, column: &SmolStr) -> Option<Vec<Rebuilt<'a>>> {
+fn indexes<'a>(
+    context: &RuleContext<'a>,
+    relation: &'a Relation,
+    column: &SmolStr,
+) -> Result<Vec<Rebuilt<'a>>, String> {
     let mut rebuilt = Vec::new();
     for oid in &relation.indexes {
-        let other = context.before.get_relation(*oid)?;
-        let index = other.index()?;
+        let Some(other) = context.before.get_relation(*oid) else { continue };
+        let index = other.index().ok_or_else(|| format!("no migration shows the index `{}`", other.name))?;
         let mut parts = index.elements.iter().map(|element| &element.key).chain(index.predicate.as_deref());
         if !parts.any(|part| names(part, column)) && !index.including.contains(column) {
             continue;
         }
         if index.has_expressions() || index.predicate.is_some() {
-            return None;
+            return Err(format!("the index `{}` has an expression or a condition", other.name));
         }
         let is_plain = |element: &IndexElement| element.operator_class.is_none() && element.collation.is_none();
-        if index.exclusion || index.clustered || index.method != "btree" || !index.elements.iter().all(is_plain) {
-            return None;
+        if index.clustered {
+            return Err(format!("the table is clustered on the index `{}`", other.name));
+        }
+        if index.exclusion || index.method != "btree" || !index.elements.iter().all(is_plain) {
+            return Err(format!("the index `{}` is no plain B-tree", other.name));
         }
         let constraint =
             relation.constraints.iter().find(|constraint| constraint.index() == Some(*oid)).map(AsRef::as_ref);
         rebuilt.push(Rebuilt { name: &other.name, index, constraint });
     }
-    Some(rebuilt)
+    Ok(rebuilt)
 }
 
 /// Does the expression use the column?
@@ -331,7 +303,7 @@ $copy$"
                 vec![format!("ALTER TABLE {} ADD CONSTRAINT {constraint} {kind} USING INDEX {built}", self.table)]
             }
             None => vec![
-                format!("ALTER INDEX {schema}.{name} RENAME TO {}", identifier(&format!("{}_old", rebuilt.name))),
+                format!("ALTER INDEX {schema}.{name} RENAME TO {}", old_name(rebuilt)),
                 format!("ALTER INDEX {schema}.{built} RENAME TO {name}"),
             ],
         }
@@ -354,4 +326,8 @@ $copy$"
 
 fn built_name(rebuilt: &Rebuilt<'_>) -> String {
     identifier(&format!("{}_new", rebuilt.name))
+}
+
+fn old_name(rebuilt: &Rebuilt<'_>) -> String {
+    identifier(&format!("{}_old", rebuilt.name))
 }

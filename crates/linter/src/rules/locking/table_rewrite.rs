@@ -73,7 +73,8 @@ fn report(context: &RuleContext<'_>, range: TextRange, rewrites: &[&Rewrite], re
         (false, more) => format!("`{}` and {more} more tables and blocks every read and write of them", relation.name),
     };
     let message = format!("{action} {what} until that is done");
-    let mut finding = reporter.report(range, message).help(help(context, relation, &first.cause));
+    let obstacle = no_statement(&first.cause).map(str::to_owned);
+    let mut finding = reporter.report(range, message).help(help(context, relation, &first.cause)).obstacle(obstacle);
     for rewrite in rewrites {
         finding = finding.relation(table_of(context, &rewrite.relation).as_ref().unwrap_or(&rewrite.relation));
     }
@@ -98,6 +99,16 @@ fn action(cause: &RewriteCause) -> Option<&'static str> {
         RewriteCause::SetExpression { .. } => "another expression for a stored generated column rewrites",
         _ => return None,
     })
+}
+
+/// What no sequence of statements does instead. Source: PostgreSQL 18 documentation, "CLUSTER" and "VACUUM".
+fn no_statement(cause: &RewriteCause) -> Option<&'static str> {
+    match cause {
+        RewriteCause::VacuumFull | RewriteCause::Cluster | RewriteCause::Tablespace => Some(
+            "no statement of PostgreSQL up to 18 does it while the table is in use, only programs such as pg_repack do",
+        ),
+        _ => None,
+    }
 }
 
 fn help(context: &RuleContext<'_>, relation: &RelationName, cause: &RewriteCause) -> String {
