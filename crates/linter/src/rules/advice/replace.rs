@@ -185,6 +185,10 @@ impl Replacement<'_, '_> {
         }
         steps.extend(self.indexes.iter().map(|rebuilt| Step::new(self.build(rebuilt))));
         steps.extend(self.swap(type_text));
+        // With the column their files would be removed while its lock is held.
+        let left = self.indexes.iter().filter(|rebuilt| rebuilt.constraint.is_none());
+        let schema = identifier(&self.relation.schema);
+        steps.extend(left.map(|rebuilt| Step::new(format!("DROP INDEX CONCURRENTLY {schema}.{}", old_name(rebuilt)))));
         let drop = Step::new(format!("ALTER TABLE {table} DROP COLUMN {}", self.old))
             .note(format!(
                 "Decide when {} can go: its values before the change are lost with it, and there is no way back",
