@@ -10,6 +10,7 @@ mod locks;
 mod lsp;
 mod median;
 pub mod outcome;
+pub mod plans;
 mod random;
 mod slowdown;
 mod speed;
@@ -51,6 +52,8 @@ enum Measurement {
     Lsp(lsp::Arguments),
     /// What does pgvet report on public migration histories?
     Findings(findings::Arguments),
+    /// For how long do plans block writes, and for how long the migrations that they replace?
+    Plans(plans::Arguments),
 }
 
 /// Runs one measurement and prints its report.
@@ -68,6 +71,7 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
         Measurement::Speed(arguments) => speed::run(arguments),
         Measurement::Lsp(arguments) => lsp::run(arguments),
         Measurement::Findings(arguments) => findings::run(arguments),
+        Measurement::Plans(arguments) => plans::run(arguments),
     }?;
     print(&report);
     Ok(())
