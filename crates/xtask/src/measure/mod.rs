@@ -9,6 +9,7 @@ pub mod lock_truth;
 mod locks;
 mod lsp;
 mod median;
+mod offers;
 pub mod outcome;
 pub mod plans;
 mod random;
@@ -54,6 +55,8 @@ enum Measurement {
     Findings(findings::Arguments),
     /// For how long do plans block writes, and for how long the migrations that they replace?
     Plans(plans::Arguments),
+    /// Do the fixes and rewrites that findings offer on public migration histories do what they say?
+    Offers(offers::Arguments),
 }
 
 /// Runs one measurement and prints its report.
@@ -72,6 +75,7 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
         Measurement::Lsp(arguments) => lsp::run(arguments),
         Measurement::Findings(arguments) => findings::run(arguments),
         Measurement::Plans(arguments) => plans::run(arguments),
+        Measurement::Offers(arguments) => offers::run(arguments),
     }?;
     print(&report);
     Ok(())
