@@ -3,7 +3,7 @@
 use super::divided::{left_between, needed_later};
 use super::title::title;
 use super::{Plan, PlannedFile, PlannedStatement, Refusal, Unsolved, parsed};
-use crate::ast::{AlterTableAction, Ast, FunctionBody, Setting, Transaction};
+use crate::ast::{AlterTableAction, AlterTableCommand, Ast, FunctionBody, Setting, Transaction};
 use crate::check::{self, Migration, ParsedFile, TransactionMode};
 use crate::checkpoint::Checkpoint;
 use crate::diagnostic::Diagnostic;
@@ -405,11 +405,27 @@ fn is_only_settings(statements: &[PlannedStatement]) -> bool {
 fn commands(text: &str, statement: &Statement) -> Option<Vec<PlannedStatement>> {
     let Ok(Ast::AlterTable(alter)) = &statement.parsed else { return None };
     let [first, _, ..] = alter.commands.as_slice() else { return None };
+    if replaces_column(&alter.commands) {
+        return None;
+    }
     let head = &text[statement.range.start as usize..first.range.start as usize];
-    let alone = |command: &crate::ast::AlterTableCommand| {
+    let alone = |command: &AlterTableCommand| {
         PlannedStatement::new(format!("{head}{}", text[command.range.as_usize()].trim_end()))
     };
     Some(alter.commands.iter().map(alone).collect())
+}
+
+/// Is a column dropped and added again? Between the two nobody could use it.
+fn replaces_column(commands: &[AlterTableCommand]) -> bool {
+    let dropped = |name: &str| {
+        let mut commands = commands.iter();
+        commands.any(
+            |command| matches!(&command.action, AlterTableAction::DropColumn { column, .. } if column.text == name),
+        )
+    };
+    commands.iter().any(
+        |command| matches!(&command.action, AlterTableAction::AddColumn { column, .. } if dropped(&column.name.text)),
+    )
 }
 
 /// The comments before a statement, each on lines of its own.

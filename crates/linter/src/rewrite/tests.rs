@@ -215,3 +215,11 @@ fn what_could_not_be_taken_along_is_named() {
         assert!(matches!(&refusal, Err(Refusal::Unsupported(said)) if said.contains(part)), "{change}: {refusal:?}");
     }
 }
+
+#[test]
+fn a_column_that_is_dropped_and_added_again_is_never_missing() {
+    let change = "ALTER TABLE orders DROP COLUMN note, ADD COLUMN note int NOT NULL, ADD CHECK (total > 0);";
+    let text = format!("CREATE INDEX i ON orders (customer_id); {change}");
+    let shown = shown(&text, TransactionMode::Transaction, "14-18");
+    assert!(shown.contains(change) && shown.contains("CREATE INDEX CONCURRENTLY i"), "{shown}");
+}
