@@ -1,7 +1,7 @@
 //! What the client can do, and what its user wants.
 
 use crate::position::Encoding;
-use lsp_types::{ClientCapabilities, InitializeParams};
+use lsp_types::{ClientCapabilities, InitializeParams, MarkupKind};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -18,6 +18,8 @@ pub(crate) struct Client {
     pub(crate) refreshes_hints: bool,
     pub(crate) watches_files: bool,
     pub(crate) hierarchical_symbols: bool,
+    pub(crate) hover_markdown: bool,
+    pub(crate) completion_markdown: bool,
 }
 
 /// What the user wants: `initializationOptions`, or the section `pgvet` of the settings.
@@ -37,6 +39,10 @@ impl Client {
         let workspace = workspace.as_ref();
         let watching = workspace.and_then(|workspace| workspace.did_change_watched_files.as_ref());
         let symbols = text.and_then(|text| text.document_symbol.as_ref());
+        let hover = text.and_then(|text| text.hover.as_ref()).and_then(|hover| hover.content_format.as_deref());
+        let completion = text.and_then(|text| text.completion.as_ref());
+        let item = completion.and_then(|completion| completion.completion_item.as_ref());
+        let documentation = item.and_then(|item| item.documentation_format.as_deref());
         Self {
             encoding: Encoding::choose(encodings.unwrap_or_default()),
             pulls: text.is_some_and(|text| text.diagnostic.is_some()),
@@ -53,8 +59,15 @@ impl Client {
             watches_files: watching.and_then(|watching| watching.dynamic_registration) == Some(true),
             hierarchical_symbols: symbols.and_then(|symbols| symbols.hierarchical_document_symbol_support)
                 == Some(true),
+            hover_markdown: shows_markdown(hover),
+            completion_markdown: shows_markdown(documentation),
         }
     }
+}
+
+/// A client that names no formats, as older ones do, gets markdown.
+fn shows_markdown(formats: Option<&[MarkupKind]>) -> bool {
+    formats.is_none_or(|formats| formats.contains(&MarkupKind::Markdown))
 }
 
 impl Options {

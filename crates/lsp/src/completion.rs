@@ -1,9 +1,8 @@
 //! Names of rules in suppressions.
 
 use crate::document::Document;
-use lsp_types::{
-    CompletionItem, CompletionItemKind, CompletionTextEdit, Documentation, MarkupContent, MarkupKind, TextEdit,
-};
+use crate::markup::markup;
+use lsp_types::{CompletionItem, CompletionItemKind, CompletionTextEdit, Documentation, TextEdit};
 use pgvet_linter::rule::Category;
 use pgvet_linter::rules;
 use pgvet_linter::source::TextRange;
@@ -11,13 +10,13 @@ use pgvet_linter::source::TextRange;
 /// Characters after which a client asks.
 pub(crate) const TRIGGERS: [&str; 3] = ["[", ",", ":"];
 
-pub(crate) fn at(document: &Document, offset: u32) -> Vec<CompletionItem> {
+pub(crate) fn at(document: &Document, offset: u32, shows_markdown: bool) -> Vec<CompletionItem> {
     let line = document.line(offset);
     let before = document.slice(TextRange::new(line.start, offset));
     let Some(directive) = before.rfind("pgvet:").map(|at| &before[at + "pgvet:".len()..]) else { return Vec::new() };
     match directive.split_once('[') {
         None => directives(document, directive, offset),
-        Some((_, list)) if !list.contains(']') => names(document, list, offset),
+        Some((_, list)) if !list.contains(']') => names(document, list, offset, shows_markdown),
         Some(_) => Vec::new(),
     }
 }
@@ -40,7 +39,7 @@ fn directives(document: &Document, typed: &str, offset: u32) -> Vec<CompletionIt
     directives.into_iter().filter(|(directive, _)| directive.starts_with(typed)).map(item).collect()
 }
 
-fn names(document: &Document, list: &str, offset: u32) -> Vec<CompletionItem> {
+fn names(document: &Document, list: &str, offset: u32, shows_markdown: bool) -> Vec<CompletionItem> {
     let typed = list.rsplit(',').next().unwrap_or_default().trim_start();
     let others: Vec<&str> = list.split(',').map(str::trim).collect();
     let range = document.range(TextRange::new(offset - typed.len() as u32, offset));
@@ -52,10 +51,7 @@ fn names(document: &Document, list: &str, offset: u32) -> Vec<CompletionItem> {
         label: rule.name.to_owned(),
         kind: Some(CompletionItemKind::VALUE),
         detail: Some(format!("{}, {}", rule.category.as_str(), rule.severity.as_str())),
-        documentation: Some(Documentation::MarkupContent(MarkupContent {
-            kind: MarkupKind::Markdown,
-            value: rule.summary(),
-        })),
+        documentation: Some(Documentation::MarkupContent(markup(rule.summary(), shows_markdown))),
         text_edit: Some(CompletionTextEdit::Edit(TextEdit::new(range, rule.name.to_owned()))),
         ..CompletionItem::default()
     };

@@ -2,7 +2,8 @@
 
 use crate::analysis::Analysis;
 use crate::document::Document;
-use lsp_types::{Hover, HoverContents, MarkupContent, MarkupKind};
+use crate::markup::markup;
+use lsp_types::{Hover, HoverContents};
 use pgvet_linter::effect::RelationName;
 use pgvet_linter::rules;
 use pgvet_linter::settings::Settings;
@@ -10,18 +11,17 @@ use pgvet_linter::source::TextRange;
 use pgvet_workspace::OpenStatement;
 use std::fmt::Write as _;
 
-pub(crate) fn at(analysis: Option<&Analysis>, document: &Document, offset: u32) -> Option<Hover> {
+pub(crate) fn at(analysis: Option<&Analysis>, document: &Document, offset: u32, shows_markdown: bool) -> Option<Hover> {
+    let hover = |range, text| Hover {
+        contents: HoverContents::Markup(markup(text, shows_markdown)),
+        range: Some(document.range(range)),
+    };
     if let Some((range, text)) = rule_page(document, offset) {
-        return Some(hover(document, range, text));
+        return Some(hover(range, text));
     }
     let analysis = analysis?;
     let statement = analysis.statement_at(offset)?;
-    Some(hover(document, statement.range, effects(&statement, analysis.open().settings())))
-}
-
-fn hover(document: &Document, range: TextRange, value: String) -> Hover {
-    let contents = HoverContents::Markup(MarkupContent { kind: MarkupKind::Markdown, value });
-    Hover { contents, range: Some(document.range(range)) }
+    Some(hover(statement.range, effects(&statement, analysis.open().settings())))
 }
 
 /// The page of the rule that a suppression names at this place.

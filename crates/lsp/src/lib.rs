@@ -12,6 +12,7 @@ mod document;
 mod hover;
 mod inlay;
 mod loader;
+mod markup;
 mod position;
 mod requests;
 mod server;

@@ -116,8 +116,10 @@ impl Server {
         let at = &params.text_document_position_params;
         self.update(&at.text_document.uri);
         let open = self.documents.get(&at.text_document.uri);
-        let hover =
-            open.and_then(|open| hover::at(open.analysis.as_ref(), &open.document, open.document.offset(at.position)));
+        let is_markdown = self.client.hover_markdown;
+        let hover = open.and_then(|open| {
+            hover::at(open.analysis.as_ref(), &open.document, open.document.offset(at.position), is_markdown)
+        });
         self.outbox.respond(id, hover);
     }
 
@@ -148,7 +150,8 @@ impl Server {
     fn completion(&mut self, id: &RequestId, params: &CompletionParams) {
         let at = &params.text_document_position;
         let open = self.documents.get(&at.text_document.uri);
-        let items = open.map(|open| completion::at(&open.document, open.document.offset(at.position)));
+        let is_markdown = self.client.completion_markdown;
+        let items = open.map(|open| completion::at(&open.document, open.document.offset(at.position), is_markdown));
         self.outbox.respond(id, CompletionResponse::Array(items.unwrap_or_default()));
     }
 }

@@ -135,6 +135,26 @@ fn the_history_before_a_file_counts() {
 }
 
 #[test]
+fn hover_has_the_form_that_the_client_shows() {
+    for (formats, kind, row) in [
+        (json!(["plaintext"]), "plaintext", "public.a, ACCESS EXCLUSIVE, reads and writes"),
+        (json!(["plaintext", "markdown"]), "markdown", "| public.a | ACCESS EXCLUSIVE | reads and writes |"),
+    ] {
+        let capabilities = json!({"textDocument": {"hover": {"contentFormat": formats}}});
+        let mut client = TestClient::start(&[TABLE], capabilities);
+        client.open("migrations/2.sql", NARROW);
+        client.published("migrations/2.sql", 1);
+        let document = json!({"uri": client.uri("migrations/2.sql")});
+        let position = json!({"line": 1, "character": 3});
+        let hover = client.ask("textDocument/hover", json!({"textDocument": document, "position": position}));
+        let contents = &hover["contents"];
+        assert_eq!(contents["kind"], kind, "{hover}");
+        assert!(contents["value"].as_str().unwrap().lines().any(|line| line == row), "{hover}");
+        assert!(client.end());
+    }
+}
+
+#[test]
 fn a_text_that_is_not_saved_is_history_of_others() {
     let mut client = TestClient::start(&[TABLE], json!({}));
     client.open("migrations/2.sql", NARROW);
