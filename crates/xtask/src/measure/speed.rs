@@ -34,49 +34,66 @@ struct Cost {
     peak_kilobytes: f64,
 }
 
+const NAMES: [&str; 2] = ["pgvet", "squawk"];
+
+/// What each is asked to print, and how.
+const FORMATS: [(&str, [&[&str]; 2]); 2] = [
+    ("text for people, as without options", [&["check", "--no-cache"], &[]]),
+    ("JSON", [&["check", "--no-cache", "--format", "json"], &["--reporter", "json"]]),
+];
+
 pub(super) fn run(arguments: &Arguments) -> Result<String, String> {
     let files = up_files(&arguments.checkouts)?;
     let bytes: u64 = files.iter().filter_map(|file| file.metadata().ok()).map(|metadata| metadata.len()).sum();
-    let programs: [(&str, &Path, &[&str]); 2] = [
-        ("pgvet", &arguments.pgvet, &["check", "--no-cache", "--format", "json"]),
-        ("squawk", &arguments.squawk, &["--reporter", "json"]),
-    ];
+    let programs = [arguments.pgvet.as_path(), arguments.squawk.as_path()];
+    let mut text = format!("{} files, {bytes} bytes, medians of {} runs\n", files.len(), arguments.runs);
+    for (format, options) in FORMATS {
+        let _ = writeln!(text, "{format}:\n{}", whole_tree(programs, options, &files, arguments.runs)?);
+    }
+    let [_, (_, options)] = FORMATS;
+    let _ = write!(text, "one small file:\n{}", one_file(programs, options, arguments.starts)?);
+    Ok(text)
+}
+
+fn whole_tree(programs: [&Path; 2], options: [&[&str]; 2], files: &[PathBuf], runs: usize) -> Result<String, String> {
     let mut costs: [Vec<Cost>; 2] = [Vec::new(), Vec::new()];
     // The first pair warms the page cache.
-    for round in 0..=arguments.runs {
-        for ((_, program, options), costs) in programs.iter().zip(&mut costs) {
-            let cost = timed(program, options, &files)?;
+    for round in 0..=runs {
+        for ((program, options), costs) in programs.iter().zip(options).zip(&mut costs) {
+            let cost = timed(program, options, files)?;
             if round > 0 {
                 costs.push(cost);
             }
         }
     }
-    let small = std::env::temp_dir().join(format!("pgvet-small-{}.sql", std::process::id()));
-    let sql = "ALTER TABLE t ADD COLUMN c int;\nCREATE INDEX i ON t (c);\n";
-    std::fs::write(&small, sql).map_err(|error| format!("{}: {error}", small.display()))?;
-    let mut starts: [Vec<f64>; 2] = [Vec::new(), Vec::new()];
-    for _ in 0..arguments.starts {
-        for ((_, program, options), starts) in programs.iter().zip(&mut starts) {
-            starts.push(wall(program, options, &small)?);
-        }
-    }
-    std::fs::remove_file(&small).map_err(|error| format!("{}: {error}", small.display()))?;
-
-    let mut text = format!("{} files, {bytes} bytes, medians of {} runs\n", files.len(), arguments.runs);
-    for ((name, _, _), (costs, starts)) in programs.iter().zip(costs.iter().zip(&starts)) {
+    let mut text = String::new();
+    for (name, costs) in NAMES.iter().zip(&costs) {
         let of = |field: fn(&Cost) -> f64| median(costs.iter().map(field).collect());
-        let (wall, cpu, peak) = (of(|cost| cost.wall), of(|cost| cost.cpu), of(|cost| cost.peak_kilobytes));
-        let start = median(starts.clone()) * 1000.0;
-        let peak = peak / 1024.0;
-        let _ = writeln!(text, "{name:7} wall {wall:.3} s  cpu {cpu:.2} s  peak {peak:.1} MB  start {start:.2} ms");
+        let (wall, cpu, peak) = (of(|cost| cost.wall), of(|cost| cost.cpu), of(|cost| cost.peak_kilobytes) / 1024.0);
+        let _ = writeln!(text, "  {name:7} wall {wall:.3} s  cpu {cpu:.2} s  peak {peak:.1} MB");
     }
     let pairs = |field: fn(&Cost) -> f64| {
         median(costs[0].iter().zip(&costs[1]).map(|(pgvet, squawk)| field(squawk) / field(pgvet)).collect())
     };
     let (wall, cpu) = (pairs(|cost| cost.wall), pairs(|cost| cost.cpu));
-    let start = median(starts[0].iter().zip(&starts[1]).map(|(pgvet, squawk)| squawk / pgvet).collect());
-    let _ = writeln!(text, "squawk takes {wall:.2} x the wall time, {cpu:.2} x the CPU time, {start:.2} x to start");
+    let _ = write!(text, "  squawk takes {wall:.2} x the wall time, {cpu:.2} x the CPU time");
     Ok(text)
+}
+
+fn one_file(programs: [&Path; 2], options: [&[&str]; 2], runs: usize) -> Result<String, String> {
+    let small = std::env::temp_dir().join(format!("pgvet-small-{}.sql", std::process::id()));
+    let sql = "ALTER TABLE t ADD COLUMN c int;\nCREATE INDEX i ON t (c);\n";
+    std::fs::write(&small, sql).map_err(|error| format!("{}: {error}", small.display()))?;
+    let mut starts: [Vec<f64>; 2] = [Vec::new(), Vec::new()];
+    for _ in 0..runs {
+        for ((program, options), starts) in programs.iter().zip(options).zip(&mut starts) {
+            starts.push(wall(program, options, &small)? * 1000.0);
+        }
+    }
+    std::fs::remove_file(&small).map_err(|error| format!("{}: {error}", small.display()))?;
+    let [pgvet, squawk] = starts.clone().map(median);
+    let times = median(starts[0].iter().zip(&starts[1]).map(|(pgvet, squawk)| squawk / pgvet).collect());
+    Ok(format!("  pgvet {pgvet:.2} ms, squawk {squawk:.2} ms: squawk takes {times:.2} x the time\n"))
 }
 
 /// The files that the histories run.
