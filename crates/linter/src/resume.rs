@@ -70,10 +70,11 @@ pub struct Remembered<'a> {
 
 impl Memory {
     /// Forgets everything from the first statement on for which `is_changed` says so. What a statement does follows
-    /// from all that was run before it.
-    pub fn forget(&mut self, is_changed: impl Fn(TextRange) -> bool) {
+    /// from all that was run before it. To free what is returned takes a while.
+    #[must_use]
+    pub fn forget(&mut self, is_changed: impl Fn(TextRange) -> bool) -> Self {
         let unchanged = self.steps.iter().take_while(|(step, _)| !is_changed(step.place.range)).count();
-        self.steps.truncate(unchanged);
+        Self { steps: self.steps.split_off(unchanged), done: 0 }
     }
 
     /// Every statement that was run, in order.

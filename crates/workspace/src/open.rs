@@ -190,7 +190,9 @@ impl OpenFile {
         let (parsed, first_change) = parse_file_again(source, previous);
         file.parsed = Arc::new(parsed);
         if let Some(first_change) = first_change {
-            self.memory.forget(|statement| statement.start >= first_change);
+            let forgotten = self.memory.forget(|statement| statement.start >= first_change);
+            // Whoever types need not wait for it.
+            rayon::spawn(|| drop(forgotten));
         }
     }
 

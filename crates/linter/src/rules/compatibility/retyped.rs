@@ -5,7 +5,6 @@ use crate::catalog::SqlType;
 use crate::effect::{LockMode, RelationName, RemovedObject, RewriteCause, Visibility};
 use crate::rule::RuleContext;
 use crate::source::TextRange;
-use rustc_hash::FxHashMap;
 use smol_str::SmolStr;
 
 /// A column with its old and new type.
@@ -37,10 +36,11 @@ pub(super) fn retyped<'c>(context: &'c RuleContext<'_>) -> Vec<Retyped<'c>> {
         else {
             continue;
         };
-        let old: FxHashMap<&str, SqlType> =
-            before.columns.iter().map(|column| (column.name.as_str(), column.sql_type)).collect();
-        for column in after.columns.iter().filter(|column| column.inherited_from == 0) {
-            let Some(&from) = old.get(column.name.as_str()).filter(|old| **old != column.sql_type) else { continue };
+        for (at, column) in after.columns.iter().enumerate().filter(|(_, column)| column.inherited_from == 0) {
+            // Most columns stay where they are.
+            let in_place = before.columns.get(at).filter(|old| old.name == column.name);
+            let old = in_place.or_else(|| before.column(&column.name));
+            let Some(from) = old.map(|old| old.sql_type).filter(|from| *from != column.sql_type) else { continue };
             if is_made_anew(context, table, &column.name) {
                 continue;
             }
