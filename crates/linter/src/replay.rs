@@ -154,7 +154,7 @@ impl Replay {
         }
         visitor.migration_end(file, migration, &self.session, &before, &self.state.database.catalog);
         self.session.commit();
-        self.state.database.catalog.remove_temporary_relations();
+        self.state.database.catalog.remove_temporary_objects();
     }
 
     fn read_and_run(&mut self, file: u32, migration: &Migration<'_>, statement: &Statement, visitor: &mut dyn Visitor) {

@@ -70,7 +70,8 @@ pub struct Catalog {
     schemas: OrdMap<SmolStr, ()>,
     relations: HashMap<Oid, Arc<Relation>>,
     relation_names: ByName<Oid>,
-    temporary: OrdMap<Oid, ()>,
+    /// The relations, types and functions of the session.
+    temporary: OrdSet<Oid>,
     /// Schemas that have, or had, relations.
     occupied: OrdSet<SmolStr>,
     /// Relations under names of which only run time knows a part.
@@ -116,7 +117,7 @@ impl Catalog {
             schemas: OrdMap::unit(SmolStr::new_static("public"), ()),
             relations: HashMap::new(),
             relation_names: ByName::new(),
-            temporary: OrdMap::new(),
+            temporary: OrdSet::new(),
             occupied: OrdSet::new(),
             open_names: OrdSet::new(),
             mentions: Mentions::default(),
@@ -219,14 +220,14 @@ impl Catalog {
 
     /// The temporary relations of the session, in the order of their creation.
     pub fn temporary_relations(&self) -> impl Iterator<Item = &Arc<Relation>> {
-        self.temporary.keys().filter_map(|oid| self.relations.get(oid))
+        self.temporary.iter().filter_map(|oid| self.relations.get(oid))
     }
 
     /// Adds a relation under its own oid (see [`Catalog::new_oid`]).
     pub fn add_relation(&mut self, relation: Relation) {
         let (schema, name) = (&relation.schema, &relation.name);
         if schema == TEMPORARY_SCHEMA {
-            self.temporary.insert(relation.oid, ());
+            self.temporary.insert(relation.oid);
         }
         self.give_name(schema, name, relation.oid);
         for constraint in &relation.constraints {
@@ -269,14 +270,16 @@ impl Catalog {
     }
 
     /// The end of a session.
-    pub fn remove_temporary_relations(&mut self) {
-        let gone: Vec<Oid> = self.temporary.keys().copied().collect();
+    pub fn remove_temporary_objects(&mut self) {
+        let gone: Vec<Oid> = self.temporary.iter().copied().collect();
         if gone.is_empty() {
             return;
         }
         for oid in &gone {
             self.unlink(*oid);
             self.remove_relation(*oid);
+            self.remove_type(*oid);
+            self.remove_function(*oid);
         }
         let ruled: Vec<Oid> = self.ruled_relations().map(|relation| relation.oid).collect();
         for oid in ruled {
@@ -414,10 +417,16 @@ impl Catalog {
 
     /// Adds a type and the type of its arrays, and returns its oid.
     pub fn add_type(&mut self, schema: &SmolStr, name: &SmolStr, kind: TypeKind, transaction: u32) -> Oid {
-        let (oid, array) = (self.new_oid(), self.new_oid());
-        let array_name = self.free_array_type_name(schema, name);
+        let (oid, array) = self.make_room_for_type(schema, name).unwrap_or_else(|| (self.new_oid(), self.new_oid()));
+        let array_name = match self.types.get(&array) {
+            Some(known) => known.name.clone(),
+            None => self.free_array_type_name(schema, name),
+        };
         let insert = |catalog: &mut Self, oid, name: SmolStr, array, kind| {
             catalog.type_names.insert(schema, &name, oid);
+            if schema == TEMPORARY_SCHEMA {
+                catalog.temporary.insert(oid);
+            }
             let definition = TypeDef { oid, schema: schema.clone(), name, array, kind, transaction };
             catalog.types.insert(oid, Arc::new(definition));
         };
@@ -430,6 +439,7 @@ impl Catalog {
     /// Removes a type and the type of its arrays.
     pub fn remove_type(&mut self, oid: Oid) {
         let Some(definition) = self.types.remove(&oid) else { return };
+        self.temporary.remove(&oid);
         self.type_names.remove(&definition.schema, &definition.name);
         self.forget_domain_constraints(&definition.schema, &definition.kind);
         if definition.array.is_valid() {
@@ -439,6 +449,9 @@ impl Catalog {
 
     pub fn rename_type(&mut self, oid: Oid, schema: SmolStr, name: SmolStr) {
         let Some(definition) = self.types.get(&oid).cloned() else { return };
+        if let Some((mentioned, _)) = self.make_room_for_type(&schema, &name) {
+            self.remove_type(mentioned);
+        }
         self.type_names.remove(&definition.schema, &definition.name);
         self.type_names.insert(&schema, &name, oid);
         self.forget_domain_constraints(&definition.schema, &definition.kind);
@@ -471,6 +484,9 @@ impl Catalog {
 
     /// Adds a function under its own oid, or replaces the one that has it.
     pub fn add_function(&mut self, function: Function) {
+        if function.schema == TEMPORARY_SCHEMA {
+            self.temporary.insert(function.oid);
+        }
         match self.function_names.get_mut(&function.schema, &function.name) {
             Some(oids) if oids.contains(&function.oid) => {}
             Some(oids) => oids.push(function.oid),
@@ -481,6 +497,7 @@ impl Catalog {
 
     pub fn remove_function(&mut self, oid: Oid) -> Option<Arc<Function>> {
         let function = self.functions.remove(&oid)?;
+        self.temporary.remove(&oid);
         if let Some(oids) = self.function_names.get_mut(&function.schema, &function.name) {
             oids.retain(|other| *other != oid);
         }

@@ -66,6 +66,16 @@ pub enum TypeKind {
     Assumed,
 }
 
+impl TypeKind {
+    /// Does a new type of its name take its place? An array type gets another name, a shell becomes the new type, and
+    /// what was only mentioned was not there.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/catalog/pg_type.c`, `moveArrayTypeName`.
+    pub fn makes_way(&self) -> bool {
+        matches!(self, Self::Array { .. } | Self::Shell | Self::Assumed)
+    }
+}
+
 /// A label of an enum, and the transaction that added it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct EnumLabel {
@@ -100,6 +110,22 @@ pub struct DomainCheck {
 }
 
 impl Catalog {
+    /// The type that is in the way of a new one of this name.
+    pub fn type_in_the_way(&self, schema: &str, name: &str) -> Option<&Arc<TypeDef>> {
+        let oid = self.type_named(schema, name)?;
+        self.get_type(oid).filter(|definition| !definition.kind.makes_way())
+    }
+
+    /// Gives the name to a new type: the oids of what makes way for it and of its arrays, where it becomes the new type.
+    pub(super) fn make_room_for_type(&mut self, schema: &SmolStr, name: &SmolStr) -> Option<(Oid, Oid)> {
+        let existing = Arc::clone(self.get_type(self.type_named(schema, name)?)?);
+        if matches!(existing.kind, TypeKind::Array { .. }) {
+            let free = self.free_array_type_name(schema, name);
+            self.rename_type(existing.oid, schema.clone(), free);
+        }
+        matches!(existing.kind, TypeKind::Shell | TypeKind::Assumed).then_some((existing.oid, existing.array))
+    }
+
     /// Changes a domain.
     pub fn set_domain(&mut self, oid: Oid, domain: Domain) {
         let Some(definition) = self.types.get(&oid).cloned() else { return };

@@ -183,12 +183,7 @@ impl Executor<'_> {
             }
             return fail("42P07", format!("relation \"{name}\" already exists"), name.range());
         }
-        let type_in_the_way = self.catalog.type_named(&schema, &name.name.text).and_then(|oid| {
-            let definition = self.catalog.get_type(oid)?;
-            // An array type that PostgreSQL named makes way.
-            (!matches!(definition.kind, TypeKind::Array { .. } | TypeKind::Shell)).then_some(())
-        });
-        if type_in_the_way.is_some() {
+        if self.catalog.type_in_the_way(&schema, &name.name.text).is_some() {
             return fail("42710", format!("type \"{name}\" already exists"), name.range());
         }
         Ok(Some(schema))

@@ -42,7 +42,16 @@ impl Executor<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::execute::testing::check_locks;
+    use crate::execute::testing::{check_failure, check_locks};
+
+    #[test]
+    fn another_session_makes_its_own_temporary_objects() {
+        let make = "CREATE TEMP TABLE m (a int); CREATE FUNCTION pg_temp.f(int) RETURNS int LANGUAGE sql RETURN 1";
+        check_failure(make, make, "");
+        check_failure(make, "CREATE TYPE pg_temp._m AS (a int)", "");
+        check_failure(make, "SELECT pg_temp.f(1)", "");
+        check_failure("", &format!("{make}; CREATE TEMP TABLE m (a int)"), "42P07");
+    }
 
     #[test]
     fn temporary_children_are_gone_with_their_session() {

@@ -14,7 +14,7 @@ impl Executor<'_> {
     pub(super) fn create_type(&mut self, create: &CreateType) -> Run {
         let schema = self.schema_to_fill(&create.name, false)?;
         let name = create.name.name.text.clone();
-        self.make_room_for_type(&schema, &name, &create.name)?;
+        self.check_type_is_new(&schema, &create.name)?;
         match &create.kind {
             CreateTypeKind::Composite(columns) => self.create_composite_type(schema, name, columns, create),
             CreateTypeKind::Enum(labels) => {
@@ -37,15 +37,12 @@ impl Executor<'_> {
         }
     }
 
-    /// A shell type makes room for the real one, an array type for any other; else the name must be free.
-    fn make_room_for_type(&mut self, schema: &SmolStr, name: &SmolStr, written: &ObjectName) -> Run {
-        let Some(existing) = self.catalog.type_named(schema, name) else { return Ok(()) };
-        match self.catalog.get_type(existing).map(|definition| &definition.kind) {
-            Some(TypeKind::Shell | TypeKind::Assumed) => self.catalog.remove_type(existing),
-            Some(TypeKind::Array { .. }) | None => {}
-            Some(_) => return fail("42710", format!("type \"{name}\" already exists"), written.range()),
+    /// The name of a new type must be free.
+    fn check_type_is_new(&self, schema: &str, name: &ObjectName) -> Run {
+        match self.catalog.type_in_the_way(schema, &name.name.text) {
+            Some(_) => fail("42710", format!("type \"{}\" already exists", name.name.text), name.range()),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     fn create_composite_type(

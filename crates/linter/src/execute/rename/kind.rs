@@ -40,10 +40,12 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// Fails where a type has the name; an array type would make room.
+    /// Fails where a type has the name that does not make way. A shell makes way for a new type alone.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/catalog/pg_type.c`, `RenameTypeInternal`.
     pub(super) fn check_type_name(&self, schema: &str, new: &Name) -> Run {
         let taken = self.catalog.type_named(schema, &new.text).and_then(|other| self.catalog.get_type(other));
-        if taken.is_some_and(|taken| !matches!(taken.kind, TypeKind::Array { .. })) {
+        if taken.is_some_and(|taken| matches!(taken.kind, TypeKind::Shell) || !taken.kind.makes_way()) {
             return fail("42710", format!("type \"{}\" already exists", new.text), new.range);
         }
         Ok(())

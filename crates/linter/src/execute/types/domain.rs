@@ -13,7 +13,7 @@ impl Executor<'_> {
     pub(crate) fn create_domain(&mut self, create: &CreateDomain) -> Run {
         let schema = self.schema_to_fill(&create.name, false)?;
         let name = create.name.name.text.clone();
-        self.make_room_for_type(&schema, &name, &create.name)?;
+        self.check_type_is_new(&schema, &create.name)?;
         let base = self.require_type(&create.base)?;
         let mut domain = Domain { base, not_null: false, not_null_name: None, default: None, checks: Vec::new() };
         for constraint in &create.constraints {

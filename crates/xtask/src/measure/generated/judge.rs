@@ -122,7 +122,7 @@ fn catalog_findings(sequence: &Sequence, run: &Run, version: PgVersion) -> Vec<F
     database.run(&sequence.parse());
     database.run(&super::sequence::parsed("ROLLBACK".to_owned()));
     let mut catalog = database.catalog().clone();
-    catalog.remove_temporary_relations();
+    catalog.remove_temporary_objects();
     let model = lines(&catalog, version.0);
     let finding = |predicted: &str, observed: &str| Finding {
         what: "catalog",
