@@ -181,7 +181,7 @@ impl Executor<'_> {
             // An index of ON ONLY becomes valid when every partition has its part.
             valid: !(partitioned && definition.only && !self.descendants(table).is_empty()),
             method: definition.method.clone(),
-            elements: Arc::new(definition.elements.clone()),
+            elements: self.stored_keys(table, &definition.elements),
             including: definition.including.clone(),
             column_names: definition.names_of_columns(),
             predicate: definition.predicate.clone().map(Arc::new),
@@ -201,6 +201,21 @@ impl Executor<'_> {
             self.build_index(oid, definition.cause.clone(), definition.concurrently, definition.range);
         }
         Ok(oid)
+    }
+
+    /// The keys as the index has them: an expression that is nothing but a column is that column.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/commands/indexcmds.c`, `ComputeIndexAttrs`.
+    pub(super) fn stored_keys(&self, table: Oid, elements: &[IndexElement]) -> Arc<Vec<IndexElement>> {
+        let mut stored = elements.to_vec();
+        for element in stored.iter_mut().filter(|element| element.key.as_column().is_none()) {
+            let scope = self.scope_of(table);
+            let column = self.with_analyzer(|analyzer| analyzer.column_behind_casts(&element.key, &scope).cloned());
+            if let Some(column) = column {
+                element.key.kind = ExprKind::Column(vec![column]);
+            }
+        }
+        Arc::new(stored)
     }
 
     /// Gives every partition the index: one that is there already is attached, otherwise one is built.

@@ -70,7 +70,7 @@ pub(super) enum NoSteps {
 
 /// PostgreSQL's `CoercionPathType`, without "none".
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Pathway {
+pub(super) enum Pathway {
     Relabel,
     By(Step),
 }
@@ -180,7 +180,7 @@ impl Analyzer<'_> {
     }
 
     /// PostgreSQL's `find_coercion_pathway`.
-    fn pathway(&self, from: Oid, to: Oid, context: CastContext) -> Result<Pathway, NoSteps> {
+    pub(super) fn pathway(&self, from: Oid, to: Oid, context: CastContext) -> Result<Pathway, NoSteps> {
         let source = self.base_type(SqlType::new(from)).oid;
         let target = self.base_type(SqlType::new(to)).oid;
         if source == target {

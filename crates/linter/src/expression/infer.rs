@@ -264,21 +264,17 @@ impl<'a> Inference<'a> {
         };
         match self.analyzer.resolve_function(call.schema.as_deref(), &call.name, &arguments) {
             Resolution::One(candidate) => self.chosen(&call.name, &candidate, &types, Some(&volatilities)),
+            Resolution::Cast(target) => {
+                self.coerce(types[0], target, CastContext::Explicit);
+                target
+            }
             Resolution::OneOf(candidates) => self.undecided(&call.name, &candidates),
-            Resolution::NotFound => self.cast_call(call, &types).unwrap_or_else(|| {
+            Resolution::NotFound => {
                 self.raise(Volatility::Volatile, &call.name);
                 self.unknown(format!("function {}", call.name));
                 SqlType::UNKNOWN
-            }),
+            }
         }
-    }
-
-    /// `int4(x)`: a type's name called like a function is a cast.
-    fn cast_call(&mut self, call: &FunctionCall, types: &[SqlType]) -> Option<SqlType> {
-        let [from] = types else { return None };
-        let target = SqlType::new(self.analyzer.type_oid(call.schema.as_deref(), &call.name)?);
-        self.coerce(*from, target, CastContext::Explicit);
-        Some(target)
     }
 
     fn chosen(
@@ -426,7 +422,7 @@ impl<'a> Inference<'a> {
                 match self.analyzer.resolve_operator(schema, name, &oids) {
                     Resolution::One(candidate) => self.chosen(name, &candidate, types, None),
                     Resolution::OneOf(candidates) => self.undecided(name, &candidates),
-                    Resolution::NotFound => {
+                    Resolution::NotFound | Resolution::Cast(_) => {
                         self.unknown(format!("operator {name}"));
                         SqlType::UNKNOWN
                     }

@@ -3,8 +3,10 @@
 //! PostgreSQL's `FuncnameGetCandidates` (src/backend/catalog/namespace.c) and `func_select_candidate`
 //! (`src/backend/parser/parse_func.c`).
 
-use super::Analyzer;
-use crate::builtin::{self, BuiltinFunction, BuiltinOperator, CastContext, TypeCategory, oid};
+use super::coercion::{Pathway, Step};
+use super::{Analyzer, Scope};
+use crate::ast::{Expr, ExprKind};
+use crate::builtin::{self, BuiltinFunction, BuiltinOperator, BuiltinTypeKind, CastContext, TypeCategory, oid};
 use crate::catalog::{Function, Oid, SqlType, Volatility};
 use smol_str::SmolStr;
 use std::sync::Arc;
@@ -25,6 +27,8 @@ pub(super) enum Resolution {
     NotFound,
     /// Exactly this one.
     One(Candidate),
+    /// The name is that of this type: `int4(x)` is a cast.
+    Cast(SqlType),
     /// Not decided: one of these.
     OneOf(Vec<Candidate>),
 }
@@ -87,12 +91,68 @@ impl Analyzer<'_> {
             return Resolution::One(exact);
         }
         let candidates = self.overloads(schema, name, Some(call));
+        let exact = candidates.iter().any(|candidate| candidate.arguments == call.types);
+        if !exact && let Some(target) = self.type_called(schema, name, call) {
+            return Resolution::Cast(target);
+        }
         if !candidates.is_empty() {
             return self.choose(candidates, &call.types);
         }
         // PostgreSQL would say that no function matches; the model may lack something, so all of them stay possible.
         let all = self.overloads(schema, name, None);
-        if all.is_empty() { Resolution::NotFound } else { Resolution::OneOf(all) }
+        match (all.is_empty(), self.type_of_call(schema, name, call)) {
+            (true, Some(target)) => Resolution::Cast(target),
+            (true, None) => Resolution::NotFound,
+            (false, _) => Resolution::OneOf(all),
+        }
+    }
+
+    /// The column that an expression is where its casts do nothing: `date(x)` and `x::date` are `x` where that is a date.
+    pub fn column_behind_casts<'e>(&self, expression: &'e Expr, scope: &Scope) -> Option<&'e SmolStr> {
+        let operand = match &expression.kind {
+            ExprKind::Column(_) => return expression.as_column(),
+            ExprKind::Cast { operand, .. } => operand,
+            ExprKind::Call(call) => &call.arguments.first()?.value,
+            _ => return None,
+        };
+        let column = self.column_behind_casts(operand, scope)?;
+        let from = self.type_of(operand, scope);
+        let does_nothing = match &expression.kind {
+            ExprKind::Cast { target, .. } => self.resolve_type(target) == from,
+            ExprKind::Call(call) => {
+                let arguments = CallArguments { types: vec![from.oid], names: Vec::new(), variadic: call.variadic };
+                let meant = self.resolve_function(call.schema.as_deref(), &call.name, &arguments);
+                call.arguments.len() == 1 && matches!(meant, Resolution::Cast(target) if target.oid == from.oid)
+            }
+            _ => false,
+        };
+        (does_nothing && from.is_known()).then_some(column)
+    }
+
+    /// The type whose name is called like a function, where the cast needs no function: that goes before functions which
+    /// would need a conversion, so that `date(x)` is `x` itself where it is a date, and never `date(timestamp)`.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/parser/parse_func.c`, `func_get_detail`.
+    fn type_called(&self, schema: Option<&str>, name: &str, call: &CallArguments) -> Option<SqlType> {
+        let target = self.type_of_call(schema, name, call)?;
+        let facts = self.facts(target.oid).filter(|facts| facts.kind != BuiltinTypeKind::Composite)?;
+        let from = *call.types.first()?;
+        let is_row = || {
+            let source = self.facts(from);
+            from.0 == oid::RECORD || source.is_some_and(|source| source.kind == BuiltinTypeKind::Composite)
+        };
+        let is_cast = from.0 == oid::UNKNOWN
+            || match self.pathway(from, target.oid, CastContext::Explicit) {
+                Ok(Pathway::Relabel) => true,
+                Ok(Pathway::By(Step::ViaIo { .. })) => facts.category != TypeCategory::String || !is_row(),
+                Ok(Pathway::By(_)) | Err(_) => false,
+            };
+        is_cast.then_some(target)
+    }
+
+    fn type_of_call(&self, schema: Option<&str>, name: &str, call: &CallArguments) -> Option<SqlType> {
+        let plain = call.types.len() == 1 && call.types[0].is_valid() && call.names.is_empty() && !call.variadic;
+        self.type_oid(schema, name).filter(|_| plain).map(SqlType::new)
     }
 
     pub(super) fn resolve_operator(&self, schema: Option<&str>, name: &str, operands: &[Oid]) -> Resolution {

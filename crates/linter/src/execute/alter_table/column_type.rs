@@ -6,7 +6,7 @@
 use super::Altering;
 use crate::ast::{AlterTableCommand, Expr, Name, ObjectName, TypeName};
 use crate::builtin::oid;
-use crate::catalog::{Column, Constraint, ConstraintKind, Index, Mention, Oid, SqlType};
+use crate::catalog::{Column, Constraint, ConstraintKind, Index, Mention, Oid, RelationDetail, SqlType};
 use crate::effect::{IndexBuildCause, LockCause, LockMode, RelationKind, RewriteCause, ScanCause};
 use crate::execute::expressions::{TypeChange, collation_asked, mentions};
 use crate::execute::{Executor, Run, fail};
@@ -283,7 +283,12 @@ impl Executor<'_> {
                 continue;
             }
             self.lock(oid, LockMode::AccessExclusive, LockCause::Part, changed.range);
+            // The definition is read anew, so that functions and casts are those for the new type.
             self.check_index(changed.table, &self.definition_of(oid, changed.range))?;
+            let elements = self.stored_keys(changed.table, &index.elements);
+            if let RelationDetail::Index(index) = &mut self.catalog.relation_mut(oid).detail {
+                Arc::make_mut(index).elements = elements;
+            }
             let rewritten = altering.work.is_rewritten(changed.table);
             if !rewritten && !self.index_is_compatible(&index, changed) && self.is_plain_table(changed.table) {
                 let cause = IndexBuildCause::TypeChange { column: changed.column.clone() };
