@@ -263,6 +263,7 @@ impl Replay {
             in_block: self.session.in_transaction(),
             knowledge: self.state.database.knowledge,
             created: Vec::new(),
+            in_the_way: None,
             depth: 0,
             calls: 0,
             rounds: 0,

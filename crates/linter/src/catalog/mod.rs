@@ -5,6 +5,7 @@
 
 mod by_name;
 mod constraint;
+mod doubt;
 mod function;
 mod index;
 mod mentions;
@@ -28,6 +29,7 @@ pub use types::*;
 
 use crate::builtin::{self, Extension};
 use by_name::ByName;
+use doubt::Doubts;
 use imbl::{OrdMap, OrdSet};
 use mentions::Mentions;
 use rustc_hash::FxBuildHasher;
@@ -101,6 +103,7 @@ pub struct Catalog {
     gone: ByName<()>,
     /// A relation was used that no statement had created: there may be more of that kind.
     has_unseen: bool,
+    doubts: Doubts,
 }
 
 impl Default for Catalog {
@@ -136,6 +139,7 @@ impl Catalog {
             row_secured: OrdMap::new(),
             gone: ByName::new(),
             has_unseen: false,
+            doubts: Doubts::default(),
         }
     }
 

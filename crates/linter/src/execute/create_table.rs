@@ -177,10 +177,11 @@ impl Executor<'_> {
         if_not_exists: bool,
     ) -> Run<Option<SmolStr>> {
         let schema = self.schema_of_new_relation(name, persistence)?;
-        if self.catalog.relation_named(&schema, &name.name.text).is_some() {
+        if let Some(taken) = self.catalog.relation_named(&schema, &name.name.text) {
             if if_not_exists {
                 return Ok(None);
             }
+            self.in_the_way = Some(taken);
             return fail("42P07", format!("relation \"{name}\" already exists"), name.range());
         }
         if self.catalog.type_in_the_way(&schema, &name.name.text).is_some() {

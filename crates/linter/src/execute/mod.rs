@@ -88,6 +88,8 @@ pub(crate) struct Executor<'a> {
     pub(crate) knowledge: Knowledge,
     /// Relations that this statement created.
     pub(crate) created: Vec<Oid>,
+    /// The relation that has the name which a new one was to get.
+    pub(crate) in_the_way: Option<Oid>,
     /// How deep calls of functions nest.
     pub(crate) depth: u8,
     /// How many functions, and texts of EXECUTE, the statement has run.
@@ -119,6 +121,7 @@ pub(crate) fn try_statement(catalog: &Catalog, session: &Session, ast: &Ast, tar
         in_block: true,
         knowledge: Knowledge::History,
         created: Vec::new(),
+        in_the_way: None,
         depth: 0,
         calls: 0,
         rounds: 0,
@@ -129,12 +132,16 @@ pub(crate) fn try_statement(catalog: &Catalog, session: &Session, ast: &Ast, tar
 }
 
 impl Executor<'_> {
-    /// Runs the statement. On refusal the catalog is as it was, and [`Effects::fails`] says why.
+    /// Runs the statement. On refusal the catalog is as it was, and [`Effects::fails`] says why where that is certain.
     pub(crate) fn run(&mut self, ast: &Ast) {
         let before = self.catalog.clone();
         if let Err(failure) = self.statement(ast) {
+            if self.is_doubtful(&failure) {
+                self.unknown(routine::NOT_KNOWN);
+            } else {
+                self.effects.fails = Some(failure);
+            }
             self.catalog = before;
-            self.effects.fails = Some(failure);
         }
     }
 

@@ -25,6 +25,7 @@ use crate::plpgsql::{
     Statement, StatementKind,
 };
 use crate::source::TextRange;
+pub(super) use dynamic::NOT_KNOWN;
 use smol_str::{SmolStr, ToSmolStr};
 use std::sync::Arc;
 use value::Value;
@@ -43,8 +44,6 @@ const MAX_CALLS: u32 = 500;
 /// A body that is being run.
 struct Frame {
     parser: SqlParser,
-    /// SQL that is not known has run: what the catalog refuses from here on may be there, or gone.
-    doubtful: bool,
 }
 
 /// How a list of statements ended.
@@ -163,7 +162,7 @@ impl Executor<'_> {
         if !tree.errors.is_empty() {
             self.unknown("part of a PL/pgSQL body could not be read");
         }
-        let mut frame = Frame { parser: SqlParser::new(text), doubtful: false };
+        let mut frame = Frame { parser: SqlParser::new(text) };
         self.shown(shown, |executor| executor.block(&tree.block, &mut frame).map(|_| ()))
     }
 
@@ -219,10 +218,10 @@ impl Executor<'_> {
 
     fn statements(&mut self, statements: &[Statement], frame: &mut Frame) -> Run<Flow> {
         for (at, statement) in statements.iter().enumerate() {
-            let before = frame.doubtful.then(|| (self.catalog.clone(), self.session.clone()));
+            let before = self.catalog.has_doubts().then(|| (self.catalog.clone(), self.session.clone()));
             let flow = match (self.body_statement(statement, frame), before) {
-                (Err(failure), Some((catalog, session))) if depends_on_catalog(&failure) => {
-                    self.unknown(dynamic::NOT_KNOWN);
+                (Err(failure), Some((catalog, session))) if self.is_doubtful(&failure) => {
+                    self.unknown(NOT_KNOWN);
                     (self.catalog, self.session) = (catalog, session);
                     Flow::Next
                 }
@@ -272,9 +271,9 @@ impl Executor<'_> {
                 return fail("P0001", "the code raises an exception", statement.keyword);
             }
             StatementKind::ReturnQuery(QuerySource::Static(sql)) => self.body_sql(sql, frame)?,
-            StatementKind::ReturnQuery(QuerySource::Dynamic(query)) => self.dynamic(&query.expression, frame)?,
+            StatementKind::ReturnQuery(QuerySource::Dynamic(query)) => self.dynamic(&query.expression, true, frame)?,
             StatementKind::Execute(execute) => {
-                self.dynamic(&execute.query.expression, frame)?;
+                self.dynamic(&execute.query.expression, execute.into.is_some(), frame)?;
                 self.forget_into(execute.into.as_ref());
             }
             StatementKind::Perform(sql) => {
@@ -425,12 +424,6 @@ impl Executor<'_> {
             Err(_) => Ok(()),
         }
     }
-}
-
-/// Would another catalog accept the statement? Not where code raises an exception, a transaction block forbids it, or
-/// its text does not parse.
-fn depends_on_catalog(failure: &Failure) -> bool {
-    !matches!(failure.sqlstate, "P0001" | "42601") && !failure.sqlstate.starts_with("25")
 }
 
 /// Does a handler catch this SQLSTATE?

@@ -5,19 +5,29 @@ use super::{Frame, Shown};
 use crate::ast::from_pg::parse_sql;
 use crate::ast::{Ast, Persistence};
 use crate::catalog::Oid;
+use crate::effect::Failure;
 use crate::execute::{Executor, Run, fail};
 use crate::plpgsql::{HOLE, SqlText};
 use smol_str::SmolStr;
 use std::collections::HashSet;
 
-pub(super) const NOT_KNOWN: &str = "dynamic SQL whose text only run time knows";
+pub(in crate::execute) const NOT_KNOWN: &str = "dynamic SQL whose text only run time knows";
+
+/// What a statement begins with that leaves definitions as they are.
+const DATA_COMMANDS: &[&str] = &[
+    "analyze", "comment", "copy", "delete", "grant", "insert", "lock", "refresh", "reindex", "revoke", "select", "set",
+    "truncate", "update", "vacuum", "with",
+];
 
 impl Executor<'_> {
-    pub(super) fn dynamic(&mut self, expression: &SqlText, frame: &mut Frame) -> Run {
+    /// Runs a text; one that `yields_rows` to the code is a query.
+    pub(super) fn dynamic(&mut self, expression: &SqlText, yields_rows: bool, frame: &mut Frame) -> Run {
         let value = frame.parser.expression(expression).ok().and_then(|parsed| self.value(&parsed));
         let Some(Value::Text(text)) = value else {
             self.unknown(NOT_KNOWN);
-            frame.doubtful = true;
+            if !yields_rows {
+                self.catalog.doubt_everything();
+            }
             return Ok(());
         };
         let has_holes = text.contains(HOLE);
@@ -25,7 +35,7 @@ impl Executor<'_> {
             Ok(statements) => statements,
             Err(_) if has_holes => {
                 self.unknown(NOT_KNOWN);
-                self.doubt_named(&text);
+                self.doubt_named(&text, true);
                 return Ok(());
             }
             Err(_) => return fail("42601", "syntax error in dynamic SQL", expression.range),
@@ -47,20 +57,42 @@ impl Executor<'_> {
         if result.is_err() {
             self.catalog = catalog;
             self.session = session;
-            self.doubt_named(&text);
         }
+        self.doubt_named(&text, result.is_err());
         self.mark_unknown_parts();
         Ok(())
     }
 
-    /// After a statement that could not be followed: the tables that its text names may have got parts.
-    fn doubt_named(&mut self, text: &str) {
+    /// After statements of which a part is not known: the tables that the text names may have other parts than these.
+    /// Where the statements could not be followed and name none, they may have changed anything.
+    fn doubt_named(&mut self, text: &str, lost: bool) {
         let words: HashSet<&str> = text.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '$')).collect();
         let named = words.into_iter().flat_map(|word| self.catalog.relations_with_name(word));
         let named: Vec<Oid> = named.filter(|relation| relation.kind.is_table()).map(|relation| relation.oid).collect();
-        for oid in named {
-            self.catalog.relation_mut(oid).unknown_parts = true;
+        let command = text.trim_start().split(char::is_whitespace).next().unwrap_or_default().to_ascii_lowercase();
+        let defines = !DATA_COMMANDS.contains(&command.as_str());
+        if lost && defines && named.is_empty() {
+            self.catalog.doubt_everything();
         }
+        for oid in named {
+            if defines {
+                self.catalog.doubt(oid);
+            }
+            self.catalog.relation_mut(oid).unknown_parts |= lost;
+        }
+    }
+
+    /// Might PostgreSQL accept what the catalog refuses, because code that is not known has changed what the statement
+    /// is about? It is about the relations that it has locked so far, and the one whose
+    /// name it wants.
+    pub(in crate::execute) fn is_doubtful(&self, failure: &Failure) -> bool {
+        let mut about = self.effects.locks.iter().map(|lock| lock.relation.oid).chain(self.in_the_way).peekable();
+        let in_doubt = if about.peek().is_none() {
+            self.catalog.doubts_everything()
+        } else {
+            about.any(|relation| self.catalog.is_doubtful(relation))
+        };
+        in_doubt && depends_on_catalog(failure)
     }
 
     /// A table that run time names is another one each time: an older one under the same placeholder makes way.
@@ -101,4 +133,10 @@ impl Executor<'_> {
             }
         }
     }
+}
+
+/// Would another catalog accept the statement? Not where code raises an exception, a transaction block forbids it, or
+/// its text does not parse.
+fn depends_on_catalog(failure: &Failure) -> bool {
+    !matches!(failure.sqlstate, "P0001" | "42601") && !failure.sqlstate.starts_with("25")
 }

@@ -16,7 +16,7 @@ impl Executor<'_> {
     pub(super) fn run_loop(&mut self, a_loop: &Loop, frame: &mut Frame) -> Run<Flow> {
         match &a_loop.kind {
             LoopKind::Query { query, .. } => self.body_sql(query, frame)?,
-            LoopKind::Dynamic { query, .. } => self.dynamic(&query.expression, frame)?,
+            LoopKind::Dynamic { query, .. } => self.dynamic(&query.expression, true, frame)?,
             _ => {}
         }
         if let Some(rows) = self.loop_rows(&a_loop.kind, frame).filter(|rows| self.rounds + rows.len() <= MAX_ROUNDS) {

@@ -1,6 +1,6 @@
 //! Tests of code that statements run.
 
-use crate::execute::testing::{check, effects_on, locks_of, summary};
+use crate::execute::testing::{check, check_failure, effects_on, locks_of, summary};
 
 const PARTITIONED: &str = "CREATE TABLE task(id int, day date) PARTITION BY RANGE (day);
     CREATE FUNCTION make_day(parent text, day date) RETURNS int LANGUAGE plpgsql AS $$
@@ -96,6 +96,36 @@ fn a_statement_that_cannot_be_followed_leaves_doubt_about_the_tables_it_names() 
             EXECUTE format('CREATE TABLE %I PARTITION OF p %s', r.relname, r.bound); END LOOP; END $$;";
     assert!(!effects_on(17, history, "ALTER TABLE p ADD COLUMN x int").unknown.is_empty());
     assert_eq!(effects_on(17, history, "CREATE TABLE q(id int)").unknown, [""; 0]);
+}
+
+#[test]
+fn a_text_that_is_not_known_leaves_nothing_certain_about_what_it_names() {
+    let history = "CREATE TABLE t(id int PRIMARY KEY); CREATE TABLE u(id int PRIMARY KEY);";
+    let run = |execute: &str| {
+        format!(
+            "{history} DO $$ DECLARE s text; BEGIN
+                IF (SELECT count(*) FROM pg_roles) > 5 THEN s := 'a'; ELSE s := 'b'; END IF;
+                SELECT rolname INTO s FROM pg_roles; IF s IS NOT NULL THEN EXECUTE {execute}; END IF;
+            END $$;"
+        )
+    };
+    let policy = run("s || ' CREATE POLICY p ON t USING (true)'");
+    check_failure(&policy, "DROP POLICY p ON t", "");
+    check_failure(&policy, "DROP POLICY p ON u", "42704");
+    let key = run("'ALTER TABLE t DROP CONSTRAINT ' || s");
+    check_failure(&key, "ALTER TABLE t ADD PRIMARY KEY (id)", "");
+    check_failure(&key, "DO 'BEGIN ALTER TABLE t ADD PRIMARY KEY (id); DROP TABLE t; DROP TABLE t; END'", "");
+    check_failure(&key, "ALTER TABLE u ADD PRIMARY KEY (id)", "42P16");
+    for anything in ["s", "s || s", "'ALTER TABLE ' || s || ' DROP CONSTRAINT ' || s"] {
+        check_failure(&run(anything), "ALTER TABLE t ADD PRIMARY KEY (id)", "");
+        check_failure(&run(anything), "CREATE TABLE t (id int)", "");
+        let later = format!("{} CREATE TABLE v (id int PRIMARY KEY);", run(anything));
+        check_failure(&later, "ALTER TABLE v ADD PRIMARY KEY (id)", "42P16");
+        check_failure(&later, "CREATE TABLE v (id int)", "42P07");
+    }
+    for data in ["'UPDATE t SET id = ' || s", "'INSERT INTO ' || s || ' SELECT 1'", "s INTO s"] {
+        check_failure(&run(data), "ALTER TABLE t ADD PRIMARY KEY (id)", "42P16");
+    }
 }
 
 #[test]

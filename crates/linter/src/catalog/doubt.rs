@@ -1,0 +1,37 @@
+//! Relations that code may have changed of which only run time knows the text.
+
+use super::{Catalog, Oid};
+use imbl::OrdSet;
+use serde::{Deserialize, Serialize};
+
+/// What is in doubt: these relations, and all that are older than an oid.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(super) struct Doubts {
+    relations: OrdSet<Oid>,
+    before: Oid,
+}
+
+impl Catalog {
+    /// The relation may have other parts than the catalog says, or be gone.
+    pub fn doubt(&mut self, relation: Oid) {
+        self.doubts.relations.insert(relation);
+    }
+
+    /// So may everything that there is now.
+    pub fn doubt_everything(&mut self) {
+        self.doubts.before = Oid(self.next_oid);
+    }
+
+    pub fn has_doubts(&self) -> bool {
+        self.doubts_everything() || !self.doubts.relations.is_empty()
+    }
+
+    /// May anything have been made, changed or dropped that the catalog does not know of?
+    pub fn doubts_everything(&self) -> bool {
+        self.doubts.before.is_valid()
+    }
+
+    pub fn is_doubtful(&self, relation: Oid) -> bool {
+        relation < self.doubts.before || self.doubts.relations.contains(&relation)
+    }
+}
