@@ -7,7 +7,7 @@ use crate::plpgsql::HOLE;
 use crate::rule::{Rule, RuleMeta};
 use crate::settings::{Settings, TableSettings, TableSize};
 use crate::source::TextRange;
-use crate::statistics::{Work, describe, shown_time};
+use crate::statistics::{Size, Work, describe, shown_time};
 use crate::version::PgVersion;
 use smol_str::SmolStr;
 
@@ -161,11 +161,12 @@ impl Finding<'_, '_> {
     /// What statistics say about the tables, and how long the work takes with the first.
     fn sizes(&self) -> Vec<String> {
         let throughput = self.reporter.settings.throughput;
+        let referenced_rows = self.tables.iter().skip(1).filter_map(|(_, table)| table.rows).max();
         let mut sizes: Vec<String> = Vec::new();
         for (at, (name, table)) in self.tables.iter().enumerate() {
             let Some(mut text) = describe(table).map(|size| format!("`{name}`: {size}")) else { continue };
-            if let (0, Some(work), Some(bytes)) = (at, self.work, table.bytes) {
-                text = format!("{text}; the work takes {}", shown_time(bytes / throughput.of(work).max(1)));
+            if let (0, Some(work), Some(size)) = (at, self.work, Size::of(table, referenced_rows)) {
+                text = format!("{text}; the work takes {}", shown_time(throughput.time(work, size).as_secs()));
             }
             if !sizes.contains(&text) {
                 sizes.push(text);

@@ -59,6 +59,8 @@ pub struct TableSettings {
     pub rows: Option<u64>,
     /// Without indexes; from statistics.
     pub bytes: Option<u64>,
+    /// Of all its indexes; from statistics.
+    pub index_bytes: Option<u64>,
     /// From statistics.
     pub writes_per_second: Option<u64>,
     /// Used all the time.

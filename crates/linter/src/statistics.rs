@@ -1,5 +1,9 @@
 //! What production knows: sizes, traffic and calls, as `pgvet snapshot` writes them. Numbers only, no data.
 
+mod throughput;
+
+pub use throughput::{Size, Throughput, Work};
+
 use crate::settings::{FunctionSettings, Settings, TableSettings};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -74,41 +78,6 @@ pub struct TransactionStatistics {
     pub oldest_prepared_seconds: Option<u64>,
 }
 
-/// Bytes of a table that the server gets through in a second; measured with `pgvet trace`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Throughput {
-    pub scan: u64,
-    pub index_build: u64,
-    pub rewrite: u64,
-}
-
-/// Work whose time grows with the size of a table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Work {
-    Scan,
-    IndexBuild,
-    Rewrite,
-}
-
-impl Default for Throughput {
-    /// A server with local disks, one process, tables that are not in memory.
-    fn default() -> Self {
-        const MB: u64 = 1_000_000;
-        Self { scan: 400 * MB, index_build: 60 * MB, rewrite: 80 * MB }
-    }
-}
-
-impl Throughput {
-    pub fn of(self, work: Work) -> u64 {
-        match work {
-            Work::Scan => self.scan,
-            Work::IndexBuild => self.index_build,
-            Work::Rewrite => self.rewrite,
-        }
-    }
-}
-
 impl Statistics {
     /// Reads the file's text; the error says what is wrong with it.
     pub fn parse(text: &str) -> Result<Self, String> {
@@ -129,6 +98,7 @@ impl Statistics {
             let combined = TableSettings {
                 rows: known.rows.or(table.rows),
                 bytes: table.bytes,
+                index_bytes: table.bytes.map(|_| table.indexes.values().sum()),
                 writes_per_second: table.writes_per_second,
                 ..known
             };

@@ -13,9 +13,7 @@ pub(crate) fn run(args: &SnapshotArgs, out: &mut dyn Write) -> Result<ExitStatus
     let throughput = measured(&args.out)?;
     let mut statistics = pgvet_trace::snapshot(&with_password(parse_address(&args.database)?)?)?;
     statistics.throughput = throughput;
-    let mut text = serde_json::to_string_pretty(&statistics)
-        .map_err(|error| Failure::new(format!("the statistics cannot be written: {error}")))?;
-    text.push('\n');
+    let text = text(&statistics)?;
     if args.out == Path::new("-") {
         out.write_all(text.as_bytes())?;
     } else {
@@ -24,6 +22,13 @@ pub(crate) fn run(args: &SnapshotArgs, out: &mut dyn Write) -> Result<ExitStatus
         tell(&statistics, &args.out)?;
     }
     Ok(ExitStatus::Clean)
+}
+
+/// The text of a file with statistics.
+pub(super) fn text(statistics: &Statistics) -> Result<String, Failure> {
+    let text = serde_json::to_string_pretty(statistics)
+        .map_err(|error| Failure::new(format!("the statistics cannot be written: {error}")))?;
+    Ok(text + "\n")
 }
 
 /// What somebody has measured and written into the file that will be replaced.
@@ -56,7 +61,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("pgvet.stats.json");
         assert!(matches!(measured(&path), Ok(None)));
-        let throughput = Some(Throughput::default());
+        let throughput = Some(Throughput { rewrite_bytes_per_second: Some(5), ..Throughput::default() });
         let statistics = Statistics { schema_version: 1, throughput, ..Statistics::default() };
         let text = serde_json::to_string(&statistics).expect("it is plain data");
         std::fs::write(&path, &text).expect("a file");

@@ -113,7 +113,7 @@ fn report(
     let blocked = enumerate(waiting.map(|table| table.name.as_str()));
     let message =
         format!("checking this foreign key reads all of {subject}, and blocks every write to {blocked} meanwhile");
-    let mut finding = reporter.report(range, message).relation(table).work(Work::Scan);
+    let mut finding = reporter.report(range, message).relation(table).work(Work::ForeignKey);
     for table in referenced {
         finding = finding.relation(table);
     }
