@@ -40,7 +40,7 @@ pub(crate) enum Command {
     /// Show the migrations that were detected and the configuration in effect.
     Config(ConfigArgs),
     /// Run migrations on a real server and measure what they lock, rewrite and write.
-    Trace(TraceArgs),
+    Trace(Box<TraceArgs>),
     /// Serve an editor: findings while the migration is being written.
     Lsp(LspArgs),
     /// Read sizes and traffic of a production database, for `check` to judge by.

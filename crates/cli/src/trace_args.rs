@@ -1,9 +1,11 @@
 //! The arguments of `pgvet trace`.
 
 use crate::args::{BaselineFileArgs, FailOn, InputArgs};
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use pgvet_trace::RowTarget;
 use pgvet_workspace::config::{Limit, parse_duration};
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -50,6 +52,11 @@ pub(crate) struct TraceArgs {
     /// Also write a page with a timeline of the locks.
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
+    /// Write how fast the server was into the statistics that `check` estimates times by; FILE is another file than the
+    /// one that belongs to the migrations.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "",
+        value_parser = OsStringValueParser::new().map(StatisticsFile::from), conflicts_with = "workload")]
+    pub(crate) calibrate: Option<StatisticsFile>,
     /// The longest that locks of this strength may be held; exit with 1 beyond it. Limits of single tables are in
     /// `pgvet.toml`.
     #[arg(long, value_name = "MODE=DURATION", value_delimiter = ',', value_parser = Limit::parse)]
@@ -91,6 +98,20 @@ pub(crate) struct TraceArgs {
     /// Remove what earlier runs that were killed have left, and do nothing else.
     #[arg(long)]
     pub(crate) clean: bool,
+}
+
+/// The file that is to be calibrated.
+#[derive(Debug, Clone)]
+pub(crate) enum StatisticsFile {
+    /// The one that belongs to the migrations.
+    OfProject,
+    Named(PathBuf),
+}
+
+impl From<OsString> for StatisticsFile {
+    fn from(name: OsString) -> Self {
+        if name.is_empty() { Self::OfProject } else { Self::Named(name.into()) }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

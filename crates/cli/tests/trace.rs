@@ -10,6 +10,8 @@ use pgvet_trace::server::Server;
 use pgvet_trace::server::testing::{not_tested_anywhere, server, wait_until};
 use runs::{folder, private_folder, start};
 use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 use support::{Folder, transcript};
@@ -513,4 +515,77 @@ fn in_browser(folder: &Folder) -> Option<String> {
         not_tested_anywhere(&format!("in a browser: none of {browsers:?} is installed"));
     }
     output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+const STATISTICS: &str = r#"{"schema_version": 1, "taken_at": "2026-01-01T00:00:00Z", "pg_version": "16.4",
+    "counted_seconds": 60, "tables": {"public.orders": {"rows": 5, "indexes": {"orders_pkey": 8}}},
+    "autovacuum": {"autovacuum": "on"}, "throughput": {"foreign_key_rows_per_second": 1, "scan_bytes_per_second": 7},
+    "missing": ["calls of functions"]}"#;
+
+/// What the file says of throughput; and whether all else is as in [`STATISTICS`].
+fn throughput(path: &Path) -> (BTreeMap<String, u64>, bool) {
+    let mut found: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let mut before: Value = serde_json::from_str(STATISTICS).unwrap();
+    let throughput = found.as_object_mut().unwrap().remove("throughput").unwrap();
+    before.as_object_mut().unwrap().remove("throughput");
+    // What is empty may be written out.
+    found.as_object_mut().unwrap().remove("transactions");
+    (serde_json::from_value(throughput).unwrap(), found == before)
+}
+
+#[test]
+fn a_trace_calibrates_the_statistics_that_check_reads() {
+    let work = "ALTER TABLE orders ALTER rating TYPE bigint;\nCREATE INDEX ON orders (made);\n\
+                ALTER TABLE orders ADD FOREIGN KEY (user_id) REFERENCES users;\n\
+                CREATE INDEX ON orders (rating) WHERE rating > 2;\n";
+    let files = [ORDERS, ("m/2_work.sql", work), ("m/pgvet.stats.json", STATISTICS)];
+    let Some(folder) = folder(&files) else { return };
+    let path = folder.path().join("m/pgvet.stats.json");
+    let trace = |rows: &str, calibrate: &str| {
+        folder.run(&["trace", calibrate, "m/2_work.sql", "--history", "m", "--pg-version", "18", "--rows", rows])
+    };
+    let said = trace("orders=1000", "--calibrate");
+    assert!(said.starts_with("exit 0\n") && said.contains("is not calibrated: no statement"), "{said}");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), STATISTICS, "a small table says nothing");
+
+    let said = trace("orders=400k,users=200k", "--calibrate");
+    assert!(said.starts_with("exit 0\n") && said.contains("Calibrated "), "{said}");
+    let (speeds, rest_is_kept) = throughput(&path);
+    assert!(rest_is_kept, "{speeds:?}");
+    let names: Vec<&str> = speeds.keys().map(String::as_str).collect();
+    let [scan, index, foreign_key, rewrite] = [
+        "scan_bytes_per_second",
+        "index_build_rows_per_second",
+        "foreign_key_rows_per_second",
+        "rewrite_bytes_per_second",
+    ];
+    assert_eq!(names, [foreign_key, index, rewrite, scan]);
+    assert_eq!(speeds[scan], 7, "no statement only read the table");
+    for name in [index, foreign_key] {
+        assert!((10_000..100_000_000).contains(&speeds[name]), "{speeds:?}");
+    }
+    assert!((1_000_000..10_000_000_000).contains(&speeds[rewrite]), "{speeds:?}");
+
+    // Another file, by name; the one of the migrations is left alone.
+    let other = STATISTICS.replace("\"scan_bytes_per_second\": 7", "\"index_build_rows_per_second\": 1");
+    std::fs::write(folder.path().join("other.json"), other).unwrap();
+    let before = std::fs::read(&path).unwrap();
+    let said = trace("orders=400k,users=200k", "--calibrate=other.json");
+    assert!(said.starts_with("exit 0\n"), "{said}");
+    let (speeds, rest_is_kept) = throughput(&folder.path().join("other.json"));
+    assert!(rest_is_kept && speeds[index] > 1 && !speeds.contains_key(scan), "{speeds:?}");
+    assert_eq!(std::fs::read(&path).unwrap(), before);
+}
+
+#[test]
+fn statistics_that_cannot_be_calibrated_are_told_before_anything_runs() {
+    let Some(folder) = folder(&[ORDERS, ("broken.json", "{}")]) else { return };
+    let said = folder.run(&["trace", "m", "--calibrate"]);
+    assert!(said.starts_with("exit 2") && said.contains("there are no statistics to calibrate"), "{said}");
+    for (file, reason) in [("broken.json", "missing field"), ("nowhere.json", "No such file")] {
+        let said = folder.run(&["trace", "m", &format!("--calibrate={file}")]);
+        let expected = format!("error: cannot calibrate `{file}`: {reason}");
+        assert!(said.starts_with("exit 2") && said.contains(&expected), "{said}");
+    }
+    assert_eq!(std::fs::read_to_string(folder.path().join("broken.json")).unwrap(), "{}");
 }

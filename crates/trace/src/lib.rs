@@ -3,6 +3,7 @@
 //! The only crate that talks to PostgreSQL. [`server`] also serves the tests of other crates.
 
 mod address;
+mod calibrate;
 mod canary;
 mod compare;
 mod connection;
@@ -30,6 +31,7 @@ mod trace;
 mod workload;
 
 pub use address::{Address, Verification};
+pub use calibrate::{LEAST_ROWS, LEAST_TIME, calibrate};
 pub use compare::{ModelDifference, compare};
 pub use error::Error;
 pub use extrapolate::{Extrapolation, extrapolate};

@@ -34,6 +34,8 @@ pub struct MigrationTrace {
     pub catalog_rows: BTreeMap<String, RowCounts>,
     /// About how many rows each table had before, where that is known: `schema.name`.
     pub rows: BTreeMap<String, u64>,
+    /// How large each table was before: `schema.name`.
+    pub bytes: BTreeMap<String, TableBytes>,
     /// Tables that existed before or after, and changed in size or dead rows.
     pub tables: Vec<Growth>,
     pub canaries: Vec<CanaryTrace>,
@@ -350,6 +352,15 @@ pub struct Subtransactions {
     pub max: i64,
     /// More than 64: every snapshot on the server has to look into `pg_subtrans`. `None` where it cannot be told.
     pub overflowed: Option<bool>,
+}
+
+/// The size of a table.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TableBytes {
+    /// Without indexes.
+    pub table: u64,
+    /// Of all its indexes.
+    pub indexes: u64,
 }
 
 /// How a table or an index changed.

@@ -6,7 +6,7 @@
 
 use crate::Error;
 use crate::connection::{Connection, parsed, text};
-use crate::observation::{Growth, Relation, RowCounts, ScanTrace, StatementTrace};
+use crate::observation::{Growth, Relation, RowCounts, ScanTrace, StatementTrace, TableBytes};
 use pgvet_linter::ast::Ast;
 use pgvet_linter::effect::LockMode;
 use std::collections::{BTreeMap, BTreeSet};
@@ -266,6 +266,23 @@ pub(crate) async fn rows(connection: &Connection) -> Result<BTreeMap<String, u64
     let rows = connection.rows(&sql).await?;
     let known = rows.iter().filter_map(|row| Some((format!("{}.{}", text(row, 0), text(row, 1)), parsed(row, 2)?)));
     Ok(known.collect())
+}
+
+/// The size of each table of [`sizes`], and of its indexes.
+pub(crate) fn bytes(sizes: &BTreeMap<u32, Growth>) -> BTreeMap<String, TableBytes> {
+    let of = |size: &Growth| u64::try_from(size.bytes_before).unwrap_or(0);
+    let mut tables: BTreeMap<String, TableBytes> = BTreeMap::new();
+    for size in sizes.values() {
+        let table = size.relation.table.map_or(Some(size), |table| sizes.get(&table));
+        let Some(table) = table else { continue };
+        let bytes = tables.entry(table.relation.to_string()).or_default();
+        if size.relation.is_index() {
+            bytes.indexes += of(size);
+        } else {
+            bytes.table = of(size);
+        }
+    }
+    tables
 }
 
 /// What became of each relation between two measurements of [`sizes`], where something did.

@@ -110,6 +110,7 @@ impl<'a> Runner<'a> {
             script.skipped.iter().map(|command| format!("`{command}` is psql's and was not run")).collect();
         self.trace.rows = probe::rows(&self.migrator).await?;
         let sizes = self.sizes().await?;
+        self.trace.bytes = probe::bytes(&sizes);
         let (wal, xid) = probe::cluster(&self.observer).await?;
         let temp = self.temp_bytes().await?;
         self.last = Snapshot::take(&self.migrator, self.statistics()).await?;

@@ -1,6 +1,7 @@
 //! One file per command.
 
 pub(crate) mod baseline;
+mod calibrate;
 pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod config;

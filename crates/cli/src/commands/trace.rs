@@ -1,5 +1,6 @@
 //! `pgvet trace`.
 
+use super::calibrate::Calibration;
 use super::{baseline, load};
 use crate::args::FailOn;
 use crate::bookkeeping;
@@ -37,6 +38,7 @@ pub(crate) fn run(args: &TraceArgs, out: &mut dyn Write) -> Result<ExitStatus, F
     }
     let migrations = project.migrations();
     let model = args.input.settings(&project.config_of(1));
+    let calibration = args.calibrate.as_ref().map(|file| Calibration::open(file, &project)).transpose()?;
     let settings = trace_settings(args, &project, &migrations, &model)?;
     let trace = measure(args, &model, &migrations, settings)?;
     let predicted = predicted(args, &project, &migrations, &settings_for(trace.major, model));
@@ -56,6 +58,9 @@ pub(crate) fn run(args: &TraceArgs, out: &mut dyn Write) -> Result<ExitStatus, F
     if let Some(file) = &args.report {
         let cannot = |error| Failure::new(format!("cannot write `{}`: {error}", file.display()));
         std::fs::write(file, trace_html::page(&report)).map_err(cannot)?;
+    }
+    if let Some(calibration) = calibration {
+        calibration.write(&pgvet_trace::calibrate(&trace, &migrations))?;
     }
     Ok(status(args, &report))
 }
