@@ -1,6 +1,7 @@
 //! How good and how fast is pgvet? Each submodule with a `run` is one measurement.
 
 mod danger;
+mod estimates;
 mod findings;
 pub mod generated;
 mod history;
@@ -55,6 +56,8 @@ enum Measurement {
     Findings(findings::Arguments),
     /// For how long do plans block writes, and for how long the migrations that they replace?
     Plans(plans::Arguments),
+    /// How far are estimated lock times from measured ones after a calibration?
+    Estimates(estimates::Arguments),
     /// Do the fixes and rewrites that findings offer on public migration histories do what they say?
     Offers(offers::Arguments),
 }
@@ -75,6 +78,7 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
         Measurement::Lsp(arguments) => lsp::run(arguments),
         Measurement::Findings(arguments) => findings::run(arguments),
         Measurement::Plans(arguments) => plans::run(arguments),
+        Measurement::Estimates(arguments) => estimates::run(arguments),
         Measurement::Offers(arguments) => offers::run(arguments),
     }?;
     print(&report);

@@ -20,7 +20,8 @@ const RECIPES: &str = include_str!("../../../../fixtures/rewrite/recipes.sql");
 pub const LIMIT: Duration = Duration::from_millis(50);
 
 /// The server does nothing else meanwhile.
-const QUIET: [(&str, &str); 3] = [("autovacuum", "off"), ("max_wal_size", "4GB"), ("checkpoint_timeout", "1h")];
+pub(super) const QUIET: [(&str, &str); 3] =
+    [("autovacuum", "off"), ("max_wal_size", "4GB"), ("checkpoint_timeout", "1h")];
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
