@@ -548,7 +548,7 @@ fn a_trace_calibrates_the_statistics_that_check_reads() {
     assert!(said.starts_with("exit 0\n") && said.contains("is not calibrated: no statement"), "{said}");
     assert_eq!(std::fs::read_to_string(&path).unwrap(), STATISTICS, "a small table says nothing");
 
-    let said = trace("orders=400k,users=200k", "--calibrate");
+    let said = trace("orders=700k,users=350k", "--calibrate");
     assert!(said.starts_with("exit 0\n") && said.contains("Calibrated "), "{said}");
     let (speeds, rest_is_kept) = throughput(&path);
     assert!(rest_is_kept, "{speeds:?}");
@@ -570,7 +570,7 @@ fn a_trace_calibrates_the_statistics_that_check_reads() {
     let other = STATISTICS.replace("\"scan_bytes_per_second\": 7", "\"index_build_rows_per_second\": 1");
     std::fs::write(folder.path().join("other.json"), other).unwrap();
     let before = std::fs::read(&path).unwrap();
-    let said = trace("orders=400k,users=200k", "--calibrate=other.json");
+    let said = trace("orders=700k,users=350k", "--calibrate=other.json");
     assert!(said.starts_with("exit 0\n"), "{said}");
     let (speeds, rest_is_kept) = throughput(&folder.path().join("other.json"));
     assert!(rest_is_kept && speeds[index] > 1 && !speeds.contains_key(scan), "{speeds:?}");
