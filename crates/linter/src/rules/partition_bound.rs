@@ -8,8 +8,7 @@ use crate::rule::RuleContext;
 /// The condition that a bound puts on rows, where the parent's key is one column and the bound holds no null:
 /// `k >= 1 AND k < 10`, `k IN ('a', 'b')`.
 fn condition(context: &RuleContext<'_>, parent: &Relation, bound: &PartitionBound) -> Option<String> {
-    let [key] = parent.partition_by.as_ref()?.keys.as_slice() else { return None };
-    let key = identifier(key.as_column()?);
+    let key = key(parent)?;
     let text = |value: &Expr| context.text(value.range).to_owned();
     match bound {
         PartitionBound::List(values) => {

@@ -1,6 +1,6 @@
 //! `cargo xtask measure findings`: what is reported on real migrations, with a sample to be judged by a person.
 
-use super::history_truth::{Database, File, databases};
+use super::history_truth::{Database, File, Histories};
 use super::random::Random;
 use super::{MAJORS, share};
 use pgvet_linter::check::{Migration, TransactionMode, check};
@@ -10,16 +10,11 @@ use pgvet_linter::version::VersionRange;
 use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::path::PathBuf;
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
-    /// The folder with the checkouts that `fixtures/history/README.md` lists.
-    #[arg(long, value_name = "DIR")]
-    checkouts: PathBuf,
-    /// Only this repository (the last part of its name).
-    #[arg(long, value_name = "NAME")]
-    repo: Option<String>,
+    #[command(flatten)]
+    histories: Histories,
     /// Only findings of this rule.
     #[arg(long, value_name = "NAME")]
     rule: Option<String>,
@@ -41,7 +36,7 @@ struct Finding<'a> {
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<String, String> {
-    let databases = databases(&arguments.checkouts, arguments.repo.as_deref(), false)?;
+    let databases = arguments.histories.databases(false)?;
     let settings = Settings {
         versions: VersionRange { from: MAJORS[0], to: MAJORS[MAJORS.len() - 1] },
         strict: arguments.strict,

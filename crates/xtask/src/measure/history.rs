@@ -1,20 +1,15 @@
 //! `cargo xtask measure history`
 
-use super::history_truth::{Database, Judged, Verdict, databases, replay};
+use super::history_truth::{Database, Histories, Judged, Verdict, replay};
 use super::share;
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::path::PathBuf;
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
-    /// The folder with the checkouts that `fixtures/history/README.md` lists.
-    #[arg(long, value_name = "DIR")]
-    checkouts: PathBuf,
-    /// Only this repository (the last part of its name).
-    #[arg(long, value_name = "NAME")]
-    repo: Option<String>,
+    #[command(flatten)]
+    histories: Histories,
     /// How many examples to show of each kind of mismatch.
     #[arg(long, value_name = "N", default_value_t = 2)]
     show: usize,
@@ -30,7 +25,7 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<String, String> {
-    let databases = databases(&arguments.checkouts, arguments.repo.as_deref(), arguments.without_failed)?;
+    let databases = arguments.histories.databases(arguments.without_failed)?;
     let judged: Vec<(&Database, Vec<Judged<'_>>)> =
         databases.par_iter().map(|database| (database, replay(database))).collect();
 

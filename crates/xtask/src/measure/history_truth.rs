@@ -9,7 +9,7 @@ use pgvet_linter::version::PgVersion;
 use rayon::prelude::*;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The major that the histories were measured on.
@@ -143,12 +143,26 @@ pub fn measured() -> Result<Vec<Measured>, String> {
 /// Statements by the place of their file in the run, and its path.
 type MeasuredFiles = BTreeMap<(u32, String), Vec<Measured>>;
 
-/// Reads the files from checkouts, those of `repo` (the last part of its name) or all, database by database.
-/// With `blank_failed`, statements that the server did not complete are replaced by blanks.
-///
-/// # Errors
-/// What is missing or broken.
-pub fn databases(checkouts: &Path, repo: Option<&str>, blank_failed: bool) -> Result<Vec<Database>, String> {
+/// Which of the measured histories.
+#[derive(clap::Args)]
+pub(super) struct Histories {
+    /// The folder with the checkouts that `fixtures/history/README.md` lists.
+    #[arg(long, value_name = "DIR")]
+    pub(super) checkouts: PathBuf,
+    /// Only this repository (the last part of its name).
+    #[arg(long, value_name = "NAME")]
+    repo: Option<String>,
+}
+
+impl Histories {
+    /// Reads their files, database by database. With `blank_failed`, statements that the server did not complete are
+    /// replaced by blanks.
+    pub(super) fn databases(&self, blank_failed: bool) -> Result<Vec<Database>, String> {
+        databases(&self.checkouts, self.repo.as_deref(), blank_failed)
+    }
+}
+
+fn databases(checkouts: &Path, repo: Option<&str>, blank_failed: bool) -> Result<Vec<Database>, String> {
     let mut files: BTreeMap<(String, u32), MeasuredFiles> = BTreeMap::new();
     for statement in measured()? {
         if repo.is_none_or(|wanted| wanted == short_name(&statement.repo)) {

@@ -7,7 +7,7 @@ mod offer;
 mod project;
 mod site;
 
-use super::history_truth::databases;
+use super::history_truth::Histories;
 use super::random::Random;
 use super::share;
 use offer::{Changed, Offer, Way};
@@ -17,16 +17,11 @@ use project::Copied;
 use site::Site;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::path::PathBuf;
 
 #[derive(clap::Args)]
 pub(super) struct Arguments {
-    /// The folder with the checkouts that `fixtures/history/README.md` lists.
-    #[arg(long, value_name = "DIR")]
-    checkouts: PathBuf,
-    /// Only this repository (the last part of its name).
-    #[arg(long, value_name = "NAME")]
-    repo: Option<String>,
+    #[command(flatten)]
+    histories: Histories,
     /// Only findings of this rule.
     #[arg(long, value_name = "NAME")]
     rule: Option<String>,
@@ -77,8 +72,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<String, String> {
     };
     let versions = VersionRange { from: PgVersion(least), to: PgVersion(most) };
     let mut projects = Vec::new();
-    for database in databases(&arguments.checkouts, arguments.repo.as_deref(), false)? {
-        projects.push(Copied::new(&arguments.checkouts, &database, versions)?);
+    for database in arguments.histories.databases(false)? {
+        projects.push(Copied::new(&arguments.histories.checkouts, &database, versions)?);
     }
     let servers = majors().map(site::start).collect::<Result<Vec<Server>, String>>()?;
     let mut offers: Vec<(usize, Offer)> = Vec::new();
