@@ -53,7 +53,7 @@ pub(crate) fn detect(project: &Project) -> Vec<Detected> {
         let belongs = |file: &&ProjectFile| file.database == number && file.role != Role::Baseline;
         let files: Vec<&ProjectFile> = project.files.iter().filter(belongs).collect();
         let folder = if database.root.as_os_str().is_empty() { "(named files)".to_owned() } else { database.shown() };
-        let newest = project.newest_migration(number).map(|file| file.shown().source.path.clone());
+        let newest = project.newest_migration(number).map(|file| file.shown().path.clone());
         Detected { newest, sequences: project.sequences(number), ..of_files(folder, &files) }
     });
     detected.filter(|detected| detected.files > 0).collect()
@@ -77,7 +77,7 @@ fn of_files(folder: String, files: &[&ProjectFile]) -> Detected {
     let mut tools: Vec<ToolCount> =
         tools.into_iter().map(|((tool, sign), files)| ToolCount { tool, sign, files }).collect();
     tools.sort_by_key(|count| std::cmp::Reverse(count.files));
-    let path = |file: &&&ProjectFile| file.shown().source.path.clone();
+    let path = |file: &&&ProjectFile| file.shown().path.clone();
     let is_run = |file: &&&ProjectFile| file.is_run();
     Detected {
         folder,

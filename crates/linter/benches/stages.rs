@@ -87,7 +87,7 @@ fn end_to_end(bencher: Bencher<'_, '_>) {
 }
 
 fn parsed(texts: &[String]) -> Vec<ParsedFile> {
-    let source = |(at, text): (usize, &String)| SourceFile { path: format!("{at}.sql"), text: text.clone() };
+    let source = |(at, text): (usize, &String)| SourceFile::new(format!("{at}.sql"), text.clone());
     texts.iter().enumerate().map(source).map(parse_file).collect()
 }
 

@@ -14,31 +14,26 @@ use crate::rule::{Category, MigrationContext, Rule, RuleContext, RunContext};
 use crate::rules;
 use crate::session::Session;
 use crate::settings::Settings;
-use crate::source::{LineIndex, SourceFile, TextRange};
+use crate::source::{SourceFile, TextRange};
 use crate::statement::{self, Statement, SyntaxError, Unchanged};
-use crate::suppression::{self, Suppressed};
+use crate::suppression::{self, FoundComment, Suppressed};
 use crate::version::PgVersion;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// A file that has been read and split into statements. Made in parallel; needs no other file.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct ParsedFile {
     pub source: SourceFile,
-    pub lines: LineIndex,
     pub statements: Vec<Statement>,
 }
 
 impl ParsedFile {
-    pub fn empty(path: String) -> Self {
-        Self::unread(SourceFile { path, text: String::new() })
-    }
-
     /// Without the statements.
     pub fn unread(source: SourceFile) -> Self {
-        let lines = LineIndex::new(&source.text);
-        Self { source, lines, statements: Vec::new() }
+        Self { source, statements: Vec::new() }
     }
 }
 
@@ -66,7 +61,9 @@ pub enum Direction {
 /// What a run does with a file.
 #[derive(Debug, Clone, Copy)]
 pub struct Migration<'a> {
-    pub file: &'a ParsedFile,
+    pub file: &'a SourceFile,
+    /// All statements of the file, or none where [`Host::statements`] has them.
+    pub parsed: &'a [Statement],
     /// The part of the file that is run, for tools that keep both directions in one file; `None` for all of it.
     pub section: Option<TextRange>,
     pub direction: Direction,
@@ -84,7 +81,8 @@ impl<'a> Migration<'a> {
     /// A whole file, run statement by statement and reported.
     pub fn new(file: &'a ParsedFile) -> Self {
         Self {
-            file,
+            file: &file.source,
+            parsed: &file.statements,
             section: None,
             direction: Direction::Up,
             transaction: TransactionMode::Autocommit,
@@ -94,10 +92,16 @@ impl<'a> Migration<'a> {
         }
     }
 
+    /// Another file in its place.
+    #[must_use]
+    pub fn of(self, file: &'a ParsedFile) -> Self {
+        Self { file: &file.source, parsed: &file.statements, ..self }
+    }
+
     /// The statements of the part of the file that is run.
     pub fn statements(&self) -> impl Iterator<Item = &'a Statement> + use<'a> {
         let section = self.section;
-        let statements = self.file.statements.iter();
+        let statements = self.parsed.iter();
         statements.filter(move |statement| section.is_none_or(|section| section.contains(statement.range)))
     }
 }
@@ -115,22 +119,20 @@ pub enum TransactionState {
 
 /// Splits and parses a file.
 pub fn parse_file(source: SourceFile) -> ParsedFile {
-    let lines = LineIndex::new(&source.text);
     let statements = statement::parse(&source.text);
-    ParsedFile { source, lines, statements }
+    ParsedFile { source, statements }
 }
 
 /// [`parse_file`] of a text whose last version was `previous`. Also tells where the first statement begins that is not
 /// in both as it is.
 pub fn parse_file_again(source: SourceFile, previous: ParsedFile) -> (ParsedFile, Option<u32>) {
     let unchanged = Unchanged::between(&previous.source.text, &source.text);
-    let lines = LineIndex::new(&source.text);
     let known: Vec<TextRange> = previous.statements.iter().map(|statement| statement.range).collect();
     let statements = statement::parse_again(&source.text, previous.statements, unchanged);
     let present = statements.iter().map(|statement| statement.range);
     let changed = known.into_iter().chain(present).filter(|range| !unchanged.holds(*range)).map(|range| range.start);
     let first_change = changed.min();
-    (ParsedFile { source, lines, statements }, first_change)
+    (ParsedFile { source, statements }, first_change)
 }
 
 /// What a run found.
@@ -142,47 +144,47 @@ pub struct Outcome {
     pub suppressed: Vec<Suppressed>,
 }
 
+/// What a run asks of the program around it. `()` stands for one that has nothing to say.
+pub trait Host {
+    /// The statements of the file of a migration that was given without them. Asked for each migration, in order.
+    fn statements(&self, _migration: u32) -> Option<Arc<Vec<Statement>>> {
+        None
+    }
+
+    /// What a statement of a reported migration was seen to do on a server, where that is known; given what the model
+    /// says, and the catalog after it.
+    fn observed(
+        &self,
+        _migration: u32,
+        _statement: TextRange,
+        _predicted: &Effects,
+        _after: &Catalog,
+    ) -> Option<Effects> {
+        None
+    }
+
+    /// A migration has been run.
+    fn done(&self) {}
+}
+
+impl Host for () {}
+
 /// Replays the migrations in order and reports what is wrong with those that are to be reported.
 ///
 /// [`Diagnostic::file`] is an index into `migrations`.
 pub fn check(migrations: &[Migration<'_>], settings: &Settings) -> Vec<Diagnostic> {
-    run(migrations, settings, &|| ()).found
+    run(migrations, settings, &()).found
 }
 
-/// [`check`] that also tells what comments suppressed. Calls `progress` after each migration.
-pub fn run(migrations: &[Migration<'_>], settings: &Settings, progress: &dyn Fn()) -> Outcome {
-    run_from(Checkpoint::default(), migrations, settings, progress)
+/// [`check`] that also tells what comments suppressed.
+pub fn run(migrations: &[Migration<'_>], settings: &Settings, host: &dyn Host) -> Outcome {
+    run_from(Checkpoint::default(), migrations, settings, host)
 }
 
 /// [`run`] that leaves out the migrations which led to a checkpoint. They stand in `migrations` nevertheless; of their
 /// files only the text is needed.
-pub fn run_from(
-    checkpoint: Checkpoint,
-    migrations: &[Migration<'_>],
-    settings: &Settings,
-    progress: &dyn Fn(),
-) -> Outcome {
-    let mut replay = Replay::from_checkpoint(settings.versions, checkpoint);
-    report(&mut replay, migrations, settings, &unobserved, progress)
-}
-
-/// What a statement was seen to do on a server, where that is known: given the index of its migration, its range, what
-/// the model says, and the catalog after it.
-pub type Observe<'a> = dyn Fn(u32, TextRange, &Effects, &Catalog) -> Option<Effects> + Sync + 'a;
-
-/// For runs without a server.
-pub fn unobserved(_: u32, _: TextRange, _: &Effects, _: &Catalog) -> Option<Effects> {
-    None
-}
-
-/// [`run`] that judges what was observed where something was.
-pub fn run_observed(
-    migrations: &[Migration<'_>],
-    settings: &Settings,
-    observe: &Observe<'_>,
-    progress: &dyn Fn(),
-) -> Outcome {
-    report(&mut Replay::new(settings.versions), migrations, settings, observe, progress)
+pub fn run_from(checkpoint: Checkpoint, migrations: &[Migration<'_>], settings: &Settings, host: &dyn Host) -> Outcome {
+    report(&mut Replay::from_checkpoint(settings.versions, checkpoint), migrations, settings, host)
 }
 
 /// Runs what is left of the migrations, and reports what is wrong with them.
@@ -190,18 +192,17 @@ pub(crate) fn report(
     replay: &mut Replay,
     migrations: &[Migration<'_>],
     settings: &Settings,
-    observe: &Observe<'_>,
-    progress: &dyn Fn(),
+    host: &dyn Host,
 ) -> Outcome {
     let (reader, endings) = (RoutineReader::default(), Endings::default());
     let mut checker = Checker {
         migrations,
         settings,
-        observe,
-        progress,
+        host,
         reader: &reader,
         endings: &endings,
         subjects: Subjects::default(),
+        comments: Vec::new(),
         found: Vec::new(),
         statement_found: Vec::new(),
         statement_rules: (u32::MAX, Rc::from([])),
@@ -209,9 +210,9 @@ pub(crate) fn report(
     replay.run_down = settings.lint_down;
     replay.run(migrations, &mut checker);
     let run = RunContext { settings, sets_lock_timeout: replay.state.sets_lock_timeout };
-    let mut found = checker.found;
+    let Checker { mut found, comments, .. } = checker;
     let mut suppressed = Vec::new();
-    suppression::apply(migrations, settings, &mut found, &mut suppressed);
+    suppression::apply(&comments, migrations, settings, &mut found, &mut suppressed);
     yield_to_others(&mut found);
     for rule in rules::all() {
         if let Some(finish) = rule.run {
@@ -251,12 +252,13 @@ fn is_engine(diagnostic: &Diagnostic) -> bool {
 struct Checker<'s> {
     migrations: &'s [Migration<'s>],
     settings: &'s Settings,
-    observe: &'s Observe<'s>,
-    progress: &'s dyn Fn(),
+    host: &'s dyn Host,
     reader: &'s RoutineReader,
     endings: &'s Endings,
     /// What statements of reported migrations declare.
     subjects: Subjects,
+    /// Comments that may suppress something.
+    comments: Vec<FoundComment>,
     found: Vec<Diagnostic>,
     /// Findings about the present statement, for the versions seen so far.
     statement_found: Vec<Diagnostic>,
@@ -317,17 +319,26 @@ impl Checker<'_> {
         &mut self,
         routines: &Routines<'_>,
         routine: &Rc<Routine>,
-        catalog: &Catalog,
-        after: &Catalog,
+        migration: Option<&Migration<'_>>,
+        (catalog, after): (&Catalog, &Catalog),
         called_by_migration: bool,
     ) {
         let file = routine.file;
-        let migration = &self.migrations[file as usize];
+        let source = self.migrations[file as usize].file;
         let routine = Rc::clone(routine);
         let statement = routine.statement;
         let settings = self.settings;
-        let context =
-            RoutineContext { file, migration, routine, catalog, after, settings, routines, called_by_migration };
+        let context = RoutineContext {
+            file,
+            source,
+            migration,
+            routine,
+            catalog,
+            after,
+            settings,
+            routines,
+            called_by_migration,
+        };
         for rule in rules::all() {
             let Some(function) = rule.routine else { continue };
             let at = self.found.len();
@@ -349,7 +360,7 @@ impl Checker<'_> {
         let routines = Routines::new(self.migrations, visit.before, self.settings, self.reader);
         let search_path = visit.session.settings.search_path();
         if let Some(routine) = routines.block(visit.file, visit.statement.range, block, search_path) {
-            self.routine(&routines, &routine, visit.before, visit.after, true);
+            self.routine(&routines, &routine, Some(visit.migration), (visit.before, visit.after), true);
         }
     }
 }
@@ -361,12 +372,11 @@ impl Checker<'_> {
         let rules: Vec<_> = active.filter_map(|rule| Some((*rule, rule.declaration?))).collect();
         let settings = self.settings;
         for (file, migration) in self.migrations.iter().enumerate() {
-            let is_shown = migration.report && migration.direction == Direction::Up;
-            if rules.is_empty() || !is_shown || migration.database != database {
+            if rules.is_empty() || migration.database != database {
                 continue;
             }
             let (file, found) = (file as u32, &mut self.found);
-            self.subjects.visit(file, migration, catalog, &mut |context, statement| {
+            self.subjects.visit(file, catalog, &mut |context, statement| {
                 let mut own = Vec::new();
                 for (rule, function) in &rules {
                     let version = settings.versions.from;
@@ -384,8 +394,18 @@ impl Checker<'_> {
 }
 
 impl Visitor for Checker<'_> {
+    fn statements(&self, file: u32) -> Option<Arc<Vec<Statement>>> {
+        self.host.statements(file)
+    }
+
+    fn migration_start(&mut self, file: u32, migration: &Migration<'_>) {
+        if migration.report {
+            suppression::find_comments(file, migration, &mut self.comments);
+        }
+    }
+
     fn observed(&self, file: u32, statement: TextRange, predicted: &Effects, after: &Catalog) -> Option<Effects> {
-        (self.observe)(file, statement, predicted, after)
+        self.host.observed(file, statement, predicted, after)
     }
 
     fn statement(&mut self, visit: &StatementVisit<'_>) {
@@ -440,7 +460,8 @@ impl Visitor for Checker<'_> {
         };
         for oid in routines.defined_in(is_reported) {
             if let Some(routine) = routines.function(oid) {
-                self.routine(&routines, &routine, catalog, catalog, database.called.contains(&oid));
+                let called = database.called.contains(&oid);
+                self.routine(&routines, &routine, None, (catalog, catalog), called);
             }
         }
     }
@@ -469,7 +490,7 @@ impl Visitor for Checker<'_> {
         before: &Catalog,
         after: &Catalog,
     ) {
-        (self.progress)();
+        self.host.done();
         if !migration.report {
             return;
         }

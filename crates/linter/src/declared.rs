@@ -5,13 +5,13 @@ use crate::ast::{
     AlterTable, AlterTableAction, Ast, ColumnDef, Constraint, CreateIndex, CreateTable, TableElement, TypeName,
 };
 use crate::catalog::{Catalog, Oid, Relation};
-use crate::check::Migration;
 use crate::effect::{Lock, LockCause};
 use crate::replay::StatementVisit;
 use crate::session::SearchPath;
 use crate::source::TextRange;
 use rustc_hash::FxHashMap;
 use smol_str::SmolStr;
+use std::sync::Arc;
 
 /// A part of a statement that declares something of a relation that is still there.
 #[derive(Debug, Clone, Copy)]
@@ -45,6 +45,9 @@ pub struct DeclarationContext<'a> {
 /// What a statement declares something of.
 #[derive(Debug)]
 struct Subject {
+    /// The statement: the others of its file are gone by then.
+    ast: Arc<Ast>,
+    range: TextRange,
     /// The table or index that it made or altered.
     oid: Oid,
     search_path: SearchPath,
@@ -55,12 +58,13 @@ struct Subject {
 /// Which relation the statements of reported migrations made or altered.
 #[derive(Debug, Default)]
 pub(crate) struct Subjects {
-    /// By file and start of the statement.
-    known: FxHashMap<(u32, u32), Subject>,
+    /// By file, in order.
+    known: FxHashMap<u32, Vec<Subject>>,
 }
 
 impl Subjects {
-    /// Notes the relation of a statement that declares something.
+    /// Notes the relation of a statement that declares something. Of several visits for different versions the last
+    /// one counts.
     pub(crate) fn note(&mut self, visit: &StatementVisit<'_>) {
         let mut created = visit.effects.creates.iter();
         let relation = match visit.ast {
@@ -76,25 +80,28 @@ impl Subjects {
         let Some(oid) = relation.map(|relation| relation.oid) else { return };
         let search_path = visit.session.settings.search_path();
         let found = visit.before.get_relation(oid).map_or_else(Vec::new, |table| columns_found(visit.ast, table));
-        self.known.insert((visit.file, visit.statement.range.start), Subject { oid, search_path, found });
+        let Ok(ast) = &visit.statement.parsed else { return };
+        let subject = Subject { ast: Arc::clone(ast), range: visit.statement.range, oid, search_path, found };
+        let subjects = self.known.entry(visit.file).or_default();
+        match subjects.last_mut().filter(|last| last.range == subject.range) {
+            Some(last) => *last = subject,
+            None => subjects.push(subject),
+        }
     }
 
     /// Calls `visit` for everything that a migration declares and that is still there, with the range of its statement.
     pub(crate) fn visit(
         &self,
         file: u32,
-        migration: &Migration<'_>,
         catalog: &Catalog,
         visit: &mut dyn FnMut(&DeclarationContext<'_>, TextRange),
     ) {
-        for statement in migration.statements() {
-            let Ok(ast) = &statement.parsed else { continue };
-            let Some(subject) = self.known.get(&(file, statement.range.start)) else { continue };
+        for subject in self.known.get(&file).into_iter().flatten() {
             let Some(relation) = catalog.get_relation(subject.oid) else { continue };
-            for declared in declarations(ast) {
+            for declared in declarations(&subject.ast) {
                 if is_there(declared, relation) && !subject.found.iter().any(|found| is_about(declared, found)) {
                     let search_path = &subject.search_path;
-                    visit(&DeclarationContext { declared, relation, catalog, search_path }, statement.range);
+                    visit(&DeclarationContext { declared, relation, catalog, search_path }, subject.range);
                 }
             }
         }

@@ -17,6 +17,12 @@ use std::sync::Arc;
 
 /// Who looks at what the replay finds.
 pub(crate) trait Visitor {
+    /// The statements of a file that the migration does not hold.
+    fn statements(&self, _file: u32) -> Option<Arc<Vec<Statement>>> {
+        None
+    }
+    /// The statements of a migration are about to be run.
+    fn migration_start(&mut self, _file: u32, _migration: &Migration<'_>) {}
     /// A statement was run for one major version, which stands for all up to `until`.
     fn statement(&mut self, visit: &StatementVisit<'_>);
     /// A statement could not be read.
@@ -106,8 +112,13 @@ impl Replay {
     /// The same without the end of the databases.
     pub(crate) fn advance(&mut self, migrations: &[Migration<'_>], visitor: &mut dyn Visitor) {
         for (file, migration) in migrations.iter().enumerate().skip(self.state.next()) {
+            let file = file as u32;
+            let statements = visitor.statements(file);
+            let parsed = statements.as_ref().map_or(migration.parsed, |statements| statements);
+            let migration = &Migration { parsed, ..*migration };
+            visitor.migration_start(file, migration);
             self.state.enter(migration.database);
-            self.migration(file as u32, migration, visitor);
+            self.migration(file, migration, visitor);
             self.state.leave(migration);
         }
     }
@@ -161,7 +172,7 @@ impl Replay {
         match &statement.parsed {
             Ok(ast) => self.statement(file, migration, statement, ast, visitor),
             Err(error) => {
-                self.doubt(statement, &migration.file.source.text);
+                self.doubt(statement, &migration.file.text);
                 visitor.syntax_error(file, migration, statement, error);
             }
         }

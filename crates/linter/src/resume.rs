@@ -5,7 +5,7 @@
 //! that the edit can have changed.
 
 use crate::catalog::Catalog;
-use crate::check::{Direction, Migration, Outcome, TransactionMode, TransactionState, report, unobserved};
+use crate::check::{Direction, Host, Migration, Outcome, TransactionMode, TransactionState, report};
 use crate::checkpoint::{Checkpoint, Database};
 use crate::effect::Effects;
 use crate::replay::{Replay, StatementVisit, Visitor};
@@ -18,9 +18,9 @@ use std::sync::Arc;
 
 impl Checkpoint {
     /// Replays the migrations up to `next`, which is not one of them, as history.
-    pub fn advance(&mut self, migrations: &[Migration<'_>], next: usize, settings: &Settings) {
+    pub fn advance(&mut self, migrations: &[Migration<'_>], next: usize, settings: &Settings, host: &dyn Host) {
         let mut replay = Replay::from_checkpoint(settings.versions, std::mem::take(self));
-        replay.advance(&migrations[..next], &mut Nobody);
+        replay.advance(&migrations[..next], &mut Nobody(host));
         *self = replay.state;
     }
 
@@ -32,7 +32,7 @@ impl Checkpoint {
         let mut replay = Replay::from_checkpoint(settings.versions, self.clone());
         memory.rewind();
         replay.memory = Some(std::mem::take(memory));
-        let outcome = report(&mut replay, migrations, settings, &unobserved, &|| ());
+        let outcome = report(&mut replay, migrations, settings, &());
         *memory = replay.memory.take().unwrap_or_default();
         memory.end();
         outcome
@@ -158,9 +158,12 @@ impl Ran {
 }
 
 /// Looks at nothing.
-struct Nobody;
+struct Nobody<'h>(&'h dyn Host);
 
-impl Visitor for Nobody {
+impl Visitor for Nobody<'_> {
+    fn statements(&self, file: u32) -> Option<Arc<Vec<Statement>>> {
+        self.0.statements(file)
+    }
     fn statement(&mut self, _: &StatementVisit<'_>) {}
     fn syntax_error(&mut self, _: u32, _: &Migration<'_>, _: &Statement, _: &SyntaxError) {}
     fn migration_end(&mut self, _: u32, _: &Migration<'_>, _: &Session, _: &Catalog, _: &Catalog) {}

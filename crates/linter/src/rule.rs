@@ -142,7 +142,7 @@ pub struct RuleContext<'a> {
     /// The major version that effects and rule are about.
     pub target: &'a Target,
     pub settings: &'a Settings,
-    /// All migrations of the run.
+    /// All migrations of the run, for their texts: the statements of others may be gone.
     pub migrations: &'a [Migration<'a>],
     pub reader: &'a RoutineReader,
     pub endings: &'a Endings,
@@ -151,7 +151,7 @@ pub struct RuleContext<'a> {
 impl RuleContext<'_> {
     /// The text of a range of the file.
     pub fn text(&self, range: crate::source::TextRange) -> &str {
-        self.migration.file.source.text.get(range.as_usize()).unwrap_or_default()
+        self.migration.file.text.get(range.as_usize()).unwrap_or_default()
     }
 }
 
@@ -160,7 +160,7 @@ impl RuleContext<'_> {
 pub struct MigrationContext<'a> {
     pub file: u32,
     pub migration: &'a Migration<'a>,
-    /// All migrations of the run.
+    /// All migrations of the run, for their texts: the statements of others may be gone.
     pub migrations: &'a [Migration<'a>],
     /// The session at the end, before an open transaction is closed.
     pub session: &'a Session,

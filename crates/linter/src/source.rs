@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
+use std::sync::OnceLock;
 
 /// A half-open range of bytes in one file.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
@@ -105,6 +106,22 @@ impl LineIndex {
 pub struct SourceFile {
     pub path: String,
     pub text: String,
+    /// Most files have no finding, and nobody asks for their lines.
+    lines: OnceLock<LineIndex>,
+}
+
+impl SourceFile {
+    pub fn new(path: String, text: String) -> Self {
+        Self { path, text, lines: OnceLock::new() }
+    }
+
+    pub fn lines(&self) -> &LineIndex {
+        self.lines.get_or_init(|| LineIndex::new(&self.text))
+    }
+
+    pub fn position(&self, offset: u32) -> Position {
+        self.lines().position(&self.text, offset)
+    }
 }
 
 #[cfg(test)]

@@ -42,37 +42,51 @@ fn has_mark(text: &str) -> bool {
 
 /// Moves the findings that comments suppress to `suppressed`, and adds findings about the comments themselves.
 pub(crate) fn apply(
+    comments: &[FoundComment],
     migrations: &[Migration<'_>],
     settings: &Settings,
     found: &mut Vec<Diagnostic>,
     suppressed: &mut Vec<Suppressed>,
 ) {
-    for (file, migration) in migrations.iter().enumerate() {
-        let file = file as u32;
-        if !migration.report || !has_mark(&migration.file.source.text) {
-            continue;
-        }
-        for (comment, scope) in comments(migration) {
-            let Some(directive) = directive::read(&migration.file.source.text, comment) else { continue };
-            let suppression = Suppression { file, migration, comment, scope };
-            match directive {
-                Ok(directive) => suppression.follow(&directive, settings, found, suppressed),
-                Err(message) => {
-                    suppression.report(&rules::engine::unknown_suppression::RULE, settings, found, |reporter| {
-                        let help = "write `pgvet: ignore[rule] reason` or `pgvet: ignore-file[rule] reason`";
-                        drop(reporter.report(comment, message).help(help));
-                    });
-                }
+    for FoundComment { file, comment, scope } in comments {
+        let (file, migration, comment) = (*file, &migrations[*file as usize], *comment);
+        let Some(directive) = directive::read(&migration.file.text, comment) else { continue };
+        let suppression = Suppression { file, migration, comment, scope: *scope };
+        match directive {
+            Ok(directive) => suppression.follow(&directive, settings, found, suppressed),
+            Err(message) => {
+                suppression.report(&rules::engine::unknown_suppression::RULE, settings, found, |reporter| {
+                    let help = "write `pgvet: ignore[rule] reason` or `pgvet: ignore-file[rule] reason`";
+                    drop(reporter.report(comment, message).help(help));
+                });
             }
         }
     }
 }
 
+/// A comment that may suppress something.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FoundComment {
+    /// Index of its migration.
+    file: u32,
+    comment: TextRange,
+    /// The statement that it belongs to.
+    scope: Option<TextRange>,
+}
+
+/// Finds the comments of a migration that may suppress something.
+pub(crate) fn find_comments(file: u32, migration: &Migration<'_>, found: &mut Vec<FoundComment>) {
+    if has_mark(&migration.file.text) {
+        let all = comments(migration).into_iter();
+        found.extend(all.map(|(comment, scope)| FoundComment { file, comment, scope }));
+    }
+}
+
 /// The comments that may concern a migration, with the statement of each.
 fn comments(migration: &Migration<'_>) -> Vec<(TextRange, Option<TextRange>)> {
-    let text = &migration.file.source.text;
+    let text = &migration.file.text;
     let mut comments = Vec::new();
-    for statement in &migration.file.statements {
+    for statement in migration.parsed {
         comments.extend(statement.comments.iter().map(|comment| (*comment, Some(statement.range))));
         for token in &statement.tokens {
             comments
@@ -213,7 +227,7 @@ impl Suppression<'_> {
         };
         let verb = if names.len() == 1 { "reports" } else { "report" };
         let message = format!("{} {verb} nothing {place}", names.join(", "));
-        let text = &self.migration.file.source.text;
+        let text = &self.migration.file.text;
         let fix = if unused.len() == directive.names.len() {
             let edit = Edit { range: whole_lines(text, self.comment), text: String::new() };
             Fix { title: "delete the comment".to_owned(), applicability: Applicability::Safe, edits: vec![edit] }

@@ -54,7 +54,7 @@ impl Places<'_> {
             Location::new(self.uri.clone(), self.document.range(label.range))
         } else {
             let shown = file.shown();
-            let position = |offset| self.client.encoding.position(&shown.lines, &shown.source.text, offset);
+            let position = |offset| self.client.encoding.position(shown.lines(), &shown.text, offset);
             let range = Range::new(position(label.range.start), position(label.range.end));
             Location::new(uri::from_path(&file.path)?, range)
         };

@@ -3,6 +3,7 @@
 use crate::observation::{MigrationTrace, Relation, StatementTrace, Trace};
 use pgvet_linter::ast::{AlterTableAction, Ast, Constraint, ConstraintKind, ObjectName};
 use pgvet_linter::check::Migration;
+use pgvet_linter::statement::Statement;
 use pgvet_linter::statistics::{Size, Work};
 use std::time::Duration;
 
@@ -19,10 +20,8 @@ pub fn calibrate(trace: &Trace, migrations: &[Migration<'_>]) -> Vec<(Work, Size
     for run in &trace.migrations {
         let Some(migration) = migrations.get(run.migration) else { continue };
         for (at, statement) in run.statements.iter().enumerate() {
-            let mut written = migration.file.statements.iter();
-            let ast = written
-                .find(|written| written.range == statement.range)
-                .and_then(|written| written.parsed.as_ref().ok());
+            let mut written = migration.parsed.iter();
+            let ast = written.find(|written| written.range == statement.range).and_then(Statement::ast);
             measures.extend(ast.and_then(|ast| measure(ast, statement, run, at)));
         }
     }
@@ -129,7 +128,7 @@ mod tests {
 
     /// The sorts of work that count in a migration whose statements read a table of 200,000 rows for 100 ms each.
     fn counted(sql: &str, change: impl Fn(usize, &mut StatementTrace)) -> Vec<Work> {
-        let file = parse_file(SourceFile { path: "m.sql".to_owned(), text: sql.to_owned() });
+        let file = parse_file(SourceFile::new("m.sql".to_owned(), sql.to_owned()));
         let statements = file.statements.iter().enumerate().map(|(at, written)| {
             let mut statement = StatementTrace {
                 range: written.range,

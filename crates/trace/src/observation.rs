@@ -392,8 +392,8 @@ mod tests {
     use pgvet_linter::source::SourceFile;
 
     fn kind(sql: &str) -> StatementKind {
-        let file = parse_file(SourceFile { path: "m.sql".to_owned(), text: sql.to_owned() });
-        StatementKind::from(file.statements[0].parsed.as_ref().unwrap())
+        let file = parse_file(SourceFile::new("m.sql".to_owned(), sql.to_owned()));
+        StatementKind::from(file.statements[0].ast().unwrap())
     }
 
     #[test]

@@ -94,8 +94,8 @@ mod tests {
 
     fn alters(what: &str) -> bool {
         let text = format!("ALTER SUBSCRIPTION s {what}");
-        let file = parse_file(SourceFile { path: "m.sql".to_owned(), text });
-        let Ok(Ast::CreateOther(other)) = &file.statements[0].parsed else { panic!("{what}") };
+        let file = parse_file(SourceFile::new("m.sql".to_owned(), text));
+        let Some(Ast::CreateOther(other)) = file.statements[0].ast() else { panic!("{what}") };
         alters_with_publisher(other).is_some()
     }
 

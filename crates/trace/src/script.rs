@@ -50,8 +50,8 @@ impl<'a> Script<'a> {
     pub(crate) fn new(migration: &Migration<'a>, variables: &Variables) -> Result<Self, Error> {
         let file = migration.file;
         let inside = |range: TextRange| migration.section.is_none_or(|section| section.contains(range));
-        let statements: Vec<&Statement> = file.statements.iter().filter(|statement| inside(statement.range)).collect();
-        let text = &file.source.text;
+        let statements: Vec<&Statement> = migration.statements().collect();
+        let text = &file.text;
         let mut data = CopyData::of(text);
         let skipped = data.commands.iter().filter(|command| inside(**command));
         let mut script = Script {
@@ -79,7 +79,7 @@ impl<'a> Script<'a> {
             };
             script.steps.push(Step {
                 kind,
-                sql: fill(text, statement, variables, &file.source.path)?,
+                sql: fill(text, statement, variables, &file.path)?,
                 statement: Some(statement),
                 copy_data: data.after(statement.range.end).map(|range| &text[range.as_usize()]),
                 filled: !statement.placeholders.is_empty(),
@@ -100,13 +100,13 @@ impl Step<'_> {
     }
 
     pub(crate) fn ast(&self) -> Option<&Ast> {
-        self.statement.and_then(|statement| statement.parsed.as_ref().ok())
+        self.statement.and_then(Statement::ast)
     }
 }
 
 fn kind(statement: &Statement, block: bool) -> StepKind {
     let usual = if block { StepKind::Inside } else { StepKind::Alone };
-    let Ok(ast) = &statement.parsed else { return usual };
+    let Some(ast) = statement.ast() else { return usual };
     match ast {
         Ast::Transaction(Transaction::Begin) => StepKind::Begin,
         Ast::Transaction(Transaction::Commit { chain } | Transaction::Rollback { chain }) if block => {
@@ -196,7 +196,7 @@ mod tests {
     use pgvet_linter::source::SourceFile;
 
     fn file(text: &str) -> ParsedFile {
-        parse_file(SourceFile { path: "m.sql".to_owned(), text: text.to_owned() })
+        parse_file(SourceFile::new("m.sql".to_owned(), text.to_owned()))
     }
 
     fn migration(file: &ParsedFile, transaction: TransactionMode) -> Migration<'_> {

@@ -192,7 +192,7 @@ impl Group<'_> {
             rows::fill(&connection, &self.settings.rows, &mut tell).await?;
         }
         for (index, migration) in self.migrations.iter().filter(|(_, migration)| migration.report) {
-            let path = &migration.file.source.path;
+            let path = &migration.file.path;
             let script = Script::new(migration, &self.settings.variables)?;
             if self.settings.workload.is_some() {
                 tell(Event::Workload);
@@ -235,7 +235,7 @@ impl Group<'_> {
             Connection::open(&self.clone.database, "setup").await?.run(sql).await?;
         }
         for (_, migration) in self.migrations.iter().filter(|(_, migration)| !migration.report) {
-            let path = &migration.file.source.path;
+            let path = &migration.file.path;
             tell(Event::History { path });
             let script = Script::new(migration, &self.settings.variables)?;
             let refusals = self.replay(migration, &script).await?;
@@ -270,10 +270,10 @@ fn refused(migration: &Migration<'_>, step: &Step<'_>, error: &tokio_postgres::E
     let said = Error::from_postgres(error);
     let place = match step.statement {
         Some(statement) => {
-            let position = file.lines.position(&file.source.text, statement.range.start);
-            format!("{}:{}:{}", file.source.path, position.line, position.column)
+            let position = file.position(statement.range.start);
+            format!("{}:{}:{}", file.path, position.line, position.column)
         }
-        None => file.source.path.clone(),
+        None => file.path.clone(),
     };
     let which = if step.kind == StepKind::Begin { "the history cannot begin" } else { "the history does not run" };
     Error { message: format!("{which}: {place}: {}", said.message), help: said.help }

@@ -51,7 +51,7 @@ impl Workload {
         let path = &file.source.path;
         let mut statements = Vec::new();
         for statement in &file.statements {
-            let line = file.lines.position(&file.source.text, statement.range.start).line;
+            let line = file.source.position(statement.range.start).line;
             let place = format!("{path}:{line}");
             let control = is_control(statement).map_err(|message| Error::new(format!("{place}: {message}")))?;
             statements.push(Query { sql: fill(&file.source.text, statement, variables, path)?, place, control });
@@ -64,7 +64,7 @@ impl Workload {
 }
 
 fn is_control(statement: &Statement) -> Result<bool, String> {
-    match &statement.parsed {
+    match statement.parsed.as_deref() {
         Ok(Ast::Copy(_)) => Err("COPY cannot be part of a workload".to_owned()),
         Ok(Ast::Transaction(Transaction::Prepare)) => {
             Err("PREPARE TRANSACTION cannot be part of a workload".to_owned())
@@ -254,7 +254,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<Workload, Error> {
-        let source = SourceFile { path: "w.sql".to_owned(), text: text.to_owned() };
+        let source = SourceFile::new("w.sql".to_owned(), text.to_owned());
         Workload::read(source, 2, &Variables::from([("id".to_owned(), "7".to_owned())]))
     }
 

@@ -130,7 +130,7 @@ fn provider(url: &str, token: &str) -> Dblab {
 
 fn trace(provider: &mut dyn CloneProvider, repeat: usize) -> Result<Trace, Error> {
     let text = "ALTER TABLE orders ADD COLUMN b int".to_owned();
-    let file = parse_file(SourceFile { path: "m.sql".to_owned(), text });
+    let file = parse_file(SourceFile::new("m.sql".to_owned(), text));
     let migration = Migration { database: 1, ..Migration::new(&file) };
     run(&[migration], provider, &Settings { repeat, ..Settings::default() }, &mut |_| {})
 }

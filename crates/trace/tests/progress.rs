@@ -11,7 +11,7 @@ use pgvet_trace::{Event, Progress, Settings, run};
 /// What a run of these two statements tells about the progress of the second.
 fn told(major: u8, sql: &str, progress: bool) -> Option<Vec<Progress>> {
     binaries(major)?;
-    let file = parse_file(SourceFile { path: "m.sql".to_owned(), text: sql.to_owned() });
+    let file = parse_file(SourceFile::new("m.sql".to_owned(), sql.to_owned()));
     let migration = Migration::new(&file);
     let setup = "CREATE FUNCTION slow(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS \
                  $$ BEGIN PERFORM pg_sleep(0.003); RETURN $1; END $$; \

@@ -1,6 +1,6 @@
 //! Plans on real servers: they end in the schema of the migration that they replace.
 
-use pgvet_linter::check::{Direction, Migration, ParsedFile, TransactionMode, parse_file};
+use pgvet_linter::check::{Migration, ParsedFile, TransactionMode, parse_file};
 use pgvet_linter::rewrite::{Plan, rewrite};
 use pgvet_linter::settings::Settings;
 use pgvet_linter::source::SourceFile;
@@ -19,18 +19,12 @@ fn recipes() -> impl Iterator<Item = &'static str> {
 
 fn plan(text: &str, major: u8) -> Plan {
     let texts = [HISTORY, text];
-    let files: Vec<ParsedFile> = texts
-        .iter()
-        .map(|text| parse_file(SourceFile { path: "m.sql".to_owned(), text: (*text).to_owned() }))
-        .collect();
+    let files: Vec<ParsedFile> =
+        texts.iter().map(|text| parse_file(SourceFile::new("m.sql".to_owned(), (*text).to_owned()))).collect();
     let migration = |at: usize| Migration {
-        file: &files[at],
-        section: None,
-        direction: Direction::Up,
         transaction: TransactionMode::Transaction,
         report: at == 1,
-        baseline: false,
-        database: 0,
+        ..Migration::new(&files[at])
     };
     let versions =
         VersionRange { from: pgvet_linter::version::PgVersion(major), to: pgvet_linter::version::PgVersion(major) };

@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 const TWO: [u8; 2] = [15, 18];
 
 fn parsed(text: &str) -> ParsedFile {
-    parse_file(SourceFile { path: "m.sql".to_owned(), text: text.to_owned() })
+    parse_file(SourceFile::new("m.sql".to_owned(), text.to_owned()))
 }
 
 fn migration(file: &ParsedFile, report: bool, database: u32) -> Migration<'_> {

@@ -42,7 +42,7 @@ const HBA: &str = "local all all trust\nhostssl all all 127.0.0.1/32 trust";
 fn traced(host: &str, port: u16, mode: SslMode, verification: Verification, roots: Option<&Path>) -> Result<(), Error> {
     let mut config = Config::new();
     config.host(host).hostaddr([127, 0, 0, 1].into()).port(port).user("postgres").dbname("postgres").ssl_mode(mode);
-    let file = parse_file(SourceFile { path: "m.sql".to_owned(), text: "SELECT 1".to_owned() });
+    let file = parse_file(SourceFile::new("m.sql".to_owned(), "SELECT 1".to_owned()));
     let migration = Migration { database: 1, ..Migration::new(&file) };
     let mut provider = Url::new(Address::new(config, verification, roots)?);
     run(&[migration], &mut provider, &Settings::default(), &mut |_| {}).map(drop)

@@ -66,7 +66,7 @@ fn grown(server: &Server, sql: &str) -> Vec<String> {
 
 /// The finding about a DO block.
 fn finding(block: &str) -> Diagnostic {
-    let file = |path: &str, text: &str| parse_file(SourceFile { path: path.to_owned(), text: text.to_owned() });
+    let file = |path: &str, text: &str| parse_file(SourceFile::new(path.to_owned(), text.to_owned()));
     let (schema, loaded) = (file("1.sql", SCHEMA), file("2.sql", block));
     let migration = |file, report| Migration { report, database: 1, ..Migration::new(file) };
     let found = check(&[migration(&schema, false), migration(&loaded, true)], &Settings::default());

@@ -38,7 +38,7 @@ fn contents(path: &str, findings: &[(&ProjectFile, &Diagnostic)]) -> Vec<u64> {
     let content = |(file, diagnostic): &(&ProjectFile, &Diagnostic)| {
         let statement = diagnostic.statement;
         let known = last.take().filter(|(range, _)| *range == statement);
-        let (_, words) = last.insert(known.unwrap_or_else(|| (statement, words(&file.shown().source.text, statement))));
+        let (_, words) = last.insert(known.unwrap_or_else(|| (statement, words(&file.shown().text, statement))));
         hash(&[diagnostic.rule, path, words, &without_numbers(&diagnostic.message)])
     };
     findings.iter().map(content).collect()

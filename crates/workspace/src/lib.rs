@@ -2,8 +2,10 @@
 //!
 //! Nothing is printed here, and nothing is judged: see [`Project`].
 
+mod ahead;
 mod baseline;
 mod cache;
+mod check;
 pub mod config;
 mod discovery;
 mod fingerprint;
@@ -23,6 +25,7 @@ mod write;
 
 pub use baseline::KnownFinding;
 pub use cache::Cache;
+pub use check::Observe;
 pub use discovery::Problem;
 pub use fingerprint::fingerprints;
 pub use git::ChangeSelection;
@@ -34,5 +37,7 @@ pub use read::EncodingError;
 pub use texts::Texts;
 pub use write::{Change, create_files, write_changes};
 
-/// Stack of every thread that touches syntax trees: an expression may be nested some ten thousand levels deep.
-pub const STACK_SIZE: usize = 64 << 20;
+use pgvet_linter::statement::PARSE_STACK_BYTES;
+
+/// Stack of every thread that touches syntax trees: what parsing needs, which may begin in the middle of a replay.
+pub const STACK_SIZE: usize = PARSE_STACK_BYTES + (16 << 20);

@@ -84,7 +84,7 @@ impl Histories {
         let mut states = known.states;
         let mut state = states.last().cloned().unwrap_or_default();
         while state.next() < past.len() {
-            state.advance(migrations, (state.next() + CHECKPOINT).min(past.len()), settings);
+            state.advance(migrations, (state.next() + CHECKPOINT).min(past.len()), settings, &());
             states.push(state.clone());
         }
         let mut replayed = self.replayed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -180,13 +180,11 @@ impl OpenFile {
     pub fn edit(&mut self, text: String) {
         let reported = |file: &&mut ProjectFile| file.role == Role::Reported;
         let Some(file) = self.project.files.last_mut().filter(reported) else { return };
-        let path = file.shown().source.path.clone();
-        let (source, original) = substituted(SourceFile { path: path.clone(), text }, &file.config);
+        let path = file.shown().path.clone();
+        let (source, original) = substituted(SourceFile::new(path, text), &file.config);
         file.layout = layout::detect(&file.path, &source.text, &self.folders, &file.config);
         file.original = original;
-        let nothing = ParsedFile::empty(path);
-        let previous = std::mem::replace(&mut file.parsed, Arc::new(nothing));
-        let previous = Arc::try_unwrap(previous).unwrap_or_else(|shared| ParsedFile::empty(shared.source.path.clone()));
+        let previous = Arc::try_unwrap(std::mem::take(&mut file.parsed)).unwrap_or_default();
         let (parsed, first_change) = parse_file_again(source, previous);
         file.parsed = Arc::new(parsed);
         if let Some(first_change) = first_change {

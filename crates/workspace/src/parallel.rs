@@ -33,6 +33,26 @@ pub(crate) fn map_largest_first<T: Send, R: Send>(
     done.into_iter().map(|(_, result)| result).collect()
 }
 
+/// Does `work`, which may name items by their index for other threads to do `aside` with, when one is free.
+pub(crate) fn with_helpers<T: Sync, R: Send>(
+    items: &[T],
+    aside: impl Fn(&T) + Sync,
+    work: impl FnOnce(&dyn Fn(usize)) -> R + Send,
+) -> R {
+    if items.len() < PARALLEL_FROM {
+        return work(&|_| ());
+    }
+    let aside = &aside;
+    on_threads(|| {
+        rayon::scope(|scope| {
+            work(&|index| {
+                let item = &items[index];
+                scope.spawn(move |_| aside(item));
+            })
+        })
+    })
+}
+
 /// The same threads for all work of the program: each has memory of its own, which the next work can use again.
 fn on_threads<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     static POOL: OnceLock<Option<ThreadPool>> = OnceLock::new();

@@ -41,7 +41,7 @@ fn decode(path: String, bytes: Vec<u8>) -> Result<(SourceFile, Option<EncodingEr
         return Err(Problem { path, message, help: Some(help.to_owned()) });
     }
     let error = match String::from_utf8(bytes) {
-        Ok(text) => return Ok((SourceFile { path, text }, None)),
+        Ok(text) => return Ok((SourceFile::new(path, text), None)),
         Err(error) => error,
     };
     let mut text = String::with_capacity(error.as_bytes().len());
@@ -54,7 +54,7 @@ fn decode(path: String, bytes: Vec<u8>) -> Result<(SourceFile, Option<EncodingEr
             first.get_or_insert(TextRange::new(start, text.len() as u32));
         }
     }
-    Ok((SourceFile { path, text }, first.map(|range| EncodingError { range })))
+    Ok((SourceFile::new(path, text), first.map(|range| EncodingError { range })))
 }
 
 #[cfg(test)]

@@ -38,14 +38,14 @@ impl Texts {
         if !self.open.is_empty()
             && let Some(text) = self.open.get(&identity(path))
         {
-            return Ok((SourceFile { path: crate::discovery::display(path), text: text.clone() }, None));
+            return Ok((SourceFile::new(crate::discovery::display(path), text.clone()), None));
         }
         read::read(path)
     }
 
     pub(crate) fn read_stdin(&self, name: &str) -> Result<(SourceFile, Option<EncodingError>), Problem> {
         match &self.stdin {
-            Some(text) => Ok((SourceFile { path: name.to_owned(), text: text.clone() }, None)),
+            Some(text) => Ok((SourceFile::new(name.to_owned(), text.clone()), None)),
             None => read::read_stdin(name),
         }
     }

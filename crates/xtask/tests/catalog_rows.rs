@@ -41,7 +41,7 @@ fn cases() -> Vec<Case> {
 }
 
 fn predicted(case: &Case, major: u8) -> Result<CatalogRows, String> {
-    let parse = |text: &String| parse_file(SourceFile { path: String::new(), text: text.clone() });
+    let parse = |text: &String| parse_file(SourceFile::new(String::new(), text.clone()));
     let files = [parse(&case.setup), parse(&case.statement)];
     let migration = |file, report| Migration { report, ..Migration::new(file) };
     let version = PgVersion(major);

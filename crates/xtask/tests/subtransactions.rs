@@ -26,7 +26,7 @@ fn caught(rounds: u64, statement: &str) -> String {
 
 /// The subtransactions that the model counts for a statement.
 fn predicted(sql: &str) -> Bound {
-    let parse = |text: &str| parse_file(SourceFile { path: String::new(), text: text.to_owned() });
+    let parse = |text: &str| parse_file(SourceFile::new(String::new(), text.to_owned()));
     let files = [parse(TABLES), parse(sql)];
     let migration = |file, report| Migration { report, ..Migration::new(file) };
     let found = effects(&[migration(&files[0], false), migration(&files[1], true)], &Settings::default());

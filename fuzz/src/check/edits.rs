@@ -21,7 +21,7 @@ pub fn edits(text: &str) {
             .into_iter()
             .map(|(at, migration)| pgvet_linter::check::Migration { report: at == last, ..migration })
             .collect();
-        state.advance(&migrations, last, &scenario.settings);
+        state.advance(&migrations, last, &scenario.settings, &());
         let outcome = state.check(&migrations, &scenario.settings, &mut memory);
         assert_eq!(outcome.found, check(&migrations, &scenario.settings), "{}", files[last].source.text);
 
@@ -29,7 +29,7 @@ pub fn edits(text: &str) {
         let text = changed(&previous.source.text, &mut random);
         let before = previous.source.text.clone();
         let (parsed, first_change) =
-            parse_file_again(SourceFile { path: previous.source.path.clone(), text }, previous);
+            parse_file_again(SourceFile::new(previous.source.path.clone(), text), previous);
         let anew = pgvet_linter::check::parse_file(parsed.source.clone());
         assert_eq!(shown(&parsed), shown(&anew), "from {before:?} to {:?}", parsed.source.text);
         if let Some(first_change) = first_change {

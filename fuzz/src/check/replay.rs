@@ -17,7 +17,7 @@ pub fn replay(text: &str) {
 
     let mut state = Checkpoint::default();
     let history = migrations.iter().take_while(|migration| !migration.report).count();
-    state.advance(&migrations, history, &scenario.settings);
+    state.advance(&migrations, history, &scenario.settings, &());
     let behind_history = state.check(&migrations, &scenario.settings, &mut Memory::default());
     assert_eq!(found, behind_history.found, "{text}");
 

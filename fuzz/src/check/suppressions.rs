@@ -32,7 +32,7 @@ pub fn suppressions(text: &str) {
 fn outcome(text: &str) -> Option<Outcome> {
     let scenario = Scenario::read(text).ok()?;
     let files = scenario.files();
-    let outcome = run(&scenario.migrations(&files), &scenario.settings, &|| ());
+    let outcome = run(&scenario.migrations(&files), &scenario.settings, &());
     for found in outcome.found.iter().chain(outcome.suppressed.iter().map(|one| &one.diagnostic)) {
         let text = &files[found.file as usize].source.text;
         assert_inside(text, &(found.range, found.statement, &found.fixes));

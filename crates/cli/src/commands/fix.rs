@@ -104,7 +104,7 @@ fn fix(args: &CheckArgs, project: &mut Project) -> Result<Fixed, Failure> {
     }
     let changes = rounds.originals.into_iter().filter_map(|(index, before)| {
         let file = project.files.get(index)?;
-        let after = file.shown().source.text.clone();
+        let after = file.shown().text.clone();
         (after != before).then(|| Change { path: file.path.clone(), before, after })
     });
     Ok(Fixed { changes: changes.collect(), made: rounds.made.into_values().sum(), spoiled: rounds.spoiled })
@@ -166,7 +166,7 @@ impl Rounds<'_> {
 
     fn make(&mut self, project: &mut Project, fixes: BTreeMap<usize, Vec<Fix>>) {
         for (index, fixes) in fixes {
-            let text = project.files[index].shown().source.text.clone();
+            let text = project.files[index].shown().text.clone();
             let applied = apply(&text, &fixes);
             *self.made.entry(index).or_default() += applied.made.len();
             self.originals.entry(index).or_insert(text);
@@ -179,7 +179,7 @@ impl Rounds<'_> {
         for (index, failures) in &chosen.failures {
             let Some(original) = self.originals.get(index) else { continue };
             if before.get(index).unwrap_or(&0) < failures {
-                self.spoiled.insert(project.files[*index].shown().source.path.clone());
+                self.spoiled.insert(project.files[*index].shown().path.clone());
                 project.replace_text(*index, original.clone());
                 self.made.remove(index);
                 chosen.fixes.remove(index);

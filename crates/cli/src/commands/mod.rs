@@ -31,16 +31,14 @@ fn check(project: &Project, settings: &(dyn Fn(&Config) -> Settings + Sync)) -> 
     project.check(settings, &|done, all| progress.update(done, all))
 }
 
-/// [`load`] for a check: what earlier runs left in the cache is not parsed.
+/// [`load`] for a check, which parses the files itself as far as earlier runs have left nothing in the cache.
 fn load_to_check(
     args: &InputArgs,
     cache: &CacheArgs,
     settings: &(dyn Fn(&Config) -> Settings + Sync),
 ) -> Result<Project, Failure> {
-    match cache.cache() {
-        None => load(args),
-        Some(cache) => loaded(args, |request, progress| Project::load_warm(request, &cache, settings, progress)),
-    }
+    let cache = cache.cache();
+    loaded(args, |request, progress| Project::load_to_check(request, cache.as_ref(), settings, progress))
 }
 
 /// Loads what the arguments name, and tells on standard error what could not be loaded.

@@ -18,7 +18,7 @@ pub(crate) fn run(args: &RewriteArgs, out: &mut dyn Write) -> Result<ExitStatus,
         return Err(Failure::new(format!("`{}` was not rewritten: {}", problem.path, problem.message)));
     }
     let index = the_file(&project)?;
-    let original = project.files[index].shown().source.text.clone();
+    let original = project.files[index].shown().text.clone();
     if args.in_place
         && let Some(newer) = newer(&project.files[index])
     {
@@ -86,7 +86,7 @@ fn the_file(project: &Project) -> Result<usize, Failure> {
 }
 
 fn refused(project: &Project, index: usize, reason: &str) -> Failure {
-    let path = &project.files[index].shown().source.path;
+    let path = &project.files[index].shown().path;
     Failure::from(&Problem { path: path.clone(), message: format!("was not rewritten: {reason}"), help: None })
 }
 

@@ -142,7 +142,7 @@ fn predicted(
         return predict::effects(migrations, settings);
     }
     let tables = bookkeeping::tables(project, false).join(";\n");
-    let empty = check::parse_file(SourceFile { path: String::new(), text: tables });
+    let empty = check::parse_file(SourceFile::new(String::new(), tables));
     let baseline = Migration { report: false, baseline: true, ..Migration::new(&empty) };
     let all: Vec<Migration<'_>> = std::iter::once(baseline).chain(migrations.iter().copied()).collect();
     let mut predicted = predict::effects(&all, settings);
@@ -278,7 +278,7 @@ fn workload(args: &TraceArgs) -> Result<Option<Workload>, Failure> {
         std::fs::read_to_string(path).map_err(|error| Failure::new(format!("cannot read `{shown}`: {error}")))?;
     let clients = args.clients.unwrap_or(1).into();
     let variables = args.variables.iter().cloned().collect();
-    Ok(Some(Workload::read(SourceFile { path: shown, text }, clients, &variables)?))
+    Ok(Some(Workload::read(SourceFile::new(shown, text), clients, &variables)?))
 }
 
 fn clean(args: &TraceArgs, out: &mut dyn Write) -> Result<ExitStatus, Failure> {

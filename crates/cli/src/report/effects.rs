@@ -1,7 +1,7 @@
 //! What statements do, put together for the formats of `pgvet effects`.
 
-use pgvet_linter::check::ParsedFile;
 use pgvet_linter::predict::StatementEffects;
+use pgvet_linter::source::SourceFile;
 use pgvet_linter::version::PgVersion;
 use pgvet_workspace::{Project, Role};
 
@@ -15,7 +15,7 @@ pub(crate) struct EffectsReport<'a> {
 /// The effects of the statements of one file, over all its sections.
 #[derive(Debug)]
 pub(crate) struct FileEffects<'a> {
-    pub(crate) file: &'a ParsedFile,
+    pub(crate) file: &'a SourceFile,
     pub(crate) statements: Vec<&'a StatementEffects>,
 }
 

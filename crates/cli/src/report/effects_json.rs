@@ -2,10 +2,11 @@
 
 use super::JsonRange;
 use super::effects::EffectsReport;
-use pgvet_linter::check::{ParsedFile, TransactionState};
+use pgvet_linter::check::TransactionState;
 use pgvet_linter::effect::{Effects, LockMode, names};
 use pgvet_linter::predict::StatementEffects;
 use pgvet_linter::routine::subtransactions::Bound;
+use pgvet_linter::source::SourceFile;
 use pgvet_linter::version::PgVersion;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -61,7 +62,7 @@ struct JsonFailure<'a> {
 
 pub(crate) fn write(report: &EffectsReport<'_>, out: &mut dyn Write) -> io::Result<()> {
     let files = report.files.iter().map(|file| JsonFile {
-        path: &file.file.source.path,
+        path: &file.file.path,
         statements: file.statements.iter().map(|effects| statement(file.file, effects)).collect(),
     });
     let document = Document { schema_version: 1, pg_version: report.version, files: files.collect() };
@@ -69,7 +70,7 @@ pub(crate) fn write(report: &EffectsReport<'_>, out: &mut dyn Write) -> io::Resu
     writeln!(out)
 }
 
-fn statement<'a>(file: &ParsedFile, statement: &'a StatementEffects) -> JsonStatement<'a> {
+fn statement<'a>(file: &SourceFile, statement: &'a StatementEffects) -> JsonStatement<'a> {
     JsonStatement {
         range: JsonRange::new(file, statement.statement),
         transaction: match statement.transaction {

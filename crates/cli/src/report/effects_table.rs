@@ -1,7 +1,7 @@
 //! Effects for reading: each statement with its locks and work.
 
 use super::effects::{EffectsReport, FileEffects};
-use super::{excerpt, position};
+use super::excerpt;
 use crate::style::Style;
 use pgvet_linter::check::TransactionState;
 use pgvet_linter::effect::LockMode;
@@ -11,7 +11,7 @@ use std::io::{self, Write};
 pub(crate) fn write(report: &EffectsReport<'_>, style: Style, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "Effects on PostgreSQL {}", report.version)?;
     for file in &report.files {
-        writeln!(out, "\n{}", style.bold(&file.file.source.path))?;
+        writeln!(out, "\n{}", style.bold(&file.file.path))?;
         if file.statements.is_empty() {
             writeln!(out, "  no statements")?;
         }
@@ -28,8 +28,8 @@ fn write_statement(
     style: Style,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let line = position(file.file, statement.statement.start).line;
-    let text = file.file.source.text.get(statement.statement.as_usize()).unwrap_or_default();
+    let line = file.file.position(statement.statement.start).line;
+    let text = file.file.text.get(statement.statement.as_usize()).unwrap_or_default();
     let transaction = match statement.transaction {
         TransactionState::None => String::new(),
         TransactionState::Explicit => style.dim("  (in the transaction of the file)"),
@@ -65,7 +65,7 @@ fn blocked(mode: LockMode, style: Style) -> String {
 pub(crate) fn write_concise(report: &EffectsReport<'_>, out: &mut dyn Write) -> io::Result<()> {
     for file in &report.files {
         for statement in &file.statements {
-            let start = position(file.file, statement.statement.start);
+            let start = file.file.position(statement.statement.start);
             let effects = &statement.effects;
             let locks = effects.strongest_locks();
             let mut parts: Vec<String> =
@@ -74,7 +74,7 @@ pub(crate) fn write_concise(report: &EffectsReport<'_>, out: &mut dyn Write) -> 
             parts.extend(effects.fails.as_ref().map(|failure| format!("fails {}", failure.sqlstate)));
             parts.extend((!effects.unknown.is_empty()).then(|| "unknown".to_owned()));
             let parts = if parts.is_empty() { "nothing".to_owned() } else { parts.join("; ") };
-            writeln!(out, "{}:{}:{}: {parts}", file.file.source.path, start.line, start.column)?;
+            writeln!(out, "{}:{}:{}: {parts}", file.file.path, start.line, start.column)?;
         }
     }
     Ok(())

@@ -6,9 +6,8 @@ use miette::{
     GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteError, MietteSpanContents, SourceCode, SourceSpan,
     SpanContents,
 };
-use pgvet_linter::check::ParsedFile;
 use pgvet_linter::diagnostic::{Diagnostic, Severity};
-use pgvet_linter::source::TextRange;
+use pgvet_linter::source::{SourceFile, TextRange};
 use std::fmt;
 use std::io::{self, Write};
 
@@ -154,7 +153,7 @@ impl miette::Diagnostic for Shown<'_> {
 
 /// A file with its name, borrowed.
 #[derive(Debug)]
-struct Source<'a>(&'a ParsedFile);
+struct Source<'a>(&'a SourceFile);
 
 impl SourceCode for Source<'_> {
     fn read_span<'a>(
@@ -163,11 +162,11 @@ impl SourceCode for Source<'_> {
         before: usize,
         after: usize,
     ) -> Result<Box<dyn SpanContents<'a> + 'a>, MietteError> {
-        let ParsedFile { source, lines, .. } = self.0;
+        let source = self.0;
         // miette counts lines from the beginning of what it is given, for each finding anew.
         let offset = u32::try_from(span.offset()).map_err(|_| MietteError::OutOfBounds)?;
-        let first = lines.line_of(offset).saturating_sub(before + 1);
-        let start = lines.start(first).map_or(0, |start| start as usize);
+        let first = source.lines().line_of(offset).saturating_sub(before + 1);
+        let start = source.lines().start(first).map_or(0, |start| start as usize);
         let text = source.text.get(start..).ok_or(MietteError::OutOfBounds)?;
         let contents = text.read_span(&(span.offset() - start, span.len()).into(), before, after)?;
         Ok(Box::new(MietteSpanContents::new_named(
@@ -184,7 +183,6 @@ impl SourceCode for Source<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pgvet_linter::check::parse_file;
     use pgvet_linter::source::SourceFile;
 
     #[test]
@@ -199,7 +197,7 @@ mod tests {
     #[test]
     fn a_piece_of_a_text_is_counted_as_in_the_whole() {
         let text = "one\ntwo\r\nthree\rfour\n\nsix";
-        let file = parse_file(SourceFile { path: "m.sql".to_owned(), text: text.to_owned() });
+        let file = SourceFile::new("m.sql".to_owned(), text.to_owned());
         for (start, length) in (0..text.len()).flat_map(|start| (0..=text.len() - start).map(move |end| (start, end))) {
             let (source, span) = (Source(&file), (start, length).into());
             let (own, whole) = (source.read_span(&span, 1, 1), text.read_span(&span, 1, 1));

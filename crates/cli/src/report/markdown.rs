@@ -69,7 +69,7 @@ fn details(finding: &Finding<'_>, out: &mut dyn Write) -> io::Result<()> {
         finding.start.line,
         found.rule
     )?;
-    let text = &finding.file.shown().source.text;
+    let text = &finding.file.shown().text;
     let statement = text.get(found.statement.as_usize()).unwrap_or_default();
     if !statement.is_empty() {
         write_sql(statement, out)?;

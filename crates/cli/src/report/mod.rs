@@ -22,11 +22,11 @@ pub(crate) mod trace_table;
 mod xml;
 
 use crate::baseline::Baseline;
-use pgvet_linter::check::{Outcome, ParsedFile};
+use pgvet_linter::check::Outcome;
 use pgvet_linter::diagnostic::{Diagnostic, Severity};
 use pgvet_linter::rule::RuleMeta;
 use pgvet_linter::rules;
-use pgvet_linter::source::{Position, TextRange};
+use pgvet_linter::source::{Position, SourceFile, TextRange};
 use pgvet_workspace::{KnownFinding, Project, ProjectFile, fingerprints};
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -131,17 +131,17 @@ impl<'a> Report<'a> {
     }
 
     /// The file with the index that diagnostics use.
-    pub(crate) fn file(&self, index: u32) -> &'a ParsedFile {
+    pub(crate) fn file(&self, index: u32) -> &'a SourceFile {
         self.files[index as usize].shown()
     }
 
     pub(crate) fn path(&self, index: u32) -> &'a str {
-        &self.file(index).source.path
+        &self.file(index).path
     }
 
     /// `path:line:col`.
     pub(crate) fn place(&self, file: u32, range: TextRange) -> String {
-        let start = position(self.file(file), range.start);
+        let start = self.file(file).position(range.start);
         format!("{}:{}:{}", self.path(file), start.line, start.column)
     }
 }
@@ -157,9 +157,9 @@ impl<'a> Finding<'a> {
         Self {
             diagnostic,
             file,
-            path: &file.shown().source.path,
-            start: position(file.shown(), diagnostic.range.start),
-            end: position(file.shown(), diagnostic.range.end),
+            path: &file.shown().path,
+            start: file.shown().position(diagnostic.range.start),
+            end: file.shown().position(diagnostic.range.end),
             fingerprint,
             reason,
         }
@@ -245,10 +245,6 @@ pub(crate) fn excerpt(sql: &str) -> String {
     line
 }
 
-pub(crate) fn position(file: &ParsedFile, offset: u32) -> Position {
-    file.lines.position(&file.source.text, offset)
-}
-
 /// A range as programs see it.
 #[derive(Debug, Serialize)]
 pub(crate) struct JsonRange {
@@ -257,8 +253,8 @@ pub(crate) struct JsonRange {
 }
 
 impl JsonRange {
-    pub(crate) fn new(file: &ParsedFile, range: TextRange) -> Self {
-        Self { start: position(file, range.start), end: position(file, range.end) }
+    pub(crate) fn new(file: &SourceFile, range: TextRange) -> Self {
+        Self { start: file.position(range.start), end: file.position(range.end) }
     }
 }
 

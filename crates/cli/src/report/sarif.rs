@@ -3,12 +3,11 @@
 //! Source: <https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/sarif-v2.1.0-os.html>; and for what GitHub does with it,
 //! <https://docs.github.com/code-security/code-scanning/integrating-with-code-scanning/sarif-support-for-code-scanning>.
 
-use super::{Finding, Report, position, relative_path, rule_url};
-use pgvet_linter::check::ParsedFile;
+use super::{Finding, Report, relative_path, rule_url};
 use pgvet_linter::diagnostic::Severity;
 use pgvet_linter::fix::{Applicability, Fix};
 use pgvet_linter::rule::RuleMeta;
-use pgvet_linter::source::TextRange;
+use pgvet_linter::source::{SourceFile, TextRange};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -114,16 +113,16 @@ fn result(report: &Report<'_>, finding: &Finding<'_>, rules: &BTreeMap<&str, usi
     result
 }
 
-fn location(file: &ParsedFile, range: TextRange) -> Value {
+fn location(file: &SourceFile, range: TextRange) -> Value {
     json!({ "physicalLocation": { "artifactLocation": artifact(file), "region": region(file, range) } })
 }
 
-fn artifact(file: &ParsedFile) -> Value {
-    json!({ "uri": uri(&relative_path(&file.source.path)) })
+fn artifact(file: &SourceFile) -> Value {
+    json!({ "uri": uri(&relative_path(&file.path)) })
 }
 
-fn region(file: &ParsedFile, range: TextRange) -> Value {
-    let (start, end) = (position(file, range.start), position(file, range.end));
+fn region(file: &SourceFile, range: TextRange) -> Value {
+    let (start, end) = (file.position(range.start), file.position(range.end));
     json!({
         "startLine": start.line,
         "startColumn": start.column,
@@ -134,7 +133,7 @@ fn region(file: &ParsedFile, range: TextRange) -> Value {
     })
 }
 
-fn describe_fix(file: &ParsedFile, fix: &Fix) -> Value {
+fn describe_fix(file: &SourceFile, fix: &Fix) -> Value {
     let replacements = fix
         .edits
         .iter()

@@ -1,6 +1,6 @@
 //! What was measured, put together for the formats of `pgvet trace`.
 
-use super::{Finding, JsonRange, Report, position};
+use super::{Finding, JsonRange, Report};
 use pgvet_linter::effect::{Evidence, LockMode};
 use pgvet_linter::predict::StatementEffects;
 use pgvet_linter::source::{Position, TextRange};
@@ -62,7 +62,7 @@ impl<'a> TraceReport<'a> {
     /// The file of a difference, and its place there.
     pub(crate) fn place(&self, difference: &ModelDifference) -> (&'a str, JsonRange) {
         let file = self.files[difference.migration];
-        (&file.shown().source.path, json_range(file, difference.range))
+        (&file.shown().path, json_range(file, difference.range))
     }
 
     pub(crate) fn failed(&self) -> bool {
@@ -110,7 +110,7 @@ impl<'a> TraceReport<'a> {
 impl<'a> TracedFile<'a> {
     /// As the user named it.
     pub(crate) fn path(&self) -> &'a str {
-        &self.file.shown().source.path
+        &self.file.shown().path
     }
 
     /// The statements of the file, without what the tool adds.
@@ -130,12 +130,12 @@ impl<'a> TracedFile<'a> {
 
     /// Where an offset of what was run is in the file.
     pub(crate) fn position(&self, offset: u32) -> Position {
-        position(self.file.shown(), self.file.on_disk(TextRange::at(offset)).start)
+        self.file.shown().position(self.file.on_disk(TextRange::at(offset)).start)
     }
 
     /// The text of a range of the file.
     pub(crate) fn text(&self, range: TextRange) -> &'a str {
-        self.file.shown().source.text.get(range.as_usize()).unwrap_or_default()
+        self.file.shown().text.get(range.as_usize()).unwrap_or_default()
     }
 
     pub(crate) fn range(&self, range: TextRange) -> JsonRange {

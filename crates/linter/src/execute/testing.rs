@@ -9,7 +9,7 @@ use crate::version::{PgVersion, VersionRange};
 
 /// The effects of the last statement of `sql` after `history`, for one major.
 pub(crate) fn effects_on(major: u8, history: &str, sql: &str) -> Effects {
-    let parse = |path: &str, text: &str| parse_file(SourceFile { path: path.to_owned(), text: text.to_owned() });
+    let parse = |path: &str, text: &str| parse_file(SourceFile::new(path.to_owned(), text.to_owned()));
     let files = [parse("1.sql", history), parse("2.sql", sql)];
     let migration = |file, report| Migration { report, ..Migration::new(file) };
     let version = PgVersion(major);

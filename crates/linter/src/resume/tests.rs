@@ -3,7 +3,7 @@ use crate::check::{self, ParsedFile, parse_file};
 use crate::source::SourceFile;
 
 fn file(text: &str) -> ParsedFile {
-    parse_file(SourceFile { path: "m.sql".to_owned(), text: text.to_owned() })
+    parse_file(SourceFile::new("m.sql".to_owned(), text.to_owned()))
 }
 
 fn migrations(files: &[ParsedFile], mode: TransactionMode) -> Vec<Migration<'_>> {
@@ -35,7 +35,7 @@ fn a_check_from_a_state_finds_what_a_whole_run_finds() {
         let files = [file(HISTORY), file(EDITED)];
         let migrations = migrations(&files, mode);
         let mut state = Checkpoint::default();
-        state.advance(&migrations, 1, &settings);
+        state.advance(&migrations, 1, &settings, &());
         assert_eq!(state.next(), 1);
         let outcome = state.check(&migrations, &settings, &mut Memory::default());
         assert_eq!(outcome.found, check::check(&migrations, &settings));
@@ -58,7 +58,7 @@ fn a_check_after_an_edit_finds_what_a_whole_run_finds() {
                 let files = [file(HISTORY), file(&text)];
                 let migrations = migrations(&files, mode);
                 let mut state = Checkpoint::default();
-                state.advance(&migrations, 1, &settings);
+                state.advance(&migrations, 1, &settings, &());
                 let outcome = state.check(&migrations, &settings, &mut memory);
                 assert_eq!(outcome.found, check::check(&migrations, &settings), "{text}");
                 previous = text;
@@ -73,7 +73,7 @@ fn memory_has_the_effects_of_each_statement() {
     let files = [file(HISTORY), file(EDITED)];
     let migrations = migrations(&files, TransactionMode::Autocommit);
     let mut state = Checkpoint::default();
-    state.advance(&migrations, 1, &settings);
+    state.advance(&migrations, 1, &settings, &());
     let mut memory = Memory::default();
     state.check(&migrations, &settings, &mut memory);
     let remembered: Vec<_> = memory.statements().collect();

@@ -13,6 +13,7 @@ use crate::source::TextRange;
 use crate::statement::{self, Statement};
 use smol_str::SmolStr;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A plan settles after a few rounds; one that does not is not one.
 const ROUNDS: usize = 40;
@@ -48,7 +49,7 @@ type Actions = BTreeMap<(usize, usize), Action>;
 
 impl Draft {
     pub(super) fn new(original: &Migration<'_>) -> Result<Self, Refusal> {
-        let text = &original.file.source.text;
+        let text = &original.file.text;
         let section = original.section.unwrap_or(TextRange::new(0, text.len() as u32));
         let pieces = statement::split(text).pieces;
         let other = pieces.iter().find(|piece| !piece.kind.is_statement() && section.contains(piece.range));
@@ -58,7 +59,7 @@ impl Draft {
         }
         let mut statements = Vec::new();
         for statement in original.statements() {
-            match &statement.parsed {
+            match statement.parsed.as_deref() {
                 Err(error) => return Err(Refusal::Unsupported(format!("it does not parse: {}", error.message))),
                 Ok(Ast::Transaction(control))
                     if !matches!(control, Transaction::Begin | Transaction::Commit { chain: false }) =>
@@ -97,7 +98,7 @@ impl Draft {
         settings: &Settings,
     ) -> Result<Plan, Refusal> {
         let mut before = Checkpoint::default();
-        before.advance(history, history.len(), settings);
+        before.advance(history, history.len(), settings, &());
         let alone = [Migration { report: true, ..*original }];
         let found_originally = check_from(&before, history, &alone, settings);
         for _ in 0..ROUNDS {
@@ -137,7 +138,7 @@ impl Draft {
         let migration = |(file, planned): (&'f ParsedFile, &PlannedFile)| {
             let transaction =
                 if planned.transaction { TransactionMode::Transaction } else { TransactionMode::Autocommit };
-            Migration { file, section: None, transaction, report: true, ..*original }
+            Migration { section: None, transaction, report: true, ..original.of(file) }
         };
         std::iter::zip(files, &self.files).map(migration).collect()
     }
@@ -172,7 +173,8 @@ impl Draft {
         if found.rule == "missing-lock-timeout" {
             return Some(Action::SetLockTimeout);
         }
-        let settings_only = parsed.statements[..at].iter().all(|statement| matches!(statement.parsed, Ok(Ast::Set(_))));
+        let settings_only =
+            parsed.statements[..at].iter().all(|statement| matches!(statement.ast(), Some(Ast::Set(_))));
         if SPLITTING.contains(&found.rule) && !settings_only {
             return Some(Action::Split);
         }
@@ -303,7 +305,7 @@ fn check_from(
     let mut migrations: Vec<Migration<'_>> =
         history.iter().map(|migration| Migration { report: false, ..*migration }).collect();
     migrations.extend(new);
-    let mut found = check::run_from(before.clone(), &migrations, settings, &|| ()).found;
+    let mut found = check::run_from(before.clone(), &migrations, settings, &()).found;
     for diagnostic in &mut found {
         diagnostic.file -= history.len() as u32;
     }
@@ -351,7 +353,7 @@ fn ends_with_transaction(ast: &Ast) -> bool {
 }
 
 pub(super) fn first_ast(sql: &str) -> Option<Ast> {
-    statement::parse(sql).into_iter().next()?.parsed.ok()
+    statement::parse(sql).into_iter().next()?.parsed.ok().and_then(Arc::into_inner)
 }
 
 /// Does PostgreSQL refuse it in a transaction block?
@@ -403,7 +405,7 @@ fn is_only_settings(statements: &[PlannedStatement]) -> bool {
 
 /// The commands of ALTER TABLE as statements, where there are several.
 fn commands(text: &str, statement: &Statement) -> Option<Vec<PlannedStatement>> {
-    let Ok(Ast::AlterTable(alter)) = &statement.parsed else { return None };
+    let Some(Ast::AlterTable(alter)) = statement.ast() else { return None };
     let [first, _, ..] = alter.commands.as_slice() else { return None };
     if replaces_column(&alter.commands) {
         return None;

@@ -124,5 +124,5 @@ pub fn rewrite(migrations: &[Migration<'_>], settings: &Settings) -> Result<Plan
 
 /// A file of a plan, parsed.
 fn parsed(file: &PlannedFile) -> ParsedFile {
-    crate::check::parse_file(crate::source::SourceFile { path: file.title.clone(), text: file.text() })
+    crate::check::parse_file(crate::source::SourceFile::new(file.title.clone(), file.text()))
 }

@@ -1,7 +1,7 @@
 //! Plans of whole migrations.
 
 use super::{Plan, Refusal, rewrite};
-use crate::check::{Direction, Migration, ParsedFile, TransactionMode, parse_file};
+use crate::check::{Migration, ParsedFile, TransactionMode, parse_file};
 use crate::settings::Settings;
 use crate::source::SourceFile;
 use crate::version::VersionRange;
@@ -21,17 +21,9 @@ fn plan_after(history: &str, text: &str) -> Result<Plan, Refusal> {
 }
 
 fn planned(texts: [&str; 2], transaction: TransactionMode, versions: &str) -> Result<Plan, Refusal> {
-    let parse = |text: &str| parse_file(SourceFile { path: String::new(), text: text.to_owned() });
+    let parse = |text: &str| parse_file(SourceFile::new(String::new(), text.to_owned()));
     let files: Vec<ParsedFile> = texts.iter().map(|text| parse(text)).collect();
-    let migration = |at: usize| Migration {
-        file: &files[at],
-        section: None,
-        direction: Direction::Up,
-        transaction,
-        report: at == 1,
-        baseline: false,
-        database: 0,
-    };
+    let migration = |at: usize| Migration { transaction, report: at == 1, ..Migration::new(&files[at]) };
     let versions = VersionRange::parse(versions).expect("a range");
     rewrite(&[migration(0), migration(1)], &Settings { versions, versions_configured: true, ..Settings::default() })
 }

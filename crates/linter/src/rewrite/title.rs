@@ -2,13 +2,14 @@
 
 use crate::ast::{AlterTableAction, Ast};
 use crate::check::ParsedFile;
+use crate::statement::Statement;
 
 /// Longer names are cut.
 const LENGTH: usize = 48;
 
 /// From its first statement that says more than a setting.
 pub(super) fn title(file: &ParsedFile) -> String {
-    let statements = file.statements.iter().filter_map(|statement| statement.parsed.as_ref().ok());
+    let statements = file.statements.iter().filter_map(Statement::ast);
     let mut telling = statements.filter(|ast| !matches!(ast, Ast::Set(_)));
     word(&telling.next().map_or_else(|| "step".to_owned(), of))
 }

@@ -84,7 +84,7 @@ impl<'a> Routines<'a> {
 
     /// The code of a function in PL/pgSQL or SQL.
     pub fn function(&self, oid: Oid) -> Option<Rc<Routine>> {
-        let text = |file: u32| self.migrations[file as usize].file.source.text.as_str();
+        let text = |file: u32| self.migrations[file as usize].file.text.as_str();
         self.reader.function(self.catalog.get_function(oid)?, text)
     }
 
@@ -96,7 +96,7 @@ impl<'a> Routines<'a> {
         block: &Do,
         search_path: SearchPath,
     ) -> Option<Rc<Routine>> {
-        let text = &self.migrations[file as usize].file.source.text;
+        let text = &self.migrations[file as usize].file.text;
         self.reader.block(file, statement, block, search_path, text)
     }
 

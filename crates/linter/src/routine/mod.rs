@@ -29,7 +29,7 @@ use crate::catalog::{Catalog, Function, Oid, Relation};
 use crate::check::Migration;
 use crate::effect::RelationName;
 use crate::settings::Settings;
-use crate::source::TextRange;
+use crate::source::{SourceFile, TextRange};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -41,7 +41,10 @@ use std::sync::Arc;
 pub struct RoutineContext<'a> {
     /// Index of the migration that holds the definition.
     pub file: u32,
-    pub migration: &'a Migration<'a>,
+    /// The file of the definition.
+    pub source: &'a SourceFile,
+    /// The migration that a DO block is a statement of.
+    pub migration: Option<&'a Migration<'a>>,
     pub routine: Rc<Routine>,
     /// The catalog that the code meets: at the end of the replay, or before the DO block.
     pub catalog: &'a Catalog,
@@ -58,7 +61,7 @@ pub struct RoutineContext<'a> {
 impl RoutineContext<'_> {
     /// The text of a range of the file.
     pub fn text(&self, range: TextRange) -> &str {
-        self.migration.file.source.text.get(range.as_usize()).unwrap_or_default()
+        self.source.text.get(range.as_usize()).unwrap_or_default()
     }
 
     /// `None` for a DO block.

@@ -29,7 +29,7 @@ impl Visitor for End {
 }
 
 pub(super) fn with_routines(texts: &[&str], settings: &Settings, test: impl FnOnce(&Routines<'_>)) {
-    let source = |text: &&str| SourceFile { path: String::new(), text: (*text).to_owned() };
+    let source = |text: &&str| SourceFile::new(String::new(), (*text).to_owned());
     let files: Vec<ParsedFile> = texts.iter().map(|text| parse_file(source(text))).collect();
     let migration = Migration::new;
     let migrations: Vec<Migration<'_>> = files.iter().map(migration).collect();

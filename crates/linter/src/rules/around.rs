@@ -20,7 +20,7 @@ pub(crate) enum Until {
 pub(crate) fn earlier<'a>(context: &RuleContext<'a>) -> impl Iterator<Item = &'a Ast> + use<'a> {
     let start = context.statement.range.start;
     let before = context.migration.statements().take_while(move |statement| statement.range.start < start);
-    before.filter_map(|statement| statement.parsed.as_ref().ok())
+    before.filter_map(Statement::ast)
 }
 
 fn later<'a>(context: &RuleContext<'a>, until: Until) -> Vec<&'a Statement> {
@@ -28,7 +28,7 @@ fn later<'a>(context: &RuleContext<'a>, until: Until) -> Vec<&'a Statement> {
     let after = context.migration.statements().skip_while(move |statement| statement.range.start <= start);
     let ends = |statement: &&Statement| {
         let ends = [Transaction::Prepare, Transaction::Commit { chain: false }, Transaction::Commit { chain: true }];
-        matches!(&statement.parsed, Ok(Ast::Transaction(control)) if ends.contains(control))
+        matches!(statement.ast(), Some(Ast::Transaction(control)) if ends.contains(control))
     };
     match until {
         Until::EndOfMigration => after.collect(),
@@ -39,7 +39,7 @@ fn later<'a>(context: &RuleContext<'a>, until: Until) -> Vec<&'a Statement> {
 
 /// The later statements of the migration.
 pub(crate) fn rest<'a>(context: &RuleContext<'a>) -> impl Iterator<Item = &'a Ast> + use<'a> {
-    later(context, Until::EndOfMigration).into_iter().filter_map(|statement| statement.parsed.as_ref().ok())
+    later(context, Until::EndOfMigration).into_iter().filter_map(Statement::ast)
 }
 
 /// The catalog when the transaction, or the migration, has ended, where a later statement speaks of `name`; else it is as it
@@ -55,9 +55,8 @@ pub(crate) fn ahead_of(context: &RuleContext<'_>, names: &Names<'_>, until: Unti
 
 /// [`ahead`] where it only matters whether something has the name then: nothing is run where nothing can get it.
 pub(crate) fn ahead_of_maker(context: &RuleContext<'_>, name: &str, until: Until) -> Catalog {
-    let makes = |statement: &&Statement| {
-        statement.parsed.as_ref().is_ok_and(|ast| may_give(ast, name, context.text(statement.range)))
-    };
+    let makes =
+        |statement: &&Statement| statement.ast().is_some_and(|ast| may_give(ast, name, context.text(statement.range)));
     if later(context, until).iter().any(makes) { ahead(context, name, until) } else { context.after.clone() }
 }
 
@@ -101,7 +100,7 @@ fn run_ahead(context: &RuleContext<'_>, until: Until, speaks: impl Fn(&str) -> b
     let ending = Ending { file: context.file, last: last.range.start, version };
     context.endings.get(ending, || {
         let mut trial = Trial::new(context.after, &context.session.settings.search_path(), version);
-        for ast in statements.iter().filter_map(|statement| statement.parsed.as_ref().ok()) {
+        for ast in statements.iter().filter_map(|statement| statement.ast()) {
             trial.run(ast);
         }
         trial.catalog().clone()
@@ -110,7 +109,7 @@ fn run_ahead(context: &RuleContext<'_>, until: Until, speaks: impl Fn(&str) -> b
 
 /// The texts of the later statements of the migration.
 pub(crate) fn later_texts<'a>(context: &RuleContext<'a>) -> impl Iterator<Item = &'a str> + use<'a> {
-    let text = &context.migration.file.source.text;
+    let text = &context.migration.file.text;
     let later = later(context, Until::EndOfMigration).into_iter();
     later.filter_map(|statement| text.get(statement.range.as_usize()))
 }

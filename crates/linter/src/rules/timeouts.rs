@@ -28,7 +28,7 @@ pub(crate) enum Lost {
 
 /// What the statements of a migration before `end` did to `lock_timeout` last, where that means that it is off.
 pub(crate) fn lost(migration: &Migration<'_>, end: u32) -> Option<(Lost, TextRange)> {
-    let several = migration.file.statements.len() > 1;
+    let several = migration.parsed.len() > 1;
     let mut walk = Walk {
         implicit: migration.transaction == TransactionMode::SingleString && several,
         in_block: migration.transaction == TransactionMode::Transaction
@@ -38,11 +38,8 @@ pub(crate) fn lost(migration: &Migration<'_>, end: u32) -> Option<(Lost, TextRan
         set: false,
         lost: None,
     };
-    let run = migration.file.statements.iter().filter(|statement| {
-        statement.range.start < end && migration.section.is_none_or(|section| section.contains(statement.range))
-    });
-    for statement in run {
-        if let Ok(ast) = &statement.parsed {
+    for statement in migration.statements().take_while(|statement| statement.range.start < end) {
+        if let Some(ast) = statement.ast() {
             walk.statement(ast, statement.range);
         }
     }
@@ -165,9 +162,9 @@ pub(crate) fn waited_before(context: &RuleContext<'_>) -> bool {
 }
 
 fn is_nowait(context: &RuleContext<'_>, held: &HeldLock) -> bool {
-    let mut statements = context.migration.file.statements.iter();
+    let mut statements = context.migration.parsed.iter();
     let statement = statements.find(|statement| statement.range == held.place.range);
-    statement.is_some_and(|statement| matches!(&statement.parsed, Ok(Ast::LockTable(lock)) if lock.nowait))
+    statement.is_some_and(|statement| matches!(statement.ast(), Some(Ast::LockTable(lock)) if lock.nowait))
 }
 
 /// Do queries name relations of this kind, so that they wait for its locks?
@@ -182,7 +179,7 @@ mod tests {
     use crate::source::SourceFile;
 
     fn lost_at_end(text: &str, transaction: TransactionMode) -> Option<Lost> {
-        let source = SourceFile { path: "m.sql".into(), text: text.into() };
+        let source = SourceFile::new("m.sql".into(), text.into());
         let file = parse_file(source);
         let migration = Migration { transaction, ..Migration::new(&file) };
         lost(&migration, text.len() as u32).map(|(why, _)| why)

@@ -21,6 +21,7 @@ pub use placeholder::{Placeholder, PlaceholderKind, fill_text};
 use crate::ast::Ast;
 use crate::lexer::Token;
 use crate::source::TextRange;
+use std::sync::Arc;
 
 /// Parsing needs a thread with a stack of this many bytes; statements that would need more are refused with
 /// PostgreSQL's own `stack depth limit exceeded`.
@@ -36,11 +37,18 @@ pub struct Statement {
     pub tokens: Vec<Token>,
     /// Comments directly before it, inside it, and after it on the line where it ends.
     pub comments: Vec<TextRange>,
-    pub parsed: Result<Ast, SyntaxError>,
+    pub parsed: Result<Arc<Ast>, SyntaxError>,
     /// What was replaced so that the statement could be parsed; empty when the text is SQL as it stands.
     pub placeholders: Vec<Placeholder>,
     /// Does a semicolon (or a psql command such as `\gset`) end it?
     pub terminated: bool,
+}
+
+impl Statement {
+    /// `None` where it could not be read.
+    pub fn ast(&self) -> Option<&Ast> {
+        self.parsed.as_deref().ok()
+    }
 }
 
 /// Why a statement could not be read.

@@ -5,6 +5,7 @@ use super::{Piece, PieceKind, Statement, SyntaxError, recover};
 use crate::ast::{Ast, Do, FunctionBody, from_pg};
 use crate::lexer::{Lexer, Token, TokenKind};
 use crate::source::TextRange;
+use std::sync::Arc;
 
 /// Fillers of a statement are changed at most so often.
 const MAX_ATTEMPTS: usize = 24;
@@ -210,7 +211,7 @@ impl Piece {
             range: self.range,
             tokens: self.tokens,
             comments: self.comments,
-            parsed,
+            parsed: parsed.map(Arc::new),
             placeholders: Vec::new(),
             terminated: self.terminated,
         }
@@ -235,7 +236,7 @@ impl Piece {
                 range,
                 tokens: part.tokens,
                 comments: own,
-                parsed: part.parsed,
+                parsed: part.parsed.map(Arc::new),
                 placeholders: part.placeholders,
                 terminated: is_last && self.terminated,
             });

@@ -4,7 +4,7 @@ use crate::source::SourceFile;
 
 /// The rules that report in a text, and where.
 fn found(text: &str) -> Vec<(&'static str, String)> {
-    let file = parse_file(SourceFile { path: "m.sql".to_owned(), text: text.to_owned() });
+    let file = parse_file(SourceFile::new("m.sql".to_owned(), text.to_owned()));
     let migration = Migration::new(&file);
     let only = ["index-without-concurrently", "unknown-suppression", "unused-suppression"].map(str::to_owned).to_vec();
     let found = check(&[migration], &Settings { only, ..Settings::default() });
@@ -81,9 +81,9 @@ fn comments_of_other_linters_concern_the_rules_that_correspond() {
 #[test]
 fn what_is_suppressed_is_kept_with_the_reason() {
     let text = format!("-- pgvet: ignore[{RULE}]: few rows\n{INDEX};");
-    let file = parse_file(SourceFile { path: "m.sql".to_owned(), text });
+    let file = parse_file(SourceFile::new("m.sql".to_owned(), text));
     let migration = Migration::new(&file);
-    let outcome = run(&[migration], &Settings { only: vec![RULE.to_owned()], ..Settings::default() }, &|| ());
+    let outcome = run(&[migration], &Settings { only: vec![RULE.to_owned()], ..Settings::default() }, &());
     let suppressed: Vec<_> = outcome.suppressed.iter().map(|one| (one.diagnostic.rule, one.reason.as_str())).collect();
     assert_eq!(suppressed, [(RULE, "few rows")]);
     assert_eq!(outcome.found, []);
@@ -91,9 +91,9 @@ fn what_is_suppressed_is_kept_with_the_reason() {
 
 /// The rules that report in a migration that leads back.
 fn found_down(lint_down: bool) -> Vec<&'static str> {
-    let up = parse_file(SourceFile { path: "1.up.sql".to_owned(), text: "CREATE TABLE t (a int);".to_owned() });
-    let down = parse_file(SourceFile { path: "1.down.sql".to_owned(), text: format!("{INDEX}; DROP TABLE t; SELEC;") });
-    let later = parse_file(SourceFile { path: "2.up.sql".to_owned(), text: "ALTER TABLE t ADD b int;".to_owned() });
+    let up = parse_file(SourceFile::new("1.up.sql".to_owned(), "CREATE TABLE t (a int);".to_owned()));
+    let down = parse_file(SourceFile::new("1.down.sql".to_owned(), format!("{INDEX}; DROP TABLE t; SELEC;")));
+    let later = parse_file(SourceFile::new("2.up.sql".to_owned(), "ALTER TABLE t ADD b int;".to_owned()));
     let migration = |file, direction| Migration { direction, ..Migration::new(file) };
     let migrations =
         [migration(&up, Direction::Up), migration(&down, Direction::Down), migration(&later, Direction::Up)];

@@ -18,7 +18,7 @@ fn one(scenario: &Scenario, outcome: &Outcome, found: &Diagnostic, out: &mut Str
     let place = |file: u32, range: TextRange| {
         let file = &outcome.files[file as usize];
         let text = &file.source.text;
-        let start = file.lines.position(text, range.start);
+        let start = file.source.position(range.start);
         let shown = text.get(range.as_usize()).unwrap_or("<no text>").lines().next().unwrap_or_default();
         format!("{}:{} `{shown}`", start.line, start.column)
     };

@@ -113,7 +113,7 @@ impl Scenario {
     }
 
     pub(crate) fn files(&self) -> Vec<ParsedFile> {
-        let source = |section: &Section| SourceFile { path: section.path.clone(), text: section.text.clone() };
+        let source = |section: &Section| SourceFile::new(section.path.clone(), section.text.clone());
         self.sections.iter().map(|section| parse_file(source(section))).collect()
     }
 
@@ -179,6 +179,6 @@ impl Outcome {
     /// The line on which a finding starts.
     pub(crate) fn line(&self, diagnostic: &Diagnostic) -> u32 {
         let file = &self.files[diagnostic.file as usize];
-        file.lines.position(&file.source.text, diagnostic.range.start).line
+        file.source.position(diagnostic.range.start).line
     }
 }

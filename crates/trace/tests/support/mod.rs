@@ -7,7 +7,7 @@ use pgvet_trace::server::{Options, Server, testing};
 use pgvet_trace::{Error, Settings, Trace, run};
 
 fn parsed(text: &str) -> ParsedFile {
-    parse_file(SourceFile { path: "m.sql".to_owned(), text: text.to_owned() })
+    parse_file(SourceFile::new("m.sql".to_owned(), text.to_owned()))
 }
 
 pub(crate) fn trace(provider: &mut dyn CloneProvider, sql: &str) -> Result<Trace, Error> {

@@ -85,10 +85,10 @@ fn a_state_comes_back_whole() {
     use pgvet_linter::settings::Settings;
     use pgvet_linter::source::SourceFile;
 
-    let file = parse_file(SourceFile { path: "1.sql".to_owned(), text: HISTORY.to_owned() });
+    let file = parse_file(SourceFile::new("1.sql".to_owned(), HISTORY.to_owned()));
     assert!(file.statements.iter().all(|statement| statement.parsed.is_ok()), "{file:?}");
     let mut state = Checkpoint::default();
-    state.advance(&[Migration::new(&file)], 1, &Settings::default());
+    state.advance(&[Migration::new(&file)], 1, &Settings::default(), &());
     let bytes = postcard::to_stdvec(&state).unwrap();
     let read: Checkpoint = postcard::from_bytes(&bytes).unwrap();
     assert_eq!(read.next(), 1);

@@ -1,7 +1,7 @@
 //! Where a run can begin, of what the cache knows.
 
 use super::{Cache, Key};
-use pgvet_linter::check::{self, Migration, Outcome};
+use pgvet_linter::check::{self, Host, Migration, Outcome};
 use pgvet_linter::checkpoint::Checkpoint;
 use pgvet_linter::settings::Settings;
 use rayon::prelude::*;
@@ -31,7 +31,7 @@ enum Known {
 impl Warm {
     /// Of the migrations only the texts are needed.
     pub(crate) fn new(cache: &Cache, migrations: &[Migration<'_>], settings: &Settings) -> Self {
-        let digest = |migration: &Migration<'_>| blake3::hash(migration.file.source.text.as_bytes());
+        let digest = |migration: &Migration<'_>| blake3::hash(migration.file.text.as_bytes());
         let texts: Vec<_> = migrations.par_iter().map(digest).collect();
         let checkpoints = Key::checkpoints(migrations, &texts, settings);
         let end = checkpoints[migrations.len()];
@@ -43,19 +43,11 @@ impl Warm {
         Self { cache: cache.clone(), checkpoints, outcome, known }
     }
 
-    /// The first migration whose statements are needed.
-    pub(crate) fn first_needed(&self) -> usize {
-        match &self.known {
-            Known::Outcome(_) => self.checkpoints.len() - 1,
-            Known::State(state) => state.next(),
-        }
-    }
-
     /// Does what is left to do, and keeps what took time.
-    pub(crate) fn check(&self, migrations: &[Migration<'_>], settings: &Settings, progress: &dyn Fn()) -> Outcome {
+    pub(crate) fn check(&self, migrations: &[Migration<'_>], settings: &Settings, host: &dyn Host) -> Outcome {
         let state = match &self.known {
             Known::Outcome(outcome) => {
-                migrations.iter().for_each(|_| progress());
+                migrations.iter().for_each(|_| host.done());
                 return outcome.clone();
             }
             Known::State(state) => state,
@@ -64,12 +56,12 @@ impl Warm {
         let mut state = (**state).clone();
         let reported = history(migrations);
         if state.next() < reported {
-            state.advance(migrations, reported, settings);
+            state.advance(migrations, reported, settings, host);
             if begun.elapsed() >= WORTH_KEEPING {
                 self.cache.put(self.checkpoints[reported], &state);
             }
         }
-        let outcome = check::run_from(state, migrations, settings, progress);
+        let outcome = check::run_from(state, migrations, settings, host);
         if begun.elapsed() >= WORTH_KEEPING {
             self.cache.put(self.outcome, &outcome);
         }

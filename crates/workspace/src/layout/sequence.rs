@@ -72,7 +72,7 @@ pub fn sequence(file: &ProjectFile, section: Option<Section>, planned: &[Planned
     if let Some((message, help)) = refusal(*tool, in_transaction, planned) {
         return Err(Problem::new(&file.path, message, Some(help)));
     }
-    let text = &file.shown().source.text;
+    let text = &file.shown().text;
     let down = sections.iter().find(|section| section.direction == Direction::Down).and_then(|down| down.range);
     let form = Form {
         tool: *tool,

@@ -148,7 +148,7 @@ type Measures = Vec<(Work, Size, Duration)>;
 /// Runs the statements of the shape, each in a transaction of its own; what they tell of the server's speed.
 fn trace(shape: &Shape, database: &Address) -> Result<(Trace, Measures), String> {
     let text = shape.statements.map(|(_, statement)| statement).join("\n");
-    let file = parse_file(SourceFile { path: "m.sql".to_owned(), text });
+    let file = parse_file(SourceFile::new("m.sql".to_owned(), text));
     let migrations = [Migration { transaction: TransactionMode::Autocommit, database: 1, ..Migration::new(&file) }];
     let mut provider = Url::new(database.clone());
     let trace = pgvet_trace::run(&migrations, &mut provider, &pgvet_trace::Settings::default(), &mut |_| {});

@@ -110,7 +110,7 @@ fn in_context(finding: &Finding<'_>) -> String {
     const LINES: u32 = 3;
     let Finding { database, file, diagnostic } = finding;
     let source = &file.parsed.source;
-    let at = file.parsed.lines.position(&source.text, diagnostic.range.start);
+    let at = source.position(diagnostic.range.start);
     let (rule, severity) = (diagnostic.rule, diagnostic.severity.as_str());
     let mut text = format!("{} {}:{}:{}\n", database.repo, source.path, at.line, at.column);
     let _ = writeln!(text, "   {severity}[{rule}] {}", diagnostic.message);

@@ -107,9 +107,9 @@ fn mismatches(judged: &[(&Database, Vec<Judged<'_>>)], arguments: &Arguments) ->
 }
 
 fn example(database: &Database, judged: &Judged<'_>) -> String {
-    let parsed = &judged.file.parsed;
-    let line = parsed.lines.position(&parsed.source.text, judged.measured.start).line;
-    let mut text = format!("  {}: {}:{line}\n", database.repo, parsed.source.path);
+    let source = &judged.file.parsed.source;
+    let line = source.position(judged.measured.start).line;
+    let mut text = format!("  {}: {}:{line}\n", database.repo, source.path);
     let sql: Vec<&str> = judged.file.text_of(judged.measured).split_whitespace().collect();
     let sql: String = sql.join(" ").chars().take(300).collect();
     let _ = writeln!(text, "    {sql}");

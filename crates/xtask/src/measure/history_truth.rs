@@ -103,15 +103,7 @@ impl File {
     pub fn migration(&self) -> Migration<'_> {
         let mode = self.measured.first().map_or(Mode::Auto, |statement| statement.mode);
         let transaction = mode.transaction();
-        Migration {
-            file: &self.parsed,
-            direction: pgvet_linter::check::Direction::Up,
-            section: Some(self.section()),
-            transaction,
-            report: true,
-            baseline: false,
-            database: 0,
-        }
+        Migration { section: Some(self.section()), transaction, ..Migration::new(&self.parsed) }
     }
 
     pub fn text_of(&self, statement: &Measured) -> &str {
@@ -193,7 +185,7 @@ fn read_file(root: &Path, path: String, measured: Vec<Measured>, blank_failed: b
             text.replace_range(range.clone(), &" ".repeat(range.len()));
         }
     }
-    Ok(File { parsed: parse_file(SourceFile { path, text }), measured })
+    Ok(File { parsed: parse_file(SourceFile::new(path, text)), measured })
 }
 
 /// The last part of `owner/name`.

@@ -161,7 +161,7 @@ fn terminated(statement: &str) -> String {
 }
 
 fn parsed(path: &str, text: String) -> ParsedFile {
-    parse_file(SourceFile { path: path.to_owned(), text })
+    parse_file(SourceFile::new(path.to_owned(), text))
 }
 
 /// Compares the model's answer for a case with what the major did.

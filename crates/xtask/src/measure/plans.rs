@@ -103,7 +103,7 @@ pub fn measure(major: u8, rows: u32, repeat: usize, wanted: impl Fn(&str) -> boo
 }
 
 fn compare(server: &Server, recipe: &'static str, repeat: usize) -> Result<Compared, String> {
-    let parse = |text: &str| parse_file(SourceFile { path: "m.sql".to_owned(), text: text.to_owned() });
+    let parse = |text: &str| parse_file(SourceFile::new("m.sql".to_owned(), text.to_owned()));
     let (history, original) = (parse(HISTORY), parse(recipe));
     let migration = |file, transaction| Migration { transaction, database: 1, ..Migration::new(file) };
     let before = Migration { report: false, ..migration(&history, TransactionMode::Autocommit) };

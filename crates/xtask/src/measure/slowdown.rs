@@ -79,7 +79,7 @@ fn untraced(server: &Server, sql: &str) -> Result<Duration, String> {
 
 /// The time of the same transaction that a trace tells, on a fresh copy too.
 fn trace(server: &Server, sql: &str) -> Result<Duration, String> {
-    let file = parse_file(SourceFile { path: "m.sql".to_owned(), text: sql.to_owned() });
+    let file = parse_file(SourceFile::new("m.sql".to_owned(), sql.to_owned()));
     let migration = Migration { database: 1, ..Migration::new(&file) };
     let address = Address::try_from(server.config("shop")).map_err(|error| error.to_string())?;
     let trace = pgvet_trace::run(&[migration], &mut Template::new(address), &Settings::default(), &mut |_| {});

@@ -46,7 +46,7 @@ pub(crate) fn line_before(context: &RuleContext<'_>, sql: &str) -> Edit {
 /// A statement on a line after the present one.
 pub(crate) fn line_after(context: &RuleContext<'_>, sql: &str) -> Option<Edit> {
     let end = context.statement.range.end;
-    let rest = context.migration.file.source.text.get(end as usize..)?;
+    let rest = context.migration.file.text.get(end as usize..)?;
     let spaces = rest.len() - rest.trim_start().len();
     let line = format!("\n{}{sql};", indentation(context));
     match rest.as_bytes().get(spaces) {
@@ -58,7 +58,7 @@ pub(crate) fn line_after(context: &RuleContext<'_>, sql: &str) -> Option<Edit> {
 
 /// What stands before the statement on its line, if that is nothing but white space.
 fn indentation<'c>(context: &RuleContext<'c>) -> &'c str {
-    let before = &context.migration.file.source.text[..context.statement.range.start as usize];
+    let before = &context.migration.file.text[..context.statement.range.start as usize];
     let line = &before[before.rfind('\n').map_or(0, |at| at + 1)..];
     if line.trim().is_empty() { line } else { "" }
 }

@@ -126,7 +126,7 @@ fn refusals(statement: &str, versions: &str, sql: &str) -> Vec<String> {
 fn run(first: &[&str], text: &str, versions: &str) -> Vec<Diagnostic> {
     let texts = [HISTORY.to_owned() + &first.concat(), text.to_owned()];
     let files: Vec<ParsedFile> =
-        texts.map(|text| parse_file(SourceFile { path: String::new(), text })).into_iter().collect();
+        texts.map(|text| parse_file(SourceFile::new(String::new(), text))).into_iter().collect();
     let migrations: Vec<Migration<'_>> =
         files.iter().enumerate().map(|(at, file)| Migration { report: at == 1, ..Migration::new(file) }).collect();
     let settings = Settings {

@@ -97,7 +97,7 @@ fn report(
     range: TextRange,
     reporter: &mut Reporter<'_>,
 ) {
-    if context.migration.file.source.text.contains("lo_unlink") {
+    if context.migration.file.text.contains("lo_unlink") {
         return;
     }
     let message = format!(

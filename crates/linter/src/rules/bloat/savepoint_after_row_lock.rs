@@ -7,6 +7,7 @@ use crate::report::Reporter;
 use crate::routine::{Around, RoutineContext, Sql, SqlRole, Step};
 use crate::rule::{MigrationContext, declare_rule};
 use crate::source::TextRange;
+use crate::statement::Statement;
 use smol_str::SmolStr;
 
 declare_rule! {
@@ -189,8 +190,7 @@ fn check_migration(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) 
     let mut locked: Vec<(SmolStr, TextRange, usize)> = Vec::new();
     let mut savepoints: Vec<(SmolStr, TextRange)> = Vec::new();
     let path = context.session.settings.search_path();
-    for statement in &context.migration.file.statements {
-        let Ok(ast) = &statement.parsed else { continue };
+    for ast in context.migration.parsed.iter().filter_map(Statement::ast) {
         match ast {
             Ast::Transaction(Transaction::Savepoint(name)) => savepoints.push((name.text.clone(), name.range)),
             Ast::Transaction(Transaction::Release(name)) => {

@@ -21,26 +21,22 @@ pub(super) struct LeftBehind {
 
 /// The parameters that begin with `autovacuum` and that a migration sets and neither resets nor sets again.
 pub(super) fn left_behind(context: &MigrationContext<'_>) -> Vec<LeftBehind> {
-    let text = &context.migration.file.source.text;
+    let text = &context.migration.file.text;
     if !text.to_ascii_lowercase().contains("autovacuum") {
         return Vec::new();
     }
     let mut walk = Walk { found: Vec::new(), text };
     let routines = context.routines();
-    let section = context.migration.section;
-    for statement in &context.migration.file.statements {
-        if section.is_some_and(|section| !section.contains(statement.range)) {
-            continue;
-        }
-        match &statement.parsed {
-            Ok(Ast::CreateOther(other)) if other.tag == "ALTER SYSTEM" => walk.alter_system(statement),
-            Ok(Ast::Do(block)) => {
+    for statement in context.migration.statements() {
+        match statement.ast() {
+            Some(Ast::CreateOther(other)) if other.tag == "ALTER SYSTEM" => walk.alter_system(statement),
+            Some(Ast::Do(block)) => {
                 if let Some(routine) = routines.block(context.file, statement.range, block, SearchPath::default()) {
                     walk.code(&routine);
                 }
             }
-            Ok(ast) => walk.statement(ast, &|range| range),
-            Err(_) => {}
+            Some(ast) => walk.statement(ast, &|range| range),
+            None => {}
         }
     }
     walk.found

@@ -37,14 +37,13 @@ pub(super) struct Savepoint {
 
 /// The transactions of a migration that have savepoints or run code; cheap for all others.
 pub(super) fn transactions(context: &MigrationContext<'_>) -> Vec<TransactionSteps> {
-    let statements = &context.migration.file.statements;
     let has_functions = context.after.functions().next().is_some();
-    let interesting = |statement: &Statement| match &statement.parsed {
-        Ok(Ast::Do(_) | Ast::Transaction(Transaction::Savepoint(_))) => true,
-        Ok(Ast::Select(_) | Ast::Call(_) | Ast::Insert(_) | Ast::Update(_) | Ast::Delete(_)) => has_functions,
+    let interesting = |statement: &Statement| match statement.ast() {
+        Some(Ast::Do(_) | Ast::Transaction(Transaction::Savepoint(_))) => true,
+        Some(Ast::Select(_) | Ast::Call(_) | Ast::Insert(_) | Ast::Update(_) | Ast::Delete(_)) => has_functions,
         _ => false,
     };
-    if !statements.iter().any(interesting) {
+    if !context.migration.parsed.iter().any(interesting) {
         return Vec::new();
     }
     let mut walk = Walk {
@@ -55,9 +54,8 @@ pub(super) fn transactions(context: &MigrationContext<'_>) -> Vec<TransactionSte
         present: TransactionSteps::default(),
         ended: Vec::new(),
     };
-    let section = context.migration.section;
-    for statement in statements.iter().filter(|one| section.is_none_or(|section| section.contains(one.range))) {
-        if let Ok(ast) = &statement.parsed {
+    for statement in context.migration.statements() {
+        if let Some(ast) = statement.ast() {
             walk.statement(statement, ast);
         }
     }

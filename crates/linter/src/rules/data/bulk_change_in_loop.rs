@@ -2,7 +2,7 @@
 
 use crate::ast::{Ast, Expr, ExprKind, ObjectKind, ObjectName, OperatorForm, Part, QueryBody};
 use crate::catalog::Relation;
-use crate::check::TransactionMode;
+use crate::check::{Migration, TransactionMode};
 use crate::plpgsql::{Loop, LoopKind, Statement, StatementKind};
 use crate::report::Reporter;
 use crate::routine::{Around, Node, RoutineContext, Step};
@@ -90,11 +90,11 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
                 "a function cannot COMMIT; make it a procedure, and COMMIT after each batch"
             }
             Some(_) => "COMMIT after each batch",
-            None => match context.migration.transaction {
-                TransactionMode::Transaction => {
+            None => match context.migration.map(|migration| (migration.transaction, migration.statements().count())) {
+                Some((TransactionMode::Transaction, _)) => {
                     "COMMIT after each batch, in a migration that runs without a transaction"
                 }
-                TransactionMode::SingleString if context.migration.statements().count() > 1 => {
+                Some((TransactionMode::SingleString, 2..)) => {
                     "COMMIT after each batch, in a migration that holds nothing else: several statements are one transaction"
                 }
                 _ => {
@@ -158,15 +158,15 @@ pub(super) fn makes(steps: &[Step<'_>], name: &ObjectName) -> bool {
 /// Does a statement after the DO block drop the table?
 fn is_dropped_later(context: &RoutineContext<'_>, name: &ObjectName) -> bool {
     let table = |name: &ObjectName| context.relation(name).map(|relation| relation.oid);
-    let drops = |statement: &SqlStatement| match &statement.parsed {
-        Ok(Ast::Drop(drop)) if drop.kind == ObjectKind::Table => {
+    let drops = |statement: &SqlStatement| match statement.ast() {
+        Some(Ast::Drop(drop)) if drop.kind == ObjectKind::Table => {
             drop.objects.iter().any(|object| table(&object.name).is_some_and(|oid| table(name) == Some(oid)))
         }
         _ => false,
     };
     let end = context.routine.statement.end;
-    context.function().is_none()
-        && context.migration.statements().any(|statement| statement.range.start >= end && drops(statement))
+    let mut later = context.migration.into_iter().flat_map(Migration::statements);
+    later.any(|statement| statement.range.start >= end && drops(statement))
 }
 
 /// The first UPDATE or DELETE of a step that a batch consists of. A table that no statement has shown is in use.

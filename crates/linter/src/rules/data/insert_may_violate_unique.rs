@@ -123,7 +123,7 @@ pub(super) fn advise<'r, 'f>(
 /// Did this migration make the table, or one that is released together with it, which has left it empty?
 pub(super) fn is_empty_yet(table: &Relation, file: u32, migrations: &[Migration<'_>]) -> bool {
     let Some(made_in) = table.birth.migration.and_then(|number| number.checked_sub(1)) else { return false };
-    let path = |file: u32| migrations.get(file as usize).map(|migration| migration.file.source.path.as_str());
+    let path = |file: u32| migrations.get(file as usize).map(|migration| migration.file.path.as_str());
     let are_together = || path(made_in).zip(path(file)).is_some_and(|(one, other)| are_released_together(one, other));
     made_in == file || !table.birth.filled && are_together()
 }

@@ -68,16 +68,16 @@ impl<'a> Loads<'a> {
     }
 
     fn statement(&mut self, statement: &'a Statement, reporter: &mut Reporter<'_>) {
-        match &statement.parsed {
-            Ok(Ast::CreateTable(create)) => self.made.push(&create.name.name.text),
-            Ok(Ast::CreateTableAs(create)) => self.made.push(&create.into.name.name.text),
-            Ok(Ast::Select(query)) => self.made.extend(made_by(query)),
-            Ok(Ast::Truncate(truncate)) => {
+        match statement.ast() {
+            Some(Ast::CreateTable(create)) => self.made.push(&create.name.name.text),
+            Some(Ast::CreateTableAs(create)) => self.made.push(&create.into.name.name.text),
+            Some(Ast::Select(query)) => self.made.extend(made_by(query)),
+            Some(Ast::Truncate(truncate)) => {
                 let found: Vec<Oid> = truncate.tables.iter().filter_map(|(table, _)| self.find(table)).collect();
                 self.emptied.extend(found);
             }
-            Ok(Ast::Delete(delete)) => self.emptied.extend(self.find(&delete.table.name)),
-            Ok(Ast::Insert(insert)) if insert.on_conflict.is_none() => self.insert(statement, insert, reporter),
+            Some(Ast::Delete(delete)) => self.emptied.extend(self.find(&delete.table.name)),
+            Some(Ast::Insert(insert)) if insert.on_conflict.is_none() => self.insert(statement, insert, reporter),
             _ => {}
         }
     }
@@ -200,5 +200,5 @@ fn has_begin(context: &MigrationContext<'_>) -> bool {
 }
 
 fn statements<'a>(context: &MigrationContext<'a>) -> impl Iterator<Item = &'a Ast> + use<'a> {
-    context.migration.statements().filter_map(|statement| statement.parsed.as_ref().ok())
+    context.migration.statements().filter_map(Statement::ast)
 }

@@ -67,7 +67,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         _ => false,
     };
     let mut later = context.migration.statements().filter(|other| other.range.start > context.statement.range.start);
-    if later.any(|statement| statement.parsed.as_ref().is_ok_and(is_analyzed)) {
+    if later.any(|statement| statement.ast().is_some_and(is_analyzed)) {
         return;
     }
     let help = format!("at the end of the migration:\n    ANALYZE {};", sql_name(context, table));

@@ -7,6 +7,7 @@ use crate::report::Reporter;
 use crate::routine::RoutineContext;
 use crate::rule::{RuleContext, declare_rule};
 use crate::source::TextRange;
+use crate::statement::Statement;
 use smol_str::SmolStr;
 
 declare_rule! {
@@ -47,7 +48,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     written(context.ast, context.before, &path, &mut |name| {
         let mut said = false;
         let earlier = context.migration.statements().take_while(|other| other.range != context.statement.range);
-        for ast in earlier.filter_map(|statement| statement.parsed.as_ref().ok()) {
+        for ast in earlier.filter_map(Statement::ast) {
             written(ast, context.before, &path, &mut |other| said |= other.name.text == name.name.text);
         }
         if !said {

@@ -5,6 +5,7 @@ use crate::catalog::Relation;
 use crate::report::Reporter;
 use crate::rule::{MigrationContext, declare_rule};
 use crate::source::TextRange;
+use crate::statement::Statement;
 use smol_str::SmolStr;
 
 declare_rule! {
@@ -63,7 +64,7 @@ struct Left<'a> {
 
 fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
     let mut left: Vec<Left<'_>> = Vec::new();
-    for ast in context.migration.statements().filter_map(|statement| statement.parsed.as_ref().ok()) {
+    for ast in context.migration.statements().filter_map(Statement::ast) {
         match ast {
             Ast::AlterTable(alter) => {
                 for command in &alter.commands {

@@ -90,7 +90,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
 
 /// The setting on a line before the statement; not where something follows that must be able to wait.
 fn set_before(context: &RuleContext<'_>) -> Option<Fix> {
-    let waits = |statement: &Statement| statement.parsed.as_ref().is_ok_and(Ast::is_concurrent);
+    let waits = |statement: &Statement| statement.ast().is_some_and(Ast::is_concurrent);
     let in_transaction = context.session.in_transaction();
     if can_be_concurrent(context) || !in_transaction && context.migration.statements().any(waits) {
         return None;

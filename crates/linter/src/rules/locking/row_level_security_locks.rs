@@ -94,15 +94,11 @@ fn denies_all(context: &RuleContext<'_>, lock: &Lock) -> bool {
 
 /// Does a later statement of the same transaction create a policy for the table?
 fn policy_follows(context: &RuleContext<'_>, table: &RelationName) -> bool {
-    let statements = context.migration.file.statements.iter();
-    let later = statements.filter(|statement| {
-        statement.range.start > context.statement.range.start
-            && context.migration.section.is_none_or(|section| section.contains(statement.range))
-    });
-    for statement in later {
-        match &statement.parsed {
-            Ok(Ast::CreatePolicy(create)) if means(context, &create.table, table) => return true,
-            Ok(Ast::Transaction(Transaction::Commit { .. } | Transaction::Rollback { .. })) => return false,
+    let start = context.statement.range.start;
+    for statement in context.migration.statements().filter(|statement| statement.range.start > start) {
+        match statement.ast() {
+            Some(Ast::CreatePolicy(create)) if means(context, &create.table, table) => return true,
+            Some(Ast::Transaction(Transaction::Commit { .. } | Transaction::Rollback { .. })) => return false,
             _ => {}
         }
     }

@@ -78,7 +78,7 @@ fn check_local(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
 
 /// What stands after SET LOCAL.
 fn without_local<'c>(context: &RuleContext<'c>) -> &'c str {
-    let (statement, text) = (context.statement, &context.migration.file.source.text);
+    let (statement, text) = (context.statement, &context.migration.file.text);
     let start = statement.tokens.get(2).map_or(statement.range.start, |token| token.range.start);
     text.get(start as usize..statement.range.end as usize).unwrap_or_default()
 }

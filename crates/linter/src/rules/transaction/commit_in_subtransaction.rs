@@ -71,7 +71,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             let mut named = path.iter().flat_map(|schema| context.before.functions_named(schema, name));
             let ends = named.next().is_some_and(|procedure| {
                 procedure.language == "plpgsql"
-                    && !endings(&context.migration.file.source.text, &procedure.body, false).is_empty()
+                    && !endings(&context.migration.file.text, &procedure.body, false).is_empty()
             });
             if ends {
                 let message = format!("`{name}` ends the transaction, which PostgreSQL refuses in a transaction block");
@@ -108,7 +108,7 @@ fn report(
     refusal: Option<&str>,
     reporter: &mut Reporter<'_>,
 ) {
-    for ending in endings(&context.migration.file.source.text, body, true) {
+    for ending in endings(&context.migration.file.text, body, true) {
         let range = if ending.range.is_empty() { fallback } else { ending.range };
         if let Some(refusal) = refusal {
             let help = "let the caller end the transaction, or use a procedure that is called outside of one";

@@ -87,7 +87,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
 
 /// The first word of the statement that a range begins with; the beginning of a tool's transaction has no length.
 fn beginning(context: &RuleContext<'_>, range: TextRange) -> TextRange {
-    let mut statements = context.migration.file.statements.iter();
+    let mut statements = context.migration.parsed.iter();
     let first = statements.find(|statement| statement.range.start == range.start);
     first.and_then(|statement| statement.tokens.first()).map_or(range, |token| token.range)
 }

@@ -118,8 +118,8 @@ fn has_deferred_key(context: &RuleContext<'_>, table: Oid, kind: DataChangeKind)
 
 /// Does a SET CONSTRAINTS stand between the change and this statement?
 fn checked_since(context: &RuleContext<'_>, change: &Change) -> bool {
-    context.migration.file.statements.iter().any(|statement| {
-        matches!(&statement.parsed, Ok(Ast::Other(node)) if node == "ConstraintsSetStmt")
+    context.migration.parsed.iter().any(|statement| {
+        matches!(statement.ast(), Some(Ast::Other(node)) if node == "ConstraintsSetStmt")
             && change.place.range.end <= statement.range.start
             && statement.range.end <= context.statement.range.start
     })

@@ -28,7 +28,7 @@ fn split_help(context: &RuleContext<'_>, what: &str) -> String {
 /// The words that open a statement: what to point at where it is the statement as a whole that matters.
 fn first_words(context: &RuleContext<'_>) -> TextRange {
     let tokens = &context.statement.tokens;
-    let text = &context.migration.file.source.text;
+    let text = &context.migration.file.text;
     let is_verb = |keyword: &str| tokens.first().is_some_and(|token| token.is_keyword(text, keyword));
     let words = if ["ALTER", "CREATE", "DROP", "LOCK"].into_iter().any(is_verb) { 2 } else { 1 };
     tokens.iter().take(words).fold(TextRange::default(), |range, token| range.cover(token.range))

@@ -96,8 +96,8 @@ fn check_end(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
     if !open || context.migration.transaction == TransactionMode::Transaction {
         return;
     }
-    let is_begin = |statement: &&Statement| matches!(statement.parsed, Ok(Ast::Transaction(Transaction::Begin)));
-    let mut statements = context.migration.file.statements.iter().rev();
+    let is_begin = |statement: &&Statement| matches!(statement.ast(), Some(Ast::Transaction(Transaction::Begin)));
+    let mut statements = context.migration.parsed.iter().rev();
     let own =
         |statement: &&Statement| context.migration.section.is_none_or(|section| section.contains(statement.range));
     let begin = statements.find(|statement| is_begin(statement) && own(statement));

@@ -37,7 +37,7 @@ impl Sequence {
 }
 
 pub(super) fn parsed(text: String) -> ParsedFile {
-    parse_file(SourceFile { path: "generated.sql".to_owned(), text })
+    parse_file(SourceFile::new("generated.sql".to_owned(), text))
 }
 
 /// Makes up a sequence.

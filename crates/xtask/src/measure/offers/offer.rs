@@ -61,7 +61,7 @@ impl Changed {
         let mut text = String::new();
         if let Self::Files(files) = self {
             for migration in files.migrations() {
-                let SourceFile { path, text: sql } = &migration.file.source;
+                let SourceFile { path, text: sql, .. } = migration.file;
                 let name: Vec<&str> = path.rsplit('/').take(2).collect();
                 let _ = writeln!(text, "==> {} ({:?})\n{sql}", name.concat(), migration.transaction);
             }
@@ -139,9 +139,9 @@ impl Copied {
         let before = || self.found.iter().filter(|found| found.file == offer.found.file);
         let is_ours = |found: &&Diagnostic| key(found) == key(&offer.found);
         let is_still_there = found.iter().filter(is_ours).count() >= before().filter(is_ours).count();
-        let original = words(&self.file(offer.found.file as usize).shown().source.text);
+        let original = words(&self.file(offer.found.file as usize).shown().text);
         let is_of_author = |found: &Diagnostic| {
-            let text = &new[found.file as usize].file.source.text;
+            let text = &new[found.file as usize].file.text;
             original.contains(&words(&text[found.statement.as_usize()]))
         };
         let is_new = |found: &Diagnostic| {
@@ -154,7 +154,7 @@ impl Copied {
     /// Fixes as `check --fix` does: what a fix brings about is fixed in the next rounds.
     fn fixed(&self, offer: &Offer) -> Result<Source, String> {
         let file = self.file(offer.found.file as usize);
-        let mut text = file.shown().source.text.clone();
+        let mut text = file.shown().text.clone();
         let mut fixes: Vec<Fix> = best(&offer.found).into_iter().cloned().collect();
         for _ in 0..ROUNDS {
             text = apply(&text, &fixes).text;
@@ -221,5 +221,5 @@ fn key(found: &Diagnostic) -> (&'static str, String) {
 
 fn printed(file: &PlannedFile) -> (ParsedFile, TransactionMode) {
     let mode = if file.transaction { TransactionMode::Transaction } else { TransactionMode::Autocommit };
-    (parse_file(SourceFile { path: file.title.clone(), text: file.text() }), mode)
+    (parse_file(SourceFile::new(file.title.clone(), file.text())), mode)
 }

@@ -101,8 +101,8 @@ impl Copied {
     /// `lemmy migrations/x/up.sql:3:1: message`
     pub(super) fn shown(&self, found: &Diagnostic) -> String {
         let file = self.file(found.file as usize).shown();
-        let at = file.lines.position(&file.source.text, found.range.start);
-        let path = Path::new(&file.source.path);
+        let at = file.position(found.range.start);
+        let path = Path::new(&file.path);
         let path = path.strip_prefix(self.root.path()).unwrap_or(path).display();
         format!("{} {path}:{}:{}: {}", self.repo, at.line, at.column, found.message)
     }

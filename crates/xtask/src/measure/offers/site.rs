@@ -55,7 +55,7 @@ impl<'s> Site<'s> {
     }
 
     fn runs(&self, migration: &Migration<'_>) -> Result<bool, String> {
-        let text = &migration.file.source.text;
+        let text = &migration.file.text;
         let text = migration.section.map_or(text.as_str(), |section| &text[section.as_usize()]);
         // The fast way; it knows neither placeholders nor data.
         if migration.transaction != TransactionMode::Autocommit && self.server.query(NAME, text).is_ok() {
@@ -85,7 +85,7 @@ fn settings() -> Settings {
 
 /// Runs migrations as a history, which nobody measures, because that takes its time.
 fn send(migrations: &[Migration<'_>], mut place: Place, settings: &Settings) -> Result<(), Error> {
-    let nothing = ParsedFile::empty(String::new());
+    let nothing = ParsedFile::default();
     let mut all: Vec<Migration<'_>> =
         migrations.iter().map(|migration| Migration { report: false, ..*migration }).collect();
     all.push(Migration { database: 1, ..Migration::new(&nothing) });
