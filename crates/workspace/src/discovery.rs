@@ -1,6 +1,8 @@
 //! From the paths on the command line to the SQL files behind them.
 
+use crate::identity::Identities;
 use crate::order;
+use ignore::{DirEntry, WalkBuilder};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -57,7 +59,7 @@ const OTHER_DIALECTS: [&str; 11] = [
 ];
 
 /// The SQL files that `path` stands for: itself, or all below it in the order of its migration tool.
-pub(crate) fn files_at(path: &Path, problems: &mut Vec<Problem>) -> Vec<PathBuf> {
+pub(crate) fn files_at(path: &Path, identities: &Identities, problems: &mut Vec<Problem>) -> Vec<PathBuf> {
     match fs::metadata(path) {
         Ok(metadata) if metadata.is_dir() => {}
         Ok(_) => return vec![path.to_owned()],
@@ -67,35 +69,61 @@ pub(crate) fn files_at(path: &Path, problems: &mut Vec<Problem>) -> Vec<PathBuf>
         }
     }
     let known = problems.len();
-    let mut files = Vec::new();
-    walk(path, &mut files, problems);
+    let mut files = walk(path, true, identities, problems);
+    if files.is_empty() {
+        // Whoever names a folder that git ignores wants it checked.
+        files = walk(path, false, identities, &mut Vec::new());
+    }
     if files.is_empty() && problems.len() == known {
         problems.push(Problem::new(path, "holds no SQL files", Some("name a folder or file with `.sql` migrations")));
     }
     order::sort(files)
 }
 
-fn walk(folder: &Path, files: &mut Vec<PathBuf>, problems: &mut Vec<Problem>) {
-    let entries = match fs::read_dir(folder).and_then(Iterator::collect::<io::Result<Vec<_>>>) {
-        Ok(entries) => entries,
-        Err(error) => return problems.push(Problem::io(folder, &error)),
-    };
-    for entry in entries {
-        let name = entry.file_name();
-        let name = name.to_string_lossy();
-        if name.starts_with('.') {
-            continue;
-        }
-        // A symbolic link to a folder is not followed: it may lead back here.
-        let kind = entry.file_type();
-        let is_folder = kind.as_ref().is_ok_and(fs::FileType::is_dir);
-        let is_link_to_folder = kind.is_ok_and(|kind| kind.is_symlink()) && entry.path().is_dir();
-        if is_folder && !SKIPPED_FOLDERS.contains(&&*name) && !OTHER_DIALECTS.contains(&&*name) {
-            walk(&entry.path(), files, problems);
-        } else if !is_folder && !is_link_to_folder && is_sql(&name) {
-            files.push(entry.path());
+/// What stands in hidden folders is left out, and what git ignores: a build copies migrations. Links to folders are not
+/// followed: they may lead back here.
+fn walk(root: &Path, as_git: bool, identities: &Identities, problems: &mut Vec<Problem>) -> Vec<PathBuf> {
+    let mut walk = WalkBuilder::new(root);
+    walk.standard_filters(false).hidden(true).filter_entry(|entry| !is_skipped(entry));
+    walk.git_ignore(as_git).git_exclude(as_git).git_global(as_git).parents(as_git);
+    let mut files = Vec::new();
+    for entry in walk.build() {
+        let entry = match entry {
+            Ok(entry) => entry,
+            Err(error) => {
+                problems.extend(problem(root, error));
+                continue;
+            }
+        };
+        let is_link = entry.path_is_symlink();
+        let is_folder =
+            if is_link { entry.path().is_dir() } else { entry.file_type().is_some_and(|kind| kind.is_dir()) };
+        if !is_folder && is_sql(&entry.file_name().to_string_lossy()) {
+            if !is_link {
+                identities.know(entry.path());
+            }
+            files.push(entry.into_path());
         }
     }
+    files
+}
+
+fn is_skipped(entry: &DirEntry) -> bool {
+    let skipped = |name: &str| SKIPPED_FOLDERS.contains(&name) || OTHER_DIALECTS.contains(&name);
+    entry.file_type().is_some_and(|kind| kind.is_dir()) && entry.file_name().to_str().is_some_and(skipped)
+}
+
+/// What could not be read; a line of `.gitignore` that cannot be read ignores nothing.
+fn problem(root: &Path, error: ignore::Error) -> Option<Problem> {
+    let path = match &error {
+        ignore::Error::WithPath { path, .. } => path.clone(),
+        ignore::Error::WithDepth { err, .. } => match &**err {
+            ignore::Error::WithPath { path, .. } => path.clone(),
+            _ => root.to_owned(),
+        },
+        _ => root.to_owned(),
+    };
+    error.into_io_error().map(|error| Problem::io(&path, &error))
 }
 
 fn is_sql(name: &str) -> bool {
@@ -138,7 +166,26 @@ mod tests {
             fs::write(root.path().join(folder).join("1.sql"), "").unwrap();
         }
         let mut problems = Vec::new();
-        assert_eq!(files_at(root.path(), &mut problems), [root.path().join("db/1.sql")]);
+        assert_eq!(files_at(root.path(), &Identities::default(), &mut problems), [root.path().join("db/1.sql")]);
+        assert_eq!(problems, []);
+    }
+
+    #[test]
+    fn what_git_ignores_is_skipped_unless_it_is_named() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |path: &str| root.path().join(path);
+        for folder in [".git", "db", "build/db"] {
+            fs::create_dir_all(at(folder)).unwrap();
+            fs::write(at(folder).join("1.sql"), "").unwrap();
+        }
+        fs::write(at("db/scratch.sql"), "").unwrap();
+        fs::write(at(".gitignore"), "build/**\nscratch.*\n").unwrap();
+        let mut problems = Vec::new();
+        let mut files = |path: &str| files_at(&at(path), &Identities::default(), &mut problems);
+        assert_eq!(files(""), [at("db/1.sql")]);
+        assert_eq!(files("db"), [at("db/1.sql")]);
+        assert_eq!(files("build"), [at("build/db/1.sql")]);
+        assert_eq!(files("db/scratch.sql"), [at("db/scratch.sql")]);
         assert_eq!(problems, []);
     }
 
@@ -146,8 +193,8 @@ mod tests {
     fn a_folder_without_sql_and_a_missing_path_are_problems() {
         let root = tempfile::tempdir().unwrap();
         let mut problems = Vec::new();
-        assert!(files_at(root.path(), &mut problems).is_empty());
-        assert!(files_at(&root.path().join("no"), &mut problems).is_empty());
+        assert!(files_at(root.path(), &Identities::default(), &mut problems).is_empty());
+        assert!(files_at(&root.path().join("no"), &Identities::default(), &mut problems).is_empty());
         let messages: Vec<_> = problems.iter().map(|problem| problem.message.as_str()).collect();
         assert_eq!(messages, ["holds no SQL files", "does not exist"]);
     }

@@ -4,7 +4,7 @@ use crate::config::absolute;
 use rustc_hash::FxHashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The path without links. Of a file that does not exist, its folder's.
 pub(crate) fn identity(path: &Path) -> PathBuf {
@@ -24,22 +24,34 @@ impl Identities {
         self.once(path, |path| {
             let is_link = fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink());
             match (path.parent(), path.file_name()) {
-                (Some(folder), Some(name)) if !is_link => {
-                    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-                    self.once(folder, identity).join(name)
-                }
+                (Some(folder), Some(name)) if !is_link => self.of_folder(folder).join(name),
                 _ => identity(path),
             }
         })
     }
 
+    fn of_folder(&self, folder: &Path) -> PathBuf {
+        self.once(if folder.as_os_str().is_empty() { Path::new(".") } else { folder }, identity)
+    }
+
+    /// A file of which is known that it is no link: there is no need to look at it.
+    pub(crate) fn know(&self, path: &Path) {
+        if let (Some(folder), Some(name)) = (path.parent(), path.file_name()) {
+            let identity = self.of_folder(folder).join(name);
+            self.known().insert(path.to_owned(), identity);
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, FxHashMap<PathBuf, PathBuf>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn once(&self, path: &Path, look: impl FnOnce(&Path) -> PathBuf) -> PathBuf {
-        let known = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = known().get(path) {
+        if let Some(known) = self.known().get(path) {
             return known.clone();
         }
         let found = look(path);
-        known().insert(path.to_owned(), found.clone());
+        self.known().insert(path.to_owned(), found.clone());
         found
     }
 }

@@ -127,7 +127,7 @@ impl Plan {
         let mut seen: FxHashSet<PathBuf> = FxHashSet::default();
         for path in &request.history {
             // A folder that holds reported files too is history only up to the first of them.
-            let files = files_at(path, &mut self.problems);
+            let files = files_at(path, &self.identities, &mut self.problems);
             let identities = &self.identities;
             let before = files.into_iter().take_while(|file| !reported.contains(&identities.of(file)));
             let new = before.filter(|file| seen.insert(identities.of(file)));
@@ -179,7 +179,7 @@ fn with_history(reported: Vec<Source>, root: &Path, identities: &Identities) -> 
     let known: FxHashSet<PathBuf> = reported.iter().map(|source| identities.of(&source.path)).collect();
     let mut all = reported;
     // What is wrong with the folder itself is not what was asked for.
-    for file in files_at(root, &mut Vec::new()) {
+    for file in files_at(root, identities, &mut Vec::new()) {
         if !known.contains(&identities.of(&file)) && !config.is_excluded(&file) {
             let config = config.clone();
             all.push(Source { path: file, is_stdin: false, role: Role::History, database, config });
@@ -225,7 +225,7 @@ fn look(
         return Ok(Found { asked: vec![stdin(request, configs, folders)?], ..Found::default() });
     }
     let mut found = Found::default();
-    let files = files_at(path, &mut found.problems);
+    let files = files_at(path, identities, &mut found.problems);
     let is_folder = files.first().is_some_and(|first| first != path);
     for file in files {
         let config = configs.of(file.parent().unwrap_or(Path::new("")))?;

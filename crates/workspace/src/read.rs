@@ -2,7 +2,7 @@
 
 use crate::discovery::{Problem, display};
 use pgvet_linter::source::{SourceFile, TextRange};
-use std::fs;
+use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
@@ -14,11 +14,16 @@ pub struct EncodingError {
 }
 
 pub(crate) fn read(path: &Path) -> Result<(SourceFile, Option<EncodingError>), Problem> {
-    let size = fs::metadata(path).map_err(|error| Problem::io(path, &error))?.len();
+    let failed = |error| Problem::io(path, &error);
+    let file = File::open(path).map_err(failed)?;
+    let size = file.metadata().map_err(failed)?.len();
     if size >= u64::from(u32::MAX) {
         return Err(Problem::new(path, "is larger than 4 GB", Some("split it; no migration should be that large")));
     }
-    let bytes = fs::read(path).map_err(|error| Problem::io(path, &error))?;
+    let mut bytes = Vec::with_capacity(size as usize);
+    // A pipe has no size. Of a file the size is believed: asking for its end would be one more call for each file.
+    let limit = if size == 0 { u64::from(u32::MAX) } else { size };
+    file.take(limit).read_to_end(&mut bytes).map_err(failed)?;
     decode(display(path), bytes)
 }
 

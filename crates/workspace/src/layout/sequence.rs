@@ -3,6 +3,7 @@
 use super::version::Numbered;
 use super::{Layout, Section, Tool};
 use crate::discovery::{Problem, files_at};
+use crate::identity::Identities;
 use crate::order;
 use crate::project::ProjectFile;
 use crate::write::Change;
@@ -35,7 +36,7 @@ pub fn newer(file: &ProjectFile) -> Option<PathBuf> {
     let root = order::explicit_root(file.path.parent()?).unwrap_or_else(|| order::sequence(&file.path));
     let root = if root.as_os_str().is_empty() { Path::new(".") } else { root.as_path() };
     let is_same = |other: &PathBuf| fs::canonicalize(other).ok() == fs::canonicalize(&file.path).ok();
-    let files = files_at(root, &mut Vec::new());
+    let files = files_at(root, &Identities::default(), &mut Vec::new());
     let at = files.iter().position(is_same)?;
     files[at + 1..].iter().find(|other| leads_on(other)).cloned()
 }
