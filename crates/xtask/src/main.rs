@@ -2,6 +2,7 @@
 
 mod builtin;
 mod docs;
+mod ecosystem;
 mod new_rule;
 mod nodes;
 mod schema;
@@ -30,6 +31,8 @@ enum Task {
     NewRule(new_rule::Arguments),
     /// Generate the node types of the parser from the headers of `pg_query`.
     Nodes(nodes::Arguments),
+    /// Compare the findings of two builds in public migrations.
+    Ecosystem(ecosystem::Arguments),
     /// Hold pgvet against measured truth, and against other linters.
     Measure(measure::Arguments),
 }
@@ -41,6 +44,7 @@ fn main() -> ExitCode {
         Task::Schema => schema::run(),
         Task::NewRule(arguments) => new_rule::run(&arguments),
         Task::Nodes(arguments) => nodes::run(&arguments),
+        Task::Ecosystem(arguments) => ecosystem::run(&arguments),
         Task::Measure(arguments) => measure::run(&arguments),
     };
     match result {
