@@ -5,6 +5,7 @@
 
 mod bound;
 mod iterations;
+mod objects;
 mod writes;
 
 pub use bound::Bound;
@@ -45,6 +46,16 @@ pub struct Source {
     pub by_trigger: bool,
     /// The first words of the loop that makes them many.
     pub in_loop: Option<TextRange>,
+    /// What has no bound are loops from object to object of the database: tables, functions, policies and the like.
+    pub of_objects: bool,
+}
+
+impl Subtransactions {
+    /// Are they without bound because of the objects of the database only?
+    fn of_objects(&self) -> bool {
+        let mut unbounded = self.sources.iter().filter(|source| source.bound == Bound::Unbounded).peekable();
+        unbounded.peek().is_some() && unbounded.all(|source| source.of_objects)
+    }
 }
 
 impl Routines<'_> {
@@ -55,7 +66,17 @@ impl Routines<'_> {
 
     /// The most subtransactions of one call of a function.
     pub fn subtransactions_of_call(&self, function: Oid) -> Bound {
-        self.function(function).map_or(Bound::ZERO, |routine| self.subtransactions(&routine).most)
+        self.of_call(function).most
+    }
+
+    /// Does one call of the function that a source names begin as many?
+    pub fn is_many_in_callee(&self, source: &Source) -> bool {
+        let called = source.callee.map(|oid| self.of_call(oid));
+        called.is_some_and(|called| called.most == Bound::Unbounded && called.of_objects() == source.of_objects)
+    }
+
+    fn of_call(&self, function: Oid) -> Subtransactions {
+        self.function(function).map(|routine| self.subtransactions(&routine)).unwrap_or_default()
     }
 
     /// The subtransactions that a statement of a migration begins by calling functions.
@@ -120,18 +141,23 @@ impl Tally {
         Self { head, tail, inner, commits, sources }
     }
 
-    /// Runs so many times; `every`: with a COMMIT after so many rounds.
-    fn times(self, rounds: Bound, every: Option<u64>, words: TextRange) -> Self {
+    fn times(self, turns: Turns) -> Self {
+        let rounds = turns.rounds;
         let multiplied = |sources: Vec<Source>, by: Bound| {
             let multiply = |source: Source| Source {
                 bound: source.bound * by,
-                in_loop: if by > Bound::AtMost(1) { source.in_loop.or(Some(words)) } else { source.in_loop },
+                in_loop: if by > Bound::AtMost(1) { source.in_loop.or(Some(turns.words)) } else { source.in_loop },
+                of_objects: match (source.bound, by) {
+                    (Bound::AtMost(_), Bound::Unbounded) => turns.of_objects,
+                    (Bound::Unbounded, Bound::Unbounded) => turns.of_objects && source.of_objects,
+                    _ => source.of_objects,
+                },
                 ..source
             };
             sources.into_iter().map(multiply).collect()
         };
         if self.commits {
-            let rounds = Bound::AtMost(every.unwrap_or(1)).min(rounds);
+            let rounds = Bound::AtMost(turns.every.unwrap_or(1)).min(rounds);
             let inner = self.inner.max((self.tail + self.head) * rounds).max(self.most() * rounds);
             return Self { inner, sources: multiplied(self.sources, rounds), ..self };
         }
@@ -140,12 +166,23 @@ impl Tally {
     }
 }
 
+/// How a loop runs.
+#[derive(Clone, Copy)]
+struct Turns {
+    rounds: Bound,
+    /// It goes from object to object of the database.
+    of_objects: bool,
+    /// With a COMMIT after so many rounds.
+    every: Option<u64>,
+    words: TextRange,
+}
+
 struct Counter<'r, 'a> {
     routines: &'r Routines<'a>,
     /// Functions being counted: recursion ends there.
     open: Vec<Oid>,
-    /// What one call of a function begins.
-    counted: FxHashMap<Oid, Bound>,
+    /// What one call of a function begins, and whether for objects of the database only.
+    counted: FxHashMap<Oid, (Bound, bool)>,
     /// May a function write?
     writing: FxHashMap<Oid, bool>,
 }
@@ -180,6 +217,7 @@ impl<'r, 'a> Counter<'r, 'a> {
                 callee: None,
                 by_trigger: false,
                 in_loop: None,
+                of_objects: false,
             };
             own = Tally::of(one).then(own);
         }
@@ -222,15 +260,20 @@ impl<'r, 'a> Counter<'r, 'a> {
     }
 
     fn a_loop(&mut self, routine: &Routine, statement: &Statement, a_loop: &Loop, head: Tally) -> Tally {
-        let rounds = iterations::of(routine, a_loop);
-        let every = iterations::commit_interval(&a_loop.statements);
         let body = self.statements(routine, &a_loop.statements);
-        let words = statement.keyword.cover(a_loop.keyword);
+        let rounds = iterations::of(routine, a_loop);
+        let is_unbounded = rounds == Bound::Unbounded && body.most() > Bound::ZERO;
+        let turns = Turns {
+            rounds,
+            of_objects: is_unbounded && self.routines.goes_through_objects(routine, a_loop),
+            every: iterations::commit_interval(&a_loop.statements),
+            words: statement.keyword.cover(a_loop.keyword),
+        };
         let conditions_run_again = matches!(a_loop.kind, LoopKind::While(_));
         if conditions_run_again {
-            return head.then(body).times(rounds, every, words);
+            return head.then(body).times(turns);
         }
-        head.then(body.times(rounds, every, words))
+        head.then(body.times(turns))
     }
 
     fn texts(&mut self, routine: &Routine, texts: Vec<(SqlRole, &crate::plpgsql::SqlText)>) -> Tally {
@@ -284,25 +327,29 @@ impl<'r, 'a> Counter<'r, 'a> {
         }
         let mut tally = Tally::default();
         for (oid, range, rows, by_trigger) in calls {
-            let bound = self.called(oid) * rows;
+            let (once, of_objects) = self.called(oid);
+            let bound = once * rows;
             if bound > Bound::ZERO {
-                tally = tally.then(Tally::of(Source { range, bound, callee: Some(oid), by_trigger, in_loop: None }));
+                let of_objects = of_objects && rows != Bound::Unbounded;
+                let source = Source { range, bound, callee: Some(oid), by_trigger, in_loop: None, of_objects };
+                tally = tally.then(Tally::of(source));
             }
         }
         tally
     }
 
-    /// The subtransactions of one call.
-    fn called(&mut self, oid: Oid) -> Bound {
+    /// The subtransactions of one call, and whether they are without bound because of objects of the database only.
+    fn called(&mut self, oid: Oid) -> (Bound, bool) {
         if let Some(known) = self.counted.get(&oid) {
             return *known;
         }
         if self.open.contains(&oid) || self.open.len() >= MAX_DEPTH {
-            return Bound::ZERO;
+            return (Bound::ZERO, false);
         }
-        let Some(routine) = self.routines.function(oid) else { return Bound::ZERO };
+        let Some(routine) = self.routines.function(oid) else { return (Bound::ZERO, false) };
         self.open.push(oid);
-        let found = self.routine(&routine).most;
+        let of_call = self.routine(&routine);
+        let found = (of_call.most, of_call.of_objects());
         self.open.pop();
         self.counted.insert(oid, found);
         found

@@ -2,6 +2,7 @@
 
 use super::subtransactions::{fix_help, label_callee};
 use super::transactions::transactions;
+use crate::diagnostic::Severity;
 use crate::report::Reporter;
 use crate::routine::RoutineContext;
 use crate::routine::subtransactions::{Bound, Source};
@@ -46,7 +47,9 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// For blocks that cannot write, for loops with a constant bound (`subtransaction-overflow` counts those), where the
-    /// loop commits in each round, and for loops that go on only when the block has failed, such as retries.
+    /// loop commits in each round, and for loops that go on only when the block has failed, such as retries. A loop through the
+    /// system catalogs, or through a table that the project fills from them only, is worth a note (`--level info`): it has as
+    /// many rounds as there are objects, such as views to be made again, and not as many as there are rows.
     "subtransaction-per-row", Bloat, Warning,
     {}
     routine = check,
@@ -61,18 +64,16 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     if found.sources.is_empty() {
         return;
     }
-    // What a function makes many by itself is a problem of that function.
-    let is_many_itself = |source: &&Source| {
-        source.callee.is_some_and(|oid| context.routines.subtransactions_of_call(oid) == Bound::Unbounded)
-    };
     let (in_loops, others): (Vec<&Source>, Vec<&Source>) =
         found.sources.iter().partition(|source| source.bound == Bound::Unbounded);
     // What a function of a reported migration begins is said there.
     let is_said_there = |source: &&Source| source.callee.is_some_and(|oid| context.routines.is_reported(oid));
-    let in_loops: Vec<&Source> = in_loops
+    // What a function makes many by itself is a problem of that function.
+    let mut in_loops: Vec<&Source> = in_loops
         .into_iter()
-        .filter(|source| !(is_many_itself(source) || source.by_trigger && is_said_there(source)))
+        .filter(|source| !(context.routines.is_many_in_callee(source) || source.by_trigger && is_said_there(source)))
         .collect();
+    in_loops.sort_by_key(|source| source.of_objects);
     if let [first, others @ ..] = &in_loops[..] {
         in_loop(context, first, others, reporter);
     }
@@ -107,8 +108,17 @@ fn in_loop(context: &RoutineContext<'_>, source: &Source, others: &[&Source], re
         "{what}: each takes a transaction ID, and from the 65th in a transaction on all snapshots on the server get slower"
     );
     let mut finding = reporter.report(source.range, message).help(fix_help());
+    let is_often = context.hotness().row_trigger().is_some();
+    if source.of_objects && !is_often {
+        finding = finding.severity(Severity::Info);
+    }
     if let Some(words) = source.in_loop {
-        finding = finding.label(words, "this loop has no constant bound");
+        let which = if source.of_objects {
+            "this loop goes from object to object of the database"
+        } else {
+            "this loop has no constant bound"
+        };
+        finding = finding.label(words, which);
     }
     finding = label_callee(context.routines, source, finding);
     for other in others.iter().take(MORE_SHOWN) {
@@ -128,7 +138,7 @@ fn check_migration(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) 
     for source in begins.filter_map(|begin| begin.source) {
         let Some(callee) = source.callee.filter(|_| source.bound == Bound::Unbounded) else { continue };
         let is_said_there = source.by_trigger && routines.is_reported(callee);
-        if is_said_there || routines.subtransactions_of_call(callee) == Bound::Unbounded {
+        if is_said_there || routines.is_many_in_callee(&source) {
             continue;
         }
         let name = context.after.get_function(callee).map(|function| function.display_name()).unwrap_or_default();

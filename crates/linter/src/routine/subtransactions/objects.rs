@@ -1,0 +1,97 @@
+//! Loops that go from object to object of the database: a schema has hundreds of them, where a table has millions of rows.
+
+use crate::ast::{Ast, Copy, ExprKind, Insert, InsertSource, ObjectName, Part, Query};
+use crate::builtin;
+use crate::check::Migration;
+use crate::plpgsql::{Loop, LoopKind};
+use crate::routine::{Routine, Routines};
+use smol_str::SmolStr;
+
+/// Catalogs that hold user data: as many rows as there are large objects.
+const LARGE: [&str; 2] = ["pg_largeobject", "pg_largeobject_metadata"];
+
+impl Routines<'_> {
+    /// Does a loop go through the system catalogs, or through a table that the project fills from them?
+    pub(super) fn goes_through_objects(&self, routine: &Routine, a_loop: &Loop) -> bool {
+        let LoopKind::Query { query, .. } = &a_loop.kind else { return false };
+        let Some(Ast::Select(query)) = routine.sql(query) else { return false };
+        let path = &routine.search_path;
+        self.reads_only(query, path, &|name| self.is_catalog(name, path) || self.is_filled_from_catalogs(name))
+    }
+
+    /// Does a query read such relations and nothing else, at most a row for each of theirs?
+    fn reads_only(&self, query: &Query, path: &[SmolStr], is_such: &dyn Fn(&ObjectName) -> bool) -> bool {
+        let mut ctes: Vec<&SmolStr> = Vec::new();
+        let mut read: Vec<&ObjectName> = Vec::new();
+        let mut makes_rows = false;
+        query.visit(&mut |part| match part {
+            Part::Query(query) => {
+                ctes.extend(query.with.iter().flat_map(|with| &with.ctes).map(|cte| &cte.name.text));
+                makes_rows |= query.with.as_ref().is_some_and(|with| with.recursive);
+            }
+            Part::Read(relation) => read.push(&relation.name),
+            Part::Expr(expression) => {
+                if let ExprKind::Call(call) = &expression.kind {
+                    let known = builtin::functions(&call.name);
+                    makes_rows |= known.is_empty() || known.iter().any(|function| function.returns_set);
+                    makes_rows |= !self.catalog.functions_called(call, path).is_empty();
+                }
+            }
+            _ => {}
+        });
+        read.retain(|name| name.schema.is_some() || !ctes.contains(&&name.name.text));
+        !makes_rows && !read.is_empty() && read.into_iter().all(is_such)
+    }
+
+    /// Is it a relation of `pg_catalog` or `information_schema`?
+    fn is_catalog(&self, name: &ObjectName, path: &[SmolStr]) -> bool {
+        let schema = name.schema.as_ref().map_or("pg_catalog", |schema| schema.text.as_str());
+        let hidden = name.schema.is_none() && self.catalog.find_relation(name, path).is_some();
+        !hidden
+            && builtin::system_relation(schema, &name.name.text).is_some()
+            && !LARGE.contains(&name.name.text.as_str())
+    }
+
+    /// Does every INSERT of the project into a table of this name take its rows from the system catalogs?
+    fn is_filled_from_catalogs(&self, table: &ObjectName) -> bool {
+        let mut filled = false;
+        let mut is_such = |ast: &Ast, path: &[SmolStr]| {
+            let inserts = self.inserts(ast, &table.name.text, path);
+            filled |= inserts == Some(true);
+            inserts != Some(false)
+        };
+        let mut migrations = self.migrations.iter().flat_map(Migration::statements);
+        let is_such_code = migrations.all(|statement| match &statement.parsed {
+            Ok(ast) => is_such(ast, &[]),
+            Err(_) => true,
+        });
+        let mut functions = self.catalog.functions();
+        let is_such_code = is_such_code
+            && functions.all(|function| {
+                let Some(routine) = self.function(function.oid) else { return true };
+                let mut sql = routine.steps().into_iter().flat_map(|step| step.sql);
+                sql.all(|sql| is_such(sql.ast, &routine.search_path))
+            });
+        is_such_code && filled
+    }
+
+    /// Does a statement insert into a table of this name, and then from the system catalogs only?
+    fn inserts(&self, ast: &Ast, table: &str, path: &[SmolStr]) -> Option<bool> {
+        if let Ast::Copy(Copy { from: true, table: Some(into), .. }) = ast {
+            return (into.name.text == table).then_some(false);
+        }
+        let mut found: Option<bool> = None;
+        let from_catalogs = |insert: &Insert| match &insert.source {
+            InsertSource::Query(query) => self.reads_only(query, path, &|name| self.is_catalog(name, path)),
+            InsertSource::DefaultValues => false,
+        };
+        ast.visit(&mut |part| match part {
+            Part::Insert(insert) if insert.table.name.name.text == table => {
+                found = Some(found.unwrap_or(true) && from_catalogs(insert));
+            }
+            Part::Merge(merge) if merge.table.name.name.text == table => found = Some(false),
+            _ => {}
+        });
+        found
+    }
+}
