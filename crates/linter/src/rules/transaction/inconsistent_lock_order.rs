@@ -59,8 +59,9 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// For tables in transactions of their own, for tables that the migration made, and for locks that let writes go on. The
-    /// statements of a function count in the order of its text. Two migrations are not compared: tools run one at a time.
+    /// For tables in transactions of their own, for tables that the migration made, and for locks that let writes go on. Nor
+    /// for a trigger function whose tables the migration has locked before both: whoever runs it holds a lock on one of these,
+    /// so that nobody is inside it. The statements of a function count in the order of its text. Two migrations are not compared: tools run one at a time.
     ///
     /// ## Other linters
     ///
@@ -170,15 +171,27 @@ fn crossings(locked: &[Locked], catalog: &Catalog, routines: &Routines<'_>) -> B
     let mut found: BTreeMap<usize, Crossing> = BTreeMap::new();
     for routine in functions.into_iter().filter_map(|function| routines.function(function.oid)) {
         let written = writes(&routine, catalog, &order);
+        let empty_from = empty_from(&routine, routines, &order);
         for (at, (second, place)) in written.iter().enumerate() {
-            let Some(first) = written[at..].iter().map(|(table, _)| *table).find(|first| first < second) else {
-                continue;
-            };
+            let crosses = |first: &usize| first < second && *first < empty_from;
+            let Some(first) = written[at..].iter().map(|(table, _)| *table).find(crosses) else { continue };
             let crossing = || Crossing { first, routine: Rc::clone(&routine), place: *place };
             found.entry(*second).or_insert_with(crossing);
         }
     }
     found
+}
+
+/// From which lock on nobody is inside a function: when all tables are locked whose triggers run it, for a statement that
+/// fires one holds a lock on its table.
+fn empty_from(routine: &Routine, routines: &Routines<'_>, order: &FxHashMap<Oid, usize>) -> usize {
+    let triggers = routine.oid().map_or(&[][..], |oid| routines.triggers_of(oid));
+    let entrances = triggers.iter().map(|used| match used.table.kind {
+        RelationKind::Table => order.get(&used.table.oid).copied().unwrap_or(usize::MAX),
+        // Rows of a partition can be written without a lock on the parent.
+        _ => usize::MAX,
+    });
+    entrances.max().unwrap_or(usize::MAX)
 }
 
 /// Only code that names two of the tables is read.
