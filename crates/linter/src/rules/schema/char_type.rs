@@ -1,6 +1,7 @@
 //! char(n).
 
 use super::columns::declared_type;
+use super::full_length::has_full_length;
 use crate::declared::DeclarationContext;
 use crate::effect::RelationName;
 use crate::report::Reporter;
@@ -28,7 +29,7 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// What counts is the type of the column after the last migration: one that a later migration changes or drops is fine. For `char(1)` to `char(3)`, which hold flags and codes of that length.
+    /// What counts is the type of the column after the last migration: one that a later migration changes or drops is fine. For `char(1)` to `char(3)`, which hold flags and codes of that length, and where a `CHECK` keeps out what is shorter: `char_length(code) = 10`, or `code ~ '^[A-Z]{10}$'`.
     ///
     /// ## Other linters
     ///
@@ -50,6 +51,9 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     else {
         return;
     };
+    if has_full_length(context.relation, column) {
+        return;
+    }
     let message = format!("`{}` is filled up with blanks to its full length", column.name);
     drop(
         reporter

@@ -1,6 +1,7 @@
 //! Schemas that will hurt later: judged by what the last migration leaves.
 
 mod columns;
+mod full_length;
 
 pub mod char_type;
 pub mod float_money;
