@@ -1,10 +1,11 @@
 //! Unique indexes that ON CONFLICT may name.
 
+use crate::ast::Ast;
 use crate::catalog::{Catalog, Index, Oid, Relation};
-use crate::effect::{RelationName, RemovalReason, RemovedObject};
+use crate::effect::{RelationKind, RelationName, RemovalReason, RemovedObject};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use crate::rules::around::{Until, ahead};
+use crate::rules::around::{Until, ahead, ahead_of_maker, earlier, is_relation_name_freed};
 use crate::rules::text::enumerate;
 use crate::rules::users;
 use crate::source::TextRange;
@@ -46,7 +47,8 @@ declare_rule! {
     ///
     /// Where another unique index without `WHERE` is on the same columns, now or when the migration ends; for indexes that the
     /// same migration made, those of tables or columns that go, indexes over expressions, and constraints that are `DEFERRABLE`,
-    /// which `ON CONFLICT` cannot use.
+    /// which `ON CONFLICT` cannot use. Nor for a table that the same migration has renamed: no running code knows the new name,
+    /// and `rename-table` says it of the old one, unless a view has it.
     ///
     /// ## Other linters
     ///
@@ -83,12 +85,13 @@ fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
         return;
     }
     let (Some(table), Some(columns)) = (context.after.get_relation(index.table), index.plain_columns()) else { return };
+    let Some(known_as) = name_for_running_code(context, table) else { return };
     let end = ahead(context, &table.name, Until::EndOfMigration);
     if has_target(&end, index.table, &columns) {
         return;
     }
     let list = columns.join(", ");
-    let message = format!("`INSERT INTO {} ... ON CONFLICT ({list})` fails without `{}`", table.name, dropped.name);
+    let message = format!("`INSERT INTO {known_as} ... ON CONFLICT ({list})` fails without `{}`", dropped.name);
     let partial = partial_indexes(&end, index.table, &columns);
     let help = if partial.is_empty() {
         "make sure that no running code names these columns in ON CONFLICT, or keep a unique index on them".to_owned()
@@ -101,6 +104,20 @@ fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
     let finding = reporter.report(range, message).relation(&RelationName::existing(table));
     let (finding, _) = users::label(finding, context, &["conflict", &table.name], &[]);
     drop(finding.help(help));
+}
+
+/// The name under which running code can write the table: the old one where the migration has renamed it and left a view.
+fn name_for_running_code<'c>(context: &RuleContext<'c>, table: &'c Relation) -> Option<&'c SmolStr> {
+    let renamed = earlier(context).find_map(|ast| match ast {
+        Ast::Rename(rename) if rename.sub_name.is_none() && rename.new_name.text == table.name => Some(&rename.object),
+        _ => None,
+    });
+    let Some(old) = renamed.filter(|_| !is_relation_name_freed(context, &table.schema, &table.name)) else {
+        return Some(&table.name);
+    };
+    let end = ahead_of_maker(context, &old.name.text, Until::EndOfMigration);
+    let left = end.relation_named(&table.schema, &old.name.text).map(|oid| end.relation(oid).kind);
+    (left == Some(RelationKind::View)).then_some(&old.name.text)
 }
 
 /// PostgreSQL takes no index of a DEFERRABLE constraint for ON CONFLICT.
