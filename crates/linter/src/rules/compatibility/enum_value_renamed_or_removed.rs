@@ -59,13 +59,18 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             continue;
         }
         let names = enumerate(removed.iter().map(SmolStr::as_str));
-        let message = format!(
-            "the new type of `{}` of `{}` has no {names}: rows that hold it let the migration fail, and running code that uses it \
-             fails afterwards",
-            change.column, change.table.name
-        );
-        let help =
-            "release code that does not use it and change the rows first; a CHECK ... NOT VALID keeps new ones out";
+        let consequence = if change.updated {
+            "running code that uses it fails afterwards, and the migration where a row still holds it"
+        } else {
+            "rows that hold it let the migration fail, and running code that uses it fails afterwards"
+        };
+        let message =
+            format!("the new type of `{}` of `{}` has no {names}: {consequence}", change.column, change.table.name);
+        let help = if change.updated {
+            "release code that does not use it first; a CHECK ... NOT VALID keeps new ones out"
+        } else {
+            "release code that does not use it and change the rows first; a CHECK ... NOT VALID keeps new ones out"
+        };
         drop(reporter.report(change.range, message).relation(change.table).help(help));
     }
 }

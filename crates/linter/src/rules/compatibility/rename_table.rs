@@ -68,12 +68,18 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         if !is_rename || table.visibility != Visibility::Existing || is_relation_name_freed(context, schema, name) {
             continue;
         }
-        let message = match left_behind(context, table) {
+        let (message, help) = match left_behind(context, table) {
             Successor::Compatible(_) => continue,
-            Successor::Nothing => format!("renaming `{}` breaks running code that still uses the old name", table.name),
-            Successor::Lacks(column) => format!(
-                "what takes the place of `{}` has no column `{column}`, which running code may name",
-                table.name
+            Successor::Nothing => (
+                format!("renaming `{}` breaks running code that still uses the old name", table.name),
+                help(context, table, name),
+            ),
+            Successor::Lacks(column) => (
+                format!(
+                    "what takes the place of `{}` has no column `{column}`, which running code may name",
+                    table.name
+                ),
+                format!("keep `{column}` in it until no running code names it"),
             ),
         };
         let range = match context.ast {
@@ -82,7 +88,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         };
         let finding = reporter.report(range, message).relation(table);
         let (finding, _) = users::label(finding, context, &[table.name.as_str()], &[]);
-        drop(finding.help(help(context, table, name)));
+        drop(finding.help(help));
     }
 }
 

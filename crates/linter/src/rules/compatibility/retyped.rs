@@ -4,6 +4,7 @@ use crate::ast::{AlterTableAction, Ast};
 use crate::catalog::SqlType;
 use crate::effect::{LockMode, RelationName, RemovedObject, RewriteCause, Visibility};
 use crate::rule::RuleContext;
+use crate::rules::around::{earlier, means};
 use crate::source::TextRange;
 use smol_str::SmolStr;
 
@@ -17,6 +18,8 @@ pub(super) struct Retyped<'c> {
     pub(super) range: TextRange,
     /// USING says what becomes of old values.
     pub(super) using: bool,
+    /// An earlier statement of the migration changes old values.
+    pub(super) updated: bool,
 }
 
 /// The changes of a statement, those of partitions and children left to their parents.
@@ -46,7 +49,8 @@ pub(super) fn retyped<'c>(context: &'c RuleContext<'_>) -> Vec<Retyped<'c>> {
             }
             let range = place(context, &column.name).unwrap_or(lock.range);
             let (column, to) = (&column.name, column.sql_type);
-            found.push(Retyped { table, column, from, to, range, using: has_using(context, table, column) });
+            let (using, updated) = (has_using(context, table, column), is_updated(context, table, column));
+            found.push(Retyped { table, column, from, to, range, using, updated });
         }
     }
     found
@@ -64,6 +68,14 @@ fn has_using(context: &RuleContext<'_>, table: &RelationName, name: &str) -> boo
         let of_column =
             matches!(&rewrite.cause, RewriteCause::TypeChange { column, using: true, .. } if column == name);
         of_column && rewrite.relation.oid == table.oid
+    })
+}
+
+fn is_updated(context: &RuleContext<'_>, table: &RelationName, name: &str) -> bool {
+    earlier(context).any(|ast| {
+        let Ast::Update(update) = ast else { return false };
+        update.assignments.iter().any(|assignment| assignment.column.text == name)
+            && means(context, &update.table.name, table)
     })
 }
 

@@ -65,9 +65,13 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             change.column,
             change.table.name,
             loss.what(),
-            loss.consequence(change.using)
+            loss.consequence(change.using, change.updated)
         );
-        let help = "look for such values first, and release code that writes none before the type changes";
+        let help = if change.updated {
+            "release code that writes no such values before the type changes"
+        } else {
+            "look for such values first, and release code that writes none before the type changes"
+        };
         drop(reporter.report(change.range, message).relation(change.table).help(help));
     }
 }
@@ -98,8 +102,11 @@ impl Loss {
     }
 
     /// What becomes of old values, unless USING says so, and of those that running code writes.
-    fn consequence(self, using: bool) -> &'static str {
+    fn consequence(self, using: bool, updated: bool) -> &'static str {
         match (self, using) {
+            (Self::Range | Self::Length | Self::OtherText, false) if updated => {
+                "running code fails on new ones that do not fit, and the migration on those that it has not changed before"
+            }
             (Self::Range | Self::Length | Self::OtherText, false) => {
                 "the migration fails on old values that do not fit, and running code on new ones"
             }
