@@ -9,6 +9,7 @@ pub mod data;
 mod doomed;
 pub mod engine;
 pub mod locking;
+mod merged;
 mod names;
 mod partition_bound;
 pub mod plpgsql;

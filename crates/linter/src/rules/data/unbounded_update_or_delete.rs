@@ -3,11 +3,12 @@
 use super::total::stores_total;
 use crate::ast::{Ast, Expr, ExprKind, Part};
 use crate::catalog::Catalog;
-use crate::diagnostic::{Diagnostic, Label};
+use crate::diagnostic::Diagnostic;
 use crate::effect::{DataChangeKind, RelationName};
 use crate::report::Reporter;
 use crate::routine::{RoutineContext, SqlRole, Trial};
 use crate::rule::{RuleContext, RunContext, declare_rule};
+use crate::rules::merged::in_each_migration;
 use crate::settings::{Settings, TableSize};
 use crate::source::TextRange;
 
@@ -159,25 +160,7 @@ fn is_constant(filter: &Expr) -> bool {
 
 /// Many such statements in one migration are one problem: the first is reported, the others are its labels.
 fn merge(_: &RunContext<'_>, found: &mut Vec<Diagnostic>) {
-    found.sort_by_key(|diagnostic| (diagnostic.file, diagnostic.range.start));
-    let mut merged: Vec<Diagnostic> = Vec::with_capacity(found.len());
-    for of_file in found.chunk_by(|one, other| one.file == other.file) {
-        match of_file {
-            [first, others @ ..] if others.len() >= MAX_FINDINGS => merged.push(with_others(first, others)),
-            few => merged.extend(few.iter().cloned()),
-        }
-    }
-    *found = merged;
-}
-
-fn with_others(first: &Diagnostic, others: &[Diagnostic]) -> Diagnostic {
-    let mut merged = first.clone();
-    merged.message = format!("{}, and {} more statements of this migration do the like", first.message, others.len());
-    for other in others {
-        let label = Label { file: other.file, range: other.range, message: other.message.clone() };
-        merged.labels.push(label);
-        merged.severity = merged.severity.max(other.severity);
-        merged.relations.extend(other.relations.iter().filter(|name| !first.relations.contains(name)).cloned());
-    }
-    merged
+    in_each_migration(found, MAX_FINDINGS, usize::MAX, |more| {
+        format!("{more} more statements of this migration do the like")
+    });
 }

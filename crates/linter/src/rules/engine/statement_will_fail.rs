@@ -1,9 +1,11 @@
 //! PostgreSQL would certainly refuse the statement here.
 
 use crate::ast::{Ast, QueryBody};
+use crate::diagnostic::Diagnostic;
 use crate::effect::Failure;
 use crate::report::Reporter;
-use crate::rule::{RuleContext, declare_rule};
+use crate::rule::{RuleContext, RunContext, declare_rule};
+use crate::rules::merged::in_each_migration;
 
 declare_rule! {
     /// A statement that PostgreSQL would refuse at this point of the history.
@@ -32,10 +34,21 @@ declare_rule! {
     /// refuses it that is older than the newest and was not configured with `pg-version`.
     /// Statements that PostgreSQL refuses in a transaction block are `concurrently-in-transaction`, and new enum labels
     /// `enum-value-used-in-same-transaction`.
+    ///
+    /// Where one migration has more than three such statements, they are one finding. Migrations that have run cannot fail:
+    /// where many files have such statements, they do not run one after another in the order in which pgvet takes them, for
+    /// example because some repeat what others do, or are for another database. The help says so, and what to do.
     "statement-will-fail", Engine, Error,
     {}
     statement = check,
+    run = merge,
 }
+
+/// So many findings of one migration are told one by one, and so many more are shown where they are one finding.
+const MAX_FINDINGS: usize = 3;
+
+/// Where so many files fail, their order is wrong, and not what they say.
+const MANY_FILES: usize = 5;
 
 /// SQLSTATEs that rules of the category transaction explain better.
 const EXPLAINED_ELSEWHERE: &[&str] = &["25001", "55P04"];
@@ -49,6 +62,23 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let finding = reporter.report(range, format!("PostgreSQL refuses this: {}", failure.reason));
     if let Some(help) = help(failure.sqlstate) {
         drop(finding.help(help));
+    }
+}
+
+fn merge(_: &RunContext<'_>, found: &mut Vec<Diagnostic>) {
+    in_each_migration(found, MAX_FINDINGS, MAX_FINDINGS, |more| {
+        format!("refuses {more} more statements of this migration")
+    });
+    let files = found.chunk_by(|one, other| one.file == other.file).count();
+    if files < MANY_FILES {
+        return;
+    }
+    for finding in found {
+        let help = finding.help.take().map(|help| format!("{help}\n")).unwrap_or_default();
+        finding.help = Some(format!(
+            "{help}{files} files have statements that fail here: they are no history that runs in this order. `pgvet config` \
+             shows the order; leave files that repeat others or are not run out with `exclude`, and name each database in `paths`"
+        ));
     }
 }
 
