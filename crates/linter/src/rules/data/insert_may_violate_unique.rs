@@ -6,7 +6,7 @@ use super::guard::guard_of;
 use super::handled::handler_of;
 use super::inserted::{Inserted, Refusal, ValueSource, Values};
 use super::loaded::check_migration;
-use super::released::are_released_together;
+use super::released::is_left_empty;
 use super::unique::{UniqueIndex, accepts_any_conflict, accepts_on_conflict, ambiguity, left_behind};
 use crate::ast::{Ast, Insert, InsertSource, ObjectName, Part, Query, QueryBody};
 use crate::catalog::{Oid, Relation};
@@ -17,8 +17,10 @@ use crate::fix::{Applicability, Edit, Fix};
 use crate::report::{Finding, Reporter};
 use crate::routine::{RoutineContext, Sql, SqlRole};
 use crate::rule::declare_rule;
+use crate::rules::text::identifier;
 use crate::source::TextRange;
 use smol_str::SmolStr;
+use std::fmt::Write as _;
 
 declare_rule! {
     /// A plain `INSERT` of a row that a unique index is likely to refuse.
@@ -101,17 +103,33 @@ fn indexes<'a>(refusals: &[Refusal<'a>]) -> Vec<UniqueIndex<'a>> {
     refusals.iter().map(|refusal| refusal.index.clone()).collect()
 }
 
+/// ON CONFLICT DO UPDATE with what the statement gives beside the key: DO NOTHING would lose it.
+fn do_update(clause: &str, insert: &Insert, refusals: &[Refusal<'_>]) -> Option<String> {
+    let [only] = refusals else { return None };
+    let target = clause.strip_suffix("DO NOTHING")?;
+    let key: Vec<&SmolStr> = only.index.all_columns().collect();
+    let others = insert.columns.iter().filter(|column| !key.contains(&&column.text));
+    let set: Vec<String> =
+        others.map(|column| identifier(&column.text)).map(|column| format!("{column} = excluded.{column}")).collect();
+    (!set.is_empty()).then(|| format!("{target}DO UPDATE SET {}", set.join(", ")))
+}
+
 /// Adds help and fix.
 pub(super) fn advise<'r, 'f>(
     finding: Finding<'r, 'f>,
     insert: &Insert,
     end: u32,
     clause: Option<String>,
+    refusals: &[Refusal<'_>],
 ) -> Finding<'r, 'f> {
     let Some(clause) = clause else {
         return finding.help("ask for the row in the statement itself: INSERT ... SELECT ... WHERE NOT EXISTS (...)");
     };
-    let finding = finding.help(format!("if the row may be there already:\n    INSERT ... {clause};"));
+    let mut help = format!("if the row may be there already:\n    INSERT ... {clause};");
+    if let Some(update) = do_update(&clause, insert, refusals) {
+        let _ = write!(help, "\nor, where it is to get the values that this gives:\n    INSERT ... {update};");
+    }
+    let finding = finding.help(help);
     if !insert.returning.is_empty() || insert.with.is_some() {
         return finding;
     }
@@ -122,10 +140,7 @@ pub(super) fn advise<'r, 'f>(
 
 /// Did this migration make the table, or one that is released together with it, which has left it empty?
 pub(super) fn is_empty_yet(table: &Relation, file: u32, migrations: &[Migration<'_>]) -> bool {
-    let Some(made_in) = table.birth.migration.and_then(|number| number.checked_sub(1)) else { return false };
-    let path = |file: u32| migrations.get(file as usize).map(|migration| migration.file.path.as_str());
-    let are_together = || path(made_in).zip(path(file)).is_some_and(|(one, other)| are_released_together(one, other));
-    made_in == file || !table.birth.filled && are_together()
+    table.birth.migration == Some(file + 1) || is_left_empty(table, file, migrations)
 }
 
 pub(super) fn is_plain_table(table: &Relation) -> bool {
@@ -186,7 +201,7 @@ fn report(
         .relation(&context.relation_name(table))
         .severity(severity);
     let clause = do_nothing(table, refusals, &ambiguity(context));
-    drop(advise(hotness.label(finding), insert, sql.range.end, clause));
+    drop(advise(hotness.label(finding), insert, sql.range.end, clause, refusals));
 }
 
 /// The indexes for whose keys the caller gives a part.

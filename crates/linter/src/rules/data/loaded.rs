@@ -103,7 +103,7 @@ impl<'a> Loads<'a> {
             if !refusals.is_empty() && !is_new {
                 let finding = reporter.report(range, copy_message(&refusals)).relation(&RelationName::existing(table));
                 let clause = do_nothing(table, &refusals, &|_| false);
-                drop(advise(finding, insert, statement.range.end, clause));
+                drop(advise(finding, insert, statement.range.end, clause, &refusals));
             }
         } else if refusals.iter().any(|refusal| numbers_by_hand(table, refusal)) {
             self.numbered.add(statement.range, range, RelationName::existing(table));

@@ -1,8 +1,19 @@
 //! Migrations that are released together, so that nothing uses what the first makes before the second runs.
 
+use crate::catalog::Relation;
+use crate::check::Migration;
+
+/// Has a migration made the table that is released together with this one, and left it empty?
+pub(super) fn is_left_empty(table: &Relation, file: u32, migrations: &[Migration<'_>]) -> bool {
+    let Some(made_in) = table.birth.migration.and_then(|number| number.checked_sub(1)) else { return false };
+    let path = |file: u32| migrations.get(file as usize).map(|migration| migration.file.source.path.as_str());
+    let together = || path(made_in).zip(path(file)).is_some_and(|(one, other)| are_released_together(one, other));
+    made_in != file && !table.birth.filled && together()
+}
+
 /// Are two migrations of the same day, or of the same version? Their paths say it: `20241002204701_payments` and
 /// `20241002212355_payments_again`, or `delta/33/devices.sql` and `delta/33/more_devices.sql`.
-pub(super) fn are_released_together(one: &str, other: &str) -> bool {
+fn are_released_together(one: &str, other: &str) -> bool {
     let same_day = day(one).is_some_and(|of_one| day(other) == Some(of_one));
     same_day || version_folder(one).is_some_and(|of_one| version_folder(other) == Some(of_one))
 }

@@ -1,5 +1,6 @@
 //! UPDATE or DELETE of a whole table.
 
+use super::released::is_left_empty;
 use super::total::stores_total;
 use crate::ast::{Ast, Expr, ExprKind, Part};
 use crate::catalog::Catalog;
@@ -37,7 +38,8 @@ declare_rule! {
     ///
     /// Where a WHERE clause limits the rows, for tables that the same transaction created, and for tables that
     /// configuration says to be small or that can have one row only; nor for a table that gets the count or sum of another
-    /// table, the same for all rows, for it has one row then. While the transaction holds a strong lock,
+    /// table, the same for all rows, for it has one row then; nor for a table that no migration has put rows into and that
+    /// another one of the same day or version made, as the names of files or folders tell it: both are released together. While the transaction holds a strong lock,
     /// `work-after-strong-lock` says it. What triggers do is not reported either, for they do it at any change of their
     /// table, also where a function makes that change. A `MERGE` is reported where a branch
     /// without condition has a whole table as source. Where one migration has more than three such statements, they are
@@ -66,6 +68,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             || is_small
             || said.contains(&change.range)
             || change.by_trigger
+            || is_empty(context, table)
         {
             continue;
         }
@@ -75,6 +78,12 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             format!("this {verb} every row of `{}` and keeps all of them locked until it is done", table.name);
         drop(reporter.report(change.range, message).relation(table).help(help));
     }
+}
+
+/// Has no code put rows into it yet?
+fn is_empty(context: &RuleContext<'_>, table: &RelationName) -> bool {
+    let relation = context.before.get_relation(table.oid);
+    relation.is_some_and(|relation| is_left_empty(relation, context.file, context.migrations))
 }
 
 /// Says configuration, a constraint, or the statement itself that the table has few rows?
