@@ -6,7 +6,7 @@ use crate::check::Migration;
 /// Has a migration made the table that is released together with this one, and left it empty?
 pub(super) fn is_left_empty(table: &Relation, file: u32, migrations: &[Migration<'_>]) -> bool {
     let Some(made_in) = table.birth.migration.and_then(|number| number.checked_sub(1)) else { return false };
-    let path = |file: u32| migrations.get(file as usize).map(|migration| migration.file.source.path.as_str());
+    let path = |file: u32| migrations.get(file as usize).map(|migration| migration.file.path.as_str());
     let together = || path(made_in).zip(path(file)).is_some_and(|(one, other)| are_released_together(one, other));
     made_in != file && !table.birth.filled && together()
 }
