@@ -6,13 +6,14 @@ use crate::catalog::Catalog;
 use crate::check::{Direction, Migration, TransactionMode, TransactionState};
 use crate::checkpoint::{Checkpoint, Database};
 use crate::effect::{Effects, Evidence};
-use crate::execute::{Executor, Knowledge};
+use crate::execute::{Bodies, Executor, Knowledge};
 use crate::resume::{Memory, Ran, Step};
 use crate::session::{Change, HeldLock, Place, Session};
 use crate::source::TextRange;
 use crate::statement::{Statement, SyntaxError};
 use crate::version::{PgVersion, Target, VersionRange};
 use smol_str::ToSmolStr;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// Who looks at what the replay finds.
@@ -69,6 +70,7 @@ pub(crate) struct Replay {
     /// What the migrations so far have left.
     pub(crate) state: Checkpoint,
     session: Session,
+    bodies: Rc<Bodies>,
     /// What statements did in an earlier run, where that is kept.
     pub(crate) memory: Option<Memory>,
 }
@@ -80,7 +82,7 @@ impl Replay {
 
     /// Goes on where an earlier run stopped.
     pub(crate) fn from_checkpoint(versions: VersionRange, state: Checkpoint) -> Self {
-        Self { versions, run_down: false, state, session: Session::default(), memory: None }
+        Self { versions, run_down: false, state, session: Session::default(), bodies: Rc::default(), memory: None }
     }
 
     /// Begins with a database of which everything is known, because it is new.
@@ -267,6 +269,7 @@ impl Replay {
             session: self.session.clone(),
             effects: Effects::default(),
             target,
+            bodies: &self.bodies,
             place,
             text_at: Some(0),
             migration: if migration.baseline { 0 } else { place.file + 1 },

@@ -4,8 +4,10 @@ use super::{Catalog, Oid, SqlType};
 use crate::ast::{Expr, FunctionBody, FunctionCall, ParameterMode};
 use crate::session::SearchPath;
 use crate::source::TextRange;
+use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
+use std::cell::RefCell;
 use std::sync::Arc;
 
 /// A function: a row of `pg_proc`.
@@ -29,6 +31,26 @@ pub struct Function {
     /// Where it was defined last; `None` where its definition stands in no file, such as one that EXECUTE puts together.
     pub defined_at: Option<Definition>,
     pub transaction: u32,
+}
+
+/// What was found out about bodies of functions, each once.
+///
+/// The key is the address of the body, which is kept so that nothing else gets its address.
+#[derive(Debug)]
+pub(crate) struct PerBody<T>(RefCell<FxHashMap<usize, (Arc<FunctionBody>, T)>>);
+
+impl<T> Default for PerBody<T> {
+    fn default() -> Self {
+        Self(RefCell::default())
+    }
+}
+
+impl<T: Clone> PerBody<T> {
+    pub(crate) fn once(&self, body: &Arc<FunctionBody>, find_out: impl FnOnce() -> T) -> T {
+        let mut known = self.0.borrow_mut();
+        let (_, found) = known.entry(Arc::as_ptr(body) as usize).or_insert_with(|| (Arc::clone(body), find_out()));
+        found.clone()
+    }
 }
 
 /// Where a function is defined.

@@ -36,6 +36,7 @@ mod view;
 
 pub(crate) use alter_table::command_lock_level;
 pub(crate) use expressions::ask as ask_about_types;
+pub(crate) use routine::Bodies;
 
 use crate::ast::{Ast, Transaction};
 use crate::catalog::{Birth, Catalog, Oid};
@@ -73,6 +74,8 @@ pub(crate) struct Executor<'a> {
     pub(crate) session: Session,
     pub(crate) effects: Effects,
     pub(crate) target: &'a Target,
+    /// The code that the run has read.
+    pub(crate) bodies: &'a Bodies,
     /// Where the statement stands.
     pub(crate) place: Place,
     /// How far into the file the text stands that is being run, so that ranges in it shift by that; `None` where it is
@@ -114,6 +117,7 @@ pub(crate) fn try_statement(catalog: &Catalog, session: &Session, ast: &Ast, tar
         session: session.clone(),
         effects: Effects::default(),
         target,
+        bodies: &Bodies::default(),
         place: Place { file: 0, range: TextRange::default() },
         text_at: None,
         migration: u32::MAX,

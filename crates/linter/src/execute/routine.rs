@@ -5,6 +5,7 @@
 //! every branch is taken to run, and a refusal in such a branch is taken for a sign that it would not.
 
 mod branch;
+mod code;
 mod condition;
 mod dynamic;
 mod loops;
@@ -21,10 +22,11 @@ use crate::ast::{Ast, Do, FunctionBody, QueryBody};
 use crate::catalog::{Function, Oid};
 use crate::effect::{Effects, Failure};
 use crate::plpgsql::{
-    self, Block, BodyText, ConditionKind, Conditional, DeclarationKind, Handler, QuerySource, SqlParser, SqlText,
-    Statement, StatementKind,
+    self, Block, ConditionKind, Conditional, DeclarationKind, Handler, QuerySource, SqlText, Statement, StatementKind,
 };
 use crate::source::TextRange;
+pub(crate) use code::Bodies;
+use code::Code;
 pub(super) use dynamic::NOT_KNOWN;
 use smol_str::{SmolStr, ToSmolStr};
 use std::sync::Arc;
@@ -40,11 +42,6 @@ const MAX_DEPTH: u8 = 8;
 
 /// So many calls of one statement are followed: functions that call others ten times each make a lot of them.
 const MAX_CALLS: u32 = 500;
-
-/// A body that is being run.
-struct Frame {
-    parser: SqlParser,
-}
 
 /// How a list of statements ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,7 +75,7 @@ impl Executor<'_> {
         } else {
             Shown::At(statement.keyword)
         };
-        self.run_body(text, &shown)
+        self.run_body(&Code::read(text), &shown)
     }
 
     /// Runs the body of a function of the project that a statement calls at `range`.
@@ -137,10 +134,11 @@ impl Executor<'_> {
     fn call_body(&mut self, function: &Arc<Function>, range: TextRange) -> Run {
         match &*function.body {
             FunctionBody::Source { text, .. } if function.language == "plpgsql" => {
-                self.run_body(text, &Shown::At(range))
+                let code = self.bodies.code(&function.body, text);
+                self.run_body(&code, &Shown::At(range))
             }
             FunctionBody::Source { text, .. } if function.language == "sql" => {
-                let Ok(statements) = crate::ast::from_pg::parse_sql(text) else { return Ok(()) };
+                let Some(statements) = self.bodies.sql(&function.body, text) else { return Ok(()) };
                 self.shown(&Shown::At(range), |executor| executor.run_all(&statements))
             }
             FunctionBody::Atomic(statements) => self.shown(&Shown::At(range), |executor| executor.run_all(statements)),
@@ -155,15 +153,11 @@ impl Executor<'_> {
         statements.iter().try_for_each(|statement| self.statement(statement))
     }
 
-    fn run_body(&mut self, text: &str, shown: &Shown) -> Run {
-        let text = &crate::statement::fill_text(text);
-        let body = BodyText::verbatim(text, TextRange::new(0, text.len() as u32));
-        let tree = plpgsql::read(&body);
-        if !tree.errors.is_empty() {
+    fn run_body(&mut self, code: &Code, shown: &Shown) -> Run {
+        if !code.is_whole {
             self.unknown("part of a PL/pgSQL body could not be read");
         }
-        let mut frame = Frame { parser: SqlParser::new(text) };
-        self.shown(shown, |executor| executor.block(&tree.block, &mut frame).map(|_| ()))
+        self.shown(shown, |executor| executor.block(&code.block, code).map(|_| ()))
     }
 
     /// Runs something and moves the ranges of its effects to where they are shown.
@@ -188,11 +182,11 @@ impl Executor<'_> {
         result.map_err(|failure| Failure { range: place(failure.range), ..failure })
     }
 
-    fn block(&mut self, block: &Block, frame: &mut Frame) -> Run<Flow> {
+    fn block(&mut self, block: &Block, code: &Code) -> Run<Flow> {
         for declaration in &block.declarations {
             let value = match &declaration.kind {
                 DeclarationKind::Variable(variable) => match &variable.default {
-                    Some(default) => self.text_value(default, frame),
+                    Some(default) => self.text_value(default, code),
                     None => Some(Value::Null),
                 },
                 DeclarationKind::Alias(target) => self.variables.get(&target_name(target)).cloned(),
@@ -200,26 +194,26 @@ impl Executor<'_> {
             };
             self.variables.set(declaration.name.text.clone(), value);
         }
-        let Some(section) = &block.exception else { return self.statements(&block.statements, frame) };
+        let Some(section) = &block.exception else { return self.statements(&block.statements, code) };
         let (catalog, session) = (self.catalog.clone(), self.session.clone());
-        match self.statements(&block.statements, frame) {
+        match self.statements(&block.statements, code) {
             Ok(flow) => Ok(flow),
             Err(failure) => {
                 self.catalog = catalog;
                 self.session = session;
                 self.variables.forget(assigned(&block.statements));
                 match section.handlers.iter().find(|handler| catches(handler, failure.sqlstate)) {
-                    Some(handler) => self.statements(&handler.statements, frame),
+                    Some(handler) => self.statements(&handler.statements, code),
                     None => Err(failure),
                 }
             }
         }
     }
 
-    fn statements(&mut self, statements: &[Statement], frame: &mut Frame) -> Run<Flow> {
+    fn statements(&mut self, statements: &[Statement], code: &Code) -> Run<Flow> {
         for (at, statement) in statements.iter().enumerate() {
             let before = self.catalog.has_doubts().then(|| (self.catalog.clone(), self.session.clone()));
-            let flow = match (self.body_statement(statement, frame), before) {
+            let flow = match (self.body_statement(statement, code), before) {
                 (Err(failure), Some((catalog, session))) if self.is_doubtful(&failure) => {
                     self.unknown(NOT_KNOWN);
                     (self.catalog, self.session) = (catalog, session);
@@ -230,7 +224,7 @@ impl Executor<'_> {
             match flow {
                 Flow::Next => {}
                 Flow::Perhaps => {
-                    self.perhaps(&statements[at + 1..], frame);
+                    self.perhaps(&statements[at + 1..], code);
                     return Ok(Flow::Perhaps);
                 }
                 left => return Ok(left),
@@ -239,50 +233,50 @@ impl Executor<'_> {
         Ok(Flow::Next)
     }
 
-    fn body_statement(&mut self, statement: &Statement, frame: &mut Frame) -> Run<Flow> {
+    fn body_statement(&mut self, statement: &Statement, code: &Code) -> Run<Flow> {
         match &statement.kind {
             StatementKind::Block(block) => {
-                let flow = self.block(block, frame);
+                let flow = self.block(block, code);
                 // The names may be those of outer variables.
                 self.variables.forget(block.declarations.iter().map(|declaration| declaration.name.text.clone()));
                 return flow;
             }
-            StatementKind::If(conditional) => return self.conditional(conditional, frame),
+            StatementKind::If(conditional) => return self.conditional(conditional, code),
             StatementKind::Case(case) => {
                 let branches = case.branches.iter().map(|branch| branch.statements.as_slice());
                 let otherwise = case.otherwise.iter().map(|otherwise| otherwise.statements.as_slice());
-                return Ok(self.one_of(branches.chain(otherwise), frame));
+                return Ok(self.one_of(branches.chain(otherwise), code));
             }
-            StatementKind::Loop(a_loop) => return self.run_loop(a_loop, frame),
+            StatementKind::Loop(a_loop) => return self.run_loop(a_loop, code),
             StatementKind::Assign(assign) => {
-                let value = self.text_value(&assign.value, frame);
-                self.body_expression(&assign.value, frame)?;
+                let value = self.text_value(&assign.value, code);
+                self.body_expression(&assign.value, code)?;
                 self.variables.set(target_name(&assign.target), value);
             }
             StatementKind::Return(value) => {
                 if let Some(value) = value {
-                    self.body_expression(value, frame)?;
+                    self.body_expression(value, code)?;
                 }
                 return Ok(Flow::Return);
             }
-            StatementKind::Exit(exit) => return Ok(self.leaves(exit, Flow::Exit, frame)),
-            StatementKind::Continue(exit) => return Ok(self.leaves(exit, Flow::Continue, frame)),
+            StatementKind::Exit(exit) => return Ok(self.leaves(exit, Flow::Exit, code)),
+            StatementKind::Continue(exit) => return Ok(self.leaves(exit, Flow::Continue, code)),
             StatementKind::Raise(raise) if raise.level == plpgsql::RaiseLevel::Exception => {
                 return fail("P0001", "the code raises an exception", statement.keyword);
             }
-            StatementKind::ReturnQuery(QuerySource::Static(sql)) => self.body_sql(sql, frame)?,
-            StatementKind::ReturnQuery(QuerySource::Dynamic(query)) => self.dynamic(&query.expression, true, frame)?,
+            StatementKind::ReturnQuery(QuerySource::Static(sql)) => self.body_sql(sql, code)?,
+            StatementKind::ReturnQuery(QuerySource::Dynamic(query)) => self.dynamic(&query.expression, true, code)?,
             StatementKind::Execute(execute) => {
-                self.dynamic(&execute.query.expression, execute.into.is_some(), frame)?;
+                self.dynamic(&execute.query.expression, execute.into.is_some(), code)?;
                 self.forget_into(execute.into.as_ref());
             }
             StatementKind::Perform(sql) => {
-                let found = self.row_of(sql, frame).map(|row| Value::boolean(!row.is_empty()));
-                self.body_sql(sql, frame)?;
+                let found = self.row_of(sql, code).map(|row| Value::boolean(!row.is_empty()));
+                self.body_sql(sql, code)?;
                 self.variables.set(SmolStr::new_static("found"), found);
             }
-            StatementKind::Call(sql) => self.body_sql(sql, frame)?,
-            StatementKind::Sql(sql) => self.embedded(sql, frame)?,
+            StatementKind::Call(sql) => self.body_sql(sql, code)?,
+            StatementKind::Sql(sql) => self.embedded(sql, code)?,
             StatementKind::Fetch(_) | StatementKind::GetDiagnostics(_) => {
                 self.variables.forget(assigned(std::slice::from_ref(statement)));
             }
@@ -292,9 +286,9 @@ impl Executor<'_> {
     }
 
     /// EXIT and CONTINUE.
-    fn leaves(&self, exit: &plpgsql::Exit, flow: Flow, frame: &mut Frame) -> Flow {
+    fn leaves(&self, exit: &plpgsql::Exit, flow: Flow, code: &Code) -> Flow {
         let when = match &exit.when {
-            Some(when) => frame.parser.expression(when).ok().and_then(|condition| self.decide(&condition)),
+            Some(when) => code.expression(when).and_then(|condition| self.decide(&condition)),
             None => Some(true),
         };
         match when {
@@ -305,9 +299,9 @@ impl Executor<'_> {
     }
 
     /// An SQL statement, possibly with INTO.
-    fn embedded(&mut self, sql: &plpgsql::Sql, frame: &mut Frame) -> Run {
-        let row = sql.into.as_ref().and_then(|_| self.row_of(&sql.text, frame));
-        self.body_sql(&sql.text, frame)?;
+    fn embedded(&mut self, sql: &plpgsql::Sql, code: &Code) -> Run {
+        let row = sql.into.as_ref().and_then(|_| self.row_of(&sql.text, code));
+        self.body_sql(&sql.text, code)?;
         let found = row.as_ref().map(|row| Value::boolean(!row.is_empty()));
         match (&sql.into, row) {
             (Some(into), Some(row)) if row.is_empty() => {
@@ -325,16 +319,16 @@ impl Executor<'_> {
     }
 
     /// The first row of a query, where it is known.
-    fn row_of(&self, sql: &SqlText, frame: &mut Frame) -> Option<rows::Row> {
-        match frame.parser.statement(sql).ok()? {
-            Ast::Select(query) => self.first_row(&query),
+    fn row_of(&self, sql: &SqlText, code: &Code) -> Option<rows::Row> {
+        match &*code.statement(sql)? {
+            Ast::Select(query) => self.first_row(query),
             _ => None,
         }
     }
 
     /// The value of an expression; `count(*) FROM t` is one.
-    fn text_value(&self, sql: &SqlText, frame: &mut Frame) -> Option<Value> {
-        let query = frame.parser.query(sql).ok()?;
+    fn text_value(&self, sql: &SqlText, code: &Code) -> Option<Value> {
+        let query = code.query(sql)?;
         match &query.body {
             QueryBody::Select(select) if select.from.is_empty() && select.filter.is_none() => match &select.targets[..]
             {
@@ -345,43 +339,43 @@ impl Executor<'_> {
         }
     }
 
-    fn conditional(&mut self, conditional: &Conditional, frame: &mut Frame) -> Run<Flow> {
+    fn conditional(&mut self, conditional: &Conditional, code: &Code) -> Run<Flow> {
         let mut possible = Vec::new();
         for branch in &conditional.branches {
-            let decided = match frame.parser.expression(&branch.condition) {
-                Ok(condition) => self.decide(&condition),
-                Err(_) => self.text_value(&branch.condition, frame).and_then(|value| value.truth()),
+            let decided = match code.expression(&branch.condition) {
+                Some(condition) => self.decide(&condition),
+                None => self.text_value(&branch.condition, code).and_then(|value| value.truth()),
             };
             match decided {
-                Some(true) if possible.is_empty() => return self.statements(&branch.statements, frame),
+                Some(true) if possible.is_empty() => return self.statements(&branch.statements, code),
                 Some(true) => {
                     possible.push(branch.statements.as_slice());
-                    return Ok(self.one_of(possible, frame));
+                    return Ok(self.one_of(possible, code));
                 }
                 Some(false) => {}
                 None => {
-                    self.body_expression(&branch.condition, frame)?;
+                    self.body_expression(&branch.condition, code)?;
                     possible.push(branch.statements.as_slice());
                 }
             }
         }
         match &conditional.otherwise {
-            Some(otherwise) if possible.is_empty() => self.statements(&otherwise.statements, frame),
+            Some(otherwise) if possible.is_empty() => self.statements(&otherwise.statements, code),
             otherwise => {
                 possible.extend(otherwise.iter().map(|otherwise| otherwise.statements.as_slice()));
-                Ok(self.one_of(possible, frame))
+                Ok(self.one_of(possible, code))
             }
         }
     }
 
     /// Branches of which one runs, or none.
-    fn one_of<'s>(&mut self, branches: impl IntoIterator<Item = &'s [Statement]>, frame: &mut Frame) -> Flow {
+    fn one_of<'s>(&mut self, branches: impl IntoIterator<Item = &'s [Statement]>, code: &Code) -> Flow {
         let before = self.variables.clone();
         let mut after = before.clone();
         let mut flow = Flow::Next;
         for statements in branches {
             self.variables = before.clone();
-            if self.perhaps(statements, frame) != Flow::Next {
+            if self.perhaps(statements, code) != Flow::Next {
                 flow = Flow::Perhaps;
             }
             after.merge(&self.variables);
@@ -391,9 +385,9 @@ impl Executor<'_> {
     }
 
     /// Statements that may or may not run: what they do counts, a refusal does not.
-    fn perhaps(&mut self, statements: &[Statement], frame: &mut Frame) -> Flow {
+    fn perhaps(&mut self, statements: &[Statement], code: &Code) -> Flow {
         let (catalog, session, variables) = (self.catalog.clone(), self.session.clone(), self.variables.clone());
-        if let Ok(flow) = self.statements(statements, frame) {
+        if let Ok(flow) = self.statements(statements, code) {
             self.variables.merge(&variables);
             return flow;
         }
@@ -405,8 +399,8 @@ impl Executor<'_> {
     }
 
     /// A statement of SQL in the body.
-    fn body_sql(&mut self, sql: &SqlText, frame: &mut Frame) -> Run {
-        if let Ok(ast) = frame.parser.statement(sql) {
+    fn body_sql(&mut self, sql: &SqlText, code: &Code) -> Run {
+        if let Some(ast) = code.statement(sql) {
             self.statement(&ast)
         } else {
             self.unknown("a statement in a PL/pgSQL body could not be read");
@@ -415,13 +409,13 @@ impl Executor<'_> {
     }
 
     /// An expression matters for the functions that it calls and the tables that it reads.
-    fn body_expression(&mut self, sql: &SqlText, frame: &mut Frame) -> Run {
+    fn body_expression(&mut self, sql: &SqlText, code: &Code) -> Run {
         if !sql.text.contains('(') {
             return Ok(());
         }
-        match frame.parser.query(sql) {
-            Ok(query) => self.run_query(&query),
-            Err(_) => Ok(()),
+        match code.query(sql) {
+            Some(query) => self.run_query(&query),
+            None => Ok(()),
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::source::TextRange;
 use crate::statement::SyntaxError;
 
 /// An SQL statement or expression in a function body.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SqlText {
     /// Where it stands in the file.
     pub range: TextRange,

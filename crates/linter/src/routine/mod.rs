@@ -10,6 +10,7 @@ pub mod subtransactions;
 mod texts;
 mod trial;
 mod variables;
+mod words;
 
 #[cfg(test)]
 mod tests;
@@ -23,6 +24,7 @@ pub use steps::{Around, Node, Sql, Step};
 pub use texts::SqlRole;
 pub use trial::{Ending, Endings, Trial};
 pub use variables::{Variable, VariableKind};
+pub use words::Words;
 
 use crate::ast::{FunctionCall, ObjectName};
 use crate::catalog::{Catalog, Function, Oid, Relation};

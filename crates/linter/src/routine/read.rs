@@ -1,9 +1,9 @@
 //! From the text of a body to statements with ranges in the file.
 
-use super::{SqlRole, texts};
+use super::{SqlRole, Words, texts};
 use crate::ast::from_pg::{parse_sql, parse_statement};
 use crate::ast::{Ast, Do, FunctionBody};
-use crate::catalog::{Function, Oid};
+use crate::catalog::{Function, Oid, PerBody};
 use crate::lexer::tokenize;
 use crate::plpgsql::{self, Block, Body, BodyText, ConstantSql, Context, SqlParser, SqlText, Statement, Visitor, walk};
 use crate::session::SearchPath;
@@ -96,9 +96,15 @@ pub struct RoutineReader {
     functions: RefCell<FxHashMap<Oid, ReadFunction>>,
     /// DO blocks by file and place.
     blocks: RefCell<FxHashMap<(u32, u32), Rc<Routine>>>,
+    words: PerBody<Rc<Words>>,
 }
 
 impl RoutineReader {
+    /// The words of a body, of which `text` is the source.
+    pub(crate) fn words(&self, body: &Arc<FunctionBody>, text: &str) -> Rc<Words> {
+        self.words.once(body, || Rc::new(Words::of(text)))
+    }
+
     /// `None` for a function in another language, or without a definition in a file.
     pub(super) fn function<'t>(&self, function: &Arc<Function>, text: impl Fn(u32) -> &'t str) -> Option<Rc<Routine>> {
         if let Some((known, routine)) = self.functions.borrow().get(&function.oid)

@@ -2,11 +2,10 @@
 //! no dependencies of code in quotes.
 
 use super::around::rest;
-use super::names::speaks_of;
 use crate::ast::{Ast, FunctionBody, ObjectKind, ObjectName};
 use crate::catalog::{Function, Oid};
-use crate::lexer::{TokenKind, identifier, tokenize};
 use crate::report::Finding;
+use crate::routine::RoutineReader;
 use crate::rule::RuleContext;
 use crate::source::TextRange;
 
@@ -34,7 +33,7 @@ pub(crate) fn label<'r, 'a>(
         .functions()
         .filter_map(|function| {
             let wanted = if triggers.contains(&function.oid) { &names[..1] } else { names };
-            let (file, range) = place(function, wanted).filter(|_| !is_replaced(function))?;
+            let (file, range) = place(function, wanted, context.reader).filter(|_| !is_replaced(function))?;
             Some((file, range, function.display_name()))
         })
         .collect();
@@ -59,25 +58,12 @@ fn remade(ast: &Ast) -> Vec<&ObjectName> {
 }
 
 /// Where the code speaks of the first of the names, if it does of all.
-fn place(function: &Function, names: &[&str]) -> Option<(u32, TextRange)> {
+fn place(function: &Function, names: &[&str], reader: &RoutineReader) -> Option<(u32, TextRange)> {
     let FunctionBody::Source { text, .. } = &*function.body else { return None };
-    let is_read = matches!(function.language.as_str(), "plpgsql" | "sql");
-    if !is_read || !names.iter().all(|name| speaks_of(text, name)) {
+    if !matches!(function.language.as_str(), "plpgsql" | "sql") {
         return None;
     }
-    let mut seen = vec![None; names.len()];
-    for token in tokenize(text, TextRange::new(0, text.len() as u32)) {
-        if !matches!(token.kind, TokenKind::Word | TokenKind::QuotedIdentifier) {
-            continue;
-        }
-        let word = identifier(token.text(text));
-        for (place, name) in seen.iter_mut().zip(names) {
-            if place.is_none() && word == **name {
-                *place = Some(token.range);
-            }
-        }
-    }
-    let first = seen.iter().all(Option::is_some).then(|| seen.into_iter().flatten().next())??;
+    let first = reader.words(&function.body, text).first(names)?;
     let definition = function.defined_at.as_ref()?;
     let is_verbatim = (definition.body.end - definition.body.start) as usize == text.len();
     let range = if is_verbatim { first.shifted(definition.body.start) } else { definition.name };

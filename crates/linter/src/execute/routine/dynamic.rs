@@ -1,7 +1,7 @@
 //! EXECUTE: SQL whose text is known before it runs, wholly or but for some names.
 
 use super::value::Value;
-use super::{Frame, Shown};
+use super::{Code, Shown};
 use crate::ast::from_pg::parse_sql;
 use crate::ast::{Ast, Persistence};
 use crate::catalog::Oid;
@@ -21,8 +21,8 @@ const DATA_COMMANDS: &[&str] = &[
 
 impl Executor<'_> {
     /// Runs a text; one that `yields_rows` to the code is a query.
-    pub(super) fn dynamic(&mut self, expression: &SqlText, yields_rows: bool, frame: &mut Frame) -> Run {
-        let value = frame.parser.expression(expression).ok().and_then(|parsed| self.value(&parsed));
+    pub(super) fn dynamic(&mut self, expression: &SqlText, yields_rows: bool, code: &Code) -> Run {
+        let value = code.expression(expression).and_then(|parsed| self.value(&parsed));
         let Some(Value::Text(text)) = value else {
             self.unknown(NOT_KNOWN);
             if !yields_rows {

@@ -3,7 +3,7 @@
 use super::rows::{Row, series};
 use super::value::Value;
 use super::variables::{assigned, loop_targets, target_name};
-use super::{Flow, Frame};
+use super::{Code, Flow};
 use crate::ast::Ast;
 use crate::execute::{Executor, Run};
 use crate::plpgsql::{Loop, LoopKind, SqlText, Target};
@@ -13,37 +13,37 @@ use smol_str::SmolStr;
 const MAX_ROUNDS: usize = 1000;
 
 impl Executor<'_> {
-    pub(super) fn run_loop(&mut self, a_loop: &Loop, frame: &mut Frame) -> Run<Flow> {
+    pub(super) fn run_loop(&mut self, a_loop: &Loop, code: &Code) -> Run<Flow> {
         match &a_loop.kind {
-            LoopKind::Query { query, .. } => self.body_sql(query, frame)?,
-            LoopKind::Dynamic { query, .. } => self.dynamic(&query.expression, true, frame)?,
+            LoopKind::Query { query, .. } => self.body_sql(query, code)?,
+            LoopKind::Dynamic { query, .. } => self.dynamic(&query.expression, true, code)?,
             _ => {}
         }
-        if let Some(rows) = self.loop_rows(&a_loop.kind, frame).filter(|rows| self.rounds + rows.len() <= MAX_ROUNDS) {
+        if let Some(rows) = self.loop_rows(&a_loop.kind, code).filter(|rows| self.rounds + rows.len() <= MAX_ROUNDS) {
             self.rounds += rows.len();
-            return self.run_each(a_loop, rows, frame);
+            return self.run_each(a_loop, rows, code);
         }
         self.variables.forget(assigned(&a_loop.statements));
         self.variables.forget(loop_targets(&a_loop.kind).iter().map(target_name));
         if matches!(a_loop.kind, LoopKind::Endless) {
-            let flow = self.statements(&a_loop.statements, frame)?;
+            let flow = self.statements(&a_loop.statements, code)?;
             return Ok(if flow == Flow::Return { Flow::Return } else { Flow::Next });
         }
-        Ok(match self.perhaps(&a_loop.statements, frame) {
+        Ok(match self.perhaps(&a_loop.statements, code) {
             Flow::Return | Flow::Perhaps => Flow::Perhaps,
             _ => Flow::Next,
         })
     }
 
     /// Runs the body once per row.
-    fn run_each(&mut self, a_loop: &Loop, rows: Vec<Row>, frame: &mut Frame) -> Run<Flow> {
+    fn run_each(&mut self, a_loop: &Loop, rows: Vec<Row>, code: &Code) -> Run<Flow> {
         let targets = loop_targets(&a_loop.kind);
         let mut left = Flow::Next;
         for row in rows {
             self.bind(targets, row);
             let flow = match left {
-                Flow::Perhaps => self.perhaps(&a_loop.statements, frame),
-                _ => self.statements(&a_loop.statements, frame)?,
+                Flow::Perhaps => self.perhaps(&a_loop.statements, code),
+                _ => self.statements(&a_loop.statements, code)?,
             };
             match flow {
                 Flow::Next | Flow::Continue => {}
@@ -76,30 +76,30 @@ impl Executor<'_> {
     }
 
     /// The values that a loop takes in turn, where they are known.
-    fn loop_rows(&self, kind: &LoopKind, frame: &mut Frame) -> Option<Vec<Row>> {
+    fn loop_rows(&self, kind: &LoopKind, code: &Code) -> Option<Vec<Row>> {
         let column = |value: Option<Value>| vec![(SmolStr::default(), value)];
         match kind {
             LoopKind::Integer { reverse, from, to, by, .. } => {
-                let step = by.as_ref().map_or(Some(1), |by| self.integer(by, frame)).filter(|step| *step > 0)?;
-                let (from, to) = (self.integer(from, frame)?, self.integer(to, frame)?);
+                let step = by.as_ref().map_or(Some(1), |by| self.integer(by, code)).filter(|step| *step > 0)?;
+                let (from, to) = (self.integer(from, code)?, self.integer(to, code)?);
                 let numbers = series(from, to, if *reverse { -step } else { step })?;
                 Some(numbers.into_iter().map(|number| column(Some(Value::Text(number.to_string())))).collect())
             }
-            LoopKind::Foreach { array, slice: 0, .. } => match self.value(&frame.parser.expression(array).ok()?)? {
+            LoopKind::Foreach { array, slice: 0, .. } => match self.value(&*code.expression(array)?)? {
                 Value::List(list) if list.len() <= super::rows::MAX_ROWS => {
                     Some(list.into_iter().map(column).collect())
                 }
                 _ => None,
             },
-            LoopKind::Query { query, .. } => match frame.parser.statement(query).ok()? {
-                Ast::Select(query) => self.constant_rows(&query),
+            LoopKind::Query { query, .. } => match &*code.statement(query)? {
+                Ast::Select(query) => self.constant_rows(query),
                 _ => None,
             },
             _ => None,
         }
     }
 
-    fn integer(&self, text: &SqlText, frame: &mut Frame) -> Option<i64> {
-        self.value(&frame.parser.expression(text).ok()?)?.as_integer()
+    fn integer(&self, text: &SqlText, code: &Code) -> Option<i64> {
+        self.value(&*code.expression(text)?)?.as_integer()
     }
 }
