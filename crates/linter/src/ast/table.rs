@@ -107,6 +107,7 @@ pub enum AlterTableAction {
     /// The column by name or, for an index, by number.
     SetStatistics {
         column: Option<Name>,
+        number: i16,
     },
     SetColumnOptions {
         column: Name,

@@ -12,6 +12,7 @@ mod mentions;
 mod names;
 mod one_row;
 mod privilege;
+mod publication;
 mod relation;
 mod relation_names;
 mod statistics;
@@ -508,23 +509,7 @@ impl Catalog {
         Some(function)
     }
 
-    // ---- publications, extensions ----
-
-    pub fn publication(&self, name: &str) -> Option<&Arc<Publication>> {
-        self.publications.get(name)
-    }
-
-    pub fn publications(&self) -> impl Iterator<Item = &Arc<Publication>> {
-        self.publications.values()
-    }
-
-    pub fn set_publication(&mut self, publication: Publication) {
-        self.publications.insert(publication.name.clone(), Arc::new(publication));
-    }
-
-    pub fn remove_publication(&mut self, name: &str) {
-        self.publications.remove(name);
-    }
+    // ---- extensions ----
 
     /// The schema that an extension was created in.
     pub fn extension(&self, name: &str) -> Option<&SmolStr> {

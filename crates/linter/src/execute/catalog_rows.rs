@@ -72,6 +72,7 @@ impl Executor<'_> {
         for constraint in &table.constraints {
             self.count_constraint(table, constraint, rows);
         }
+        self.count_references(table, rows);
         self.count_partition_key(table, rows);
         for statistics in self.catalog.statistics_of(table.oid) {
             rows.depend += 1 + self.catalog.statistics_columns(&statistics).len();
@@ -132,9 +133,10 @@ impl Executor<'_> {
                 rows.depend += 2 * key.columns.len() + 1;
                 let is_clone = constraint.inherited_from > 0;
                 // Those of the referenced table are the parent's.
-                let mut triggers = if is_clone { FOREIGN_KEY_TRIGGERS / 2 } else { FOREIGN_KEY_TRIGGERS };
-                if table.kind == RelationKind::PartitionedTable && !self.target.at_least(15) {
-                    triggers -= 2;
+                let mut triggers = if self.has_key_triggers(table.kind) { FOREIGN_KEY_TRIGGERS / 2 } else { 0 };
+                let referenced = self.catalog.get_relation(key.referenced);
+                if !is_clone && referenced.is_none_or(|referenced| self.has_key_triggers(referenced.kind)) {
+                    triggers += FOREIGN_KEY_TRIGGERS / 2;
                 }
                 rows.trigger += triggers;
                 rows.depend += triggers;
@@ -144,6 +146,41 @@ impl Executor<'_> {
             // With their indexes.
             ConstraintKind::PrimaryKey { .. } | ConstraintKind::Unique { .. } | ConstraintKind::Exclude { .. } => {}
         }
+    }
+
+    /// A foreign key to a partitioned table has a part for each of its partitions.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `addFkRecurseReferenced` and `CloneFkReferenced`.
+    fn count_references(&self, table: &Relation, rows: &mut Count) {
+        let is_whole = |constraint: &&Constraint| constraint.inherited_from == 0;
+        let mut count = |constraint: &Constraint, partition: RelationKind| {
+            let triggers = if self.has_key_triggers(partition) { FOREIGN_KEY_TRIGGERS / 2 } else { 0 };
+            rows.constraint += 1;
+            rows.trigger += triggers;
+            // The columns of both sides, the index, the whole, and each trigger.
+            rows.depend += 2 * constraint.columns().len() + 2 + triggers;
+        };
+        for constraint in table.constraints.iter().map(|constraint| &**constraint).filter(is_whole) {
+            if let Some(key) =
+                constraint.foreign_key().filter(|key| self.catalog.get_relation(key.referenced).is_some())
+            {
+                for partition in self.descendants_if_partitioned(key.referenced) {
+                    count(constraint, self.catalog.relation(partition).kind);
+                }
+            }
+        }
+        for parent in table.parents.iter().filter(|_| table.is_partition()) {
+            for (_, constraint) in self.foreign_keys_to_family(*parent) {
+                if is_whole(&&*constraint) {
+                    count(&constraint, table.kind);
+                }
+            }
+        }
+    }
+
+    /// Before 15 only tables with rows of their own have the triggers of a foreign key.
+    fn has_key_triggers(&self, kind: RelationKind) -> bool {
+        kind != RelationKind::PartitionedTable || self.target.at_least(15)
     }
 
     fn count_partition_key(&mut self, table: &Relation, rows: &mut Count) {

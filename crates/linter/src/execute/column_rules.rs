@@ -5,7 +5,7 @@
 
 use super::expressions::columns_of;
 use super::{Executor, Run, fail};
-use crate::ast::{ColumnDef, ConstraintKind, Expr, Name};
+use crate::ast::{ColumnDef, ConstraintKind, Expr, ExprKind, Name};
 use crate::catalog::{Oid, Volatility};
 use crate::source::TextRange;
 
@@ -112,6 +112,27 @@ impl Executor<'_> {
         };
         match columns_of(expression).into_iter().find(is_missing) {
             Some(missing) => fail("42703", format!("column \"{missing}\" does not exist"), expression.range),
+            None => self.check_boolean_operands(table, expression),
+        }
+    }
+
+    /// NOT, AND and OR take nothing but booleans.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/parser/parse_expr.c`, `transformBoolExpr`.
+    fn check_boolean_operands(&self, table: Oid, expression: &Expr) -> Run {
+        let mut operands = Vec::new();
+        expression.walk(&mut |part| match &part.kind {
+            ExprKind::Not(operand) => operands.push(&**operand),
+            ExprKind::And(list) | ExprKind::Or(list) => operands.extend(list),
+            _ => {}
+        });
+        let is_wrong = |operand: &&&Expr| {
+            let sql_type = self.analyze(operand, Some(table)).sql_type;
+            let base = self.with_analyzer(|analyzer| analyzer.base_type(sql_type)).oid;
+            sql_type.is_known() && base.is_builtin() && !matches!(base.0, BOOLEAN | UNKNOWN)
+        };
+        match operands.iter().find(is_wrong) {
+            Some(operand) => fail("42804", "argument of NOT, AND or OR must be type boolean", operand.range),
             None => Ok(()),
         }
     }

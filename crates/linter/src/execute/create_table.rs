@@ -184,10 +184,18 @@ impl Executor<'_> {
             self.in_the_way = Some(taken);
             return fail("42P07", format!("relation \"{name}\" already exists"), name.range());
         }
-        if self.catalog.type_in_the_way(&schema, &name.name.text).is_some() {
-            return fail("42710", format!("type \"{name}\" already exists"), name.range());
-        }
+        self.check_no_type(&schema, name)?;
         Ok(Some(schema))
+    }
+
+    /// A relation cannot have the name of a type, not even a relation that has no row type.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/catalog/heap.c`, `heap_create_with_catalog`.
+    pub(super) fn check_no_type(&self, schema: &str, name: &ObjectName) -> Run {
+        match self.catalog.type_in_the_way(schema, &name.name.text) {
+            Some(_) => fail("42710", format!("type \"{name}\" already exists"), name.range()),
+            None => Ok(()),
+        }
     }
 
     /// Adds a relation with a row type to the catalog.

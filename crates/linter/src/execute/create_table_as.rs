@@ -36,6 +36,7 @@ impl Executor<'_> {
         kept: Option<&Arc<Query>>,
     ) -> Run {
         if let Some(query) = kept {
+            self.check_query_columns(query, into.name.range())?;
             let is_temporary =
                 |(read, _): &(Oid, _)| self.catalog.get_relation(*read).is_some_and(|read| read.is_temporary());
             if self.query_references(query).iter().any(is_temporary) {

@@ -153,6 +153,9 @@ impl Executor<'_> {
             other => other,
         };
         if certain && matches!(element, Some(TypeKind::Assumed)) {
+            if let Some(schema) = &name.schema {
+                self.check_schema(&Name::new(schema.clone(), name.range))?;
+            }
             return fail("42704", format!("type \"{}\" does not exist", name.name), name.range);
         }
         Ok(resolved)

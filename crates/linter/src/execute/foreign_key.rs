@@ -1,7 +1,7 @@
 //! Foreign keys: they touch two tables, and all partitions of both.
 
 use super::{Executor, Run, fail};
-use crate::ast::{Constraint, ConstraintKind, ForeignKey, Name, Persistence};
+use crate::ast::{Constraint, ConstraintKind, ForeignKey, Name, Persistence, ReferentialAction};
 use crate::builtin::CastContext;
 use crate::catalog::{self, ForeignKeyConstraint, Oid, foreign_key_name_addition};
 use crate::effect::{LockCause, LockMode, RelationKind, ScanCause};
@@ -43,6 +43,7 @@ impl Executor<'_> {
             }
         }
         let (referenced_columns, referenced_index) = self.referenced_key(referenced, key, columns.len())?;
+        self.check_generated_columns(table, key, columns)?;
         let columns = names(columns);
         for (column, other) in columns.iter().zip(&referenced_columns) {
             self.check_comparable((table, column), (referenced, other), range)?;
@@ -75,6 +76,25 @@ impl Executor<'_> {
             self.lock(partition, LockMode::ShareRowExclusive, LockCause::ForeignKeyAdded, range);
         }
         self.add_foreign_key_to_tree(table, &added, checked && check_rows, range);
+        Ok(())
+    }
+
+    /// What is computed from other columns cannot be set.
+    fn check_generated_columns(&self, table: Oid, key: &ForeignKey, columns: &[Name]) -> Run {
+        use ReferentialAction::{Cascade, SetDefault, SetNull};
+        for column in columns {
+            let found = self.catalog.relation(table).column(&column.text);
+            let Some(generated) = found.and_then(|found| found.generated.as_ref()) else { continue };
+            if matches!(key.on_update, Cascade | SetDefault | SetNull) || matches!(key.on_delete, SetDefault | SetNull)
+            {
+                let reason = "invalid action for foreign key constraint containing generated column";
+                return fail("42601", reason, column.range);
+            }
+            if !generated.stored {
+                let reason = "foreign key constraints on virtual generated columns are not supported";
+                return fail("0A000", reason, column.range);
+            }
+        }
         Ok(())
     }
 

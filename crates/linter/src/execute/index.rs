@@ -399,8 +399,8 @@ impl Executor<'_> {
         if element.collation.is_some() {
             self.check_collation(sql_type, definition.range)?;
         }
-        if element.operator_class.is_some() {
-            return Ok(());
+        if let Some(class) = &element.operator_class {
+            return self.check_class_takes(method, class, sql_type, definition.range);
         }
         let base = self.with_analyzer(|analyzer| analyzer.base_type(sql_type));
         // btree_gist and btree_gin may have been installed by hand.
@@ -412,6 +412,18 @@ impl Executor<'_> {
         if certain && !has_class() {
             let reason = format!("{what} has no default operator class for \"{method}\"");
             return fail("42704", reason, definition.range);
+        }
+        Ok(())
+    }
+
+    /// Source: PostgreSQL 18, `src/backend/commands/indexcmds.c`, `ResolveOpClass`.
+    fn check_class_takes(&self, method: &str, class: &str, sql_type: crate::catalog::SqlType, range: TextRange) -> Run {
+        let base = self.with_analyzer(|analyzer| analyzer.base_type(sql_type)).oid;
+        let classes = || crate::builtin::operator_classes(method).iter().filter(|known| known.name == class);
+        let takes = |known: &crate::builtin::OperatorClass| crate::builtin::is_binary_coercible(base.0, known.input);
+        if base.is_builtin() && classes().next().is_some() && !classes().any(takes) {
+            let name = self.with_analyzer(|analyzer| analyzer.format_type(sql_type));
+            return fail("42804", format!("operator class \"{class}\" does not accept data type {name}"), range);
         }
         Ok(())
     }

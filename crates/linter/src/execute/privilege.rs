@@ -5,6 +5,7 @@ use crate::ast::{AlterDefaultPrivileges, Grant, ObjectKind, ObjectName, Signatur
 use crate::catalog::{DefaultPrivilege, Oid, Privilege, PrivilegeKind, Relation};
 use crate::effect::{LockCause, LockMode, RelationKind};
 use crate::execute::alter_table::is_system_column;
+use crate::execute::query::describe::sequence_columns;
 use crate::source::TextRange;
 use smol_str::SmolStr;
 
@@ -13,6 +14,9 @@ impl Executor<'_> {
     ///
     /// Source: PostgreSQL 18, `src/backend/catalog/aclchk.c`, `objectNamesToOids`.
     pub(super) fn grant(&mut self, grant: &Grant) -> Run {
+        if grant.all_in_schema {
+            grant.objects.iter().try_for_each(|schema| self.check_schema(&schema.name))?;
+        }
         let Some(kind) = privilege_kind(grant.kind) else { return Ok(()) };
         let objects = if grant.all_in_schema {
             self.all_in_schemas(kind, &grant.objects)
@@ -112,11 +116,13 @@ impl Executor<'_> {
 }
 
 fn check_granted_columns(relation: &Relation, grant: &Grant, range: TextRange) -> Run {
-    // The catalog does not keep the columns of a sequence.
-    let has_columns = relation.known && relation.kind != RelationKind::Sequence;
+    let has = |name: &SmolStr| match relation.kind {
+        RelationKind::Sequence => sequence_columns().iter().any(|(column, _)| column == name),
+        _ => relation.column(name).is_some(),
+    };
     let mut columns = grant.privileges.iter().flat_map(|privilege| &privilege.columns);
-    let missing = columns.find(|name| relation.column(name).is_none() && !is_system_column(name));
-    match missing.filter(|_| has_columns) {
+    let missing = columns.find(|name| !has(name) && !is_system_column(name));
+    match missing.filter(|_| relation.known) {
         Some(name) => {
             let reason = format!("column \"{name}\" of relation \"{}\" does not exist", relation.name);
             fail("42703", reason, range)

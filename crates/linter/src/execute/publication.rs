@@ -1,11 +1,12 @@
 //! CREATE PUBLICATION and ALTER PUBLICATION.
 
-use super::{Executor, Run, fail};
+use super::{Executor, Knowledge, Run, fail};
 use crate::ast::{
     AlterPublication, CreatePublication, DefElem, DefValue, Literal, PublicationAction, PublicationObject,
 };
 use crate::catalog::{Oid, Publication};
-use crate::effect::{LockCause, LockMode, RelationKind};
+use crate::effect::{DataChangeKind, LockCause, LockMode, RelationKind};
+use crate::source::TextRange;
 use smol_str::SmolStr;
 
 /// A table of a publication with its column list.
@@ -29,6 +30,9 @@ impl Executor<'_> {
     /// Source: PostgreSQL 18, `src/backend/commands/publicationcmds.c`, `AlterPublicationTables`.
     pub(super) fn alter_publication(&mut self, alter: &AlterPublication) -> Run {
         let name = &alter.name;
+        if self.catalog.publication(&name.text).is_none() && self.knowledge == Knowledge::Everything {
+            return fail("42704", format!("publication \"{}\" does not exist", name.text), name.range);
+        }
         let (tables, schemas) = self.publication_objects(&alter.objects)?;
         let Some(mut publication) = self.catalog.publication(&name.text).map(|known| (**known).clone()) else {
             return Ok(());
@@ -71,6 +75,28 @@ impl Executor<'_> {
         }
         self.catalog.set_publication(publication);
         Ok(())
+    }
+
+    /// Rows of a published table are changed only if subscribers can tell them apart.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/executor/execReplication.c`, `CheckCmdReplicaIdentity`.
+    pub(super) fn check_replica_identity(&self, table: Oid, kind: DataChangeKind, range: TextRange) -> Run {
+        let relation = self.catalog.relation(table);
+        let (what, publishes): (_, fn(&Publication) -> bool) = match kind {
+            DataChangeKind::Insert => return Ok(()),
+            DataChangeKind::Update => ("update", |publication| publication.updates),
+            DataChangeKind::Delete => ("delete from", |publication| publication.deletes),
+        };
+        if !self.catalog.lacks_replica_identity(relation)
+            || !self.catalog.publications_of(relation).any(|publication| publishes(publication))
+        {
+            return Ok(());
+        }
+        let reason = format!(
+            "cannot {what} table \"{}\" because it does not have a replica identity and is published",
+            relation.name
+        );
+        fail("55000", reason, range)
     }
 
     fn was_shown(&self, oid: Oid) -> bool {

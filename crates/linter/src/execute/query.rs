@@ -5,9 +5,10 @@
 
 mod change;
 mod copy;
-mod describe;
+pub(super) mod describe;
 mod functions;
 mod references;
+mod updatable;
 mod utility;
 
 use super::{Executor, Run, fail};
@@ -239,16 +240,7 @@ impl Executor<'_> {
         if mode == LockMode::RowShare && unlockable && env.depth == Depth::Run {
             return fail("42809", format!("cannot lock rows in \"{}\"", read.name), relation.name.range());
         }
-        // Whether a job has filled it since an earlier migration is not known.
-        let is_new = read.birth.migration == Some(self.migration);
-        let is_empty =
-            is_new && read.kind == RelationKind::MaterializedView && !read.view().is_none_or(|view| view.populated);
-        if is_empty && env.depth == Depth::Run {
-            let reason = format!("materialized view \"{}\" has not been populated", read.name);
-            return fail("55000", reason, relation.name.range());
-        }
-        self.follow_read(oid, mode, relation.only, env.depth, relation.name.range());
-        Ok(())
+        self.follow_read(oid, mode, relation.only, env.depth, relation.name.range())
     }
 
     /// Opens a relation that a query names.
@@ -262,24 +254,35 @@ impl Executor<'_> {
     }
 
     /// Locks what reading a relation touches besides itself: the relations under a view, children and indexes.
-    pub(crate) fn follow_read(&mut self, oid: Oid, mode: LockMode, only: bool, depth: Depth, range: TextRange) {
+    pub(crate) fn follow_read(&mut self, oid: Oid, mode: LockMode, only: bool, depth: Depth, range: TextRange) -> Run {
         let mut seen = Vec::new();
-        self.follow(oid, mode, only, depth, range, &mut seen);
+        self.follow(oid, mode, only, depth, range, &mut seen)
     }
 
-    fn follow(&mut self, oid: Oid, mode: LockMode, only: bool, depth: Depth, range: TextRange, seen: &mut Vec<Oid>) {
+    fn follow(
+        &mut self,
+        oid: Oid,
+        mode: LockMode,
+        only: bool,
+        depth: Depth,
+        range: TextRange,
+        seen: &mut Vec<Oid>,
+    ) -> Run {
         if seen.contains(&oid) {
-            return;
+            return Ok(());
         }
         seen.push(oid);
+        if depth == Depth::Run {
+            self.check_populated(oid, range)?;
+        }
         let relation = self.catalog.relation(oid);
         if relation.kind == RelationKind::View {
-            let Some(view) = relation.view().cloned() else { return };
+            let Some(view) = relation.view().cloned() else { return Ok(()) };
             if depth >= Depth::Rewrite {
                 for (read, _) in &view.references {
                     if self.catalog.get_relation(*read).is_some() {
                         self.lock(*read, mode, LockCause::Query, range);
-                        self.follow(*read, mode, false, depth, range, seen);
+                        self.follow(*read, mode, false, depth, range, seen)?;
                     }
                 }
             }
@@ -296,6 +299,22 @@ impl Executor<'_> {
                 }
             }
         }
+        Ok(())
+    }
+
+    /// A materialized view can be read only once it has been filled.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/executor/execUtils.c`, `ExecOpenScanRelation`.
+    fn check_populated(&self, oid: Oid, range: TextRange) -> Run {
+        let read = self.catalog.relation(oid);
+        // Whether a job has filled it since an earlier migration is not known.
+        let is_new = read.birth.migration == Some(self.migration);
+        let is_empty =
+            is_new && read.kind == RelationKind::MaterializedView && !read.view().is_none_or(|view| view.populated);
+        if is_empty {
+            return fail("55000", format!("materialized view \"{}\" has not been populated", read.name), range);
+        }
+        Ok(())
     }
 
     fn expressions<'e>(&mut self, list: impl IntoIterator<Item = &'e Expr>, env: &Env<'_>) -> Run {

@@ -7,8 +7,8 @@ mod schema;
 pub(super) use column::for_each_child_mut;
 
 use super::{Executor, Run, fail};
-use crate::ast::{ObjectKind, Rename, Signature};
-use crate::catalog::{Oid, QualifiedName, TypeKind};
+use crate::ast::{Name, ObjectKind, Rename, Signature};
+use crate::catalog::{Function, Oid, QualifiedName, SqlType, TypeKind};
 use crate::effect::{LockCause, LockMode, RelationKind, RenamedObject, Renaming};
 use crate::source::TextRange;
 
@@ -252,6 +252,9 @@ impl Executor<'_> {
     fn rename_function(&mut self, rename: &Rename) -> Run {
         let signature = Signature { name: rename.object.clone(), arguments: rename.arguments.clone() };
         self.check_routine(&signature, rename.kind)?;
+        if let Some(oid) = self.function_with(&signature) {
+            self.check_function_name(oid, None, &rename.new_name)?;
+        }
         if let Some(oid) = self.function_with(&signature)
             && let Some(function) = self.catalog.remove_function(oid)
         {
@@ -261,6 +264,24 @@ impl Executor<'_> {
             let after = (function.schema.clone(), function.name.clone());
             self.note_renamed("function", before, after, rename.object.range());
             self.catalog.add_function(function);
+        }
+        Ok(())
+    }
+
+    /// Functions of a schema share a name only where they have other arguments.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/commands/functioncmds.c`, `IsThereFunctionInNamespace`.
+    pub(super) fn check_function_name(&self, oid: Oid, schema: Option<&str>, name: &Name) -> Run {
+        let Some(function) = self.catalog.get_function(oid) else { return Ok(()) };
+        let inputs = |function: &Function| -> Vec<SqlType> {
+            let inputs = function.parameters.iter().filter(|one| one.mode.is_input());
+            inputs.map(|parameter| parameter.sql_type).collect()
+        };
+        let schema = schema.unwrap_or(&function.schema);
+        let mut others = self.catalog.functions_named(schema, &name.text);
+        if others.any(|other| inputs(other) == inputs(function)) {
+            let reason = format!("function {} with these arguments already exists in \"{schema}\"", name.text);
+            return fail("42723", reason, name.range);
         }
         Ok(())
     }

@@ -78,6 +78,12 @@ impl<'a> Scope<'a> {
         here.or_else(|| self.outer.and_then(|outer| outer.column_type(path)))
     }
 
+    /// The relation of that name in FROM.
+    pub(crate) fn relation_named(&self, alias: &str) -> Option<Oid> {
+        let own = self.items.iter().find(|item| item.alias == alias);
+        own.map_or_else(|| self.outer?.relation_named(alias), |item| item.relation)
+    }
+
     /// The same for the typing of expressions.
     pub(crate) fn for_expressions(&self) -> &expression::Scope {
         self.for_expressions.get_or_init(|| {

@@ -37,6 +37,7 @@ impl Executor<'_> {
             }
             return fail("42P07", format!("relation \"{name}\" already exists"), create.name.range());
         }
+        self.check_no_type(&schema, &create.name)?;
         let oid = self.catalog.new_oid();
         let mut relation = Relation::new(oid, schema, name, RelationKind::Sequence, self.birth(true));
         relation.persistence = create.persistence;

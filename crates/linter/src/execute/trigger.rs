@@ -102,7 +102,7 @@ impl Executor<'_> {
         schemas.iter().find_map(find).unwrap_or_default()
     }
 
-    /// Source: PostgreSQL 18, `src/backend/rewrite/rewriteDefine.c`, `DefineRule`.
+    /// Source: PostgreSQL 18, `src/backend/rewrite/rewriteDefine.c`, `DefineRule` and `DefineQueryRewrite`.
     pub(super) fn create_rule(&mut self, create: &CreateRule) -> Run {
         let table = self.open(&create.table, RelationKind::Table, LockMode::AccessExclusive)?;
         if self.catalog.relation(table).kind == RelationKind::MaterializedView {
@@ -114,6 +114,12 @@ impl Executor<'_> {
         }
         for action in &create.actions {
             self.read_statement(action, Depth::Analyze)?;
+        }
+        let relation = self.catalog.relation(table);
+        let can_have_rules =
+            matches!(relation.kind, RelationKind::Table | RelationKind::PartitionedTable | RelationKind::View);
+        if !can_have_rules && relation.known {
+            return fail("42809", format!("relation \"{}\" cannot have rules", relation.name), create.table.range());
         }
         let named = self.effects.locks[before..].iter().map(|lock| lock.relation.oid);
         self.catalog.set_rule_references(table, &create.name.text, named);

@@ -17,7 +17,13 @@ impl Executor<'_> {
     pub(super) fn create_view(&mut self, create: &CreateView) -> Run {
         check_view_query(create)?;
         self.read_query(&create.query, Depth::Analyze)?;
+        self.check_query_columns(&create.query, create.name.range())?;
         let definition = self.view_definition(&create.query, false);
+        let checked = create.options.iter().any(|option| option.name.eq_ignore_ascii_case("check_option"));
+        if let Some(why) = self.not_updatable(&create.query).filter(|_| checked) {
+            let reason = format!("WITH CHECK OPTION needs a view that passes changes on, but this one {why}");
+            return fail("0A000", reason, create.name.range());
+        }
         for option in &create.options {
             let invoker = option.name.eq_ignore_ascii_case("security_invoker") && self.target.at_least(15);
             let known = ["security_barrier", "check_option"].iter().any(|name| option.name.eq_ignore_ascii_case(name));
@@ -58,6 +64,14 @@ impl Executor<'_> {
                 self.add_view(relation, columns, definition);
                 Ok(())
             }
+        }
+    }
+
+    /// A view has no parameters: what it names are columns.
+    pub(super) fn check_query_columns(&self, query: &Query, range: TextRange) -> Run {
+        match self.missing_column(query) {
+            Some(column) => fail("42703", format!("column \"{column}\" does not exist"), range),
+            None => Ok(()),
         }
     }
 
@@ -151,7 +165,7 @@ impl Executor<'_> {
             self.check_refresh_concurrently(view, refresh)?;
         }
         if refresh.with_data {
-            self.run_stored_query(view, range);
+            self.run_stored_query(view, range)?;
         }
         if refresh.concurrently {
             self.lock_indexes(view, LockMode::RowExclusive, range);
@@ -194,20 +208,21 @@ impl Executor<'_> {
     }
 
     /// Runs the query of a view that the catalog has.
-    fn run_stored_query(&mut self, view: Oid, range: TextRange) {
+    fn run_stored_query(&mut self, view: Oid, range: TextRange) -> Run {
         let Some(definition) = self.catalog.relation(view).view().cloned() else {
             self.unknown("the query of the materialized view is not known");
-            return;
+            return Ok(());
         };
         for (oid, _) in &definition.references {
             if self.catalog.get_relation(*oid).is_some() {
                 self.lock(*oid, LockMode::AccessShare, LockCause::Query, range);
-                self.follow_read(*oid, LockMode::AccessShare, false, Depth::Run, range);
+                self.follow_read(*oid, LockMode::AccessShare, false, Depth::Run, range)?;
             }
         }
         for object in &definition.objects {
             self.run_function(*object, range);
         }
+        Ok(())
     }
 
     fn rewrite_materialized_view(&mut self, view: Oid, refresh: &RefreshMaterializedView) {

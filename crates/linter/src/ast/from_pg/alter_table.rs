@@ -107,7 +107,9 @@ impl Context<'_> {
                 Action::SetExpression { column: column(), expression: self.operand(command.def) }
             }
             Kind::AT_DROP_EXPRESSION => Action::DropExpression { column: column(), if_exists: command.missing_ok },
-            Kind::AT_SET_STATISTICS => Action::SetStatistics { column: (!command.name.is_empty()).then(column) },
+            Kind::AT_SET_STATISTICS => {
+                Action::SetStatistics { column: (!command.name.is_empty()).then(column), number: command.num }
+            }
             Kind::AT_SET_OPTIONS | Kind::AT_RESET_OPTIONS => Action::SetColumnOptions {
                 column: column(),
                 options: self.options(list(def)),

@@ -28,6 +28,7 @@ impl Context<'_> {
             with: insert.with_clause.map(|with| self.with(with)),
             table,
             columns,
+            overriding: insert.r#override != pg::OverridingKind::OVERRIDING_NOT_SET,
             source,
             on_conflict: insert.on_conflict_clause.map(|clause| self.on_conflict(clause, span)),
             returning: self.returning(insert.returning_clause),

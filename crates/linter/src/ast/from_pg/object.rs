@@ -6,24 +6,33 @@ use super::name::{behavior, def_elem, persistence, role, roles};
 use crate::ast::{
     AlterDomain, AlterDomainAction, AlterEnum, AlterPolicy, AlterPublication, AlterSequence, Constraint,
     ConstraintKind, CreateDomain, CreateExtension, CreatePolicy, CreatePublication, CreateSchema, CreateSequence,
-    CreateType, CreateTypeKind, CreateView, PublicationAction, PublicationObject, RefreshMaterializedView,
+    CreateType, CreateTypeKind, CreateView, DefElem, DefValue, PublicationAction, PublicationObject,
+    RefreshMaterializedView,
 };
 use pg::Node;
 use pgvet_parser::tree as pg;
+use smol_str::SmolStr;
 use std::sync::Arc;
 
 impl Context<'_> {
     pub(super) fn create_view(&self, view: &pg::ViewStmt, span: Span) -> Option<CreateView> {
         let relation = view.view;
         let name = self.required_relation(relation);
-        let after_name = span.from(self.index_after(name.range()));
+        let name_range = name.range();
+        let after_name = span.from(self.index_after(name_range));
         let body = self.query_after_as(after_name, &["CHECK", "CASCADED", "LOCAL"]);
+        let mut options = self.options(view.options);
+        // WITH CHECK OPTION is an option for PostgreSQL, too (`DefineView`).
+        if view.with_check_option != pg::ViewCheckOption::NO_CHECK_OPTION {
+            let name = SmolStr::new_static("check_option");
+            options.push(DefElem { namespace: None, name, value: DefValue::None, range: name_range });
+        }
         Some(CreateView {
             columns: self.names(after_name, view.aliases),
             persistence: persistence(relation.map_or("", |relation| &relation.relpersistence)),
             or_replace: view.replace,
             query: Arc::new(self.select(view.query?, body)?),
-            options: self.options(view.options),
+            options,
             name,
         })
     }

@@ -5,11 +5,12 @@
 
 use super::Altering;
 use crate::ast::{AlterTableCommand, Expr, Name, ObjectName, TypeName};
-use crate::builtin::oid;
+use crate::builtin::{CastContext, oid};
 use crate::catalog::{Column, Constraint, ConstraintKind, Index, Mention, Oid, RelationDetail, SqlType};
 use crate::effect::{IndexBuildCause, LockCause, LockMode, RelationKind, RewriteCause, ScanCause};
 use crate::execute::expressions::{TypeChange, collation_asked, mentions};
 use crate::execute::{Executor, Run, fail};
+use crate::expression::Coercion;
 use crate::source::TextRange;
 use smol_str::SmolStr;
 use std::sync::Arc;
@@ -35,11 +36,34 @@ impl Executor<'_> {
         using: Option<&Expr>,
         command: &AlterTableCommand,
     ) -> Run {
-        self.require_column(altering.table, column)?;
         let twice = |changed: &ChangedColumn| changed.table == altering.table && changed.column == column.text;
         if altering.changed.iter().any(twice) {
             return fail("0A000", format!("cannot alter type of column \"{}\" twice", column.text), column.range);
         }
+        let new = self.require_type(type_name)?;
+        let new_collation = collation_asked(collation);
+        for target in self.altered_tables(altering) {
+            let Some(found) = self.catalog.relation(target).column(&column.text).cloned() else {
+                self.check_column_users(target, column)?;
+                self.type_change_of_unknown(altering, target, column, new, command);
+                continue;
+            };
+            self.change_type(altering, target, &found, new, new_collation.clone(), using, command)?;
+        }
+        Ok(())
+    }
+
+    /// What is asked before any command of the statement has changed the table.
+    pub(super) fn prepare_column_type(
+        &mut self,
+        altering: &Altering,
+        column: &Name,
+        type_name: &TypeName,
+        collation: Option<&ObjectName>,
+        using: Option<&Expr>,
+        range: TextRange,
+    ) -> Run {
+        self.require_column(altering.table, column)?;
         let new = self.require_type(type_name)?;
         let found = self.catalog.relation(altering.table).column(&column.text);
         if found.is_some_and(|found| found.identity.is_some()) {
@@ -49,16 +73,14 @@ impl Executor<'_> {
         if let Some(collation) = collation {
             self.check_collation(new, collation.range())?;
         }
-        let new_collation = collation_asked(collation);
         self.check_no_other_parent(&self.altered_tables(altering), column, "alter")?;
         for target in self.altered_tables(altering) {
             self.check_not_in_partition_key(target, column)?;
-            let Some(found) = self.catalog.relation(target).column(&column.text).cloned() else {
-                self.check_column_users(target, column)?;
-                self.type_change_of_unknown(altering, target, column, new, command);
-                continue;
-            };
-            self.change_type(altering, target, &found, new, new_collation.clone(), using, command)?;
+            if let Some(found) = self.catalog.relation(target).column(&column.text).cloned()
+                && let TypeChange::Impossible(sqlstate) = self.type_change(target, &found, new, using)
+            {
+                return fail_type_change(sqlstate, &found.name, range);
+            }
         }
         Ok(())
     }
@@ -92,12 +114,7 @@ impl Executor<'_> {
         let old = found.sql_type;
         match self.type_change(table, found, new, using) {
             TypeChange::Impossible(sqlstate) => {
-                let reason = match sqlstate {
-                    "0A000" => "cannot use subquery in transform expression".to_owned(),
-                    "42846" => format!("column \"{}\" cannot be cast to the new type", found.name),
-                    _ => format!("column \"{}\" cannot be cast automatically to the new type", found.name),
-                };
-                return fail(sqlstate, reason, command.keyword);
+                return fail_type_change(sqlstate, &found.name, command.keyword);
             }
             TypeChange::Rewrite => {
                 let cause =
@@ -107,6 +124,7 @@ impl Executor<'_> {
             }
             TypeChange::NoRewrite => {}
         }
+        self.check_default_can_change(table, found, new, command.keyword)?;
         self.check_column_users(table, &Name::new(found.name.clone(), command.keyword))?;
         if found.identity.is_some()
             && let Some(sequence) = self.owned_sequence(table, &found.name)
@@ -143,6 +161,26 @@ impl Executor<'_> {
         if !altering.recurse && !relation.children.is_empty() {
             let reason = format!("type of inherited column \"{}\" must be changed in child tables too", column.text);
             return fail("42P16", reason, column.range);
+        }
+        Ok(())
+    }
+
+    /// A default, or what a generated column is computed from, must fit the new type as well; USING says nothing of it.
+    fn check_default_can_change(&self, table: Oid, column: &Column, new: SqlType, range: TextRange) -> Run {
+        let (expression, what) = match (&column.generated, &column.default) {
+            (Some(generated), _) => (&generated.expression, "generation expression"),
+            (None, Some(default)) => (default, "default"),
+            (None, None) => return Ok(()),
+        };
+        let typed = self.analyze(expression, Some(table)).sql_type;
+        let fits = self.with_analyzer(|analyzer| {
+            // A literal has taken the type that the column had.
+            let from = if typed.oid.0 == oid::UNKNOWN { analyzer.base_type(column.sql_type) } else { typed };
+            analyzer.coercion(from, new, CastContext::Assignment) != Coercion::Impossible
+        });
+        if !fits {
+            let reason = format!("{what} for column \"{}\" cannot be cast automatically to the new type", column.name);
+            return fail("42804", reason, range);
         }
         Ok(())
     }
@@ -243,7 +281,7 @@ impl Executor<'_> {
             self.rebuild_indexes(altering, &changed)?;
             let constraints = self.catalog.relation(changed.table).constraints.clone();
             for constraint in &constraints {
-                self.rebuild_constraint(altering, &changed, constraint);
+                self.rebuild_constraint(altering, &changed, constraint)?;
             }
             for (referencing, constraint) in self.catalog.foreign_keys_to(changed.table) {
                 let uses = constraint.foreign_key().is_some_and(|key| key.referenced_columns.contains(&changed.column));
@@ -283,6 +321,9 @@ impl Executor<'_> {
                 continue;
             }
             self.lock(oid, LockMode::AccessExclusive, LockCause::Part, changed.range);
+            if index.parent.is_some() {
+                self.name_again(changed.table, oid, changed.range);
+            }
             // The definition is read anew, so that functions and casts are those for the new type.
             self.check_index(changed.table, &self.definition_of(oid, changed.range))?;
             let elements = self.stored_keys(changed.table, &index.elements);
@@ -297,6 +338,24 @@ impl Executor<'_> {
             }
         }
         Ok(())
+    }
+
+    /// An index of a partition is made anew with that of its parent, under the name that it gets by itself.
+    fn name_again(&mut self, table: Oid, index: Oid, range: TextRange) {
+        let schema = self.catalog.relation(index).schema.clone();
+        let constraint = self.constraint_of_index(table, index);
+        let definition = self.definition_of(index, range);
+        // The old one is dropped before.
+        let aside = SmolStr::new_static("");
+        self.catalog.rename_relation(index, schema.clone(), aside.clone());
+        if let Some(constraint) = &constraint {
+            self.catalog.rename_constraint(table, constraint, aside.clone());
+        }
+        let name = self.choose_index_name(table, &definition);
+        if constraint.is_some() {
+            self.catalog.rename_constraint(table, &aside, name.clone());
+        }
+        self.catalog.rename_relation(index, schema, name);
     }
 
     fn is_plain_table(&self, table: Oid) -> bool {
@@ -321,9 +380,15 @@ impl Executor<'_> {
             && (same_key || !is_key)
     }
 
-    fn rebuild_constraint(&mut self, altering: &mut Altering, changed: &ChangedColumn, constraint: &Arc<Constraint>) {
+    fn rebuild_constraint(
+        &mut self,
+        altering: &mut Altering,
+        changed: &ChangedColumn,
+        constraint: &Arc<Constraint>,
+    ) -> Run {
         match &constraint.kind {
-            ConstraintKind::Check { columns, .. } if columns.contains(&changed.column) => {
+            ConstraintKind::Check { columns, expression } if columns.contains(&changed.column) => {
+                self.check_columns_exist(changed.table, expression)?;
                 if constraint.valid && constraint.enforced {
                     let cause = ScanCause::Recheck { constraint: constraint.name.clone() };
                     altering.work.check(changed.table, cause, changed.range);
@@ -346,6 +411,7 @@ impl Executor<'_> {
             }
             _ => {}
         }
+        Ok(())
     }
 
     /// A foreign key is checked again unless the comparison is the same as before.
@@ -363,6 +429,15 @@ impl Executor<'_> {
             altering.work.check_foreign_key(referencing, cause, changed.range);
         }
     }
+}
+
+fn fail_type_change(sqlstate: &'static str, column: &str, range: TextRange) -> Run {
+    let reason = match sqlstate {
+        "0A000" => "cannot use subquery in transform expression".to_owned(),
+        "42846" => format!("column \"{column}\" cannot be cast to the new type"),
+        _ => format!("column \"{column}\" cannot be cast automatically to the new type"),
+    };
+    fail(sqlstate, reason, range)
 }
 
 /// The sequence of an identity column takes its type before anything else is done.

@@ -173,6 +173,9 @@ impl Executor<'_> {
             let reason = format!("column \"{}\" has the not-null constraint \"{existing}\" already", column.text);
             return fail("55000", reason, name.range);
         }
+        if let Some(name) = constraint.name.as_ref().filter(|_| !self.forbids_nulls(altering.table, &column.text)) {
+            self.check_constraint_is_new(altering.table, name)?;
+        }
         if !constraint.no_inherit {
             self.check_not_null_reaches_children(altering, &column.text, true, range)?;
         }
@@ -180,11 +183,20 @@ impl Executor<'_> {
         for target in targets {
             let before = self.catalog.relation(target).column(&column.text).is_some_and(|found| found.not_null);
             self.make_not_null(altering, target, &column.text, constraint.name.as_ref(), !constraint.not_valid, range);
+            if constraint.no_inherit && !before {
+                self.set_no_inherit(target, &column.text);
+            }
             if constraint.not_valid && !before {
                 self.set_validity(target, &column.text, false);
             }
         }
         Ok(())
+    }
+
+    fn set_no_inherit(&mut self, table: Oid, column: &SmolStr) {
+        if let Some(name) = self.not_null_constraint(table, column) {
+            self.update_constraint(table, &name, |constraint| constraint.no_inherit = true);
+        }
     }
 
     fn set_validity(&mut self, table: Oid, column: &SmolStr, valid: bool) {

@@ -163,8 +163,9 @@ impl Executor<'_> {
                 self.set_expression(altering, column, expression, command.keyword)
             }
             Action::DropExpression { column, if_exists } => self.drop_expression(altering, column, *if_exists),
-            Action::SetStatistics { column } => {
-                column.as_ref().map_or(Ok(()), |column| self.require_column(altering.table, column))
+            Action::SetStatistics { column: Some(column), .. } => self.require_column(altering.table, column),
+            Action::SetStatistics { column: None, number } => {
+                self.check_index_column(altering.table, *number, command.keyword)
             }
             Action::SetColumnOptions { column, .. } => self.require_column(altering.table, column),
             Action::SetStorage { column, storage } => self.set_storage(altering, column, storage),
@@ -203,6 +204,27 @@ impl Executor<'_> {
             return fail("42703", reason, column.range);
         }
         Ok(())
+    }
+
+    /// Only what an index computes has statistics of its own.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `ATExecSetStatistics`.
+    fn check_index_column(&self, oid: Oid, number: i16, range: crate::source::TextRange) -> Run {
+        let relation = self.catalog.relation(oid);
+        let Some(index) = relation.index() else { return Ok(()) };
+        let place = usize::try_from(number).ok().and_then(|number| number.checked_sub(1));
+        let included = place.is_some_and(|place| place - index.elements.len().min(place) < index.including.len());
+        match place.and_then(|place| index.elements.get(place)) {
+            Some(element) if element.key.as_column().is_none() => Ok(()),
+            None if !included => {
+                let reason = format!("column number {number} of relation \"{}\" does not exist", relation.name);
+                fail("42703", reason, range)
+            }
+            _ => {
+                let reason = format!("cannot alter statistics on plain column {number} of index \"{}\"", relation.name);
+                fail("0A000", reason, range)
+            }
+        }
     }
 
     /// Refuses commands that the kind of relation does not have.

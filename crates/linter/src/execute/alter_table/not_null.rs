@@ -67,7 +67,7 @@ impl Executor<'_> {
         children
     }
 
-    fn forbids_nulls(&self, table: Oid, column: &str) -> bool {
+    pub(super) fn forbids_nulls(&self, table: Oid, column: &str) -> bool {
         self.catalog.relation(table).column(column).is_some_and(|found| found.not_null)
     }
 

@@ -54,6 +54,10 @@ impl Executor<'_> {
                 let reason = "cannot remove constraint from only the partitioned table when partitions exist";
                 fail("42P16", reason, column.range)
             }
+            Action::AlterColumnType { column, type_name, collation, using } => {
+                let collation = collation.as_ref();
+                self.prepare_column_type(altering, column, type_name, collation, using.as_ref(), command.keyword)
+            }
             Action::DropExpression { column, .. } => self.prepare_drop_expression(altering, column),
             Action::AddIdentity { column, .. }
             | Action::SetIdentity { column, .. }

@@ -108,11 +108,7 @@ impl Executor<'_> {
         if relation.persistence == to {
             return Ok(());
         }
-        let published = self.catalog.publications().any(|publication| {
-            publication.all_tables
-                || publication.schemas.contains(&relation.schema)
-                || publication.tables.iter().any(|(published, _)| *published == table)
-        });
+        let published = self.catalog.publications_of(relation).next().is_some();
         if published && to == Persistence::Unlogged {
             let reason = format!("cannot change table \"{}\" to unlogged because it is published", relation.name);
             return fail("55000", reason, range);
@@ -231,6 +227,12 @@ impl Executor<'_> {
             let invoker = name == "security_invoker" && self.target.at_least(15);
             if view && !invoker && !matches!(name.as_str(), "security_barrier" | "check_option") {
                 return fail("22023", format!("unrecognized parameter \"{name}\""), range);
+            }
+            let query = self.catalog.relation(table).view().map(|definition| &definition.query);
+            if name == "check_option"
+                && let Some(why) = query.and_then(|query| self.not_updatable(query))
+            {
+                return fail("0A000", format!("WITH CHECK OPTION does not suit a view that {why}"), range);
             }
             let relation = self.catalog.relation_mut(table);
             relation.options.retain(|(existing, _)| *existing != name);

@@ -40,6 +40,7 @@ impl Executor<'_> {
         if let (Some(sql_type), Some(collation)) = (sql_type, &definition.collation) {
             self.check_collation(sql_type, collation.range())?;
         }
+        self.check_merged_generation(table, definition)?;
         Self::collect_own_column(table, definition, sql_type)?;
         if let Some(integer) = serial {
             let sequence = self.new_sequence(table, &name, false, integer);
@@ -95,6 +96,30 @@ impl Executor<'_> {
             _ => {}
         }
         Ok(())
+    }
+
+    /// A column that its parents generate is generated as well, and no other is generated in the child alone.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `MergeChildAttribute`; 15, `MergeAttributes`.
+    fn check_merged_generation(&self, table: &mut NewTable, definition: &ColumnDef) -> Run {
+        let name = &definition.name;
+        let inherited = table.column(&name.text).filter(|column| column.inherited_from > 0);
+        let Some(computed) = inherited.map(|column| column.generated.is_some()) else { return Ok(()) };
+        let has = |wanted: fn(&ConstraintKind) -> bool| definition.constraints.iter().any(|one| wanted(&one.kind));
+        let generated = has(|kind| matches!(kind, ConstraintKind::Generated { .. }));
+        let wrong = if !computed {
+            (generated && self.target.at_least(16)).then_some("is generated, but not in its parent")
+        } else if generated && !self.target.at_least(16) {
+            Some("inherits the expression that generates it")
+        } else if has(|kind| matches!(kind, ConstraintKind::Default(_) | ConstraintKind::Identity { .. })) {
+            Some("inherits from a generated column")
+        } else {
+            None
+        };
+        match wrong {
+            Some(wrong) => fail("42611", format!("column \"{}\" {wrong}", name.text), name.range),
+            None => Ok(()),
+        }
     }
 
     /// Adds the column, or merges it with the parent's of that name.

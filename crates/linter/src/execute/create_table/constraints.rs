@@ -85,6 +85,31 @@ impl Executor<'_> {
             }
             self.check_names(table, expression)?;
             self.check_immutable(table, expression, "generation expression", expression.range)?;
+            if !generated.stored {
+                self.check_virtual(table, expression)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What whoever reads a table runs must be PostgreSQL's own.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/catalog/heap.c`, `check_virtual_generated_security`.
+    fn check_virtual(&self, table: Oid, expression: &Expr) -> Run {
+        let relation = self.catalog.relation(table);
+        let columns = self.columns_of(table, expression);
+        let mut types = columns.iter().filter_map(|name| relation.column(name)).map(|column| column.sql_type.oid);
+        if types.any(|oid| oid.is_valid() && !oid.is_builtin()) {
+            return fail("0A000", "generation expression uses user-defined type", expression.range);
+        }
+        let mut calls_own = false;
+        expression.walk(&mut |part| {
+            if let ExprKind::Call(call) = &part.kind {
+                calls_own |= !self.called_functions(call).is_empty();
+            }
+        });
+        if calls_own {
+            return fail("0A000", "generation expression uses user-defined function", expression.range);
         }
         Ok(())
     }

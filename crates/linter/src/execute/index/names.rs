@@ -7,7 +7,7 @@ use smol_str::{SmolStr, format_smolstr};
 
 impl Executor<'_> {
     /// Source: PostgreSQL 18, `src/backend/commands/indexcmds.c`, `ChooseIndexName`.
-    pub(super) fn choose_index_name(&self, table: Oid, definition: &IndexDefinition) -> SmolStr {
+    pub(in crate::execute) fn choose_index_name(&self, table: Oid, definition: &IndexDefinition) -> SmolStr {
         let relation = self.catalog.relation(table);
         let choose = |addition: Option<&str>, label, is_constraint| {
             self.catalog.choose_relation_name(&relation.name, addition, label, &relation.schema, is_constraint)

@@ -81,7 +81,11 @@ impl Executor<'_> {
     /// Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `CloneForeignKeyConstraints`.
     pub(super) fn clone_foreign_keys(&mut self, parent: Oid, child: Oid, range: TextRange) {
         // The stronger lock came with a correction of ATTACH and DETACH that 14 did not get.
-        for referencing in self.catalog.relation(parent).referenced_by.clone() {
+        for (referencing, key) in self.foreign_keys_to_family(parent) {
+            // The keys of partitions follow those of their parents.
+            if key.inherited_from > 0 {
+                continue;
+            }
             let strong = self.target.at_least(15);
             let mode = if strong { LockMode::ShareRowExclusive } else { LockMode::AccessShare };
             self.lock(referencing, mode, LockCause::ForeignKey, range);

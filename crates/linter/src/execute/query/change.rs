@@ -5,7 +5,7 @@ use crate::ast::{
     Assignment, ConflictTarget, Delete, Expr, ExprKind, FromItem, Insert, InsertSource, Merge, MergeAction,
     MergeBranch, MergeMatch, Name, ObjectName, Query, QueryBody, ReferentialAction, Select, Update,
 };
-use crate::catalog::{Constraint, Oid};
+use crate::catalog::{Column, Constraint, IdentityKind, Oid};
 use crate::effect::{DataChangeKind, LockCause, LockMode, RelationKind, ScanCause};
 use crate::execute::{Executor, Run, fail};
 use crate::source::TextRange;
@@ -23,6 +23,7 @@ impl Executor<'_> {
         let mut unbounded = false;
         if let InsertSource::Query(query) = &insert.source {
             self.check_enum_row_literals(table, insert, query)?;
+            self.check_inserted_columns(table, insert, query)?;
             self.query(query, &env)?;
             unbounded = self.reads_whole_table(query, &env);
         }
@@ -37,9 +38,10 @@ impl Executor<'_> {
             updated = conflict.update.as_deref().map(assigned_columns);
         }
         let range = insert.table.name.range();
-        self.change(table, DataChangeKind::Insert, &[], false, env.depth, range);
+        let columns: Vec<SmolStr> = insert.columns.iter().map(|column| column.text.clone()).collect();
+        self.change(table, DataChangeKind::Insert, &columns, false, env.depth, range)?;
         if let Some(columns) = &updated {
-            self.change(table, DataChangeKind::Update, columns, false, env.depth, range);
+            self.change(table, DataChangeKind::Update, columns, false, env.depth, range)?;
         }
         self.note_change(table, DataChangeKind::Insert, unbounded, env.depth, insert.range);
         Ok(())
@@ -62,7 +64,7 @@ impl Executor<'_> {
         self.output(&update.returning, &env)?;
         let columns = assigned_columns(&update.assignments);
         let range = update.table.name.range();
-        self.change(table, DataChangeKind::Update, &columns, update.table.only, env.depth, range);
+        self.change(table, DataChangeKind::Update, &columns, update.table.only, env.depth, range)?;
         let unbounded = update.filter.as_ref().is_none_or(is_always_true);
         self.note_change(table, DataChangeKind::Update, unbounded, env.depth, update.keyword);
         Ok(())
@@ -77,7 +79,7 @@ impl Executor<'_> {
         }
         self.expressions(&delete.filter, &env)?;
         self.output(&delete.returning, &env)?;
-        self.change(table, DataChangeKind::Delete, &[], delete.table.only, env.depth, delete.table.name.range());
+        self.change(table, DataChangeKind::Delete, &[], delete.table.only, env.depth, delete.table.name.range())?;
         let unbounded = delete.filter.as_ref().is_none_or(is_always_true);
         self.note_change(table, DataChangeKind::Delete, unbounded, env.depth, delete.keyword);
         if env.depth == Depth::Run
@@ -119,7 +121,7 @@ impl Executor<'_> {
                 MergeAction::Delete => (DataChangeKind::Delete, Vec::new()),
                 MergeAction::DoNothing => continue,
             };
-            self.change(table, kind, &columns, merge.table.only, env.depth, merge.table.name.range());
+            self.change(table, kind, &columns, merge.table.only, env.depth, merge.table.name.range())?;
             let unbounded = kind != DataChangeKind::Insert && self.merges_all(merge, branch);
             self.note_change(table, kind, unbounded, env.depth, merge.keyword);
         }
@@ -137,6 +139,37 @@ impl Executor<'_> {
         if computed && !matches!(assignment.value.kind, ExprKind::Default) {
             let reason = format!("column \"{}\" can only be updated to DEFAULT", assignment.column.text);
             return fail("428C9", reason, assignment.column.range);
+        }
+        Ok(())
+    }
+
+    /// The same for INSERT, with or without a list of columns.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/rewrite/rewriteHandler.c`, `rewriteTargetListIU`.
+    fn check_inserted_columns(&mut self, table: Oid, insert: &Insert, query: &Query) -> Run {
+        let relation = self.catalog.relation(table);
+        let is_computed = |column: &Column| {
+            let always = column.identity == Some(IdentityKind::Always) && !insert.overriding;
+            column.generated.is_some() || always
+        };
+        if !relation.known || !relation.columns.iter().any(is_computed) {
+            return Ok(());
+        }
+        let named = insert.columns.iter().map(|name| relation.column(&name.text));
+        let given: Vec<Option<Column>> = if insert.columns.is_empty() {
+            relation.columns.iter().map(|column| Some(column.clone())).collect()
+        } else {
+            named.map(Option::<&Column>::cloned).collect()
+        };
+        let width = self.describe_query(query).map_or(0, |columns| columns.len());
+        for (at, column) in given.iter().take(width).enumerate() {
+            let Some(column) = column.as_ref().filter(|column| is_computed(column)) else { continue };
+            let is_default = |row: &Vec<Expr>| row.get(at).is_some_and(|value| matches!(value.kind, ExprKind::Default));
+            let defaults = matches!(&query.body, QueryBody::Values(rows) if rows.iter().all(is_default));
+            if !defaults {
+                let reason = format!("cannot insert a non-DEFAULT value into column \"{}\"", column.name);
+                return fail("428C9", reason, insert.table.name.range());
+            }
         }
         Ok(())
     }
@@ -185,18 +218,17 @@ impl Executor<'_> {
         only: bool,
         depth: Depth,
         range: TextRange,
-    ) {
+    ) -> Run {
         let relation = self.catalog.relation(oid);
         if !relation.rules.is_empty() && relation.kind != RelationKind::View && depth >= Depth::Rewrite {
             let name = relation.name.clone();
             self.unknown(format!("`{name}` has rules, which are not followed"));
         }
         if self.catalog.relation(oid).kind == RelationKind::View {
-            self.change_view(oid, kind, columns, depth, range);
-            return;
+            return self.change_view(oid, kind, columns, depth, range);
         }
         if depth < Depth::Plan {
-            return;
+            return Ok(());
         }
         let partitioned = self.catalog.relation(oid).kind == RelationKind::PartitionedTable;
         let mut changed = vec![oid];
@@ -207,48 +239,65 @@ impl Executor<'_> {
             self.lock_indexes(*table, LockMode::RowExclusive, range);
         }
         if depth == Depth::Run {
+            for table in &changed {
+                self.check_replica_identity(*table, kind, range)?;
+            }
             for table in changed {
                 self.enforce_foreign_keys(table, kind, columns, range, &mut Vec::new());
                 self.fire_triggers(table, kind, columns, range);
             }
         }
+        Ok(())
     }
 
     /// A view passes the change on to the table that it shows, unless a rule or an INSTEAD OF trigger takes it.
     ///
     /// Source: PostgreSQL 18, `src/backend/rewrite/rewriteHandler.c`, `rewriteTargetView`.
-    fn change_view(&mut self, view: Oid, kind: DataChangeKind, columns: &[SmolStr], depth: Depth, range: TextRange) {
+    fn change_view(
+        &mut self,
+        view: Oid,
+        kind: DataChangeKind,
+        columns: &[SmolStr],
+        depth: Depth,
+        range: TextRange,
+    ) -> Run {
         if depth < Depth::Rewrite {
-            return;
+            return Ok(());
         }
         let relation = self.catalog.relation(view);
         if !relation.rules.is_empty() {
             let name = relation.name.clone();
             self.unknown(format!("`{name}` has rules, which are not followed"));
-            return;
+            return Ok(());
         }
-        let instead = relation.triggers.iter().any(|trigger| trigger.timing == crate::ast::TriggerTiming::InsteadOf);
-        let base = relation.view().and_then(|definition| match &definition.query.body {
-            QueryBody::Select(select) if select.from.len() == 1 => definition.references.first().map(|first| first.0),
-            _ => None,
+        let instead = relation.triggers.iter().any(|trigger| {
+            let fires = match kind {
+                DataChangeKind::Insert => trigger.events.insert,
+                DataChangeKind::Update => trigger.events.update,
+                DataChangeKind::Delete => trigger.events.delete,
+            };
+            fires && trigger.timing == crate::ast::TriggerTiming::InsteadOf
         });
+        let base = match relation.view() {
+            Some(definition) if !instead => {
+                self.check_view_takes(view, definition, kind, columns, range)?;
+                definition.references.first().map(|first| first.0)
+            }
+            _ => None,
+        };
         if instead || base.is_none() {
-            self.follow_read(view, LockMode::AccessShare, false, depth, range);
+            self.follow_read(view, LockMode::AccessShare, false, depth, range)?;
             if depth == Depth::Run {
                 self.fire_triggers(view, kind, columns, range);
             }
-            return;
+            return Ok(());
         }
         if let Some(base) = base.filter(|base| self.catalog.get_relation(*base).is_some()) {
             self.lock(base, LockMode::RowExclusive, LockCause::Query, range);
-            // The view's columns may have other names, so that any key column may be meant.
-            let columns = if kind == DataChangeKind::Update { self.column_names(base) } else { Vec::new() };
-            self.change(base, kind, &columns, false, depth, range);
+            let columns = self.columns_behind(view, columns, kind);
+            self.change(base, kind, &columns, false, depth, range)?;
         }
-    }
-
-    fn column_names(&self, oid: Oid) -> Vec<SmolStr> {
-        self.catalog.relation(oid).columns.iter().map(|column| column.name.clone()).collect()
+        Ok(())
     }
 
     /// Locks the tables that the triggers of foreign keys read or change.

@@ -26,7 +26,7 @@ impl Executor<'_> {
             }
             self.check_freeze(copy, table)?;
             self.expressions(&copy.filter, &env)?;
-            self.change(table, DataChangeKind::Insert, &[], false, Depth::Run, name.range());
+            self.change(table, DataChangeKind::Insert, &[], false, Depth::Run, name.range())?;
             self.note_change(table, DataChangeKind::Insert, false, Depth::Run, name.range());
             return Ok(());
         }

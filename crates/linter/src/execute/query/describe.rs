@@ -4,7 +4,9 @@ use crate::ast::{
     Alias, Expr, ExprKind, FromItem, IndirectionStep, Literal, OperatorForm, Query, QueryBody, QueryStatement, Select,
     SubqueryKind, Target, With,
 };
+use crate::builtin::oid;
 use crate::catalog::{Oid, SqlType};
+use crate::effect::RelationKind;
 use crate::execute::Executor;
 use crate::execute::scope::{QueryColumn, Scope, ScopeItem, joined, renamed};
 use smol_str::{SmolStr, format_smolstr};
@@ -17,6 +19,12 @@ const NUMERIC_ORDER: [u32; 6] = [21, 23, 20, 1700, 700, 701];
 
 /// The columns of the WITH queries in sight, innermost last; `None` where they are not known.
 type Ctes = Vec<(SmolStr, Option<Vec<QueryColumn>>)>;
+
+/// The columns of every sequence.
+pub(in crate::execute) fn sequence_columns() -> [QueryColumn; 3] {
+    let column = |name, oid| (SmolStr::new_static(name), SqlType::new(Oid(oid)));
+    [column("last_value", oid::INT8), column("log_cnt", oid::INT8), column("is_called", oid::BOOL)]
+}
 
 impl Executor<'_> {
     /// The names and types of a query's columns; `None` where a relation in it is not known.
@@ -176,6 +184,9 @@ impl Executor<'_> {
     /// The columns of a relation, where all of them are known.
     fn relation_columns(&self, oid: Oid) -> Option<Vec<QueryColumn>> {
         let relation = self.catalog.relation(oid);
+        if relation.kind == RelationKind::Sequence {
+            return Some(sequence_columns().to_vec());
+        }
         let columns = relation.columns.iter().map(|column| (column.name.clone(), column.sql_type));
         relation.known.then(|| columns.collect())
     }
@@ -231,9 +242,18 @@ impl Executor<'_> {
     }
 
     /// The type of an expression in a query; unknown where the model cannot tell.
+    /// The type of a whole row: `t` in `SELECT t FROM t`.
+    fn whole_row(&self, path: &[SmolStr], scope: &Scope<'_>) -> Option<SqlType> {
+        let [alias] = path else { return None };
+        let relation = self.catalog.get_relation(scope.relation_named(alias)?)?;
+        self.catalog.type_named(&relation.schema, &relation.name).map(SqlType::new)
+    }
+
     fn expression_type(&mut self, expr: &Expr, scope: &Scope<'_>, ctes: &Ctes) -> SqlType {
         let sql_type = match &expr.kind {
-            ExprKind::Column(path) => scope.column_type(path).unwrap_or(SqlType::UNKNOWN),
+            ExprKind::Column(path) => {
+                scope.column_type(path).or_else(|| self.whole_row(path, scope)).unwrap_or(SqlType::UNKNOWN)
+            }
             ExprKind::Cast { target, .. } => self.resolve_type(target),
             ExprKind::Literal(Literal::String(_) | Literal::Null) => TEXT,
             ExprKind::Subquery { kind: SubqueryKind::Scalar, query, .. } => {

@@ -54,6 +54,14 @@ impl Executor<'_> {
         match call.name.as_str() {
             "nextval" | "setval" | "currval" => {
                 if let Some(oid) = argument.and_then(|argument| self.sequence_argument(argument)) {
+                    let relation = self.catalog.relation(oid);
+                    if relation.kind != RelationKind::Sequence && relation.known {
+                        return crate::execute::fail(
+                            "42809",
+                            format!("\"{}\" is not a sequence", relation.name),
+                            call.name_range,
+                        );
+                    }
                     self.lock(oid, LockMode::RowExclusive, LockCause::Function, call.name_range);
                 }
             }

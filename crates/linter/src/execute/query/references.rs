@@ -1,8 +1,11 @@
 //! What a query depends on: the relations and columns that a view or function keeps.
 
+use super::describe::sequence_columns;
 use crate::ast::{Expr, ExprKind, FromItem, Query, QueryBody, QueryStatement, Select};
 use crate::catalog::Oid;
+use crate::effect::RelationKind;
 use crate::execute::Executor;
+use crate::execute::alter_table::is_system_column;
 use smol_str::SmolStr;
 
 /// A system column: it stands for "no column" where an empty list would mean that the columns are not known.
@@ -12,6 +15,8 @@ const NO_COLUMN: &str = "tableoid";
 struct Item {
     alias: SmolStr,
     relation: Option<usize>,
+    /// Are its columns called as those of the relation?
+    plain: bool,
 }
 
 /// The relations found so far, and the FROM clauses around the place that is being read.
@@ -20,6 +25,10 @@ struct Collector {
     relations: Vec<Found>,
     scopes: Vec<Vec<Item>>,
     ctes: Vec<SmolStr>,
+    /// In a place where a name can be that of an output column.
+    in_output: bool,
+    /// The first column that no relation in sight has.
+    missing: Option<SmolStr>,
 }
 
 struct Found {
@@ -51,6 +60,13 @@ impl Executor<'_> {
             }
         }
         references
+    }
+
+    /// A column that the query names and that no relation has which it reads.
+    pub(crate) fn missing_column(&self, query: &Query) -> Option<SmolStr> {
+        let mut collector = Collector::default();
+        self.collect_query(query, &mut collector);
+        collector.missing
     }
 
     /// The functions of the project and user types that a query uses.
@@ -97,9 +113,11 @@ impl Executor<'_> {
                 self.collect_query(right, collector);
             }
         }
+        let outside = std::mem::replace(&mut collector.in_output, true);
         for expr in query.order_by.iter().chain(&query.limit).chain(&query.offset) {
             self.collect_expression(expr, collector);
         }
+        collector.in_output = outside;
         collector.scopes.pop();
         collector.ctes.truncate(ctes);
     }
@@ -111,12 +129,14 @@ impl Executor<'_> {
         let parts = (select.targets.iter().map(|target| &target.value))
             .chain(select.distinct.iter().flatten())
             .chain(&select.filter)
-            .chain(&select.group_by)
             .chain(&select.having)
             .chain(&select.windows);
         for expr in parts {
             self.collect_expression(expr, collector);
         }
+        let outside = std::mem::replace(&mut collector.in_output, true);
+        select.group_by.iter().for_each(|expr| self.collect_expression(expr, collector));
+        collector.in_output = outside;
     }
 
     fn collect_from(&self, item: &FromItem, collector: &mut Collector) {
@@ -128,7 +148,11 @@ impl Executor<'_> {
                 let oid = if is_cte || self.is_system_relation(name) { None } else { self.find(name) };
                 let found = oid.map(|oid| {
                     let relation = self.catalog.relation(oid);
-                    let columns = relation.columns.iter().map(|column| column.name.clone()).collect();
+                    let columns = if relation.kind == RelationKind::Sequence {
+                        sequence_columns().map(|(name, _)| name).to_vec()
+                    } else {
+                        relation.columns.iter().map(|column| column.name.clone()).collect()
+                    };
                     collector.relations.push(Found { oid, columns, used: Vec::new(), known: relation.known });
                     collector.relations.len() - 1
                 });
@@ -138,19 +162,18 @@ impl Executor<'_> {
                 {
                     collector.use_all(at);
                 }
-                collector.add(alias, found);
+                let plain = relation.alias.as_ref().is_none_or(|alias| alias.columns.is_empty());
+                collector.add(alias, found, plain);
             }
             FromItem::Subquery { query, alias, .. } => {
                 self.collect_query(query, collector);
-                if let Some(alias) = alias {
-                    collector.add(alias.name.clone(), None);
-                }
+                let name = alias.as_ref().map(|alias| alias.name.clone()).unwrap_or_default();
+                collector.add(name, None, false);
             }
             FromItem::Function { calls, alias, .. } => {
                 calls.iter().for_each(|call| self.collect_expression(call, collector));
-                if let Some(alias) = alias {
-                    collector.add(alias.name.clone(), None);
-                }
+                let name = alias.as_ref().map(|alias| alias.name.clone()).unwrap_or_default();
+                collector.add(name, None, false);
             }
             FromItem::Join { kind, left, right, on, using } => {
                 let before = collector.relations.len();
@@ -183,9 +206,9 @@ impl Executor<'_> {
 }
 
 impl Collector {
-    fn add(&mut self, alias: SmolStr, relation: Option<usize>) {
+    fn add(&mut self, alias: SmolStr, relation: Option<usize>, plain: bool) {
         if let Some(scope) = self.scopes.last_mut() {
-            scope.push(Item { alias, relation });
+            scope.push(Item { alias, relation, plain });
         }
     }
 
@@ -218,6 +241,13 @@ impl Collector {
                 self.use_all(at);
                 return;
             }
+        }
+        let all_known = self.scopes.iter().flatten().all(|item| {
+            item.plain
+                && item.relation.is_some_and(|at| self.relations[at].known && !self.relations[at].columns.is_empty())
+        });
+        if all_known && !self.in_output && !is_system_column(column) {
+            self.missing.get_or_insert_with(|| column.clone());
         }
     }
 

@@ -63,12 +63,12 @@ impl Executor<'_> {
             let reason = format!("column \"{}\" does not exist in \"{}\"", old.text, relation.name);
             return fail("42703", reason, old.range);
         }
+        if column.is_some_and(|column| column.inherited_from > 0) {
+            return fail("42P16", format!("cannot rename inherited column \"{}\"", old.text), old.range);
+        }
         if relation.column(&new.text).is_some() {
             let reason = format!("column \"{}\" of relation \"{}\" already exists", new.text, relation.name);
             return fail("42701", reason, new.range);
-        }
-        if column.is_some_and(|column| column.inherited_from > 0) {
-            return fail("42P16", format!("cannot rename inherited column \"{}\"", old.text), old.range);
         }
         Ok(())
     }

@@ -59,6 +59,10 @@ impl Executor<'_> {
                 self.check_routine(&signature, set.kind)?;
                 self.check_schema(&set.new_schema)?;
                 if let Some(oid) = self.function_with(&signature) {
+                    let own = self.catalog.get_function(oid).map(|known| known.schema.clone());
+                    if own.is_some_and(|own| own != set.new_schema.text) {
+                        self.check_function_name(oid, Some(&set.new_schema.text), &set.object.name)?;
+                    }
                     let before = self.catalog.get_function(oid).map(|known| (known.schema.clone(), known.name.clone()));
                     let after = (set.new_schema.text.clone(), set.object.name.text.clone());
                     self.note_renamed("function", before.unwrap_or_default(), after, set.object.range());

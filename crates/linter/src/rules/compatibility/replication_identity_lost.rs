@@ -1,8 +1,8 @@
 //! Published tables whose UPDATE and DELETE would fail.
 
-use crate::ast::{Ast, PublicationAction, ReplicaIdentity};
-use crate::catalog::{Catalog, Publication, Relation};
-use crate::effect::{LockMode, RelationKind, RelationName};
+use crate::ast::{Ast, PublicationAction};
+use crate::catalog::{Publication, Relation};
+use crate::effect::{LockMode, RelationName};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::around::{Until, ahead};
@@ -78,10 +78,11 @@ fn published(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, name: &str,
         .filter(|before| before.updates >= publication.updates && before.deletes >= publication.deletes);
     let end = ahead(context, name, Until::EndOfMigration);
     let tables = context.after.relations_where(|table| {
-        let is_new = !before.is_some_and(|before| holds(before, table));
-        holds(publication, table) && is_new && lacks_identity(context.after, table)
+        let is_new = !before.is_some_and(|before| context.after.publishes(before, table));
+        context.after.publishes(publication, table) && is_new && context.after.lacks_replica_identity(table)
     });
-    let still = |table: &&&Arc<Relation>| end.get_relation(table.oid).is_some_and(|table| lacks_identity(&end, table));
+    let still =
+        |table: &&&Arc<Relation>| end.get_relation(table.oid).is_some_and(|table| end.lacks_replica_identity(table));
     let tables: Vec<&Arc<Relation>> = tables.iter().filter(still).copied().collect();
     let [first, ..] = tables.as_slice() else { return };
     let names = enumerate(tables.iter().map(|table| table.name.as_str()));
@@ -99,15 +100,16 @@ fn changed(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         let Some(after) = context.after.get_relation(relation.oid).filter(|_| seen.insert(relation.oid)) else {
             continue;
         };
-        let publications: Vec<&Arc<Publication>> =
-            context.after.publications().filter(|publication| holds(publication, after)).collect();
+        let publications: Vec<&Arc<Publication>> = context.after.publications_of(after).collect();
         let any = |publishes: fn(&Publication) -> bool| publications.iter().any(|publication| publishes(publication));
         let refused = refused(any(|publication| publication.updates), any(|publication| publication.deletes));
-        let had =
-            context.before.get_relation(relation.oid).is_none_or(|before| !lacks_identity(context.before, before));
-        let Some(refused) = refused.filter(|_| had && lacks_identity(context.after, after)) else { continue };
+        let had = context
+            .before
+            .get_relation(relation.oid)
+            .is_none_or(|before| !context.before.lacks_replica_identity(before));
+        let Some(refused) = refused.filter(|_| had && context.after.lacks_replica_identity(after)) else { continue };
         let end = ahead(context, &after.name, Until::EndOfMigration);
-        if end.get_relation(after.oid).is_none_or(|table| !lacks_identity(&end, table)) {
+        if end.get_relation(after.oid).is_none_or(|table| !end.lacks_replica_identity(table)) {
             continue;
         }
         let publishing = publications.iter().filter(|publication| publication.updates || publication.deletes);
@@ -142,27 +144,4 @@ fn help(context: &RuleContext<'_>, table: &RelationName) -> String {
         "give it a primary key, or, where rows are few or changes rare:\n    ALTER TABLE {} REPLICA IDENTITY FULL;",
         sql_name(context, table)
     )
-}
-
-/// Does the publication send changes of the table?
-fn holds(publication: &Publication, table: &Relation) -> bool {
-    let is_table = matches!(table.kind, RelationKind::Table | RelationKind::PartitionedTable);
-    let is_logged = table.persistence == crate::ast::Persistence::Permanent;
-    let all = (publication.all_tables || publication.schemas.contains(&table.schema)) && is_logged;
-    is_table && (all || publication.tables.iter().any(|(oid, _)| *oid == table.oid))
-}
-
-/// Source: PostgreSQL 18, `src/backend/executor/execReplication.c`, `CheckCmdReplicaIdentity`.
-fn lacks_identity(catalog: &Catalog, table: &Relation) -> bool {
-    let has_rows = table.kind == RelationKind::Table && table.known;
-    let identity = match &table.replica_identity {
-        // A primary key that is DEFERRABLE does not do (`relcache.c`, `RelationGetIndexList`).
-        ReplicaIdentity::Default => table.primary_key().is_some_and(|key| !key.deferrable),
-        ReplicaIdentity::Full => true,
-        ReplicaIdentity::Nothing => false,
-        ReplicaIdentity::Index(name) => {
-            table.indexes.iter().any(|oid| catalog.get_relation(*oid).is_some_and(|index| index.name == name.text))
-        }
-    };
-    has_rows && !identity
 }

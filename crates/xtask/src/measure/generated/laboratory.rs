@@ -16,7 +16,9 @@ const USES: u32 = 25;
 const CLEAN: &str = "DO $$ DECLARE names text; BEGIN \
     SELECT string_agg(format('%I', nspname), ', ') INTO names FROM pg_namespace \
     WHERE nspname IN ('public', 'app') OR nspname ~ '^pg_temp_'; \
-    EXECUTE 'DROP SCHEMA ' || names || ' CASCADE'; END $$; \
+    EXECUTE 'DROP SCHEMA ' || names || ' CASCADE'; \
+    SELECT string_agg(format('%I', pubname), ', ') INTO names FROM pg_publication; \
+    IF names <> '' THEN EXECUTE 'DROP PUBLICATION ' || names; END IF; END $$; \
     CREATE SCHEMA public; GRANT ALL ON SCHEMA public TO PUBLIC";
 
 /// What a server did with a sequence.

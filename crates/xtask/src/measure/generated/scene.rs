@@ -251,6 +251,8 @@ impl Scene<'_> {
             "view" => self.relation(|relation| relation.kind == RelationKind::View),
             "matview" => self.relation(|relation| relation.kind == RelationKind::MaterializedView),
             "index" => self.relation(|relation| relation.kind.is_index()),
+            "partitioned_index" => self.relation(|relation| relation.kind == RelationKind::PartitionedIndex),
+            "composite" => self.relation(|relation| relation.kind == RelationKind::CompositeType),
             "sequence" => self.relation(|relation| relation.kind == RelationKind::Sequence),
             "relation" => self.relation(|relation| relation.kind != RelationKind::CompositeType),
             "query" => self.relation(has_columns),
@@ -337,6 +339,11 @@ impl Scene<'_> {
                 let own = types::user_types(self.catalog);
                 self.random.one_of(&own).cloned()
             }
+            "own_statistics" => {
+                let relation = self.any_relation(is_table)?.oid;
+                let (schema, name) = self.catalog.statistics_of(relation).into_iter().next()?;
+                Some(qualified(&schema, &name))
+            }
             "bound" => self.bound(),
             _ => None,
         }
@@ -348,6 +355,7 @@ impl Scene<'_> {
             "new_column" => self.one(COLUMNS),
             "new_name" => self.one(OTHERS),
             "new_type" => self.one(&["mood", "\"Mood\"", "app.mood", "positive", "short", "app.positive", "level"]),
+            "publication" => self.one(&["p1", "p2"]),
             "type" => Some(self.typed()),
             "value" => Some(self.value()),
             "changing" => Some(types::changing(self.random, self.family)),

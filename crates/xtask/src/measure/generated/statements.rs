@@ -24,6 +24,7 @@ pub(super) const KINDS: &[Kind] = &[
     Kind { weight: 5, templates: MAINTENANCE },
     Kind { weight: 5, templates: ROWS },
     Kind { weight: 3, templates: METADATA },
+    Kind { weight: 1, templates: PUBLICATIONS },
 ];
 
 /// Statements that PostgreSQL refuses in a transaction block.
@@ -33,6 +34,10 @@ pub(super) const ALONE: &[&str] = &[
     "REINDEX [INDEX CONCURRENTLY {index}|TABLE CONCURRENTLY {table}|TABLE {partitioned}]",
     "ALTER TABLE {detach} CONCURRENTLY",
     "VACUUM[| FULL| ANALYZE| (FREEZE)] {table}",
+    "VACUUM (FULL, ANALYZE) {table}",
+    "REINDEX [SCHEMA app|SCHEMA public]",
+    "ALTER TABLE {detach} FINALIZE",
+    "REINDEX (CONCURRENTLY) INDEX {partitioned_index}",
 ];
 
 const CREATE: &[&str] = &[
@@ -44,6 +49,10 @@ const CREATE: &[&str] = &[
     "CREATE TABLE {new_table} (LIKE {query}[| INCLUDING ALL| INCLUDING DEFAULTS INCLUDING CONSTRAINTS| INCLUDING INDEXES| INCLUDING IDENTITY| INCLUDING GENERATED INCLUDING STATISTICS])",
     "CREATE [||TEMP |UNLOGGED ]TABLE {new_table} AS SELECT * FROM {query}[| WITH NO DATA]",
     "SELECT * INTO {new_table} FROM {query}",
+    "CREATE TABLE {new_table} ({columns_of_table}, FOREIGN KEY (a) REFERENCES {table}[ ON DELETE SET NULL| ON DELETE SET DEFAULT ON UPDATE RESTRICT| MATCH FULL| DEFERRABLE])",
+    "CREATE TABLE {new_table} OF {composite}[| (PRIMARY KEY ({column}))| ({column} WITH OPTIONS NOT NULL)]",
+    "CREATE TABLE {new_table} (LIKE {query} INCLUDING ALL EXCLUDING [INDEXES|CONSTRAINTS|DEFAULTS|IDENTITY|GENERATED], x9 int)",
+    "CREATE TABLE {new_table} AS {of_query}SELECT [count(*) AS n|{column}, {expression} AS e] FROM {it}[| WITH NO DATA]",
 ];
 
 const COLUMNS: &[&str] = &[
@@ -55,6 +64,10 @@ const COLUMNS: &[&str] = &[
     "ALTER TABLE {table} ADD {new_column} int REFERENCES {other_table}[|| ON DELETE CASCADE]",
     "ALTER TABLE [|||ONLY ]{table} DROP COLUMN [|IF EXISTS ]{column}[|| CASCADE| RESTRICT]",
     "ALTER TABLE {table} ADD {new_column} {own_type}[|| DEFAULT {value}| NOT NULL]",
+    "ALTER TABLE {table} ADD {new_column} int DEFAULT 1 REFERENCES {other_table}[| ON DELETE SET DEFAULT]",
+    "ALTER TABLE {table} ADD {new_column} text COLLATE \"C\"[| DEFAULT 'x'| NOT NULL]",
+    "ALTER TABLE {table} DROP COLUMN {column}, ADD COLUMN {new_column} {type}",
+    "ALTER TABLE {table} ADD {new_column} int GENERATED ALWAYS AS (length({expression}::text)) VIRTUAL",
 ];
 
 const CHANGES: &[&str] = &[
@@ -72,6 +85,9 @@ const CHANGES: &[&str] = &[
     "ALTER TABLE {table} ALTER {generated} DROP EXPRESSION[| IF EXISTS]",
     "ALTER TABLE {table} ALTER {column} SET [STATISTICS 100|STORAGE PLAIN|STORAGE EXTENDED|STORAGE MAIN|(n_distinct = 5)|COMPRESSION pglz]",
     "ALTER TABLE {table} ADD CONSTRAINT {new_name} CHECK ({column} IS NOT NULL), ALTER {last} SET NOT NULL",
+    "ALTER TABLE {table} ALTER {generated} SET EXPRESSION AS ({expression})",
+    "ALTER TABLE {table} ALTER {column} RESET (n_distinct)",
+    "ALTER TABLE {table} ALTER {column} TYPE {change}, ADD CHECK ({condition})",
 ];
 
 const CONSTRAINTS: &[&str] = &[
@@ -89,6 +105,12 @@ const CONSTRAINTS: &[&str] = &[
     "ALTER TABLE [|||ONLY ]{table} DROP CONSTRAINT [|IF EXISTS ]{constraint}[|| CASCADE]",
     "ALTER TABLE {table} DROP CONSTRAINT {constraint}, ADD CONSTRAINT {new_name} CHECK ({condition})",
     "ALTER TABLE {table} RENAME CONSTRAINT {constraint} TO {new_name}",
+    "ALTER TABLE [|ONLY ]{table} ADD CONSTRAINT {new_name} NOT NULL {column}[| NOT VALID| NO INHERIT]",
+    "ALTER TABLE [|ONLY ]{table} ADD [|CONSTRAINT {new_name} ]FOREIGN KEY {reference}[| MATCH FULL][| ON DELETE SET NULL| ON DELETE RESTRICT ON UPDATE SET DEFAULT| ON DELETE SET DEFAULT]",
+    "ALTER TABLE {table} ADD CHECK ({condition}) NOT ENFORCED",
+    "ALTER TABLE {table} ADD UNIQUE NULLS NOT DISTINCT ({columns})",
+    "ALTER TABLE {table} ALTER CONSTRAINT {constraint} [NO INHERIT|INHERIT|NOT ENFORCED|ENFORCED]",
+    "ALTER TABLE {table} DROP CONSTRAINT {constraint}, DROP COLUMN {column}",
 ];
 
 const INDEXES: &[&str] = &[
@@ -102,6 +124,12 @@ const INDEXES: &[&str] = &[
     "ALTER INDEX {index} [RENAME TO {new_name}|SET (fillfactor = 70)|RESET (fillfactor)|SET (deduplicate_items = off)]",
     "ALTER INDEX {index} ATTACH PARTITION {new_name}",
     "REINDEX [INDEX {index}|TABLE {table}]",
+    "ALTER INDEX {partitioned_index} ATTACH PARTITION {index}",
+    "DROP INDEX {index}, {index}",
+    "ALTER INDEX {index} ALTER COLUMN 1 SET STATISTICS 100",
+    "ALTER INDEX {index} SET TABLESPACE pg_default",
+    "CREATE [|UNIQUE ]INDEX ON {table} ({column} [text_ops|int4_ops|varchar_pattern_ops])",
+    "CREATE UNIQUE INDEX ON {table} ({column}) NULLS NOT DISTINCT",
 ];
 
 const PARTITIONS: &[&str] = &[
@@ -116,6 +144,13 @@ const PARTITIONS: &[&str] = &[
     "CREATE INDEX ON [|ONLY ]{partitioned} ({column})",
     "ALTER TABLE {partitioned} ADD [PRIMARY KEY (k)|UNIQUE (k)|CHECK ({condition})|{new_column} {type}]",
     "[DROP TABLE|TRUNCATE] {a_partition}",
+    "CREATE TABLE {new_table} PARTITION OF {partitioned} {bound} PARTITION BY [HASH|LIST|RANGE] (a)",
+    "CREATE [|UNIQUE ]INDEX [|{new_name} ]ON [|ONLY ]{partitioned} (k[|, a])",
+    "ALTER TABLE {table} ADD FOREIGN KEY ({integer}) REFERENCES {partitioned}[| ON DELETE CASCADE]",
+    "ALTER TABLE {partitioned} ADD FOREIGN KEY {reference}",
+    "ALTER TABLE {partitioned} [ALTER {column} TYPE {change}|DROP COLUMN {column}|RENAME {column} TO {new_column}|ALTER {column} SET NOT NULL|ALTER {column} SET DEFAULT {value}]",
+    "INSERT INTO {partitioned} {row}",
+    "DROP TABLE {partitioned}[| CASCADE]",
 ];
 
 const INHERITANCE: &[&str] = &[
@@ -123,6 +158,8 @@ const INHERITANCE: &[&str] = &[
     "ALTER TABLE {child} NO INHERIT {parent}",
     "ALTER TABLE {plain} INHERIT {other_plain}",
     "ALTER TABLE {child} [DROP COLUMN {column}|ADD COLUMN {new_column} int|ALTER {column} TYPE {change}|ADD CHECK ({condition})]",
+    "CREATE TABLE {new_table} ({columns_of_table}) INHERITS ({plain})",
+    "ALTER TABLE [|ONLY ]{child} RENAME {column} TO {new_column}",
 ];
 
 const VIEWS: &[&str] = &[
@@ -134,6 +171,14 @@ const VIEWS: &[&str] = &[
     "DROP VIEW [|IF EXISTS ]{view}[| CASCADE]",
     "DROP MATERIALIZED VIEW {matview}[| CASCADE]",
     "ALTER MATERIALIZED VIEW {matview} [RENAME TO {new_name}|SET (fillfactor = 70)|ALTER {column} SET STATISTICS 10|SET SCHEMA app|RENAME {column} TO {new_column}]",
+    "CREATE [|OR REPLACE ]VIEW {new_name} AS {of_query}SELECT x.{column} FROM {it} x JOIN {other_table} y ON true",
+    "CREATE VIEW {new_name} AS {of_query}SELECT [count(*) AS n|max({column}) AS m|DISTINCT {column}] FROM {it}",
+    "CREATE VIEW {new_name} (x9) AS {of_query}SELECT {column} FROM {it}[| WITH CHECK OPTION| UNION SELECT {last} FROM {it}]",
+    "CREATE VIEW {new_name} AS WITH w AS (SELECT * FROM {query}) SELECT * FROM w",
+    "CREATE TRIGGER {new_name} INSTEAD OF [INSERT|UPDATE|DELETE] ON {view} FOR EACH ROW EXECUTE FUNCTION trg()",
+    "INSERT INTO {view} {row}",
+    "[DELETE FROM|TRUNCATE|SELECT * FROM|LOCK TABLE] {view}",
+    "UPDATE {view} SET {column} = NULL",
 ];
 
 const RENAMES: &[&str] = &[
@@ -144,6 +189,12 @@ const RENAMES: &[&str] = &[
     "ALTER [SEQUENCE {sequence}|VIEW {view}|TABLE {plain}] SET SCHEMA [app|public]",
     "ALTER TABLE {relation} RENAME TO {new_name}",
     "ALTER TYPE {own_type} [RENAME TO {new_name}|SET SCHEMA [app|public]]",
+    "ALTER [TRIGGER {trigger_on}|POLICY {policy_on}|RULE {rule_on}] RENAME TO {new_name}",
+    "ALTER STATISTICS {own_statistics} [RENAME TO {new_name}|SET SCHEMA app|SET STATISTICS 10]",
+    "ALTER FUNCTION [f1(int)|trg()] [RENAME TO [f1|trg|f2]|SET SCHEMA app]",
+    "ALTER DOMAIN {own_type} [RENAME TO {new_name}|SET SCHEMA [app|public]]",
+    "ALTER INDEX [|IF EXISTS ]{index} RENAME TO {new_name}",
+    "ALTER MATERIALIZED VIEW {matview} [RENAME {column} TO {new_column}|SET SCHEMA public|CLUSTER ON {own_index}]",
 ];
 
 const DROPS: &[&str] = &[
@@ -155,6 +206,10 @@ const DROPS: &[&str] = &[
     "DROP FUNCTION [f1(int)|f2|trg][| CASCADE]",
     "DROP SCHEMA app[| CASCADE]",
     "DROP [TABLE|VIEW|INDEX|SEQUENCE|MATERIALIZED VIEW] [|IF EXISTS ]{relation}",
+    "DROP VIEW {view}, {view}",
+    "ALTER TABLE {table} DROP COLUMN {column}, DROP COLUMN {column} CASCADE",
+    "DROP STATISTICS {own_statistics}",
+    "DROP TYPE {composite}[| CASCADE]",
 ];
 
 const TYPES: &[&str] = &[
@@ -165,6 +220,10 @@ const TYPES: &[&str] = &[
     "ALTER DOMAIN {own_type} [SET NOT NULL|DROP NOT NULL|SET DEFAULT NULL|DROP DEFAULT|ADD CHECK (VALUE IS NOT NULL)|ADD CONSTRAINT {new_name} CHECK (VALUE IS NOT NULL) NOT VALID|DROP CONSTRAINT {new_name}|VALIDATE CONSTRAINT {new_name}|RENAME CONSTRAINT {new_name} TO {new_name}]",
     "CREATE TYPE {new_type} AS (a int, b text)",
     "CREATE SCHEMA [|IF NOT EXISTS ]app",
+    "ALTER TYPE {composite} [ADD ATTRIBUTE {new_column} {type}|DROP ATTRIBUTE {column}|ALTER ATTRIBUTE {column} TYPE {change}][| CASCADE]",
+    "ALTER TYPE {composite} [RENAME ATTRIBUTE {column} TO {new_column}|RENAME TO {new_name}|SET SCHEMA app]",
+    "ALTER TABLE {table} ADD {new_column} {composite}",
+    "CREATE DOMAIN {new_type} AS {own_type}",
 ];
 
 const SEQUENCES: &[&str] = &[
@@ -172,6 +231,9 @@ const SEQUENCES: &[&str] = &[
     "CREATE SEQUENCE {new_name} OWNED BY {table}.{column}",
     "ALTER SEQUENCE [|IF EXISTS ]{sequence} [RESTART|INCREMENT BY 3|AS int|OWNED BY NONE|CACHE 10|OWNED BY {table}.{column}|RENAME TO {new_name}]",
     "ALTER TABLE {table} ALTER {integer} SET DEFAULT nextval('{a_sequence}')",
+    "ALTER SEQUENCE {sequence} SET [LOGGED|UNLOGGED]",
+    "SELECT nextval('{a_sequence}')",
+    "DROP SEQUENCE {sequence}, {sequence}",
 ];
 
 const STORAGE: &[&str] = &[
@@ -185,6 +247,12 @@ const STORAGE: &[&str] = &[
     "ALTER TABLE {table} SET TABLESPACE pg_default",
     "ALTER TABLE {table} OWNER TO CURRENT_USER",
     "ALTER TABLE {table} SET ACCESS METHOD heap",
+    "ALTER TABLE {table} SET ([parallel_workers = 2|user_catalog_table = true|toast_tuple_target = 512|toast.autovacuum_enabled = false|log_autovacuum_min_duration = 10])",
+    "ALTER VIEW {view} [SET (check_option = local)|RESET (security_barrier)]",
+    "ALTER TABLE {view} [OWNER TO CURRENT_USER|ALTER {column} SET DEFAULT {value}|DROP COLUMN {column}|ADD COLUMN {new_column} int|SET (fillfactor = 70)]",
+    "ALTER TABLE {index} [SET (fillfactor = 80)|OWNER TO CURRENT_USER|SET TABLESPACE pg_default]",
+    "ALTER TABLE {sequence} [OWNER TO CURRENT_USER|SET LOGGED|RENAME TO {new_name}]",
+    "ALTER TABLE {table} [OF {composite}|NOT OF]",
 ];
 
 const CODE: &[&str] = &[
@@ -201,6 +269,17 @@ const CODE: &[&str] = &[
     "ALTER POLICY {policy_on} USING (true)",
     "ALTER TABLE {table} ADD CHECK ({call} > 0)",
     "CREATE INDEX ON {table} ({call})",
+    "CREATE TRIGGER {new_name} [BEFORE|AFTER] [UPDATE|INSERT] ON {table} FOR EACH ROW WHEN (NEW.{column} IS NOT NULL) EXECUTE FUNCTION trg()",
+    "CREATE TRIGGER {new_name} AFTER [UPDATE|INSERT] ON {table} REFERENCING NEW TABLE AS n FOR EACH [STATEMENT|ROW] EXECUTE FUNCTION trg()",
+    "ALTER TABLE {table} ALTER {integer} SET DEFAULT f1(1)",
+    "CREATE VIEW {new_name} AS SELECT f1(1) AS a",
+    "CREATE OR REPLACE FUNCTION f1([int|bigint]) RETURNS [int|bigint] LANGUAGE sql IMMUTABLE AS 'SELECT $1 + 2'",
+    "CREATE OR REPLACE PROCEDURE p1() LANGUAGE plpgsql AS 'BEGIN DELETE FROM {table}; END'",
+    "CALL p1()",
+    "DO $do$ BEGIN [ALTER TABLE {table} ADD COLUMN {new_column} int|DROP TABLE {table}|TRUNCATE {table}|ALTER TABLE {table} ALTER {nullable} SET NOT NULL|DELETE FROM {table}]; END $do$",
+    "DO $do$ BEGIN EXECUTE 'ALTER TABLE {table} ADD COLUMN {new_column} {type}'; END $do$",
+    "CREATE RULE {new_name} AS ON INSERT TO {view} DO INSTEAD INSERT INTO {other_table} DEFAULT VALUES",
+    "DROP [PROCEDURE p1|FUNCTION f1(int)|FUNCTION trg()][| CASCADE]",
 ];
 
 const MAINTENANCE: &[&str] = &[
@@ -212,6 +291,11 @@ const MAINTENANCE: &[&str] = &[
     "REINDEX [TABLE {plain}|INDEX {index}]",
     "CREATE STATISTICS [|IF NOT EXISTS ]{new_name} ON {of_table}{columns} FROM {it}",
     "DROP STATISTICS {new_name}[| CASCADE]",
+    "LOCK TABLE {table}, {table}",
+    "ANALYZE {partitioned}",
+    "CLUSTER {matview}[| USING {own_index}]",
+    "TRUNCATE ONLY {table} RESTART IDENTITY CASCADE",
+    "REINDEX INDEX {partitioned_index}",
 ];
 
 const ROWS: &[&str] = &[
@@ -220,6 +304,21 @@ const ROWS: &[&str] = &[
     "INSERT INTO {plain} {row}",
     "DELETE FROM {table}",
     "UPDATE {table} SET {column} = NULL WHERE {condition}",
+    "INSERT INTO {plain} {row} ON CONFLICT DO NOTHING",
+    "INSERT INTO {table} SELECT * FROM {it} WHERE false",
+    "SELECT * FROM [|ONLY ]{query}[ LIMIT 1| FOR UPDATE| FOR SHARE]",
+    "SELECT count(*) FROM {query} WHERE {condition}",
+    "EXPLAIN SELECT * FROM {query}",
+    "UPDATE [|ONLY ]{table} SET {column} = DEFAULT",
+    "DELETE FROM {table} USING {other_table}",
+    "MERGE INTO {table} USING {other_table} AS y ON false WHEN NOT MATCHED THEN DO NOTHING",
+];
+
+const PUBLICATIONS: &[&str] = &[
+    "CREATE PUBLICATION {publication}[| FOR TABLE {table}| FOR TABLE {table}, {other_table}| FOR ALL TABLES]",
+    "ALTER PUBLICATION {publication} [ADD|SET|DROP] TABLE {table}",
+    "ALTER PUBLICATION {publication} SET (publish = 'insert')",
+    "DROP PUBLICATION [|IF EXISTS ]{publication}",
 ];
 
 const METADATA: &[&str] = &[
@@ -229,4 +328,8 @@ const METADATA: &[&str] = &[
     "REVOKE [ALL|SELECT] ON [|TABLE ]{query} FROM PUBLIC[| CASCADE]",
     "GRANT [USAGE|SELECT] ON SEQUENCE {sequence} TO PUBLIC",
     "SET search_path = [public|public, app|app, public]",
+    "COMMENT ON [TYPE {own_type}|DOMAIN {own_type}|FUNCTION f1(int)|SCHEMA app|TRIGGER {trigger_on}|POLICY {policy_on}|RULE {rule_on}|MATERIALIZED VIEW {matview}|STATISTICS {own_statistics}|TABLE {relation}] IS 'x'",
+    "GRANT [USAGE ON SCHEMA app|EXECUTE ON FUNCTION f1(int)|USAGE ON TYPE {own_type}|SELECT ON ALL TABLES IN SCHEMA app] TO PUBLIC",
+    "ALTER DEFAULT PRIVILEGES IN SCHEMA app GRANT SELECT ON TABLES TO PUBLIC",
+    "SET [|LOCAL ][lock_timeout = '5s'|check_function_bodies = off|constraint_exclusion = on]",
 ];
