@@ -184,6 +184,8 @@ pub struct CreateTrigger {
     pub events: TriggerEvents,
     pub columns: Vec<Name>,
     pub condition: Option<Expr>,
+    /// Has it transition tables (REFERENCING)?
+    pub transitions: bool,
     pub keyword: TextRange,
 }
 

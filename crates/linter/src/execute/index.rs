@@ -474,7 +474,25 @@ impl Executor<'_> {
             self.check_names(table, key)?;
             self.check_immutable(table, key, "functions in an index", range)?;
         }
-        definition.elements.iter().try_for_each(|element| self.check_operator_class(table, definition, element))
+        definition.elements.iter().try_for_each(|element| self.check_operator_class(table, definition, element))?;
+        self.check_no_virtual_column(table, definition)
+    }
+
+    /// What is computed only when it is read is in no index.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/commands/indexcmds.c`, `DefineIndex`.
+    fn check_no_virtual_column(&self, table: Oid, definition: &IndexDefinition) -> Run {
+        let relation = self.catalog.relation(table);
+        let keys = definition.elements.iter().map(|element| &element.key).chain(&definition.predicate);
+        let used = keys.flat_map(|key| self.columns_of(table, key)).chain(definition.including.iter().cloned());
+        let is_virtual = |name: &SmolStr| {
+            let generated = relation.column(name).and_then(|column| column.generated.as_ref());
+            generated.is_some_and(|generated| !generated.stored)
+        };
+        match used.into_iter().find(is_virtual) {
+            Some(_) => fail("0A000", "indexes on virtual generated columns are not supported", definition.range),
+            None => Ok(()),
+        }
     }
 }
 

@@ -139,7 +139,8 @@ impl Executor<'_> {
     /// Runs the statement. On refusal the catalog is as it was, and [`Effects::fails`] says why where that is certain.
     pub(crate) fn run(&mut self, ast: &Ast) {
         let before = self.catalog.clone();
-        if let Err(failure) = self.statement(ast) {
+        let done = self.check_named_columns(ast).and_then(|()| self.statement(ast));
+        if let Err(failure) = done {
             if self.is_doubtful(&failure) {
                 self.unknown(routine::NOT_KNOWN);
             } else {
@@ -187,10 +188,7 @@ impl Executor<'_> {
                 self.unknown("which objects a role owns is not known");
                 Ok(())
             }
-            Ast::AlterDefaultPrivileges(statement) => {
-                self.alter_default_privileges(statement);
-                Ok(())
-            }
+            Ast::AlterDefaultPrivileges(statement) => self.alter_default_privileges(statement),
             Ast::ChangeOwner(_) => Ok(()),
             Ast::Truncate(statement) => self.truncate(statement),
             Ast::LockTable(statement) => self.lock_table(statement),

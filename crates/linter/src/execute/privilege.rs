@@ -1,7 +1,7 @@
 //! GRANT, REVOKE and ALTER DEFAULT PRIVILEGES.
 
 use super::{Executor, Knowledge, Run, fail};
-use crate::ast::{AlterDefaultPrivileges, Grant, ObjectKind, ObjectName, Signature};
+use crate::ast::{AlterDefaultPrivileges, Grant, Name, ObjectKind, ObjectName, Signature};
 use crate::catalog::{DefaultPrivilege, Oid, Privilege, PrivilegeKind, Relation};
 use crate::effect::{LockCause, LockMode, RelationKind};
 use crate::execute::alter_table::is_system_column;
@@ -84,10 +84,13 @@ impl Executor<'_> {
     }
 
     /// Source: PostgreSQL 18, `src/backend/catalog/aclchk.c`, `ExecAlterDefaultPrivilegesStmt`.
-    pub(super) fn alter_default_privileges(&mut self, alter: &AlterDefaultPrivileges) {
-        let Some(kind) = privilege_kind(alter.grant.kind) else { return };
+    pub(super) fn alter_default_privileges(&mut self, alter: &AlterDefaultPrivileges) -> Run {
+        for schema in &alter.schemas {
+            self.check_schema(&Name::new(schema.clone(), self.place.range))?;
+        }
+        let Some(kind) = privilege_kind(alter.grant.kind) else { return Ok(()) };
         if alter.grant.grant_option && !alter.grant.grant {
-            return;
+            return Ok(());
         }
         let schemas: Vec<Option<SmolStr>> =
             if alter.schemas.is_empty() { vec![None] } else { alter.schemas.iter().cloned().map(Some).collect() };
@@ -97,6 +100,7 @@ impl Executor<'_> {
                 self.catalog.set_default_privilege(default, alter.grant.grant);
             }
         }
+        Ok(())
     }
 
     /// Gives a new relation what the defaults of its schema say.

@@ -65,6 +65,14 @@ impl Executor<'_> {
         if create.for_each_row && create.events.truncate {
             return fail("0A000", "TRUNCATE FOR EACH ROW triggers are not supported", range);
         }
+        if create.transitions && relation.kind == RelationKind::View {
+            return fail("42809", "triggers on views cannot have transition tables", range);
+        }
+        let in_tree = relation.kind == RelationKind::PartitionedTable || !relation.parents.is_empty();
+        if create.transitions && create.for_each_row && in_tree {
+            let reason = "ROW triggers with transition tables are not supported on partitioned tables and children";
+            return fail("0A000", reason, range);
+        }
         match create.columns.iter().find(|column| relation.column(&column.text).is_none()) {
             Some(column) => {
                 let reason = format!("column \"{}\" of relation \"{}\" does not exist", column.text, relation.name);

@@ -166,6 +166,7 @@ impl Context<'_> {
             events: trigger_events(create.events.into()),
             columns: self.names(after_name.from(of.map_or(after_name.start, |of| of + 1)), create.columns),
             condition: self.optional(create.when_clause),
+            transitions: create.transition_rels.iter().next().is_some(),
             keyword: self.range(span.to(word + 1)),
         }
     }

@@ -384,6 +384,7 @@ impl Executor<'_> {
                 let cause = RewriteCause::SetExpression { column: column.text.clone() };
                 altering.work.rewrite(target, cause, range);
             }
+            self.check_generated(target)?;
         }
         Ok(())
     }

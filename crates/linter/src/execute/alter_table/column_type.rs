@@ -63,6 +63,9 @@ impl Executor<'_> {
         using: Option<&Expr>,
         range: TextRange,
     ) -> Run {
+        if self.catalog.relation(altering.table).of_type.is_some() {
+            return fail("42809", "cannot alter column type of typed table", column.range);
+        }
         self.require_column(altering.table, column)?;
         let new = self.require_type(type_name)?;
         let found = self.catalog.relation(altering.table).column(&column.text);

@@ -506,6 +506,10 @@ impl Executor<'_> {
             self.lock_keeping_children(altering, range);
             self.disinherit_not_null(altering, column);
         }
+        if let Some(no_inherit) = change.no_inherit {
+            let name = &change.name.text;
+            self.update_constraint(altering.table, name, |constraint| constraint.no_inherit = no_inherit);
+        }
         if change.no_inherit == Some(false)
             && let catalog::ConstraintKind::NotNull { column } = &constraint.kind
         {

@@ -102,7 +102,7 @@ impl Executor<'_> {
         if types_changed {
             self.rebuild_after_type_changes(&mut altering)?;
         }
-        self.finish(altering.work);
+        self.finish(altering.work)?;
         Ok(())
     }
 
@@ -326,6 +326,8 @@ fn kind_allows(kind: RelationKind, action: &Action) -> bool {
             let persistence = matches!(action, Action::SetLogged | Action::SetUnlogged);
             (!refused || persistence) && !column_of_view
         }
+        // It has the owner of its table. On a plain index PostgreSQL only warns.
+        RelationKind::PartitionedIndex => !matches!(action, Action::ChangeOwner { .. }),
         _ => true,
     }
 }

@@ -4,7 +4,7 @@
 
 use crate::catalog::Oid;
 use crate::effect::{RelationKind, RewriteCause, ScanCause};
-use crate::execute::Executor;
+use crate::execute::{Executor, Run, fail};
 use crate::source::TextRange;
 
 /// The work queue of one ALTER TABLE.
@@ -60,7 +60,9 @@ impl Work {
 
 impl Executor<'_> {
     /// Does the work. What has no rows of its own is left alone.
-    pub(super) fn finish(&mut self, work: Work) {
+    ///
+    /// Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `ATRewriteTables`.
+    pub(super) fn finish(&mut self, work: Work) -> Run {
         for TableWork { table, rewrites, moved, checks } in work.tables {
             if let Some(range) = moved.filter(|_| rewrites.is_empty()) {
                 self.copy_storage(table, RewriteCause::Tablespace, range);
@@ -70,6 +72,14 @@ impl Executor<'_> {
                 continue;
             }
             let rewritten = !rewrites.is_empty();
+            let relation = self.catalog.relation(table);
+            let option = relation.options.iter().find(|(name, _)| name == "user_catalog_table");
+            if let Some((_, range)) = rewrites.first()
+                && option.is_some_and(|(_, value)| matches!(value.as_str(), "true" | "on" | "1" | "yes"))
+            {
+                let reason = format!("cannot rewrite table \"{}\" used as a catalog table", relation.name);
+                return fail("0A000", reason, *range);
+            }
             for (cause, range) in rewrites {
                 self.rewrite(table, cause, range);
             }
@@ -84,5 +94,6 @@ impl Executor<'_> {
                 self.scan(table, cause, range);
             }
         }
+        Ok(())
     }
 }

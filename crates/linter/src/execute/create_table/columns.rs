@@ -40,8 +40,8 @@ impl Executor<'_> {
         if let (Some(sql_type), Some(collation)) = (sql_type, &definition.collation) {
             self.check_collation(sql_type, collation.range())?;
         }
-        self.check_merged_generation(table, definition)?;
         Self::collect_own_column(table, definition, sql_type)?;
+        self.check_merged_generation(table, definition)?;
         if let Some(integer) = serial {
             let sequence = self.new_sequence(table, &name, false, integer);
             let default = nextval(&table.schema, &sequence, definition.name.range);

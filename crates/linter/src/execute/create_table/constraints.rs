@@ -177,7 +177,7 @@ impl Executor<'_> {
     }
 
     /// Names a NOT NULL for every column that has one. What the table inherits is its own as well, under a name of its
-    /// own, where its primary key asks for it.
+    /// own, where it says so itself or its primary key asks for it.
     ///
     /// Source: PostgreSQL 18, `src/backend/catalog/heap.c`, `AddRelationNotNullConstraints`.
     fn store_not_nulls(&mut self, table: Oid, new: &NewTable, in_key: &[SmolStr]) -> Run {
@@ -202,14 +202,15 @@ impl Executor<'_> {
             let mut written = new.own.iter().filter(about).map(|(_, constraint)| constraint);
             let written = written.clone().find(|constraint| constraint.name.is_some()).or_else(|| written.next());
             let given = self.not_null_constraint(table, &column);
-            let inherited = given.as_ref().filter(|_| in_key.contains(&column) && self.target.at_least(18));
+            let name = written.and_then(|constraint| constraint.name.as_ref()).map(|name| name.text.clone());
+            let own = written.is_some() || in_key.contains(&column);
+            let inherited = given.as_ref().filter(|_| own && self.target.at_least(18));
             if let Some(given) = inherited.and_then(|given| self.catalog.remove_constraint(table, given)) {
-                self.add_not_null_constraint(table, &column, None);
+                self.add_not_null_constraint(table, &column, name);
                 if let Some(own) = self.catalog.relation_mut(table).constraints.last_mut() {
                     Arc::make_mut(own).inherited_from = given.inherited_from;
                 }
             } else if given.is_none() {
-                let name = written.and_then(|constraint| constraint.name.as_ref()).map(|name| name.text.clone());
                 let is_free = |name: &SmolStr| self.catalog.relation(table).constraint(name).is_none();
                 self.add_not_null_constraint(table, &column, name.filter(is_free));
             }

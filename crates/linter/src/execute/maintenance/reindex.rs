@@ -18,6 +18,7 @@ impl Executor<'_> {
             ReindexTarget::Table(name) => self.reindex_table(name, reindex),
             ReindexTarget::Schema(schema) => {
                 self.prevent_in_block("REINDEX SCHEMA", reindex.keyword)?;
+                self.check_schema(schema)?;
                 self.reindex_all(Some(&schema.text), schema.range, reindex);
                 Ok(())
             }

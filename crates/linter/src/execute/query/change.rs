@@ -28,6 +28,9 @@ impl Executor<'_> {
             unbounded = self.reads_whole_table(query, &env);
         }
         self.output(&insert.returning, &env)?;
+        if insert.on_conflict.as_ref().is_some_and(|conflict| conflict.target.is_none()) && env.depth == Depth::Run {
+            self.check_arbiters(table, insert)?;
+        }
         let mut updated: Option<Vec<SmolStr>> = None;
         if let Some(conflict) = &insert.on_conflict {
             if let Some(ConflictTarget::Inference { elements, predicate }) = &conflict.target {
@@ -172,6 +175,27 @@ impl Executor<'_> {
             }
         }
         Ok(())
+    }
+
+    /// What is checked late cannot tell at once whether a row is in the way.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/executor/execIndexing.c`, `ExecCheckIndexConstraints`.
+    fn check_arbiters(&mut self, table: Oid, insert: &Insert) -> Run {
+        let relation = self.catalog.relation(table);
+        let is_late = |constraint: &&Arc<Constraint>| constraint.deferrable && constraint.index().is_some();
+        if relation.kind != RelationKind::Table || !relation.constraints.iter().any(|one| is_late(&one)) {
+            return Ok(());
+        }
+        let has_rows = match &insert.source {
+            InsertSource::DefaultValues => true,
+            InsertSource::Query(query) => matches!(query.body, QueryBody::Values(_)),
+        };
+        if !has_rows {
+            self.unknown("whether INSERT ... ON CONFLICT meets a deferrable constraint depends on its rows");
+            return Ok(());
+        }
+        let reason = "ON CONFLICT does not support deferrable unique constraints or exclusion constraints as arbiters";
+        fail("55000", reason, insert.table.name.range())
     }
 
     fn check_column(&self, table: Oid, column: &Name) -> Run {

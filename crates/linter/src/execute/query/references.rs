@@ -1,11 +1,11 @@
 //! What a query depends on: the relations and columns that a view or function keeps.
 
 use super::describe::sequence_columns;
-use crate::ast::{Expr, ExprKind, FromItem, Query, QueryBody, QueryStatement, Select};
+use crate::ast::{Ast, Expr, ExprKind, FromItem, Query, QueryBody, QueryStatement, RelationRef, Select};
 use crate::catalog::Oid;
 use crate::effect::RelationKind;
-use crate::execute::Executor;
 use crate::execute::alter_table::is_system_column;
+use crate::execute::{Executor, Run, fail};
 use smol_str::SmolStr;
 
 /// A system column: it stands for "no column" where an empty list would mean that the columns are not known.
@@ -67,6 +67,32 @@ impl Executor<'_> {
         let mut collector = Collector::default();
         self.collect_query(query, &mut collector);
         collector.missing
+    }
+
+    /// A statement that no code surrounds names no variables, only columns.
+    pub(in crate::execute) fn check_named_columns(&self, ast: &Ast) -> Run {
+        let mut collector = Collector::default();
+        match ast {
+            Ast::Select(query) => self.collect_query(query, &mut collector),
+            Ast::Update(update) if update.with.is_none() => {
+                collector.scopes.push(Vec::new());
+                self.collect_relation(&update.table, &mut collector);
+                update.from.iter().for_each(|item| self.collect_from(item, &mut collector));
+                let values = update.assignments.iter().map(|assignment| &assignment.value);
+                values.chain(&update.filter).for_each(|expr| self.collect_expression(expr, &mut collector));
+            }
+            Ast::Delete(delete) if delete.with.is_none() => {
+                collector.scopes.push(Vec::new());
+                self.collect_relation(&delete.table, &mut collector);
+                delete.using.iter().for_each(|item| self.collect_from(item, &mut collector));
+                delete.filter.iter().for_each(|expr| self.collect_expression(expr, &mut collector));
+            }
+            _ => {}
+        }
+        match collector.missing {
+            Some(column) => fail("42703", format!("column \"{column}\" does not exist"), self.place.range),
+            None => Ok(()),
+        }
     }
 
     /// The functions of the project and user types that a query uses.
@@ -139,32 +165,34 @@ impl Executor<'_> {
         collector.in_output = outside;
     }
 
+    fn collect_relation(&self, relation: &RelationRef, collector: &mut Collector) {
+        let name = &relation.name;
+        let alias = relation.alias.as_ref().map_or(&name.name.text, |alias| &alias.name).clone();
+        let is_cte = name.schema.is_none() && collector.ctes.contains(&name.name.text);
+        let oid = if is_cte || self.is_system_relation(name) { None } else { self.find(name) };
+        let found = oid.map(|oid| {
+            let relation = self.catalog.relation(oid);
+            let columns = if relation.kind == RelationKind::Sequence {
+                sequence_columns().map(|(name, _)| name).to_vec()
+            } else {
+                relation.columns.iter().map(|column| column.name.clone()).collect()
+            };
+            collector.relations.push(Found { oid, columns, used: Vec::new(), known: relation.known });
+            collector.relations.len() - 1
+        });
+        // An alias may rename the columns: then which are used cannot be told by name.
+        if let Some(at) = found
+            && relation.alias.as_ref().is_some_and(|alias| !alias.columns.is_empty())
+        {
+            collector.use_all(at);
+        }
+        let plain = relation.alias.as_ref().is_none_or(|alias| alias.columns.is_empty());
+        collector.add(alias, found, plain);
+    }
+
     fn collect_from(&self, item: &FromItem, collector: &mut Collector) {
         match item {
-            FromItem::Relation(relation) => {
-                let name = &relation.name;
-                let alias = relation.alias.as_ref().map_or(&name.name.text, |alias| &alias.name).clone();
-                let is_cte = name.schema.is_none() && collector.ctes.contains(&name.name.text);
-                let oid = if is_cte || self.is_system_relation(name) { None } else { self.find(name) };
-                let found = oid.map(|oid| {
-                    let relation = self.catalog.relation(oid);
-                    let columns = if relation.kind == RelationKind::Sequence {
-                        sequence_columns().map(|(name, _)| name).to_vec()
-                    } else {
-                        relation.columns.iter().map(|column| column.name.clone()).collect()
-                    };
-                    collector.relations.push(Found { oid, columns, used: Vec::new(), known: relation.known });
-                    collector.relations.len() - 1
-                });
-                // An alias may rename the columns: then which are used cannot be told by name.
-                if let Some(at) = found
-                    && relation.alias.as_ref().is_some_and(|alias| !alias.columns.is_empty())
-                {
-                    collector.use_all(at);
-                }
-                let plain = relation.alias.as_ref().is_none_or(|alias| alias.columns.is_empty());
-                collector.add(alias, found, plain);
-            }
+            FromItem::Relation(relation) => self.collect_relation(relation, collector),
             FromItem::Subquery { query, alias, .. } => {
                 self.collect_query(query, collector);
                 let name = alias.as_ref().map(|alias| alias.name.clone()).unwrap_or_default();
