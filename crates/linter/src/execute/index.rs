@@ -4,7 +4,7 @@ mod names;
 
 use super::{Executor, Run, fail};
 use crate::ast::{CreateIndex, Expr, ExprKind, IndexElement, Name};
-use crate::catalog::{Constraint, ConstraintKind, Index, Oid, Relation, RelationDetail};
+use crate::catalog::{Constraint, ConstraintKind, Index, Oid, Relation, RelationDetail, TypeKind};
 use crate::effect::{IndexBuildCause, LockCause, LockMode, RelationKind, ScanCause};
 use crate::source::TextRange;
 use smol_str::SmolStr;
@@ -420,8 +420,12 @@ impl Executor<'_> {
     fn check_class_takes(&self, method: &str, class: &str, sql_type: crate::catalog::SqlType, range: TextRange) -> Run {
         let base = self.with_analyzer(|analyzer| analyzer.base_type(sql_type)).oid;
         let classes = || crate::builtin::operator_classes(method).iter().filter(|known| known.name == class);
-        let takes = |known: &crate::builtin::OperatorClass| crate::builtin::is_binary_coercible(base.0, known.input);
-        if base.is_builtin() && classes().next().is_some() && !classes().any(takes) {
+        let is_enum = self.catalog.get_type(base).is_some_and(|own| matches!(own.kind, TypeKind::Enum { .. }));
+        let takes = |known: &crate::builtin::OperatorClass| {
+            let as_enum = is_enum && matches!(known.input, crate::builtin::oid::ANYENUM | crate::builtin::oid::ANY);
+            as_enum || !is_enum && crate::builtin::is_binary_coercible(base.0, known.input)
+        };
+        if (base.is_builtin() || is_enum) && classes().next().is_some() && !classes().any(takes) {
             let name = self.with_analyzer(|analyzer| analyzer.format_type(sql_type));
             return fail("42804", format!("operator class \"{class}\" does not accept data type {name}"), range);
         }

@@ -17,6 +17,9 @@ impl Executor<'_> {
         if grant.all_in_schema {
             grant.objects.iter().try_for_each(|schema| self.check_schema(&schema.name))?;
         }
+        if grant.kind == ObjectKind::Schema {
+            grant.objects.iter().try_for_each(|schema| self.check_schema(&schema.name))?;
+        }
         let Some(kind) = privilege_kind(grant.kind) else { return Ok(()) };
         let objects = if grant.all_in_schema {
             self.all_in_schemas(kind, &grant.objects)

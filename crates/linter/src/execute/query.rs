@@ -86,6 +86,18 @@ impl RowLocks<'_> {
 fn check_row_locking(query: &Query) -> Run {
     let Some(locking) = query.locking.first() else { return Ok(()) };
     let range = locking.of.first().map_or_else(TextRange::default, ObjectName::range);
+    check_has_rows_to_lock(query, range)?;
+    let QueryBody::Select(select) = &query.body else { return Ok(()) };
+    let missing =
+        query.locking.iter().flat_map(|locking| &locking.of).find(|of| !is_in_from(&select.from, &of.name.text));
+    match missing {
+        Some(of) => fail("42P01", format!("relation \"{of}\" in FOR UPDATE not found in FROM clause"), of.range()),
+        None => Ok(()),
+    }
+}
+
+/// Rows of a query are locked only where each stands for rows of tables; so are those of the query of a view.
+fn check_has_rows_to_lock(query: &Query, range: TextRange) -> Run {
     let select = match &query.body {
         QueryBody::Select(select) => select,
         QueryBody::SetOperation { .. } => {
@@ -97,12 +109,7 @@ fn check_row_locking(query: &Query) -> Run {
     if select.distinct.is_some() || grouped || change::yields_one_row(select) {
         return fail("0A000", "FOR UPDATE is not allowed with DISTINCT, GROUP BY, HAVING or aggregates", range);
     }
-    let missing =
-        query.locking.iter().flat_map(|locking| &locking.of).find(|of| !is_in_from(&select.from, &of.name.text));
-    match missing {
-        Some(of) => fail("42P01", format!("relation \"{of}\" in FOR UPDATE not found in FROM clause"), of.range()),
-        None => Ok(()),
-    }
+    Ok(())
 }
 
 fn is_in_from(items: &[FromItem], name: &SmolStr) -> bool {
@@ -278,6 +285,9 @@ impl Executor<'_> {
         let relation = self.catalog.relation(oid);
         if relation.kind == RelationKind::View {
             let Some(view) = relation.view().cloned() else { return Ok(()) };
+            if mode == LockMode::RowShare && depth >= Depth::Plan {
+                check_has_rows_to_lock(&view.query, range)?;
+            }
             if depth >= Depth::Rewrite {
                 for (read, _) in &view.references {
                     if self.catalog.get_relation(*read).is_some() {

@@ -129,6 +129,10 @@ impl Executor<'_> {
         };
         let Some(old) = &rename.sub_name else { return Ok(()) };
         let relation = self.catalog.relation(table);
+        // `rename_constraint_internal` asks what it would ask of a column.
+        if relation.of_type.is_some() {
+            return fail("42809", "cannot rename column of typed table", old.range);
+        }
         let Some(constraint) = self.constraint_named(table, &old.text).cloned() else {
             if relation.known {
                 let reason = format!("constraint \"{}\" for table \"{}\" does not exist", old.text, relation.name);

@@ -89,12 +89,12 @@ impl Executor<'_> {
             Owner::Column(table, column) => {
                 let oid = self.open(&table, RelationKind::Table, LockMode::AccessShare)?;
                 let relation = self.catalog.relation(oid);
+                if relation.known && relation.schema != self.catalog.relation(sequence).schema {
+                    return fail("55000", "sequence must be in same schema as table it is linked to", table.range());
+                }
                 if relation.known && relation.column(&column).is_none() {
                     let reason = format!("column \"{column}\" of relation \"{}\" does not exist", relation.name);
                     return fail("42703", reason, table.range());
-                }
-                if relation.known && relation.schema != self.catalog.relation(sequence).schema {
-                    return fail("55000", "sequence must be in same schema as table it is linked to", table.range());
                 }
                 Some((oid, column))
             }

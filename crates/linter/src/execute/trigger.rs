@@ -2,7 +2,9 @@
 
 use super::query::Depth;
 use super::{Executor, Run, fail};
-use crate::ast::{AlterPolicy, CreatePolicy, CreateRule, CreateTrigger, Firing, Name, ObjectName, TriggerTiming};
+use crate::ast::{
+    AlterPolicy, CreatePolicy, CreateRule, CreateTrigger, ExprKind, Firing, Name, ObjectName, TriggerTiming,
+};
 use crate::catalog::{Oid, Policy, Trigger};
 use crate::effect::{LockMode, RelationKind};
 use crate::source::TextRange;
@@ -72,6 +74,19 @@ impl Executor<'_> {
         if create.transitions && create.for_each_row && in_tree {
             let reason = "ROW triggers with transition tables are not supported on partitioned tables and children";
             return fail("0A000", reason, range);
+        }
+        let is_generated = |path: &[SmolStr]| match path {
+            [row, column] if row == "new" => relation.column(column).is_some_and(|column| column.generated.is_some()),
+            _ => false,
+        };
+        let mut names_generated = false;
+        if let Some(condition) = create.condition.as_ref().filter(|_| create.timing == TriggerTiming::Before) {
+            condition.walk(&mut |part| {
+                names_generated |= matches!(&part.kind, ExprKind::Column(path) if is_generated(path));
+            });
+        }
+        if names_generated {
+            return fail("42P17", "BEFORE trigger's WHEN condition cannot reference NEW generated columns", range);
         }
         match create.columns.iter().find(|column| relation.column(&column.text).is_none()) {
             Some(column) => {

@@ -224,6 +224,9 @@ impl Executor<'_> {
         for column in columns {
             self.require_column(altering.table, column)?;
         }
+        if primary && self.target.at_least(18) {
+            self.check_not_nulls_of_key(altering.table, columns)?;
+        }
         let definition = IndexDefinition {
             unique: true,
             primary,
@@ -314,6 +317,24 @@ impl Executor<'_> {
                 _ => catalog::ConstraintKind::Exclude { index: child },
             };
             self.add_index_constraint(partition, child, constraint, kind);
+        }
+    }
+
+    /// A primary key needs NOT NULL constraints that are valid and that children inherit.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `verifyNotNullPKCompatible`.
+    fn check_not_nulls_of_key(&self, table: Oid, columns: &[Name]) -> Run {
+        let relation = self.catalog.relation(table);
+        let unfit = |column: &&Name| {
+            let name = self.not_null_constraint(table, &column.text);
+            let constraint = name.and_then(|name| relation.constraint(&name));
+            constraint.is_some_and(|constraint| !constraint.valid || constraint.no_inherit)
+        };
+        match columns.iter().find(unfit) {
+            Some(column) => {
+                fail("55000", format!("cannot create primary key on column \"{}\"", column.text), column.range)
+            }
+            None => Ok(()),
         }
     }
 

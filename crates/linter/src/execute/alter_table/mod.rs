@@ -163,7 +163,15 @@ impl Executor<'_> {
                 self.set_expression(altering, column, expression, command.keyword)
             }
             Action::DropExpression { column, if_exists } => self.drop_expression(altering, column, *if_exists),
-            Action::SetStatistics { column: Some(column), .. } => self.require_column(altering.table, column),
+            Action::SetStatistics { column: Some(column), .. } => {
+                self.require_column(altering.table, column)?;
+                let found = self.catalog.relation(altering.table).column(&column.text);
+                let generated = found.and_then(|found| found.generated.as_ref());
+                if generated.is_some_and(|generated| !generated.stored) {
+                    return fail("0A000", "cannot alter statistics on virtual generated column", column.range);
+                }
+                Ok(())
+            }
             Action::SetStatistics { column: None, number } => {
                 self.check_index_column(altering.table, *number, command.keyword)
             }

@@ -76,8 +76,15 @@ impl Executor<'_> {
     ) -> Run {
         let quoted = &written.text;
         let taken = self.catalog.relation(table).constraints.iter().any(|other| other.index() == Some(oid));
+        let is_other_class = |element: &crate::ast::IndexElement| {
+            let column = element.key.as_column().and_then(|name| self.catalog.relation(table).column(name));
+            let usual = column.and_then(|column| {
+                self.with_analyzer(|analyzer| analyzer.default_operator_class(&index.method, column.sql_type))
+            });
+            element.operator_class.as_ref().is_some_and(|class| usual.is_none_or(|usual| usual.name != class))
+        };
         let sorts_otherwise = |element: &crate::ast::IndexElement| {
-            element.descending || element.nulls_first == Some(true) || element.operator_class.is_some()
+            element.descending || element.nulls_first == Some(true) || is_other_class(element)
         };
         let (sqlstate, reason) = if taken {
             ("55000", format!("index \"{quoted}\" is already associated with a constraint"))

@@ -2,8 +2,10 @@
 
 use super::{Executor, NewTable, Run, fail};
 use crate::ast::{Constraint as ConstraintSyntax, ConstraintKind as Syntax, Expr, ExprKind, IndexConstraint, Name};
+use crate::builtin::{CastContext, oid};
 use crate::catalog::{Constraint, ConstraintKind, Oid};
 use crate::execute::index::{IndexDefinition, plain_elements, same_element};
+use crate::expression::Coercion;
 use smol_str::SmolStr;
 use std::sync::Arc;
 
@@ -77,7 +79,8 @@ impl Executor<'_> {
     pub(in crate::execute) fn check_generated(&self, table: Oid) -> Run {
         let relation = self.catalog.relation(table);
         let is_generated = |name: &SmolStr| relation.column(name).is_some_and(|column| column.generated.is_some());
-        for generated in relation.columns.iter().filter_map(|column| column.generated.as_ref()) {
+        for column in &relation.columns {
+            let Some(generated) = &column.generated else { continue };
             let expression = &generated.expression;
             if self.columns_of(table, expression).iter().any(is_generated) {
                 let reason = "cannot use generated column in column generation expression";
@@ -85,6 +88,13 @@ impl Executor<'_> {
             }
             self.check_names(table, expression)?;
             self.check_immutable(table, expression, "generation expression", expression.range)?;
+            let typed = self.analyze(expression, Some(table)).sql_type;
+            let fits =
+                self.with_analyzer(|analyzer| analyzer.coercion(typed, column.sql_type, CastContext::Assignment));
+            if typed.oid.0 != oid::UNKNOWN && fits == Coercion::Impossible {
+                let reason = format!("column \"{}\" is of another type than its generation expression", column.name);
+                return fail("42804", reason, expression.range);
+            }
             if !generated.stored {
                 self.check_virtual(table, expression)?;
             }

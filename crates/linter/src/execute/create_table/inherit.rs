@@ -60,7 +60,7 @@ impl Executor<'_> {
                 });
             }
             for constraint in parent.constraints.iter().filter(|constraint| is_inherited(constraint)) {
-                match table.given.iter_mut().find(|given| given.name == constraint.name) {
+                match table.given.iter_mut().find(|given| constraint.is_counterpart(given)) {
                     Some(given) => given.inherited_from += 1,
                     None => table.given.push(Constraint {
                         is_local: false,

@@ -104,6 +104,9 @@ impl Executor<'_> {
         let names = self.with_clause(merge.with.as_ref(), outer)?;
         let env = Env { depth: outer.depth, ctes: &names, outer: Some(outer), row_locks: RowLocks::None };
         let Some(table) = self.open_changed(&merge.table.name)? else { return Ok(()) };
+        if !self.catalog.relation(table).rules.is_empty() {
+            return fail("0A000", "cannot execute MERGE on a relation with rules", merge.table.name.range());
+        }
         if self.catalog.relation(table).kind == RelationKind::View && !self.target.at_least(17) {
             return fail("0A000", "cannot execute MERGE on a view before PostgreSQL 17", merge.table.name.range());
         }

@@ -71,6 +71,7 @@ impl Executor<'_> {
                 Ok(())
             }
             ObjectKind::Statistics => {
+                self.check_schema(&set.new_schema)?;
                 let schema = self.schema_for(&set.object, false);
                 let name = set.object.name.text.clone();
                 let new = (set.new_schema.text.clone(), name.clone());
