@@ -244,6 +244,9 @@ impl Executor<'_> {
             && self.catalog.get_relation(relation).is_some()
         {
             self.lock(relation, LockMode::AccessExclusive, LockCause::Target, rename.object.range());
+            if self.catalog.relation_named(&definition.schema, &new).is_some() {
+                return fail("42P07", format!("relation \"{new}\" already exists"), rename.new_name.range);
+            }
             self.catalog.rename_relation(relation, definition.schema.clone(), new.clone());
         }
         let (before, after) =

@@ -119,6 +119,8 @@ impl Executor<'_> {
             TypeChange::Impossible(sqlstate) => {
                 return fail_type_change(sqlstate, &found.name, command.keyword);
             }
+            // What is computed when it is read is not stored.
+            TypeChange::Rewrite if found.generated.as_ref().is_some_and(|generated| !generated.stored) => {}
             TypeChange::Rewrite => {
                 let cause =
                     RewriteCause::TypeChange { column: found.name.clone(), from: old, to: new, using: using.is_some() };

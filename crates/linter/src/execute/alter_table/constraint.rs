@@ -371,7 +371,7 @@ impl Executor<'_> {
             return fail("42809", reason, name.range);
         }
         if !constraint.enforced {
-            return fail("42809", "cannot validate NOT ENFORCED constraint", name.range);
+            return fail("55000", "cannot validate NOT ENFORCED constraint", name.range);
         }
         if constraint.valid {
             return Ok(());
