@@ -12,7 +12,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// So many bytes of text may be parsed before they are needed: enough to last through a slow migration, and little
 /// beside the texts themselves.
-const BYTES_AHEAD: usize = 512 << 10;
+const BYTES_AHEAD: usize = 128 << 10;
 
 type Statements = Arc<Vec<Statement>>;
 
