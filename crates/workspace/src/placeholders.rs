@@ -50,6 +50,9 @@ pub(crate) fn substitute(text: &str, values: &BTreeMap<String, String>) -> Optio
             variables(text, name, value, &mut found);
         }
     }
+    if found.is_empty() {
+        return None;
+    }
     found.sort_by_key(|(range, _)| (range.start, std::cmp::Reverse(range.end)));
     let mut replaced = String::with_capacity(text.len());
     let mut substitution = Substitution::default();
@@ -66,7 +69,7 @@ pub(crate) fn substitute(text: &str, values: &BTreeMap<String, String>) -> Optio
         end = range.end;
     }
     replaced.push_str(&text[end as usize..]);
-    (!substitution.values.is_empty()).then_some((replaced, substitution))
+    Some((replaced, substitution))
 }
 
 fn is_word(name: &str) -> bool {

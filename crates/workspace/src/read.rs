@@ -40,7 +40,8 @@ pub(crate) fn read_stdin(name: &str) -> Result<(SourceFile, Option<EncodingError
 /// Each byte that is no UTF-8 becomes one `?`, so that everything after it keeps its place. NUL, which UTF-16 and binary
 /// files hold, cannot be part of SQL: nothing of such a file can be checked.
 fn decode(path: String, bytes: Vec<u8>) -> Result<(SourceFile, Option<EncodingError>), Problem> {
-    if let Some(at) = bytes.iter().position(|byte| *byte == 0) {
+    if bytes.contains(&0) {
+        let at = bytes.iter().take_while(|byte| **byte != 0).count();
         let message = format!("is no SQL text: byte {at} is NUL");
         let help = "save it as UTF-8 if it is UTF-16 text; rename it if it is no SQL at all";
         return Err(Problem { path, message, help: Some(help.to_owned()) });

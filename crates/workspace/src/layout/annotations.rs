@@ -52,6 +52,10 @@ fn lines(text: &str) -> impl Iterator<Item = (u32, &str)> {
 
 /// The text of a line that is nothing but a `--` comment.
 fn comment(line: &str) -> Option<&str> {
+    // Nearly all lines begin with something else, and every line of every file is looked at.
+    if line.bytes().find(|byte| !byte.is_ascii_whitespace()).is_some_and(|first| first.is_ascii() && first != b'-') {
+        return None;
+    }
     Some(line.trim_start_matches('\u{feff}').trim().strip_prefix("--")?.trim_start())
 }
 
