@@ -1,14 +1,88 @@
 //! NOT NULL: SET and DROP, and the constraint that is behind it from 18 on.
 
 use super::Altering;
-use crate::ast::Name;
+use crate::ast::{Constraint, Name};
 use crate::catalog::{self, Oid};
 use crate::effect::{LockCause, RelationKind, ScanCause};
 use crate::execute::{Executor, Run, fail};
 use crate::source::TextRange;
 use smol_str::SmolStr;
+use std::sync::Arc;
 
 impl Executor<'_> {
+    /// ADD CONSTRAINT ... NOT NULL.
+    pub(super) fn add_named_not_null(
+        &mut self,
+        altering: &mut Altering,
+        constraint: &Constraint,
+        column: &Name,
+        range: TextRange,
+    ) -> Run {
+        self.require_column(altering.table, column)?;
+        let relation = self.catalog.relation(altering.table);
+        if constraint.no_inherit && relation.kind == RelationKind::PartitionedTable {
+            let reason = "not-null constraints on partitioned tables cannot be NO INHERIT";
+            return fail("0A000", reason, range);
+        }
+        let existing = self.not_null_constraint(altering.table, &column.text);
+        if let (Some(name), Some(existing)) = (&constraint.name, existing)
+            && name.text != existing
+        {
+            let reason = format!("column \"{}\" has the not-null constraint \"{existing}\" already", column.text);
+            return fail("55000", reason, name.range);
+        }
+        if let Some(name) = constraint.name.as_ref().filter(|_| !self.forbids_nulls(altering.table, &column.text)) {
+            self.check_constraint_is_new(altering.table, name)?;
+        }
+        if !constraint.no_inherit {
+            self.check_not_null_reaches_children(altering, &column.text, true, range)?;
+        }
+        let targets = if constraint.no_inherit { vec![altering.table] } else { self.altered_tables(altering) };
+        for target in targets {
+            let before = self.catalog.relation(target).column(&column.text).is_some_and(|found| found.not_null);
+            self.make_not_null(altering, target, &column.text, constraint.name.as_ref(), !constraint.not_valid, range);
+            if constraint.no_inherit && !before {
+                self.set_no_inherit(target, &column.text);
+            }
+            if constraint.not_valid && !before {
+                self.set_validity(target, &column.text, false);
+            }
+        }
+        Ok(())
+    }
+
+    fn set_no_inherit(&mut self, table: Oid, column: &SmolStr) {
+        if let Some(name) = self.not_null_constraint(table, column) {
+            self.update_constraint(table, &name, |constraint| constraint.no_inherit = true);
+        }
+    }
+
+    fn set_validity(&mut self, table: Oid, column: &SmolStr, valid: bool) {
+        for constraint in &mut self.catalog.relation_mut(table).constraints {
+            if matches!(&constraint.kind, catalog::ConstraintKind::NotNull { column: other } if other == column) {
+                Arc::make_mut(constraint).valid = valid;
+            }
+        }
+    }
+
+    /// A primary key needs NOT NULL constraints that are valid and that children inherit.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `verifyNotNullPKCompatible`.
+    pub(super) fn check_not_nulls_of_key(&self, table: Oid, columns: &[Name]) -> Run {
+        let relation = self.catalog.relation(table);
+        let unfit = |column: &&Name| {
+            let name = self.not_null_constraint(table, &column.text);
+            let constraint = name.and_then(|name| relation.constraint(&name));
+            constraint.is_some_and(|constraint| !constraint.valid || constraint.no_inherit)
+        };
+        match columns.iter().find(unfit) {
+            Some(column) => {
+                fail("55000", format!("cannot create primary key on column \"{}\"", column.text), column.range)
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Gives the NOT NULL of a column its constraint, which descendants inherit with its name.
     pub(super) fn name_not_null(&mut self, altering: &Altering, column: &SmolStr, name: Option<SmolStr>) {
         self.add_not_null_constraint(altering.table, column, name);

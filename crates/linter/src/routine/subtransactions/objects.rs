@@ -2,7 +2,6 @@
 
 use crate::ast::{Ast, Copy, ExprKind, Insert, InsertSource, ObjectName, Part, Query};
 use crate::builtin;
-use crate::check::Migration;
 use crate::plpgsql::{Loop, LoopKind};
 use crate::routine::{Routine, Routines};
 use smol_str::SmolStr;
@@ -16,7 +15,7 @@ impl Routines<'_> {
         let LoopKind::Query { query, .. } = &a_loop.kind else { return false };
         let Some(Ast::Select(query)) = routine.sql(query) else { return false };
         let path = &routine.search_path;
-        self.reads_only(query, path, &|name| self.is_catalog(name, path) || self.is_filled_from_catalogs(name))
+        self.reads_only(query, path, &|name| self.is_catalog(name, path) || self.is_filled_from_catalogs(name, path))
     }
 
     /// Does a query read such relations and nothing else, at most a row for each of theirs?
@@ -52,27 +51,25 @@ impl Routines<'_> {
             && !LARGE.contains(&name.name.text.as_str())
     }
 
-    /// Does every INSERT of the project into a table of this name take its rows from the system catalogs?
-    fn is_filled_from_catalogs(&self, table: &ObjectName) -> bool {
+    /// Do functions alone fill a table, and from the system catalogs only? Rows that a statement has put in, or that were
+    /// there before, may be anything.
+    fn is_filled_from_catalogs(&self, table: &ObjectName, path: &[SmolStr]) -> bool {
+        let relation = self.catalog.find_relation(table, path).and_then(|oid| self.catalog.get_relation(oid));
+        if relation.is_none_or(|relation| !relation.known || relation.birth.filled) {
+            return false;
+        }
         let mut filled = false;
-        let mut is_such = |ast: &Ast, path: &[SmolStr]| {
-            let inserts = self.inserts(ast, &table.name.text, path);
-            filled |= inserts == Some(true);
-            inserts != Some(false)
-        };
-        let mut migrations = self.migrations.iter().flat_map(Migration::statements);
-        let is_such_code = migrations.all(|statement| match &statement.parsed {
-            Ok(ast) => is_such(ast, &[]),
-            Err(_) => true,
-        });
         let mut functions = self.catalog.functions();
-        let is_such_code = is_such_code
-            && functions.all(|function| {
-                let Some(routine) = self.function(function.oid) else { return true };
-                let mut sql = routine.steps().into_iter().flat_map(|step| step.sql);
-                sql.all(|sql| is_such(sql.ast, &routine.search_path))
-            });
-        is_such_code && filled
+        let is_such = functions.all(|function| {
+            let Some(routine) = self.function(function.oid) else { return true };
+            let mut sql = routine.steps().into_iter().flat_map(|step| step.sql);
+            sql.all(|sql| {
+                let inserts = self.inserts(sql.ast, &table.name.text, &routine.search_path);
+                filled |= inserts == Some(true);
+                inserts != Some(false)
+            })
+        });
+        is_such && filled
     }
 
     /// Does a statement insert into a table of this name, and then from the system catalogs only?
