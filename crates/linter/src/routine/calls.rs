@@ -19,6 +19,7 @@ use std::sync::Arc;
 /// The code of a database. Bodies are read when somebody asks for them.
 #[derive(Debug)]
 pub struct Routines<'a> {
+    /// For their texts: their statements may be gone.
     pub(crate) migrations: &'a [Migration<'a>],
     pub(super) catalog: &'a Catalog,
     pub(super) settings: &'a Settings,
