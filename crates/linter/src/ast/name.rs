@@ -58,6 +58,21 @@ pub struct TypeName {
     pub range: TextRange,
 }
 
+impl TypeName {
+    /// A type by name and nothing else, which stands nowhere.
+    pub fn plain(schema: Option<SmolStr>, name: SmolStr) -> Self {
+        Self {
+            schema,
+            name,
+            modifiers: Vec::new(),
+            is_array: false,
+            setof: false,
+            percent_type: None,
+            range: TextRange::default(),
+        }
+    }
+}
+
 /// A constant.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Literal {

@@ -1,4 +1,5 @@
-//! Relations that code may have changed of which only run time knows the text.
+//! What the catalog does not know for sure: relations that code may have changed of which only run time knows the text,
+//! and functions, operators and casts that it does not keep.
 
 use super::{Catalog, Oid};
 use imbl::OrdSet;
@@ -9,6 +10,8 @@ use serde::{Deserialize, Serialize};
 pub(super) struct Doubts {
     relations: OrdSet<Oid>,
     before: Oid,
+    /// Aggregates, operators, casts or functions of a type were made, which the catalog does not keep.
+    more_code: bool,
 }
 
 impl Catalog {
@@ -29,6 +32,16 @@ impl Catalog {
     /// May anything have been made, changed or dropped that the catalog does not know of?
     pub fn doubts_everything(&self) -> bool {
         self.doubts.before.is_valid()
+    }
+
+    /// Notes that functions, operators or casts were made which the catalog does not keep.
+    pub fn note_more_code(&mut self) {
+        self.doubts.more_code = true;
+    }
+
+    /// Does the catalog have all functions, operators and casts that were made?
+    pub fn knows_all_code(&self) -> bool {
+        !self.doubts.more_code && self.known_extensions.len() == self.extensions.len()
     }
 
     pub fn is_doubtful(&self, relation: Oid) -> bool {

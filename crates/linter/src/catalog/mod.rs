@@ -235,9 +235,7 @@ impl Catalog {
             self.temporary.insert(relation.oid);
         }
         self.give_name(schema, name, relation.oid);
-        for constraint in &relation.constraints {
-            self.note_constraint_name(schema, &constraint.name);
-        }
+        relation.constraint_names().for_each(|name| self.note_constraint_name(schema, name));
         self.mentions.note_change(relation.oid);
         self.relations.insert(relation.oid, Arc::new(relation));
     }
@@ -263,9 +261,7 @@ impl Catalog {
             self.relation_names.remove(schema, name);
             self.gone.insert(schema, name, ());
         }
-        for constraint in &relation.constraints {
-            self.forget_constraint_name(&relation.schema, &constraint.name);
-        }
+        relation.constraint_names().for_each(|name| self.forget_constraint_name(&relation.schema, name));
     }
 
     /// Removes a column of a relation; what depends on it is the caller's business.
@@ -324,7 +320,23 @@ impl Catalog {
         }
     }
 
-    // ---- constraints ----
+    // ---- constraints and triggers ----
+
+    /// Adds a trigger; that none has its name is the caller's business.
+    pub fn add_trigger(&mut self, table: Oid, trigger: Trigger) {
+        let schema = self.relation(table).schema.clone();
+        trigger.constraint.iter().for_each(|name| self.note_constraint_name(&schema, name));
+        self.relation_mut(table).triggers.push(trigger);
+    }
+
+    pub fn remove_triggers(&mut self, table: Oid, goes: impl Fn(&Trigger) -> bool) {
+        let relation = self.relation_mut(table);
+        let schema = relation.schema.clone();
+        let gone: Vec<Trigger> = relation.triggers.extract_if(.., |trigger| goes(trigger)).collect();
+        gone.iter()
+            .filter_map(|trigger| trigger.constraint.as_ref())
+            .for_each(|name| self.forget_constraint_name(&schema, name));
+    }
 
     pub fn add_constraint(&mut self, table: Oid, constraint: Constraint) {
         let schema = self.relation(table).schema.clone();

@@ -138,7 +138,8 @@ pub struct Trigger {
     pub events: TriggerEvents,
     pub columns: Vec<SmolStr>,
     pub firing: Firing,
-    pub constraint: bool,
+    /// The constraint of a constraint trigger, which keeps its name when the trigger gets another.
+    pub constraint: Option<SmolStr>,
     pub condition: Option<Arc<Expr>>,
     /// Cloned from the parent of a partition.
     pub inherited: bool,
@@ -268,9 +269,15 @@ impl Relation {
         self.constraints.iter().find(|constraint| constraint.name == name)
     }
 
-    /// A constraint trigger has a constraint of its name.
+    /// A constraint trigger has a constraint, by this name.
     pub fn has_constraint_trigger(&self, name: &str) -> bool {
-        self.triggers.iter().any(|trigger| trigger.constraint && trigger.name == name)
+        self.triggers.iter().any(|trigger| trigger.constraint.as_ref().is_some_and(|own| own == name))
+    }
+
+    /// The names of all its constraints, those of constraint triggers included.
+    pub fn constraint_names(&self) -> impl Iterator<Item = &SmolStr> {
+        let of_triggers = self.triggers.iter().filter_map(|trigger| trigger.constraint.as_ref());
+        self.constraints.iter().map(|constraint| &constraint.name).chain(of_triggers)
     }
 
     pub fn is_partition(&self) -> bool {

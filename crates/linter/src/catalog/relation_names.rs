@@ -56,7 +56,7 @@ impl Catalog {
             std::mem::replace(&mut relation.schema, schema.clone()),
             std::mem::replace(&mut relation.name, name.clone()),
         );
-        let constraints: Vec<_> = relation.constraints.iter().map(|constraint| constraint.name.clone()).collect();
+        let constraints: Vec<_> = relation.constraint_names().cloned().collect();
         if old.0 != schema {
             for constraint in constraints {
                 self.forget_constraint_name(&old.0, &constraint);

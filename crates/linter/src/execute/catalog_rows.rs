@@ -81,7 +81,7 @@ impl Executor<'_> {
             // The function, the table, and twice for the parent's trigger.
             rows.trigger += 1;
             rows.depend += 4 + trigger.columns.len();
-            if trigger.constraint {
+            if trigger.constraint.is_some() {
                 // It depends on the table, and on the trigger.
                 rows.constraint += 1;
                 rows.depend += 2;

@@ -57,17 +57,22 @@ impl Executor<'_> {
         if !what.is_empty() {
             return fail("42601", format!("{what} for column \"{}\"", name.text), name.range);
         }
-        for default in
-            kinds().filter_map(|kind| if let ConstraintKind::Default(default) = kind { Some(default) } else { None })
-        {
-            if !columns_of(default).is_empty() {
-                return fail("0A000", "cannot use column reference in DEFAULT expression", default.range);
-            }
-            if self.analyze(default, None).has_subquery {
-                return fail("0A000", "cannot use subquery in DEFAULT expression", default.range);
-            }
+        kinds().try_for_each(|kind| match kind {
+            ConstraintKind::Default(default) => self.check_default(default),
+            _ => Ok(()),
+        })
+    }
+
+    /// A default names no columns and reads no tables.
+    pub(super) fn check_default(&self, default: &Expr) -> Run {
+        if !columns_of(default).is_empty() {
+            return fail("0A000", "cannot use column reference in DEFAULT expression", default.range);
         }
-        Ok(())
+        let typed = self.analyze(default, None);
+        if typed.has_subquery {
+            return fail("0A000", "cannot use subquery in DEFAULT expression", default.range);
+        }
+        self.check_meaning(&typed, default.range)
     }
 
     /// The expression of a generated column or an index must always give the same value. What cannot be told is let
@@ -111,9 +116,13 @@ impl Executor<'_> {
                 && !matches!(name.as_str(), "*" | "tableoid" | "ctid" | "xmin" | "xmax" | "cmin" | "cmax")
         };
         match columns_of(expression).into_iter().find(is_missing) {
-            Some(missing) => fail("42703", format!("column \"{missing}\" does not exist"), expression.range),
-            None => self.check_boolean_operands(table, expression),
+            Some(missing) => return fail("42703", format!("column \"{missing}\" does not exist"), expression.range),
+            None => self.check_boolean_operands(table, expression)?,
         }
+        if relation.known {
+            self.check_meaning(&self.analyze(expression, Some(table)), expression.range)?;
+        }
+        Ok(())
     }
 
     /// NOT, AND and OR take nothing but booleans.

@@ -271,6 +271,11 @@ impl Executor<'_> {
     fn open_parents(&mut self, statement: &CreateTable) -> Run<Vec<Oid>> {
         if let Some((parent, _)) = &statement.partition_of {
             let oid = self.open(parent, RelationKind::PartitionedTable, LockMode::AccessExclusive)?;
+            let known = self.catalog.relation(oid);
+            if known.known && known.is_temporary() != (statement.persistence == Persistence::Temporary) {
+                let reason = "a temporary and a permanent relation cannot be parent and partition";
+                return fail("42809", reason, parent.range());
+            }
             self.check_is_partitioned(oid, parent.range())?;
             return Ok(vec![oid]);
         }

@@ -167,6 +167,30 @@ impl Executor<'_> {
         self.with_analyzer(|analyzer| analyzer.infer(expr, &scope))
     }
 
+    /// Are all functions, operators and casts of the database known?
+    pub(crate) fn knows_all_code(&self) -> bool {
+        self.knowledge == Knowledge::Everything && self.catalog.knows_all_code()
+    }
+
+    /// Fails where an expression calls what does not exist, as far as all that may exist is known.
+    pub(crate) fn check_meaning(&self, typed: &Typed, range: TextRange) -> Run {
+        let Some(refused) = &typed.refused else { return Ok(()) };
+        let certain = if refused.function {
+            self.knows_all_code()
+        } else {
+            self.knowledge >= Knowledge::History && self.catalog.knows_all_code()
+        };
+        if certain { fail(refused.sqlstate, refused.reason.clone(), range) } else { Ok(()) }
+    }
+
+    /// The same for all expressions of a query.
+    pub(crate) fn check_query_meaning(&self, query: &Query, range: TextRange) -> Run {
+        if !self.catalog.knows_all_code() {
+            return Ok(());
+        }
+        self.check_meaning(&self.with_analyzer(|analyzer| analyzer.infer_query(query)), range)
+    }
+
     /// The name of the domain where the type is one that has constraints, itself or below.
     pub(crate) fn constrained_domain(&self, sql_type: SqlType) -> Option<SmolStr> {
         let mut oid = sql_type.oid;

@@ -31,6 +31,10 @@ impl Executor<'_> {
                 }
                 return Ok(());
             }
+            ObjectKind::Function | ObjectKind::Procedure | ObjectKind::Routine => {
+                return self.check_routine_name(&comment.object);
+            }
+            ObjectKind::Schema => return self.check_schema(&comment.object.name),
             _ => return Ok(()),
         };
         if self.is_system_relation(&comment.object) {
@@ -154,6 +158,9 @@ impl Executor<'_> {
         let off =
             |name: &str| create.options.iter().any(|option| option.name == name && option.as_bool() == Some(false));
         let makes_slot = create.tag == "CREATE SUBSCRIPTION" && !off("create_slot") && !off("connect");
+        if matches!(create.tag, "CREATE AGGREGATE" | "CREATE OPERATOR" | "CREATE CAST" | "CREATE LANGUAGE") {
+            self.catalog.note_more_code();
+        }
         if refuses || makes_slot {
             let range = create.name.as_ref().map_or(self.place.range, ObjectName::range);
             self.prevent_in_block(create.tag, range)?;

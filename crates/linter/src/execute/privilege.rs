@@ -24,6 +24,7 @@ impl Executor<'_> {
         let objects = if grant.all_in_schema {
             self.all_in_schemas(kind, &grant.objects)
         } else if kind == PrivilegeKind::Function {
+            grant.objects.iter().try_for_each(|name| self.check_routine_name(name))?;
             self.granted_functions(&grant.objects)
         } else {
             self.granted_relations(grant)?

@@ -262,8 +262,10 @@ impl Executor<'_> {
 
     /// Locks what reading a relation touches besides itself: the relations under a view, children and indexes.
     pub(crate) fn follow_read(&mut self, oid: Oid, mode: LockMode, only: bool, depth: Depth, range: TextRange) -> Run {
-        let mut seen = Vec::new();
-        self.follow(oid, mode, only, depth, range, &mut seen)
+        if depth >= Depth::Rewrite {
+            self.check_reads_not_itself(oid, range)?;
+        }
+        self.follow(oid, mode, only, depth, range, &mut Vec::new())
     }
 
     fn follow(

@@ -20,16 +20,22 @@ impl Executor<'_> {
             self.open(from, RelationKind::Table, LockMode::AccessShare)?;
         }
         self.check_trigger(table, create)?;
+        let function = self.trigger_function(&create.function);
+        if !function.is_valid() {
+            let name = &create.function;
+            let schema = name.schema.as_ref().map(|schema| &schema.text);
+            self.check_other_routine(schema, &name.name.text, name.range())?;
+        }
         let trigger = Trigger {
             name: create.name.text.clone(),
-            function: self.trigger_function(&create.function),
+            function,
             function_name: create.function.name.text.clone(),
             timing: create.timing,
             for_each_row: create.for_each_row,
             events: create.events,
             columns: create.columns.iter().map(|column| column.text.clone()).collect(),
             firing: Firing::Enable,
-            constraint: create.constraint,
+            constraint: create.constraint.then(|| create.name.text.clone()),
             condition: create.condition.clone().map(Arc::new),
             inherited: false,
             defined_at: self.place_of(create.name.range),
@@ -105,12 +111,12 @@ impl Executor<'_> {
     fn put_trigger(&mut self, table: Oid, trigger: Trigger, or_replace: bool, range: TextRange) -> Run {
         let relation = self.catalog.relation_mut(table);
         match relation.triggers.iter_mut().find(|existing| existing.name == trigger.name) {
-            Some(existing) if or_replace => *existing = trigger,
+            Some(existing) if or_replace && existing.constraint.is_none() => *existing = trigger,
             Some(_) => {
                 let reason = format!("trigger \"{}\" for relation \"{}\" already exists", trigger.name, relation.name);
                 return fail("42710", reason, range);
             }
-            None => relation.triggers.push(trigger),
+            None => self.catalog.add_trigger(table, trigger),
         }
         Ok(())
     }

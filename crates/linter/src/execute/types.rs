@@ -23,10 +23,13 @@ impl Executor<'_> {
                 Ok(())
             }
             CreateTypeKind::Range(options) => {
+                // It comes with functions that make ranges.
+                self.catalog.note_more_code();
                 self.create_range_type(&schema, &name, options);
                 Ok(())
             }
             CreateTypeKind::Base(_) => {
+                self.catalog.note_more_code();
                 self.catalog.add_type(&schema, &name, TypeKind::Base, self.transaction);
                 Ok(())
             }
@@ -100,15 +103,7 @@ impl Executor<'_> {
     fn resolve_names(&mut self, names: &[SmolStr]) -> SqlType {
         let Some(name) = names.last() else { return SqlType::UNKNOWN };
         let schema = names.len().checked_sub(2).and_then(|at| names.get(at)).cloned();
-        self.resolve_type(&TypeName {
-            schema,
-            name: name.clone(),
-            modifiers: Vec::new(),
-            is_array: false,
-            setof: false,
-            percent_type: None,
-            range: crate::source::TextRange::default(),
-        })
+        self.resolve_type(&TypeName::plain(schema, name.clone()))
     }
 
     /// Fails where everything is known but the type.

@@ -69,10 +69,10 @@ impl Executor<'_> {
 
     /// A view has no parameters: what it names are columns.
     pub(super) fn check_query_columns(&self, query: &Query, range: TextRange) -> Run {
-        match self.missing_column(query) {
-            Some(column) => fail("42703", format!("column \"{column}\" does not exist"), range),
-            None => Ok(()),
+        if let Some(column) = self.missing_column(query) {
+            return fail("42703", format!("column \"{column}\" does not exist"), range);
         }
+        self.check_query_meaning(query, range)
     }
 
     fn replace_view(

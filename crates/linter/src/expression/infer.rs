@@ -1,9 +1,11 @@
 //! The type and volatility of an expression, and what it uses.
 
+use super::coercion::NoSteps;
 use super::overload::{CallArguments, Candidate, Resolution};
+use super::refusal::Refused;
 use super::{Analyzer, Scope, constant};
 use crate::ast::{Expr, ExprKind, FunctionCall, IndirectionStep, OperatorForm, SubqueryKind, TypeName};
-use crate::builtin::{CastContext, TypeCategory, oid};
+use crate::builtin::{CastContext, oid};
 use crate::catalog::{Oid, SqlType, Volatility};
 use smol_str::SmolStr;
 
@@ -26,6 +28,8 @@ pub struct Typed {
     pub functions: Vec<Oid>,
     /// Functions, types, operators and relations that are not known; each makes the volatility a guess on the safe side.
     pub unknown: Vec<String>,
+    /// Why PostgreSQL refuses the expression.
+    pub refused: Option<Refused>,
 }
 
 impl Analyzer<'_> {
@@ -57,6 +61,8 @@ pub(super) struct Inference<'a> {
     pub(super) depth: u32,
     /// Depth of subqueries.
     pub(super) level: u32,
+    /// Depth of places where a name may mean something else than it seems to, so that nothing is refused.
+    pub(super) blind: u32,
     /// User functions whose bodies are being inlined, against recursion.
     pub(super) inlining: Vec<Oid>,
     /// How many calls were inlined: functions that call others twice each would make it grow without bound.
@@ -74,8 +80,9 @@ impl<'a> Inference<'a> {
             relations: Vec::new(),
             functions: Vec::new(),
             unknown: Vec::new(),
+            refused: None,
         };
-        Self { analyzer, typed, type_only: false, depth: 0, level: 0, inlining: Vec::new(), inlined: 0 }
+        Self { analyzer, typed, type_only: false, depth: 0, level: 0, blind: 0, inlining: Vec::new(), inlined: 0 }
     }
 
     pub(super) fn visit(&mut self, expression: &Expr, scope: &Scope) -> SqlType {
@@ -172,7 +179,12 @@ impl<'a> Inference<'a> {
                 match kind {
                     SubqueryKind::Exists => boolean,
                     SubqueryKind::Any | SubqueryKind::All => {
-                        self.operator(None, "=", OperatorForm::Plain, &[test.unwrap_or(SqlType::UNKNOWN), output])
+                        // The operator and the other columns are not looked at.
+                        self.blind += 1;
+                        let operands = [test.unwrap_or(SqlType::UNKNOWN), output];
+                        self.operator(None, "=", OperatorForm::Plain, &operands);
+                        self.blind -= 1;
+                        boolean
                     }
                     SubqueryKind::Scalar => output,
                     SubqueryKind::Array => self.array_of(output),
@@ -257,19 +269,34 @@ impl<'a> Inference<'a> {
         if call.star {
             types.clear();
         }
-        let arguments = CallArguments {
+        let mut arguments = CallArguments {
             types: types.iter().map(|sql_type| sql_type.oid).collect(),
             names: call.arguments.iter().filter_map(|argument| argument.name.as_ref()).collect(),
             variadic: call.variadic,
         };
-        match self.analyzer.resolve_function(call.schema.as_deref(), &call.name, &arguments) {
+        let analyzer = self.analyzer;
+        let resolve = |arguments: &_| analyzer.resolve_function(call.schema.as_deref(), &call.name, arguments);
+        let mut meant = resolve(&arguments);
+        if matches!(meant, Resolution::NoMatch(_)) && !call.order_by.is_empty() {
+            // What stands in WITHIN GROUP is an argument, too.
+            let ordered: Vec<SqlType> = call.order_by.iter().map(|part| self.visit(part, scope)).collect();
+            types.extend(ordered);
+            arguments.types = types.iter().map(|sql_type| sql_type.oid).collect();
+            meant = resolve(&arguments);
+        }
+        match meant {
             Resolution::One(candidate) => self.chosen(&call.name, &candidate, &types, Some(&volatilities)),
             Resolution::Cast(target) => {
                 self.coerce(types[0], target, CastContext::Explicit);
                 target
             }
             Resolution::OneOf(candidates) => self.undecided(&call.name, &candidates),
+            Resolution::NoMatch(candidates) => {
+                self.refuse_call(call, &arguments);
+                self.undecided(&call.name, &candidates)
+            }
             Resolution::NotFound => {
+                self.refuse_call(call, &arguments);
                 self.raise(Volatility::Volatile, &call.name);
                 self.unknown(format!("function {}", call.name));
                 SqlType::UNKNOWN
@@ -277,14 +304,14 @@ impl<'a> Inference<'a> {
         }
     }
 
-    fn chosen(
+    pub(super) fn chosen(
         &mut self,
         name: &str,
         candidate: &Candidate,
         types: &[SqlType],
         arguments: Option<&[Volatility]>,
     ) -> SqlType {
-        let returns = self.returned(candidate, types);
+        let returns = self.analyzer.returned(candidate, types);
         if self.type_only {
             return returns;
         }
@@ -318,7 +345,7 @@ impl<'a> Inference<'a> {
     }
 
     /// Several overloads remain: where they agree, nothing is lost.
-    fn undecided(&mut self, name: &str, candidates: &[Candidate]) -> SqlType {
+    pub(super) fn undecided(&mut self, name: &str, candidates: &[Candidate]) -> SqlType {
         let volatility = candidates.iter().map(|candidate| candidate.volatility).max().unwrap_or(Volatility::Volatile);
         if candidates.iter().any(|candidate| candidate.volatility != volatility) {
             self.typed.unknown.push(format!("which overload of {name}"));
@@ -329,7 +356,7 @@ impl<'a> Inference<'a> {
         self.raise(volatility, name);
         match candidates {
             [first, rest @ ..] if rest.iter().all(|candidate| candidate.returns == first.returns) => {
-                self.returned(first, &[])
+                self.analyzer.returned(first, &[])
             }
             _ => SqlType::UNKNOWN,
         }
@@ -338,96 +365,6 @@ impl<'a> Inference<'a> {
     fn use_function(&mut self, oid: Oid) {
         if !self.typed.functions.contains(&oid) {
             self.typed.functions.push(oid);
-        }
-    }
-
-    /// The result type with polymorphic types settled by the arguments.
-    fn returned(&self, candidate: &Candidate, types: &[SqlType]) -> SqlType {
-        let declared = candidate.returns.oid.0;
-        let is_element = |oid: u32| {
-            matches!(
-                oid,
-                oid::ANYELEMENT | oid::ANYNONARRAY | oid::ANYENUM | oid::ANYCOMPATIBLE | oid::ANYCOMPATIBLENONARRAY
-            )
-        };
-        let is_array = |oid: u32| matches!(oid, oid::ANYARRAY | oid::ANYCOMPATIBLEARRAY);
-        let same = |wanted: u32| {
-            candidate
-                .arguments
-                .iter()
-                .zip(types)
-                .find(|(to, from)| to.0 == wanted && from.is_known())
-                .map(|(_, from)| from.oid)
-        };
-        let element = || {
-            candidate
-                .arguments
-                .iter()
-                .zip(types)
-                .filter(|(_, from)| from.is_known() && from.oid.0 != oid::UNKNOWN)
-                .find_map(|(to, from)| match to.0 {
-                    oid if is_element(oid) => Some(from.oid),
-                    oid if is_array(oid) => self.analyzer.element_type(from.oid),
-                    oid::ANYRANGE | oid::ANYCOMPATIBLERANGE => {
-                        self.analyzer.facts(from.oid).map(|facts| facts.base.oid)
-                    }
-                    _ => None,
-                })
-        };
-        let settled = match declared {
-            oid if is_element(oid) => element(),
-            oid if is_array(oid) => element().and_then(|element| self.analyzer.array_type(element)),
-            oid::ANYRANGE | oid::ANYMULTIRANGE | oid::ANYCOMPATIBLERANGE | oid::ANYCOMPATIBLEMULTIRANGE => {
-                same(declared)
-            }
-            _ => return candidate.returns,
-        };
-        settled.map_or(SqlType::UNKNOWN, SqlType::new)
-    }
-
-    fn operator(&mut self, schema: Option<&str>, name: &str, form: OperatorForm, types: &[SqlType]) -> SqlType {
-        use OperatorForm as Form;
-        let boolean = SqlType::new(Oid(oid::BOOL));
-        match (form, types) {
-            (Form::Between | Form::NotBetween, [value, low, high]) => {
-                self.operator(None, ">=", Form::Plain, &[*value, *low]);
-                self.operator(None, "<=", Form::Plain, &[*value, *high]);
-                boolean
-            }
-            (Form::In, [value, items @ ..]) => {
-                for item in items {
-                    self.operator(schema, name, Form::Plain, &[*value, *item]);
-                }
-                boolean
-            }
-            (Form::AnyArray | Form::AllArray, [value, array]) => {
-                let element = if array.oid.0 == oid::UNKNOWN {
-                    *array
-                } else {
-                    self.analyzer.element_type(array.oid).map_or(SqlType::UNKNOWN, SqlType::new)
-                };
-                self.operator(schema, name, Form::Plain, &[*value, element]);
-                boolean
-            }
-            (Form::Distinct | Form::NotDistinct, _) => {
-                self.operator(schema, name, Form::Plain, types);
-                boolean
-            }
-            (Form::NullIf, [value, _]) => {
-                self.operator(schema, name, Form::Plain, types);
-                *value
-            }
-            _ => {
-                let oids: Vec<Oid> = types.iter().map(|sql_type| sql_type.oid).collect();
-                match self.analyzer.resolve_operator(schema, name, &oids) {
-                    Resolution::One(candidate) => self.chosen(name, &candidate, types, None),
-                    Resolution::OneOf(candidates) => self.undecided(name, &candidates),
-                    Resolution::NotFound | Resolution::Cast(_) => {
-                        self.unknown(format!("operator {name}"));
-                        SqlType::UNKNOWN
-                    }
-                }
-            }
         }
     }
 
@@ -462,7 +399,11 @@ impl<'a> Inference<'a> {
     }
 
     fn coerce(&mut self, from: SqlType, to: SqlType, context: CastContext) {
-        if let Ok(steps) = self.analyzer.coercion_steps(from, to, context) {
+        let steps = self.analyzer.coercion_steps(from, to, context);
+        if steps == Err(NoSteps::Impossible) && context == CastContext::Explicit {
+            self.refuse_cast(from, to);
+        }
+        if let Ok(steps) = steps {
             for step in steps {
                 self.raise(step.volatility(), "");
             }
@@ -492,7 +433,8 @@ impl<'a> Inference<'a> {
                 }
             }
         }
-        let results = branches.iter().map(|(_, result)| result).chain(otherwise);
+        // ELSE goes first, as in PostgreSQL's transformCaseExpr.
+        let results = otherwise.into_iter().chain(branches.iter().map(|(_, result)| result));
         let types: Vec<SqlType> = results.map(|result| self.visit(result, scope)).collect();
         self.common_type(&types)
     }
@@ -502,33 +444,19 @@ impl<'a> Inference<'a> {
         self.common_type(&types)
     }
 
-    /// PostgreSQL's `select_common_type`: documentation, "UNION, CASE, and Related Constructs".
     pub(super) fn common_type(&mut self, types: &[SqlType]) -> SqlType {
-        let Some(first) = types.first().copied() else { return SqlType::UNKNOWN };
-        if first.oid.0 != oid::UNKNOWN && types.iter().all(|sql_type| *sql_type == first) {
-            return first;
-        }
-        if types.iter().any(|sql_type| !sql_type.is_known()) {
-            return SqlType::UNKNOWN;
-        }
-        let bases = types.iter().map(|sql_type| self.analyzer.base_type(SqlType::new(sql_type.oid)));
-        let mut known = bases.filter(|sql_type| sql_type.oid.0 != oid::UNKNOWN);
-        let Some(mut chosen) = known.next() else { return SqlType::new(Oid(oid::TEXT)) };
-        let category: TypeCategory = self.analyzer.category(chosen.oid);
-        for other in known {
-            let preferred = self.analyzer.facts(chosen.oid).is_some_and(|facts| facts.preferred);
-            let widens = self.analyzer.can_coerce(chosen.oid, other.oid, CastContext::Implicit) == Some(true)
-                && self.analyzer.can_coerce(other.oid, chosen.oid, CastContext::Implicit) != Some(true);
-            if !preferred && widens && self.analyzer.category(other.oid) == category {
-                chosen = SqlType::new(other.oid);
+        match self.analyzer.select_common_type(types) {
+            Ok(chosen) => {
+                if !self.type_only && chosen.is_known() {
+                    types.iter().for_each(|sql_type| self.coerce(*sql_type, chosen, CastContext::Implicit));
+                }
+                chosen
+            }
+            Err((first, second)) => {
+                self.refuse_common_type(first, second);
+                SqlType::UNKNOWN
             }
         }
-        if !self.type_only {
-            for sql_type in types {
-                self.coerce(*sql_type, chosen, CastContext::Implicit);
-            }
-        }
-        SqlType::new(chosen.oid)
     }
 
     fn array_of(&self, element: SqlType) -> SqlType {

@@ -5,6 +5,7 @@
 //! not known, the answer says so: [`Typed::unknown`], [`Coercion::Unknown`], [`TypeChange::Unknown`].
 
 mod coercion;
+mod common_type;
 mod condition;
 mod constant;
 mod facts;
@@ -12,9 +13,11 @@ mod format;
 mod implication;
 mod infer;
 mod inline;
+mod operator;
 mod overload;
 mod partition;
 mod query;
+mod refusal;
 mod resolve;
 mod scope;
 #[cfg(test)]
@@ -26,6 +29,7 @@ pub use coercion::{Coercion, Step};
 pub use implication::check_implies_not_null;
 pub use infer::Typed;
 pub use partition::partition_constraint;
+pub use refusal::Refused;
 pub use scope::{Scope, ScopeColumn, ScopeRelation};
 pub use type_change::TypeChange;
 pub use typmod::{

@@ -31,6 +31,8 @@ pub(super) enum Resolution {
     Cast(SqlType),
     /// Not decided: one of these.
     OneOf(Vec<Candidate>),
+    /// None of these takes arguments of such number and types.
+    NoMatch(Vec<Candidate>),
 }
 
 /// A function as stored, before it meets a call.
@@ -98,12 +100,13 @@ impl Analyzer<'_> {
         if !candidates.is_empty() {
             return self.choose(candidates, &call.types);
         }
-        // PostgreSQL would say that no function matches; the model may lack something, so all of them stay possible.
         let all = self.overloads(schema, name, None);
         match (all.is_empty(), self.type_of_call(schema, name, call)) {
             (true, Some(target)) => Resolution::Cast(target),
             (true, None) => Resolution::NotFound,
-            (false, _) => Resolution::OneOf(all),
+            (false, Some(_)) => Resolution::OneOf(all),
+            (false, None) if !call.names.is_empty() => Resolution::OneOf(all),
+            (false, None) => Resolution::NoMatch(all),
         }
     }
 
@@ -330,6 +333,9 @@ impl Analyzer<'_> {
             .cloned()
             .collect();
         if possible.is_empty() {
+            if types.iter().all(|oid| self.is_plain(*oid)) {
+                return Resolution::NoMatch(candidates);
+            }
             possible = candidates;
         } else if known && possible.len() > 1 {
             possible = self.select_candidate(possible, types);
@@ -337,6 +343,16 @@ impl Analyzer<'_> {
         match <[Candidate; 1]>::try_from(possible) {
             Ok([candidate]) => Resolution::One(candidate),
             Err(possible) => Resolution::OneOf(possible),
+        }
+    }
+
+    /// A type about which all is known that decides what takes it.
+    fn is_plain(&self, oid: Oid) -> bool {
+        let Some(facts) = self.facts(oid) else { return false };
+        match facts.kind {
+            // As an array it would be taken for its base type, as an element not.
+            BuiltinTypeKind::Domain => self.element_type(facts.base.oid).is_none() && self.is_plain(facts.base.oid),
+            _ => facts.element.is_none_or(|element| self.facts(element).is_some()),
         }
     }
 
@@ -366,11 +382,16 @@ impl Analyzer<'_> {
                 .filter_map(|(_, from)| self.element_type(from))
                 .collect::<Vec<_>>()
         };
-        let same = elements_of(oid::ANYARRAY);
+        let subtypes = given().filter(|(to, _)| to.0 == oid::ANYRANGE).filter_map(|(_, range)| {
+            self.facts(range).filter(|facts| facts.kind == BuiltinTypeKind::Range).map(|facts| facts.base.oid)
+        });
+        let mut same = elements_of(oid::ANYARRAY);
+        same.extend(subtypes);
         let compatible = elements_of(oid::ANYCOMPATIBLEARRAY);
         let converts = |from, to| self.can_coerce(from, to, CastContext::Implicit) != Some(false);
         given().all(|(to, from)| match to.0 {
             oid::ANYELEMENT | oid::ANYNONARRAY => same.iter().all(|element| *element == from),
+            oid::ANYARRAY => self.element_type(from).is_none_or(|own| same.iter().all(|element| *element == own)),
             oid::ANYCOMPATIBLE | oid::ANYCOMPATIBLENONARRAY => {
                 compatible.iter().all(|element| converts(*element, from) || converts(from, *element))
             }

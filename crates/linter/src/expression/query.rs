@@ -1,11 +1,20 @@
 //! Subqueries: what they read and call.
 
-use super::infer::Inference;
-use super::{Scope, ScopeColumn, ScopeRelation};
+use super::infer::{Inference, Typed};
+use super::{Analyzer, Scope, ScopeColumn, ScopeRelation};
 use crate::ast::{Expr, ExprKind, FromItem, Query, QueryBody, QueryStatement, RelationRef, Select, Target};
 use crate::builtin;
 use crate::catalog::{Oid, SqlType};
 use smol_str::SmolStr;
+
+impl Analyzer<'_> {
+    /// What a whole query calls and reads; its type is that of its first column.
+    pub fn infer_query(&self, query: &Query) -> Typed {
+        let mut inference = Inference::new(*self);
+        inference.typed.sql_type = inference.subquery(query, &Scope::default());
+        inference.typed
+    }
+}
 
 impl Inference<'_> {
     /// Visits a subquery and returns the type of its first column.
@@ -55,18 +64,26 @@ impl Inference<'_> {
             self.item_relations(item, scope, &mut relations);
         }
         let inner = scope.inner(relations);
+        let blind = u32::from(!inner.is_complete());
+        self.blind += blind;
+        let output = self.select_clauses(select, query, &inner);
+        self.blind -= blind;
+        output
+    }
+
+    fn select_clauses(&mut self, select: &Select, query: &Query, inner: &Scope) -> SqlType {
         if self.type_only {
-            return select.targets.first().map_or(SqlType::UNKNOWN, |first| self.output(first, &inner));
+            return select.targets.first().map_or(SqlType::UNKNOWN, |first| self.output(first, inner));
         }
         for item in &select.from {
-            self.item_expressions(item, &inner);
+            self.item_expressions(item, inner);
         }
-        let types: Vec<SqlType> = select.targets.iter().map(|target| self.output(target, &inner)).collect();
+        let types: Vec<SqlType> = select.targets.iter().map(|target| self.output(target, inner)).collect();
         let clauses =
             select.distinct.iter().flatten().chain(&select.filter).chain(&select.group_by).chain(&select.having);
         let rest = query.order_by.iter().chain(&query.limit).chain(&query.offset);
         for expression in clauses.chain(&select.windows).chain(rest) {
-            self.visit(expression, &inner);
+            self.visit(expression, inner);
         }
         types.first().copied().unwrap_or(SqlType::UNKNOWN)
     }
@@ -128,7 +145,10 @@ impl Inference<'_> {
             if !self.typed.relations.contains(&relation) {
                 self.typed.relations.push(relation);
             }
-            ScopeRelation { name: alias, relation, columns: self.analyzer.relation_columns(relation) }
+            // An alias may call the columns by other names.
+            let renamed = reference.alias.as_ref().is_some_and(|alias| !alias.columns.is_empty());
+            let columns = if renamed { Vec::new() } else { self.analyzer.relation_columns(relation) };
+            ScopeRelation { name: alias, relation, columns }
         } else {
             // Reading a relation is not volatile, so this only has to be said.
             self.typed.unknown.push(format!("relation {}", reference.name));

@@ -44,6 +44,11 @@ impl Scope {
         Self { relations, parameters: self.parameters.clone(), variables: self.variables.clone() }
     }
 
+    /// Are the columns of all relations known?
+    pub(super) fn is_complete(&self) -> bool {
+        self.relations.iter().all(|relation| !relation.columns.is_empty())
+    }
+
     /// The type of `column`, `table.column` or `schema.table.column`.
     pub(super) fn column(&self, path: &[SmolStr]) -> Option<SqlType> {
         let (column, qualifier) = path.split_last()?;

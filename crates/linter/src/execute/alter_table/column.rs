@@ -348,6 +348,9 @@ impl Executor<'_> {
 
     pub(super) fn set_default(&mut self, altering: &Altering, column: &Name, default: Option<&Expr>) -> Run {
         self.require_column(altering.table, column)?;
+        if let Some(default) = default {
+            self.check_default(default)?;
+        }
         for target in self.altered_tables(altering) {
             let sql_type = self.catalog.relation(target).column(&column.text).map(|found| found.sql_type);
             let default = default.zip(sql_type).and_then(|(default, sql_type)| self.stored_default(default, sql_type));

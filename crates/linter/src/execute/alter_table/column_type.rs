@@ -137,6 +137,7 @@ impl Executor<'_> {
             self.lock(sequence, LockMode::ShareRowExclusive, LockCause::Part, command.keyword);
         }
         let collation_changed = new_collation != found.collation && self.is_collatable(new);
+        self.settle_literals(table, &found.name);
         if let Some(column) = self.catalog.relation_mut(table).column_mut(&found.name) {
             column.sql_type = new;
             column.collation = new_collation;
@@ -276,6 +277,38 @@ impl Executor<'_> {
                 fail("0A000", reason, range)
             }
             None => Ok(()),
+        }
+    }
+
+    /// Literals beside the column, in what will be read anew, stay of the type that it had.
+    fn settle_literals(&mut self, table: Oid, column: &SmolStr) {
+        let scope = self.scope_of(table);
+        let settled = |executor: &Self, expression: &Arc<Expr>| {
+            let mut settled = Expr::clone(expression);
+            executor.with_analyzer(|analyzer| analyzer.settle_literals(&mut settled, &scope));
+            Arc::new(settled)
+        };
+        for constraint in self.catalog.relation(table).constraints.clone() {
+            if let ConstraintKind::Check { columns, expression } = &constraint.kind
+                && columns.contains(column)
+            {
+                let kept = settled(self, expression);
+                self.update_constraint(table, &constraint.name, |constraint| {
+                    if let ConstraintKind::Check { expression, .. } = &mut constraint.kind {
+                        expression.clone_from(&kept);
+                    }
+                });
+            }
+        }
+        for oid in self.catalog.relation(table).indexes.clone() {
+            let Some(index) = self.catalog.relation(oid).index() else { continue };
+            let Some(predicate) = index.predicate.as_ref().filter(|predicate| mentions(predicate, column)) else {
+                continue;
+            };
+            let kept = settled(self, predicate);
+            if let RelationDetail::Index(index) = &mut self.catalog.relation_mut(oid).detail {
+                Arc::make_mut(index).predicate = Some(kept);
+            }
         }
     }
 

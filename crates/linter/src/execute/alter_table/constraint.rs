@@ -304,7 +304,14 @@ impl Executor<'_> {
         if constraint.valid {
             return Ok(());
         }
-        let descendants = self.descendants(altering.table);
+        // A CHECK or NOT NULL is looked for in all children, validated there or not; a foreign key only where it is not.
+        let descendants = if constraint.no_inherit {
+            Vec::new()
+        } else if constraint.foreign_key().is_none() {
+            self.lock_descendants(altering.table, altering.lock, range)
+        } else {
+            self.descendants(altering.table)
+        };
         for target in std::iter::once(altering.table).chain(descendants) {
             let Some(own) = self.catalog.relation(target).constraint(&name.text).cloned() else { continue };
             if own.valid {

@@ -3,7 +3,7 @@
 use super::{Executor, NewTable, Run, fail};
 use crate::ast::{CreateTable, Expr, ExprKind, Literal as LiteralKind};
 use crate::builtin;
-use crate::catalog::{Column, Constraint, ConstraintKind, Oid};
+use crate::catalog::{Column, Constraint, ConstraintKind, Oid, Relation};
 use crate::source::TextRange;
 use smol_str::{SmolStr, StrExt};
 use std::sync::Arc;
@@ -18,6 +18,7 @@ impl Executor<'_> {
             let parent = self.catalog.relation(*parent);
             table.known &= parent.known;
             for column in &parent.columns {
+                let not_null = column.not_null && !self.is_own_not_null(parent, &column.name);
                 if let Some(merged) = table.column(&column.name) {
                     let types_differ =
                         merged.sql_type.is_known() && column.sql_type.is_known() && merged.sql_type != column.sql_type;
@@ -38,7 +39,7 @@ impl Executor<'_> {
                         return fail("42804", reason, statement.name.range());
                     }
                     merged.inherited_from += 1;
-                    merged.not_null |= column.not_null;
+                    merged.not_null |= not_null;
                     match (&merged.default, &column.default) {
                         (None, _) => merged.default.clone_from(&column.default),
                         (Some(ours), Some(theirs)) if certainly_differ(ours, theirs) => {
@@ -53,6 +54,7 @@ impl Executor<'_> {
                 let identity = column.identity.filter(|_| partition && self.target.at_least(17));
                 table.columns.push(Column {
                     identity,
+                    not_null,
                     is_local: false,
                     inherited_from: 1,
                     has_missing_value: false,
@@ -72,6 +74,15 @@ impl Executor<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Is the column's NOT NULL one that children do not get? Before 18 they all do.
+    fn is_own_not_null(&self, parent: &Relation, column: &SmolStr) -> bool {
+        let of_column = |constraint: &Arc<Constraint>| {
+            let is_it = matches!(&constraint.kind, ConstraintKind::NotNull { column: own } if own == column);
+            is_it.then_some(constraint.no_inherit)
+        };
+        self.target.at_least(18) && parent.constraints.iter().find_map(of_column) == Some(true)
     }
 }
 

@@ -29,7 +29,7 @@ impl Executor<'_> {
             Object::Constraint(table, name) => self.remove_constraint(*table, name, range),
             Object::Trigger(table, name) => {
                 self.lock_dependent(*table, range);
-                self.catalog.relation_mut(*table).triggers.retain(|trigger| trigger.name != *name);
+                self.catalog.remove_triggers(*table, |trigger| trigger.name == *name);
             }
             Object::Policy(table, name) => {
                 self.lock_dependent(*table, range);

@@ -63,13 +63,13 @@ impl Executor<'_> {
             self.catalog.relation(parent).triggers.iter().filter(|trigger| trigger.for_each_row).cloned().collect();
         for partition in std::iter::once(child).chain(self.descendants(child)) {
             for trigger in &triggers {
-                let relation = self.catalog.relation_mut(partition);
+                let relation = self.catalog.relation(partition);
                 if relation.triggers.iter().any(|own| own.name == trigger.name) {
                     let reason =
                         format!("trigger \"{}\" for relation \"{}\" already exists", trigger.name, relation.name);
                     return fail("42710", reason, range);
                 }
-                relation.triggers.push(Trigger { inherited: true, ..trigger.clone() });
+                self.catalog.add_trigger(partition, Trigger { inherited: true, ..trigger.clone() });
             }
         }
         Ok(())

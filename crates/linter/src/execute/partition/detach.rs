@@ -136,8 +136,8 @@ impl Executor<'_> {
         let relation = self.catalog.relation_mut(child);
         relation.partition_bound = None;
         relation.detach_pending = false;
-        relation.triggers.retain(|trigger| !trigger.inherited);
         let indexes = relation.indexes.clone();
+        self.catalog.remove_triggers(child, |trigger| trigger.inherited);
         for index in indexes {
             self.set_index_parent(index, None);
         }

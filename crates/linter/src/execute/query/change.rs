@@ -297,6 +297,7 @@ impl Executor<'_> {
             self.unknown(format!("`{name}` has rules, which are not followed"));
             return Ok(());
         }
+        self.check_reads_not_itself(view, range)?;
         let instead = relation.triggers.iter().any(|trigger| {
             let fires = match kind {
                 DataChangeKind::Insert => trigger.events.insert,

@@ -14,8 +14,6 @@ use smol_str::{SmolStr, format_smolstr};
 const TEXT: SqlType = SqlType::new(Oid(25));
 /// PostgreSQL's pseudo-type `unknown`.
 const UNKNOWN_LITERAL: Oid = Oid(705);
-/// The numeric types, each of which converts to those after it: int2, int4, int8, numeric, float4, float8.
-const NUMERIC_ORDER: [u32; 6] = [21, 23, 20, 1700, 700, 701];
 
 /// The columns of the WITH queries in sight, innermost last; `None` where they are not known.
 type Ctes = Vec<(SmolStr, Option<Vec<QueryColumn>>)>;
@@ -43,7 +41,7 @@ impl Executor<'_> {
                     for (at, value) in row.iter().enumerate() {
                         let next = self.expression_type(value, &scope, &ctes);
                         match types.get_mut(at) {
-                            Some(known) => *known = common_type(*known, next),
+                            Some(known) => *known = self.common_type(*known, next),
                             None => types.push(next),
                         }
                     }
@@ -59,7 +57,7 @@ impl Executor<'_> {
                 Some(
                     pairs
                         .map(|((name, left), right)| {
-                            (name, right.map_or(SqlType::UNKNOWN, |right| common_type(left, right)))
+                            (name, right.map_or(SqlType::UNKNOWN, |right| self.common_type(left, right)))
                         })
                         .collect(),
                 )
@@ -269,6 +267,10 @@ impl Executor<'_> {
         if sql_type.oid == UNKNOWN_LITERAL { TEXT } else { sql_type }
     }
 
+    fn common_type(&self, left: SqlType, right: SqlType) -> SqlType {
+        self.with_analyzer(|analyzer| analyzer.common_type(&[left, right]))
+    }
+
     /// The name of an output column without alias.
     ///
     /// Source: PostgreSQL 18, `src/backend/parser/parse_target.c`, `FigureColname`.
@@ -325,18 +327,5 @@ impl Executor<'_> {
             ExprKind::Other(node, _) if node == "GroupingFunc" => strong("grouping"),
             _ => None,
         }
-    }
-}
-
-/// The type that UNION, CASE and VALUES give two inputs; unknown where that needs more than the model has.
-fn common_type(left: SqlType, right: SqlType) -> SqlType {
-    if left.oid == right.oid {
-        let typmod = if left.typmod == right.typmod { left.typmod } else { -1 };
-        return SqlType { oid: left.oid, typmod };
-    }
-    let rank = |sql_type: SqlType| NUMERIC_ORDER.iter().position(|oid| *oid == sql_type.oid.0);
-    match (rank(left), rank(right)) {
-        (Some(first), Some(second)) => SqlType::new(Oid(NUMERIC_ORDER[first.max(second)])),
-        _ => SqlType::UNKNOWN,
     }
 }

@@ -5,7 +5,7 @@ use crate::ast::{Call, Expr, ExprKind, Firing, FunctionCall, Literal, TriggerEve
 use crate::catalog::Oid;
 use crate::effect::{CalledFunction, DataChangeKind, LockCause, LockMode, RelationKind};
 use crate::execute::routine::Arguments;
-use crate::execute::{Executor, Run};
+use crate::execute::{Executor, Run, fail};
 use crate::session::SettingValue;
 use crate::source::TextRange;
 use smol_str::SmolStr;
@@ -21,7 +21,11 @@ impl Executor<'_> {
         for argument in &call.call.arguments {
             self.read_expression(&argument.value, Depth::Run)?;
         }
-        self.run_call(&call.call)
+        let call = &call.call;
+        if self.called_functions(call).is_empty() {
+            self.check_other_routine(call.schema.as_ref(), &call.name, call.name_range)?;
+        }
+        self.run_call(call)
     }
 
     /// Runs a function that a query calls by name.
@@ -56,11 +60,7 @@ impl Executor<'_> {
                 if let Some(oid) = argument.and_then(|argument| self.sequence_argument(argument)) {
                     let relation = self.catalog.relation(oid);
                     if relation.kind != RelationKind::Sequence && relation.known {
-                        return crate::execute::fail(
-                            "42809",
-                            format!("\"{}\" is not a sequence", relation.name),
-                            call.name_range,
-                        );
+                        return fail("42809", format!("\"{}\" is not a sequence", relation.name), call.name_range);
                     }
                     self.lock(oid, LockMode::RowExclusive, LockCause::Function, call.name_range);
                 }

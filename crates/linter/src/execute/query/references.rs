@@ -74,6 +74,9 @@ impl Executor<'_> {
         let mut collector = Collector::default();
         match ast {
             Ast::Select(query) => self.collect_query(query, &mut collector),
+            Ast::CreateTableAs(create) => {
+                create.query.iter().for_each(|query| self.collect_query(query, &mut collector));
+            }
             Ast::Update(update) if update.with.is_none() => {
                 collector.scopes.push(Vec::new());
                 self.collect_relation(&update.table, &mut collector);
@@ -91,8 +94,31 @@ impl Executor<'_> {
         }
         match collector.missing {
             Some(column) => fail("42703", format!("column \"{column}\" does not exist"), self.place.range),
-            None => Ok(()),
+            None => self.check_statement_meaning(ast),
         }
+    }
+
+    /// Does all that a query or a change of one table calls exist?
+    fn check_statement_meaning(&self, ast: &Ast) -> Run {
+        let (table, expressions): (_, Vec<&Expr>) = match ast {
+            _ if !self.catalog.knows_all_code() => return Ok(()),
+            Ast::Select(query) => return self.check_query_meaning(query, self.place.range),
+            Ast::CreateTableAs(create) => {
+                let query = create.query.as_ref();
+                return query.map_or(Ok(()), |query| self.check_query_meaning(query, self.place.range));
+            }
+            Ast::Update(update) if update.with.is_none() && update.from.is_empty() => {
+                let values = update.assignments.iter().map(|assignment| &assignment.value);
+                (&update.table, values.chain(&update.filter).collect())
+            }
+            Ast::Delete(delete) if delete.with.is_none() && delete.using.is_empty() => {
+                (&delete.table, delete.filter.iter().collect())
+            }
+            _ => return Ok(()),
+        };
+        let known = self.find(&table.name).filter(|oid| self.catalog.relation(*oid).known);
+        let Some(oid) = known.filter(|_| table.alias.is_none()) else { return Ok(()) };
+        expressions.iter().try_for_each(|expr| self.check_meaning(&self.analyze(expr, Some(oid)), expr.range))
     }
 
     /// The functions of the project and user types that a query uses.

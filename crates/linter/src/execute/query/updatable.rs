@@ -41,6 +41,36 @@ impl Executor<'_> {
         (!single).then_some("does not select from a single table or view")
     }
 
+    /// CREATE OR REPLACE VIEW can make a view read itself; whatever uses it then is refused.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/rewrite/rewriteHandler.c`, `fireRIRrules` and `RewriteQuery`.
+    pub(in crate::execute) fn check_reads_not_itself(&self, view: Oid, range: TextRange) -> Run {
+        match self.view_that_reads_itself(view, &mut Vec::new(), &mut Vec::new()) {
+            Some(found) => {
+                let name = &self.catalog.relation(found).name;
+                fail("42P17", format!("infinite recursion detected in rules for relation \"{name}\""), range)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// `path` leads to the view; what is `done` does not lead back.
+    fn view_that_reads_itself(&self, view: Oid, path: &mut Vec<Oid>, done: &mut Vec<Oid>) -> Option<Oid> {
+        let relation = self.catalog.get_relation(view).filter(|relation| relation.kind == RelationKind::View)?;
+        if path.contains(&view) {
+            return Some(view);
+        }
+        if done.contains(&view) {
+            return None;
+        }
+        path.push(view);
+        let mut read = relation.view().into_iter().flat_map(|definition| &definition.references);
+        let found = read.find_map(|(read, _)| self.view_that_reads_itself(*read, path, done));
+        path.pop();
+        done.push(view);
+        found
+    }
+
     /// Refuses changes of a view, or of columns of it, that are no more than computed. What fires instead of them does
     /// not ask.
     pub(super) fn check_view_takes(

@@ -1,9 +1,12 @@
 //! What ALTER refuses because the object is of another kind, is a part of another or is not there.
 
 use crate::ast::{Name, ObjectKind, ObjectName, Rename, Signature};
+use crate::builtin::{self, Extension};
 use crate::catalog::{Oid, TypeDef, TypeKind};
 use crate::effect::RelationKind;
 use crate::execute::{Executor, Knowledge, Run, fail};
+use crate::source::TextRange;
+use smol_str::SmolStr;
 
 impl Executor<'_> {
     /// Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `RangeVarCallbackForAlterRelation`.
@@ -104,12 +107,33 @@ impl Executor<'_> {
         if signature.arguments.is_none() && count > 1 {
             return fail("42725", format!("function name \"{name}\" is not unique"), range);
         }
-        // Aggregates and what an extension brings are not in the catalog.
-        let followed = kind != ObjectKind::Aggregate && kind != ObjectKind::Routine;
-        if followed && self.knowledge == Knowledge::Everything && self.catalog.extensions().next().is_none() {
-            return fail("42883", format!("function {name} does not exist"), range);
+        match kind {
+            ObjectKind::Aggregate | ObjectKind::Routine => Ok(()),
+            _ => self.check_other_routine(name.schema.as_ref().map(|schema| &schema.text), &name.name.text, range),
         }
-        Ok(())
+    }
+
+    /// A routine of that name must exist, whatever its arguments are.
+    pub(crate) fn check_routine_name(&self, name: &ObjectName) -> Run {
+        let named = |schema: &SmolStr| self.catalog.functions_named(schema, &name.name.text).next().is_some();
+        if self.session.settings.schemas_of(name).iter().any(named) {
+            return Ok(());
+        }
+        self.check_other_routine(name.schema.as_ref().map(|schema| &schema.text), &name.name.text, name.range())
+    }
+
+    /// A routine that the project has not made must be PostgreSQL's or an extension's.
+    pub(crate) fn check_other_routine(&self, schema: Option<&SmolStr>, name: &SmolStr, range: TextRange) -> Run {
+        let of_system = schema.is_some_and(|schema| schema.starts_with("pg_") || schema == "information_schema");
+        let of_extension =
+            |extension: &&'static Extension| extension.functions.iter().any(|function| function.name == name);
+        let exists = of_system
+            || !builtin::functions(name).is_empty()
+            || self.catalog.known_extensions().iter().any(of_extension);
+        if exists || !self.knows_all_code() {
+            return Ok(());
+        }
+        fail("42883", format!("function {name} does not exist"), range)
     }
 
     /// A missing schema is an error only where everything is known.

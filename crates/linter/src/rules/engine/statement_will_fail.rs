@@ -32,6 +32,8 @@ declare_rule! {
     ///
     /// When the object may exist although no migration shows it, when only the data decide, and when only a version
     /// refuses it that is older than the newest and was not configured with `pg-version`.
+    /// That no operator or cast exists for some types is said until a migration makes casts, operators, aggregates or
+    /// types of its own, or installs an extension whose objects pgvet does not know.
     /// Statements that PostgreSQL refuses in a transaction block are `concurrently-in-transaction`, and new enum labels
     /// `enum-value-used-in-same-transaction`.
     ///
@@ -60,7 +62,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     }
     let range = if failure.range.is_empty() { context.statement.range } else { failure.range };
     let finding = reporter.report(range, format!("PostgreSQL refuses this: {}", failure.reason));
-    if let Some(help) = help(failure.sqlstate) {
+    if let Some(help) = help(failure) {
         drop(finding.help(help));
     }
 }
@@ -106,8 +108,11 @@ fn is_wrong_guess(context: &RuleContext<'_>, failure: &Failure) -> bool {
 /// The next step, where the kind of refusal tells.
 ///
 /// Source: PostgreSQL 18 documentation, appendix A, error codes.
-fn help(sqlstate: &str) -> Option<&'static str> {
-    match sqlstate {
+fn help(failure: &Failure) -> Option<&'static str> {
+    match failure.sqlstate {
+        "42883" if failure.reason.starts_with("operator") => {
+            Some("cast one side to the type of the other: value::type")
+        }
         "42P01" | "42703" | "42704" | "42883" | "3F000" => {
             Some("if it exists, give `pgvet` the migration or the schema dump that creates it, before this one")
         }
