@@ -207,6 +207,41 @@ impl Expr {
         }
     }
 
+    /// The same for changing them.
+    pub fn for_each_child_mut(&mut self, visit: &mut impl FnMut(&mut Self)) {
+        match &mut self.kind {
+            ExprKind::Call(call) => {
+                call.arguments.iter_mut().for_each(|argument| visit(&mut argument.value));
+                call.filter.iter_mut().chain(&mut call.order_by).for_each(&mut *visit);
+                call.window.iter_mut().flatten().for_each(visit);
+            }
+            ExprKind::Operator { operands: list, .. }
+            | ExprKind::And(list)
+            | ExprKind::Or(list)
+            | ExprKind::Coalesce(list)
+            | ExprKind::MinMax(list)
+            | ExprKind::Array(list)
+            | ExprKind::Row(list)
+            | ExprKind::Other(_, list) => list.iter_mut().for_each(visit),
+            ExprKind::Cast { operand, .. }
+            | ExprKind::Not(operand)
+            | ExprKind::IsNull { operand, .. }
+            | ExprKind::BooleanTest { operand, .. }
+            | ExprKind::Collate { operand, .. }
+            | ExprKind::Indirection { operand, .. } => visit(operand),
+            ExprKind::Case { operand, branches, otherwise } => {
+                operand.iter_mut().for_each(|operand| visit(operand));
+                for (condition, result) in branches {
+                    visit(condition);
+                    visit(result);
+                }
+                otherwise.iter_mut().for_each(|otherwise| visit(otherwise));
+            }
+            ExprKind::Subquery { test, .. } => test.iter_mut().for_each(|test| visit(test)),
+            _ => {}
+        }
+    }
+
     /// Calls `visit` on this expression and everything below it (not into subqueries).
     pub fn walk<'a>(&'a self, visit: &mut dyn FnMut(&'a Self)) {
         visit(self);

@@ -58,6 +58,9 @@ pub struct ForeignKeyConstraint {
     pub referenced_index: Oid,
     pub on_delete: ReferentialAction,
     pub on_update: ReferentialAction,
+    /// The columns that ON DELETE SET NULL or SET DEFAULT sets, where it does not set all.
+    pub set_columns: Vec<SmolStr>,
+    pub match_full: bool,
 }
 
 impl Constraint {

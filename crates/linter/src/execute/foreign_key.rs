@@ -63,6 +63,8 @@ impl Executor<'_> {
                 referenced_index,
                 on_delete: key.on_delete,
                 on_update: key.on_update,
+                set_columns: names(&key.set_columns),
+                match_full: key.match_full,
             }),
             valid: checked,
             enforced: !constraint.not_enforced,

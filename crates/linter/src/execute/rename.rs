@@ -4,8 +4,6 @@ mod column;
 mod kind;
 mod schema;
 
-pub(super) use column::for_each_child_mut;
-
 use super::{Executor, Run, fail};
 use crate::ast::{Name, ObjectKind, Rename, Signature};
 use crate::catalog::{Function, Oid, QualifiedName, SqlType, TypeKind};

@@ -1,6 +1,5 @@
 //! CREATE SEQUENCE and ALTER SEQUENCE.
 
-use super::rename::for_each_child_mut;
 use super::{Executor, Run, fail};
 use crate::ast::{
     AlterSequence, Argument, CreateSequence, DefElem, DefValue, Expr, ExprKind, FunctionCall, Literal, Name,
@@ -159,7 +158,7 @@ fn set_sequence(default: &mut Expr, to: &SmolStr) {
     if let ExprKind::Literal(Literal::String(text)) = &mut default.kind {
         *text = to.clone();
     }
-    for_each_child_mut(default, &mut |child| set_sequence(child, to));
+    default.for_each_child_mut(&mut |child| set_sequence(child, to));
 }
 
 /// `nextval('schema.sequence')`.

@@ -94,29 +94,13 @@ impl Analyzer<'_> {
     /// Gives literals beside an operator the types that they are taken for, as PostgreSQL keeps an expression: when a
     /// column in it gets another type later, they stay what they are.
     pub fn settle_literals(&self, expr: &mut Expr, scope: &Scope) {
-        match &mut expr.kind {
-            ExprKind::And(list) | ExprKind::Or(list) | ExprKind::Coalesce(list) => {
-                list.iter_mut().for_each(|part| self.settle_literals(part, scope));
-            }
-            ExprKind::Not(operand)
-            | ExprKind::IsNull { operand, .. }
-            | ExprKind::BooleanTest { operand, .. }
-            | ExprKind::Cast { operand, .. } => self.settle_literals(operand, scope),
-            ExprKind::Call(call) => {
-                call.arguments.iter_mut().for_each(|argument| self.settle_literals(&mut argument.value, scope));
-            }
-            ExprKind::Operator { schema, operator, form, operands } => {
-                operands.iter_mut().for_each(|operand| self.settle_literals(operand, scope));
-                match form {
-                    // The literal is an array.
-                    OperatorForm::AnyArray | OperatorForm::AllArray => {}
-                    OperatorForm::Between | OperatorForm::NotBetween => {
-                        self.settle_operands(None, ">=", operands, scope);
-                    }
-                    _ => self.settle_operands(schema.as_deref(), operator, operands, scope),
-                }
-            }
-            _ => {}
+        expr.for_each_child_mut(&mut |child| self.settle_literals(child, scope));
+        let ExprKind::Operator { schema, operator, form, operands } = &mut expr.kind else { return };
+        match form {
+            // The literal is an array.
+            OperatorForm::AnyArray | OperatorForm::AllArray => {}
+            OperatorForm::Between | OperatorForm::NotBetween => self.settle_operands(None, ">=", operands, scope),
+            _ => self.settle_operands(schema.as_deref(), operator, operands, scope),
         }
     }
 

@@ -114,7 +114,8 @@ impl Executor<'_> {
                     own.referenced == key.referenced
                         && own.columns == key.columns
                         && own.referenced_columns == key.referenced_columns
-                        && (own.on_delete, own.on_update) == (key.on_delete, key.on_update)
+                        && (own.on_delete, own.on_update, own.match_full)
+                            == (key.on_delete, key.on_update, key.match_full)
                 })
         };
         if let Some(own) = relation.constraints.iter().find(same) {

@@ -178,7 +178,10 @@ fn rename_in_constraint(kind: &mut ConstraintKind, old: &SmolStr, new: &SmolStr)
         ConstraintKind::PrimaryKey { columns, .. } | ConstraintKind::Unique { columns, .. } => {
             replace(columns, old, new);
         }
-        ConstraintKind::ForeignKey(key) => replace(&mut key.columns, old, new),
+        ConstraintKind::ForeignKey(key) => {
+            replace(&mut key.columns, old, new);
+            replace(&mut key.set_columns, old, new);
+        }
         ConstraintKind::Exclude { .. } => {}
     }
 }
@@ -195,40 +198,5 @@ fn rename_in(expr: &mut Expr, old: &SmolStr, new: &SmolStr) {
     {
         *last = new.clone();
     }
-    for_each_child_mut(expr, &mut |child| rename_in(child, old, new));
-}
-
-/// Calls `visit` on every direct operand (not into subqueries).
-pub(in crate::execute) fn for_each_child_mut(expr: &mut Expr, visit: &mut impl FnMut(&mut Expr)) {
-    match &mut expr.kind {
-        ExprKind::Call(call) => {
-            call.arguments.iter_mut().for_each(|argument| visit(&mut argument.value));
-            call.filter.iter_mut().chain(&mut call.order_by).for_each(&mut *visit);
-            call.window.iter_mut().flatten().for_each(visit);
-        }
-        ExprKind::Operator { operands: list, .. }
-        | ExprKind::And(list)
-        | ExprKind::Or(list)
-        | ExprKind::Coalesce(list)
-        | ExprKind::MinMax(list)
-        | ExprKind::Array(list)
-        | ExprKind::Row(list)
-        | ExprKind::Other(_, list) => list.iter_mut().for_each(visit),
-        ExprKind::Cast { operand, .. }
-        | ExprKind::Not(operand)
-        | ExprKind::IsNull { operand, .. }
-        | ExprKind::BooleanTest { operand, .. }
-        | ExprKind::Collate { operand, .. }
-        | ExprKind::Indirection { operand, .. } => visit(operand),
-        ExprKind::Case { operand, branches, otherwise } => {
-            operand.iter_mut().for_each(|operand| visit(operand));
-            for (condition, result) in branches {
-                visit(condition);
-                visit(result);
-            }
-            otherwise.iter_mut().for_each(|otherwise| visit(otherwise));
-        }
-        ExprKind::Subquery { test, .. } => test.iter_mut().for_each(|test| visit(test)),
-        _ => {}
-    }
+    expr.for_each_child_mut(&mut |child| rename_in(child, old, new));
 }
