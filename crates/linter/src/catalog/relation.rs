@@ -103,6 +103,8 @@ pub struct Column {
     pub inherited_from: u16,
     /// Has a value for old rows in the catalog (`attmissingval`).
     pub has_missing_value: bool,
+    /// Number of the migration that added it and has given it no value since: all rows that were there read null.
+    pub null_since: Option<u32>,
 }
 
 /// GENERATED ALWAYS | BY DEFAULT AS IDENTITY.
@@ -209,6 +211,7 @@ impl Column {
             is_local: true,
             inherited_from: 0,
             has_missing_value: false,
+            null_since: None,
         }
     }
 }

@@ -163,6 +163,7 @@ impl Executor<'_> {
             is_local: true,
             inherited_from: 0,
             has_missing_value: false,
+            null_since: None,
         });
         Ok(())
     }

@@ -58,6 +58,7 @@ impl Executor<'_> {
                     is_local: false,
                     inherited_from: 1,
                     has_missing_value: false,
+                    null_since: None,
                     ..column.clone()
                 });
             }

@@ -38,6 +38,7 @@ impl Executor<'_> {
                 is_local: true,
                 inherited_from: 0,
                 has_missing_value: false,
+                null_since: None,
                 ..column.clone()
             });
             if identity.is_some() {

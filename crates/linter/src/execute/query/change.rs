@@ -1,5 +1,6 @@
 //! INSERT, UPDATE, DELETE and MERGE.
 
+use super::whole::Change;
 use super::{Depth, Env, RowLocks, is_always_true};
 use crate::ast::{
     Assignment, ConflictTarget, Delete, Expr, ExprKind, FromItem, Insert, InsertSource, Merge, MergeAction,
@@ -67,8 +68,17 @@ impl Executor<'_> {
         self.output(&update.returning, &env)?;
         let columns = assigned_columns(&update.assignments);
         let range = update.table.name.range();
+        let unbounded = self.reaches_all_rows(
+            &Change {
+                oid: table,
+                with: update.with.as_ref(),
+                table: &update.table,
+                from: &update.from,
+                filter: update.filter.as_ref(),
+            },
+            &env,
+        );
         self.change(table, DataChangeKind::Update, &columns, update.table.only, env.depth, range)?;
-        let unbounded = update.filter.as_ref().is_none_or(is_always_true);
         self.note_change(table, DataChangeKind::Update, unbounded, env.depth, update.keyword);
         Ok(())
     }
@@ -83,7 +93,16 @@ impl Executor<'_> {
         self.expressions(&delete.filter, &env)?;
         self.output(&delete.returning, &env)?;
         self.change(table, DataChangeKind::Delete, &[], delete.table.only, env.depth, delete.table.name.range())?;
-        let unbounded = delete.filter.as_ref().is_none_or(is_always_true);
+        let unbounded = self.reaches_all_rows(
+            &Change {
+                oid: table,
+                with: delete.with.as_ref(),
+                table: &delete.table,
+                from: &delete.using,
+                filter: delete.filter.as_ref(),
+            },
+            &env,
+        );
         self.note_change(table, DataChangeKind::Delete, unbounded, env.depth, delete.keyword);
         if env.depth == Depth::Run
             && delete.filter.as_ref().is_none_or(|filter| unbounded || is_open_at_the_top(filter))
@@ -268,6 +287,9 @@ impl Executor<'_> {
         if depth == Depth::Run {
             for table in &changed {
                 self.check_replica_identity(*table, kind, range)?;
+                if kind == DataChangeKind::Update {
+                    self.fill_columns(*table, columns);
+                }
             }
             for table in changed {
                 self.enforce_foreign_keys(table, kind, columns, range, &mut Vec::new());

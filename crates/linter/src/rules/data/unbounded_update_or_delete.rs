@@ -36,7 +36,9 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// Where a WHERE clause limits the rows, for tables that the same transaction created, and for tables that
+    /// Where a WHERE clause limits the rows; it does not where it only finds the row of another table that a foreign key
+    /// of a `NOT NULL` column refers to, or the row itself in a query of the whole table, or asks for the null of a column
+    /// that the same migration has added. For tables that the same transaction created, and for tables that
     /// configuration says to be small or that can have one row only; nor for a table that gets the count or sum of another
     /// table, the same for all rows, for it has one row then; nor for a table that no migration has put rows into and that
     /// another one of the same day or version made, as the names of files or folders tell it: both are released together. While the transaction holds a strong lock,
@@ -123,13 +125,13 @@ fn check_routine(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     }
     let steps = context.routine.steps();
     let sql = || steps.iter().flat_map(|step| &step.sql).filter(|sql| sql.role != SqlRole::Expression);
-    if !sql().any(|sql| has_no_filter(sql.ast)) {
+    if !sql().any(|sql| may_reach_all(sql.ast)) {
         return;
     }
     let mut trial = Trial::new(context.catalog, &context.routine.search_path, context.settings.versions.to);
     for sql in sql() {
         let creates = matches!(sql.ast, Ast::CreateTable(_) | Ast::CreateTableAs(_));
-        if !creates && !has_no_filter(sql.ast) {
+        if !creates && !may_reach_all(sql.ast) {
             continue;
         }
         for change in trial.run(sql.ast).data_changes {
@@ -150,13 +152,13 @@ fn check_routine(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     }
 }
 
-/// Has it an UPDATE or DELETE without WHERE, or a MERGE? Whether it concerns a whole table, its effects say.
-fn has_no_filter(ast: &Ast) -> bool {
+/// Has it an UPDATE or DELETE that may concern a whole table? Whether it does, its effects say.
+fn may_reach_all(ast: &Ast) -> bool {
     let mut found = false;
     ast.visit(&mut |part| {
         found |= match part {
-            Part::Update(update) => update.filter.as_ref().is_none_or(is_constant),
-            Part::Delete(delete) => delete.filter.as_ref().is_none_or(is_constant),
+            Part::Update(update) => !update.from.is_empty() || update.filter.as_ref().is_none_or(is_constant),
+            Part::Delete(delete) => !delete.using.is_empty() || delete.filter.as_ref().is_none_or(is_constant),
             _ => false,
         };
     });
