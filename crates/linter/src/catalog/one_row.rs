@@ -1,12 +1,14 @@
 //! Tables that cannot hold more than one row.
 
-use super::{Catalog, ConstraintKind, Relation};
+use super::{Catalog, ConstraintKind, Index, Relation};
 use crate::ast::{BooleanTest, Expr, ExprKind, Literal, OperatorForm};
 use smol_str::SmolStr;
+use std::sync::Arc;
 
 impl Catalog {
-    /// Can the table hold one row at most, because a column with a unique index is always the same constant? Tables of
-    /// settings and of positions are made so: `lock char(1) NOT NULL DEFAULT 'X' UNIQUE CHECK (lock = 'X')`.
+    /// Can the table hold one row at most, because the key of a unique index is always the same constant? Tables of
+    /// settings and of positions are made so: `lock char(1) NOT NULL DEFAULT 'X' UNIQUE CHECK (lock = 'X')`, or
+    /// `CREATE UNIQUE INDEX ON site ((true))`.
     ///
     /// Rows of tables that inherit from it are rows of it as well, and indexes do not see them.
     pub fn has_one_row(&self, table: &Relation) -> bool {
@@ -18,14 +20,25 @@ impl Catalog {
             ConstraintKind::Check { expression, .. } => constant_column(expression),
             _ => None,
         });
-        constant.any(|name| table.column(name).is_some_and(|column| column.not_null) && self.is_unique(table, name))
+        let is_filled = |name: &SmolStr| table.column(name).is_some_and(|column| column.not_null);
+        let is_same = |key: &Expr| match &key.kind {
+            // Of a column that is never null it is always true.
+            ExprKind::IsNull { operand, .. } => column_of(operand).is_some_and(is_filled),
+            _ => is_constant(key),
+        };
+        constant.any(|name| is_filled(name) && self.is_unique(table, name))
+            || self.unique_indexes(table).any(|index| index.elements.iter().all(|element| is_same(&element.key)))
     }
 
     fn is_unique(&self, table: &Relation, column: &SmolStr) -> bool {
-        let indexes = table.indexes.iter().filter_map(|oid| self.relation(*oid).index());
-        indexes
-            .filter(|index| index.unique && index.valid && index.predicate.is_none())
+        self.unique_indexes(table)
             .any(|index| matches!(index.plain_columns().as_deref(), Some([only]) if only == column))
+    }
+
+    /// The unique indexes that all rows are in.
+    fn unique_indexes<'a>(&'a self, table: &'a Relation) -> impl Iterator<Item = &'a Arc<Index>> {
+        let indexes = table.indexes.iter().filter_map(|oid| self.relation(*oid).index());
+        indexes.filter(|index| index.unique && index.valid && index.predicate.is_none())
     }
 }
 

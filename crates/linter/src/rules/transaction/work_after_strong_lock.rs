@@ -38,7 +38,7 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// For work on tables that are new and empty, for locks on tables that the same transaction created, and where the
+    /// For work on tables that are new and empty or can have one row only, for locks on tables that the same transaction created, and where the
     /// slow statement stops the writes of its table itself, as a plain `CREATE INDEX` or `SET NOT NULL` does: the rule
     /// about that statement says how to do it outside of the transaction. It is reported once for each transaction, at
     /// the first slow statement.
@@ -104,7 +104,13 @@ fn works<'a>(context: &'a RuleContext<'_>) -> Vec<Work<'a>> {
     // An INSERT takes as long as its source is large, however empty its target is.
     let copies = |work: &Work<'_>| work.what.starts_with("this copies");
     works.retain(|work| work.relation.visibility.may_have_rows() || copies(work));
+    works.retain(|work| !has_one_row(context, work.relation));
     works
+}
+
+/// Whatever is done to one row is done at once, and so is a copy into a table that holds no more.
+fn has_one_row(context: &RuleContext<'_>, relation: &RelationName) -> bool {
+    context.before.get_relation(relation.oid).is_some_and(|table| context.before.has_one_row(table))
 }
 
 /// Does the statement itself stop the writes of the table in use that it works on? Then the work is the business of
