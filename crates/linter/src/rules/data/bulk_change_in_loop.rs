@@ -172,23 +172,29 @@ fn is_dropped_later(context: &RoutineContext<'_>, name: &ObjectName) -> bool {
 /// The first UPDATE or DELETE of a step that a batch consists of. A table that no statement has shown is in use.
 fn change<'a>(context: &RoutineContext<'_>, step: &Step<'a>, any: bool) -> Option<(TextRange, &'a ObjectName)> {
     step.sql.iter().find_map(|sql| {
-        let (name, filter, keyword) = match sql.ast {
-            Ast::Update(update) => (&update.table.name, &update.filter, update.keyword),
-            Ast::Delete(delete) => (&delete.table.name, &delete.filter, delete.keyword),
-            _ => return None,
-        };
-        if context.relation(name).is_some_and(|table| !is_in_use(context, table)) {
-            return None;
-        }
-        let mut limited = false;
-        sql.ast.visit(&mut |part| {
-            if let Part::Query(query) = part {
-                limited |= query.limit.is_some();
-            }
+        let (mut changes, mut limited) = (Vec::new(), false);
+        visit_changes(sql.ast, &mut |part| match part {
+            Part::Update(update) => changes.push((&update.table.name, &update.filter, update.keyword)),
+            Part::Delete(delete) => changes.push((&delete.table.name, &delete.filter, delete.keyword)),
+            Part::Query(query) => limited |= query.limit.is_some(),
+            _ => {}
         });
+        let in_use = |name: &ObjectName| context.relation(name).is_none_or(|table| is_in_use(context, table));
+        let (name, filter, keyword) = changes.into_iter().find(|(name, ..)| in_use(name))?;
         let in_range = filter.as_ref().is_some_and(|filter| is_range(context, filter));
         (any || limited || in_range).then(|| (sql.place(keyword), name))
     })
+}
+
+/// Goes through a statement that changes rows: all of it, and of a query only WITH, for what reads the changed rows limits
+/// none of them.
+fn visit_changes<'a>(ast: &'a Ast, visit: &mut dyn FnMut(Part<'a>)) {
+    match ast {
+        Ast::Select(query) => {
+            query.with.iter().flat_map(|with| &with.ctes).for_each(|cte| cte.statement.visit(visit));
+        }
+        _ => ast.visit(visit),
+    }
 }
 
 /// Does a condition limit a column to a range between variables?
