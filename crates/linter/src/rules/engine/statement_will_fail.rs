@@ -34,6 +34,7 @@ declare_rule! {
     /// refuses it that is older than the newest and was not configured with `pg-version`.
     /// That no operator or cast exists for some types is said until a migration makes casts, operators, aggregates or
     /// types of its own, or installs an extension whose objects pgvet does not know.
+    /// Parameters that a tool puts in before PostgreSQL sees the statement, `@name` and `sqlc.arg(name)`, are no columns.
     /// Statements that PostgreSQL refuses in a transaction block are `concurrently-in-transaction`, and new enum labels
     /// `enum-value-used-in-same-transaction`.
     ///
