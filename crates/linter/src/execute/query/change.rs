@@ -78,8 +78,12 @@ impl Executor<'_> {
             },
             &env,
         );
+        let reads_all = self.fills_by_scan(table, update);
         self.change(table, DataChangeKind::Update, &columns, update.table.only, env.depth, range)?;
         self.note_change(table, DataChangeKind::Update, unbounded, env.depth, update.keyword);
+        if reads_all && env.depth == Depth::Run {
+            self.scan(table, ScanCause::Query, update.keyword);
+        }
         Ok(())
     }
 

@@ -1,13 +1,14 @@
-//! WHERE clauses that leave out no row, or next to none.
+//! UPDATE and DELETE that go through a whole table, although they have a WHERE clause.
 
 use super::change::yields_one_row;
 use super::{Env, is_always_true};
 use crate::ast::{
-    Expr, ExprKind, FromItem, FunctionCall, JoinKind, OperatorForm, Query, QueryBody, QueryStatement, RelationRef,
-    Select, With,
+    Assignment, Expr, ExprKind, FromItem, FunctionCall, JoinKind, OperatorForm, Part, Query, QueryBody, QueryStatement,
+    RelationRef, Select, Update, With,
 };
 use crate::builtin;
-use crate::catalog::{Constraint, ForeignKeyConstraint, Oid, Relation};
+use crate::catalog::{Constraint, ForeignKeyConstraint, Index, Oid, Relation};
+use crate::effect::RelationKind;
 use crate::execute::Executor;
 use smol_str::SmolStr;
 
@@ -54,6 +55,37 @@ impl Executor<'_> {
             reached.push(joined.swap_remove(at));
         }
         joined.is_empty() && conditions.is_empty()
+    }
+
+    /// Does an UPDATE fill a column that this migration has added, in rows that no index can find? It reads the whole table
+    /// for them, and mostly changes a large part of it.
+    ///
+    /// What looks for a few rows to set a flag has mostly a default for the others; and without one, a key.
+    pub(super) fn fills_by_scan(&self, table: Oid, update: &Update) -> bool {
+        let Some(filter) = &update.filter else { return false };
+        let relation = self.catalog.relation(table);
+        let migration = self.birth(false).migration;
+        let is_new = |assignment: &Assignment| {
+            let column = relation.column(&assignment.column.text);
+            migration.is_some() && column.is_some_and(|column| column.null_since == migration)
+        };
+        if relation.kind != RelationKind::Table || !relation.known || relation.unknown_parts {
+            return false;
+        }
+        let (mut named, mut is_batch) = (Vec::new(), false);
+        filter.visit(&mut |part| match part {
+            Part::Expr(Expr { kind: ExprKind::Column(path), .. }) => named.extend(path.last()),
+            Part::Query(query) => is_batch |= query.limit.is_some(),
+            _ => {}
+        });
+        let finds = |index: &Index| {
+            let leading = index.elements.first().and_then(|element| element.key.as_column());
+            index.predicate.is_some() || leading.is_none_or(|column| named.contains(&column))
+        };
+        let mut indexes = relation.indexes.iter().map(|oid| self.catalog.relation(*oid).index());
+        let is_found =
+            named.iter().any(|name| *name == "ctid") || indexes.any(|index| index.is_none_or(|one| finds(one)));
+        !is_batch && !is_found && update.assignments.iter().any(is_new)
     }
 
     /// An UPDATE has given these columns values.
@@ -326,6 +358,24 @@ mod tests {
             let script = format!("{before}; {sql}");
             let changes = effects_on(17, table, &script).data_changes;
             assert_eq!(changes.last().map(|change| change.unbounded), Some(unbounded), "{script}");
+        }
+    }
+    #[test]
+    fn filling_a_new_column_where_no_index_helps_reads_the_table() {
+        let table = "CREATE TABLE t(id int PRIMARY KEY, a int, k int); CREATE INDEX ON t(k); CREATE TABLE o(id int PRIMARY KEY, a int);";
+        for (before, sql, scans) in [
+            ("ALTER TABLE t ADD b int", "UPDATE t SET b = 1 WHERE a = 5", true),
+            ("ALTER TABLE t ADD b int", "UPDATE t SET b = o.id FROM o WHERE o.a = t.a", true),
+            ("ALTER TABLE t ADD b int", "UPDATE t SET b = 1 WHERE k = 5 OR a = 5", false),
+            ("ALTER TABLE t ADD b int", "UPDATE t SET b = 1 WHERE b IS NULL AND id BETWEEN 1 AND 1000", false),
+            ("ALTER TABLE t ADD b int", "UPDATE t SET b = 1 WHERE ctid IN (SELECT ctid FROM t WHERE b IS NULL)", false),
+            ("ALTER TABLE t ADD b int", "UPDATE t SET b = 1 WHERE a IN (SELECT a FROM o LIMIT 9)", false),
+            ("ALTER TABLE t ADD b int", "UPDATE t SET a = 1 WHERE a = 5", false),
+            ("ALTER TABLE t ADD b bool NOT NULL DEFAULT false", "UPDATE t SET b = true WHERE a = 5", false),
+            ("ALTER TABLE t ADD b int; CREATE INDEX ON t((a + 1))", "UPDATE t SET b = 1 WHERE a + 1 = 5", false),
+        ] {
+            let found = effects_on(17, table, &format!("{before}; {sql}")).scans;
+            assert_eq!(found.iter().any(|scan| scan.relation.name == "t"), scans, "{before}; {sql}");
         }
     }
 }
