@@ -68,22 +68,21 @@ impl Executor<'_> {
         self.output(&update.returning, &env)?;
         let columns = assigned_columns(&update.assignments);
         let range = update.table.name.range();
-        let unbounded = self.reaches_all_rows(
-            &Change {
-                oid: table,
-                with: update.with.as_ref(),
-                table: &update.table,
-                from: &update.from,
-                filter: update.filter.as_ref(),
-            },
-            &env,
-        );
+        let change = Change {
+            oid: table,
+            with: update.with.as_ref(),
+            table: &update.table,
+            from: &update.from,
+            filter: update.filter.as_ref(),
+        };
+        let unbounded = self.reaches_all_rows(&change, &env);
         let reads_all = self.fills_by_scan(table, update);
         self.change(table, DataChangeKind::Update, &columns, update.table.only, env.depth, range)?;
         self.note_change(table, DataChangeKind::Update, unbounded, env.depth, update.keyword);
         if reads_all && env.depth == Depth::Run {
             self.scan(table, ScanCause::Query, update.keyword);
         }
+        self.read_joined(&change, update.keyword, &env);
         Ok(())
     }
 
@@ -97,16 +96,15 @@ impl Executor<'_> {
         self.expressions(&delete.filter, &env)?;
         self.output(&delete.returning, &env)?;
         self.change(table, DataChangeKind::Delete, &[], delete.table.only, env.depth, delete.table.name.range())?;
-        let unbounded = self.reaches_all_rows(
-            &Change {
-                oid: table,
-                with: delete.with.as_ref(),
-                table: &delete.table,
-                from: &delete.using,
-                filter: delete.filter.as_ref(),
-            },
-            &env,
-        );
+        let change = Change {
+            oid: table,
+            with: delete.with.as_ref(),
+            table: &delete.table,
+            from: &delete.using,
+            filter: delete.filter.as_ref(),
+        };
+        let unbounded = self.reaches_all_rows(&change, &env);
+        self.read_joined(&change, delete.keyword, &env);
         self.note_change(table, DataChangeKind::Delete, unbounded, env.depth, delete.keyword);
         if env.depth == Depth::Run
             && delete.filter.as_ref().is_none_or(|filter| unbounded || is_open_at_the_top(filter))

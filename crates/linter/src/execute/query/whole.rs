@@ -1,15 +1,16 @@
 //! UPDATE and DELETE that go through a whole table, although they have a WHERE clause.
 
 use super::change::yields_one_row;
-use super::{Env, is_always_true};
+use super::{Depth, Env, is_always_true};
 use crate::ast::{
     Assignment, Expr, ExprKind, FromItem, FunctionCall, JoinKind, OperatorForm, Part, Query, QueryBody, QueryStatement,
     RelationRef, Select, Update, With,
 };
 use crate::builtin;
 use crate::catalog::{Constraint, ForeignKeyConstraint, Index, Oid, Relation};
-use crate::effect::RelationKind;
+use crate::effect::{RelationKind, ScanCause};
 use crate::execute::Executor;
+use crate::source::TextRange;
 use smol_str::SmolStr;
 
 /// An UPDATE or DELETE.
@@ -86,6 +87,26 @@ impl Executor<'_> {
         let is_found =
             named.iter().any(|name| *name == "ctid") || indexes.any(|index| index.is_none_or(|one| finds(one)));
         !is_batch && !is_found && update.assignments.iter().any(is_new)
+    }
+
+    /// Notes that an UPDATE or DELETE reads the table in use that it joins without any condition that picks some rows.
+    ///
+    /// Of two tables that are joined so, one at least is read to its end; where both are large, both are.
+    pub(super) fn read_joined(&mut self, change: &Change<'_>, keyword: TextRange, env: &Env<'_>) {
+        let (mut joined, mut conditions) = (Vec::new(), Vec::new());
+        change.filter.iter().for_each(|filter| add_conditions(filter, &mut conditions));
+        let mut items = change.from.iter();
+        let are_tables = items.all(|item| self.add_members(item, change, env, &mut joined, &mut conditions));
+        let is_used = |member: &&Member<'_>| {
+            let kind = self.catalog.relation(member.table).kind;
+            member.query.is_none() && kind == RelationKind::Table && self.visibility(member.table).is_exposed()
+        };
+        if env.depth < Depth::Run || !are_tables || conditions.into_iter().any(picks_rows) {
+            return;
+        }
+        if let Some(table) = joined.iter().find(is_used).map(|member| member.table) {
+            self.scan(table, ScanCause::Query, keyword);
+        }
     }
 
     /// An UPDATE has given these columns values.
@@ -277,6 +298,24 @@ fn always_finds<'a>(constraint: &'a Constraint, relation: &Relation) -> Option<&
     key.columns.iter().all(|name| is_filled(relation, name)).then_some(key)
 }
 
+/// Does a condition pick some rows, as a comparison with a constant does? One of two columns, a test for null and an
+/// inequality may hold for many or all.
+fn picks_rows(condition: &Expr) -> bool {
+    match &condition.kind {
+        ExprKind::And(list) | ExprKind::Or(list) => list.iter().any(picks_rows),
+        ExprKind::IsNull { .. } => false,
+        ExprKind::Operator { operator, form: OperatorForm::Plain, operands, .. } => {
+            let has_column = |side: &Expr| {
+                let mut found = false;
+                side.walk(&mut |part| found |= matches!(part.kind, ExprKind::Column(_)));
+                found
+            };
+            !(operator == "<>" || operator == "=" && operands.iter().all(has_column))
+        }
+        _ => true,
+    }
+}
+
 /// The query of a name of WITH.
 fn query_named<'a>(with: Option<&'a With>, name: &SmolStr) -> Option<&'a Query> {
     let found = with?.ctes.iter().find(|cte| cte.name.text == *name && cte.columns.is_empty())?;
@@ -360,6 +399,26 @@ mod tests {
             assert_eq!(changes.last().map(|change| change.unbounded), Some(unbounded), "{script}");
         }
     }
+    #[test]
+    fn a_join_without_a_choice_of_rows_reads_the_other_table() {
+        let tables =
+            "CREATE TABLE t(id int PRIMARY KEY, a int, p int); CREATE TABLE p(id int PRIMARY KEY, a int, b bool);";
+        for (sql, scans) in [
+            ("UPDATE t SET a = p.a FROM p WHERE p.id = t.p", true),
+            ("UPDATE t SET a = p.a FROM p WHERE p.id = t.p AND (p.a <> 5 OR t.a IS NULL)", true),
+            ("DELETE FROM t USING p WHERE p.id = t.p", true),
+            ("UPDATE t SET a = p.a FROM p WHERE p.id = t.p AND p.a = 5", false),
+            ("UPDATE t SET a = p.a FROM p WHERE p.id = t.p AND p.b", false),
+            ("UPDATE t SET a = p.a FROM p WHERE p.id = t.p AND t.id BETWEEN 1 AND 100", false),
+            ("UPDATE t SET a = p.a FROM p WHERE p.id = t.p AND t.id IN (SELECT id FROM t LIMIT 100)", false),
+            ("UPDATE t SET a = p.a FROM p JOIN (VALUES (1)) v(id) ON p.id = v.id WHERE p.id = t.p", false),
+            ("WITH p AS (SELECT 1 AS id) UPDATE t SET a = 1 FROM p WHERE p.id = t.p", false),
+        ] {
+            let found = effects_on(17, tables, sql).scans;
+            assert_eq!(found.iter().any(|scan| scan.relation.name == "p"), scans, "{sql}");
+        }
+    }
+
     #[test]
     fn filling_a_new_column_where_no_index_helps_reads_the_table() {
         let table = "CREATE TABLE t(id int PRIMARY KEY, a int, k int); CREATE INDEX ON t(k); CREATE TABLE o(id int PRIMARY KEY, a int);";

@@ -36,17 +36,17 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// Where a WHERE clause limits the rows; it does not where it only finds the row of another table that a foreign key
-    /// of a `NOT NULL` column refers to, or the row itself in a query of the whole table, or asks for the null of a column
-    /// that the same migration has added. For tables that the same transaction created, and for tables that
-    /// configuration says to be small or that can have one row only; nor for a table that gets the count or sum of another
-    /// table, the same for all rows, for it has one row then; nor for a table that no migration has put rows into and that
-    /// another one of the same day or version made, as the names of files or folders tell it: both are released together. While the transaction holds a strong lock,
-    /// `work-after-strong-lock` says it. What triggers do is not reported either, for they do it at any change of their
-    /// table, also where a function makes that change. A `MERGE` is reported where a branch
-    /// without condition has a whole table as source. Where one migration has more than three such statements, they are
-    /// one finding. A function is reported where it is defined, unless a migration calls it and it is reported there;
-    /// trigger functions are not, because what fires them decides.
+    /// Where a WHERE clause limits the rows; it does not where it only finds the row of another table that a foreign
+    /// key of a `NOT NULL` column refers to, or the row itself in a query of the whole table, or asks for the null of a
+    /// column that the same migration has added. For tables that the same transaction created, and for tables that
+    /// configuration says to be small or that can have one row only; nor for a table that gets the count or sum of
+    /// another table, the same for all rows, for it has one row then; nor for a table that no migration has put rows
+    /// into and that another one of the same day or version made, as the names of files or folders tell it: both are
+    /// released together. While the transaction holds a strong lock, `work-after-strong-lock` says it. What triggers do
+    /// is not reported either, for they do it at any change of their table, also where a function makes that change. A
+    /// `MERGE` is reported where a branch without condition has a whole table as source. Where one migration has more
+    /// than three such statements, they are one finding. A function is reported where it is defined, unless a migration
+    /// calls it and it is reported there; trigger functions are not, because what fires them decides.
     "unbounded-update-or-delete", Data, Warning,
     {
         sources: &["pgls/updateWithoutWhere", "dryrun/update-without-where", "bytebase/statement.where.require"],
