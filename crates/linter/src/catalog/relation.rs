@@ -103,8 +103,10 @@ pub struct Column {
     pub inherited_from: u16,
     /// Has a value for old rows in the catalog (`attmissingval`).
     pub has_missing_value: bool,
-    /// Number of the migration that added it and has given it no value since: all rows that were there read null.
-    pub null_since: Option<u32>,
+    /// Number of the migration that added it to a table that was there.
+    pub added_in: Option<u32>,
+    /// It was added without a value, and nothing has given it one since: all rows that were there read null.
+    pub null_everywhere: bool,
 }
 
 /// GENERATED ALWAYS | BY DEFAULT AS IDENTITY.
@@ -211,7 +213,8 @@ impl Column {
             is_local: true,
             inherited_from: 0,
             has_missing_value: false,
-            null_since: None,
+            added_in: None,
+            null_everywhere: false,
         }
     }
 }

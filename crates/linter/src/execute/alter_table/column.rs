@@ -63,7 +63,8 @@ impl Executor<'_> {
         let mut column = self.new_column(table, definition)?;
         let fill = self.fill_of(table, definition, &column);
         column.has_missing_value = matches!(fill, Fill::Missing);
-        column.null_since = self.birth(false).migration.filter(|_| matches!(fill, Fill::Null));
+        column.added_in = self.birth(false).migration;
+        column.null_everywhere = matches!(fill, Fill::Null);
         let not_null_unproven = column.not_null && matches!(fill, Fill::Null);
         for target in self.altered_tables(altering) {
             self.check_mergeable(target, &column, definition)?;
@@ -162,7 +163,8 @@ impl Executor<'_> {
             is_local: true,
             inherited_from: 0,
             has_missing_value: false,
-            null_since: None,
+            added_in: None,
+            null_everywhere: false,
         };
         let mut sequence = false;
         if let Some(type_name) = &definition.type_name {

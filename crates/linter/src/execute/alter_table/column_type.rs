@@ -142,7 +142,7 @@ impl Executor<'_> {
             column.sql_type = new;
             column.collation = new_collation;
             column.has_missing_value = false;
-            column.null_since = None;
+            column.null_everywhere = false;
         }
         altering.changed.push(ChangedColumn {
             table,

@@ -163,7 +163,8 @@ impl Executor<'_> {
             is_local: true,
             inherited_from: 0,
             has_missing_value: false,
-            null_since: None,
+            added_in: None,
+            null_everywhere: false,
         });
         Ok(())
     }

@@ -58,7 +58,8 @@ impl Executor<'_> {
                     is_local: false,
                     inherited_from: 1,
                     has_missing_value: false,
-                    null_since: None,
+                    added_in: None,
+                    null_everywhere: false,
                     ..column.clone()
                 });
             }

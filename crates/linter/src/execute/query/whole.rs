@@ -7,7 +7,7 @@ use crate::ast::{
     RelationRef, Select, Update, With,
 };
 use crate::builtin;
-use crate::catalog::{Constraint, ForeignKeyConstraint, Index, Oid, Relation};
+use crate::catalog::{Column, Constraint, ForeignKeyConstraint, Index, Oid, Relation};
 use crate::effect::{RelationKind, ScanCause};
 use crate::execute::Executor;
 use crate::source::TextRange;
@@ -61,14 +61,13 @@ impl Executor<'_> {
     /// Does an UPDATE fill a column that this migration has added, in rows that no index can find? It reads the whole table
     /// for them, and mostly changes a large part of it.
     ///
-    /// What looks for a few rows to set a flag has mostly a default for the others; and without one, a key.
+    /// What sets a flag in a few rows has a default for the others, and compares with a constant.
     pub(super) fn fills_by_scan(&self, table: Oid, update: &Update) -> bool {
         let Some(filter) = &update.filter else { return false };
         let relation = self.catalog.relation(table);
-        let migration = self.birth(false).migration;
-        let is_new = |assignment: &Assignment| {
-            let column = relation.column(&assignment.column.text);
-            migration.is_some() && column.is_some_and(|column| column.null_since == migration)
+        let is_filled = |assignment: &Assignment| {
+            let column = relation.column(&assignment.column.text).filter(|column| self.is_new(column));
+            column.is_some_and(|column| column.null_everywhere || !picks_rows(filter))
         };
         if relation.kind != RelationKind::Table || !relation.known || relation.unknown_parts {
             return false;
@@ -86,7 +85,7 @@ impl Executor<'_> {
         let mut indexes = relation.indexes.iter().map(|oid| self.catalog.relation(*oid).index());
         let is_found =
             named.iter().any(|name| *name == "ctid") || indexes.any(|index| index.is_none_or(|one| finds(one)));
-        !is_batch && !is_found && update.assignments.iter().any(is_new)
+        !is_batch && !is_found && update.assignments.iter().any(is_filled)
     }
 
     /// Notes that an UPDATE or DELETE reads the table in use that it joins without any condition that picks some rows.
@@ -111,13 +110,12 @@ impl Executor<'_> {
 
     /// An UPDATE has given these columns values.
     pub(super) fn fill_columns(&mut self, table: Oid, names: &[SmolStr]) {
-        let is_filled = |name: &SmolStr, relation: &Relation| {
-            relation.column(name).is_some_and(|column| column.null_since.is_some())
-        };
+        let is_filled =
+            |name: &SmolStr, relation: &Relation| relation.column(name).is_some_and(|column| column.null_everywhere);
         let filled: Vec<&SmolStr> = names.iter().filter(|name| is_filled(name, self.catalog.relation(table))).collect();
         for name in filled {
             if let Some(column) = self.catalog.relation_mut(table).column_mut(name) {
-                column.null_since = None;
+                column.null_everywhere = false;
             }
         }
     }
@@ -190,10 +188,14 @@ impl Executor<'_> {
     /// `column IS NULL`, of a column that this migration has added and not filled.
     fn is_null_everywhere(&self, condition: &Expr, own: Member<'_>, all: &[Member<'_>]) -> bool {
         let ExprKind::IsNull { operand, negated: false } = &condition.kind else { return false };
-        let migration = self.birth(false).migration;
         let column = self.column_of(operand, all).filter(|(member, _)| is(*member, own));
         let column = column.and_then(|(_, name)| self.catalog.relation(own.table).column(name));
-        migration.is_some() && column.is_some_and(|column| column.null_since == migration)
+        column.is_some_and(|column| column.null_everywhere && self.is_new(column))
+    }
+
+    /// Has this migration added the column?
+    fn is_new(&self, column: &Column) -> bool {
+        column.added_in.is_some() && column.added_in == self.birth(false).migration
     }
 
     /// Is there exactly one row of `next` for each row of the tables that were reached, because a foreign key says so? The
@@ -430,6 +432,7 @@ mod tests {
             ("ALTER TABLE t ADD b int", "UPDATE t SET b = 1 WHERE ctid IN (SELECT ctid FROM t WHERE b IS NULL)", false),
             ("ALTER TABLE t ADD b int", "UPDATE t SET b = 1 WHERE a IN (SELECT a FROM o LIMIT 9)", false),
             ("ALTER TABLE t ADD b int", "UPDATE t SET a = 1 WHERE a = 5", false),
+            ("ALTER TABLE t ADD b bool NOT NULL DEFAULT false", "UPDATE t SET b = true WHERE a IS NOT NULL", true),
             ("ALTER TABLE t ADD b bool NOT NULL DEFAULT false", "UPDATE t SET b = true WHERE a = 5", false),
             ("ALTER TABLE t ADD b int; CREATE INDEX ON t((a + 1))", "UPDATE t SET b = 1 WHERE a + 1 = 5", false),
         ] {
