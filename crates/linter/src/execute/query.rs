@@ -15,7 +15,7 @@ mod whole;
 use super::{Executor, Run, fail};
 use crate::ast::{
     Expr, ExprKind, FromItem, FunctionCall, ObjectName, Query, QueryBody, QueryStatement, RelationRef, RowLocking,
-    Select, Target, With,
+    Select, SubqueryKind, Target, With,
 };
 use crate::catalog::Oid;
 use crate::effect::{LockCause, LockMode, RelationKind, ScanCause};
@@ -143,7 +143,13 @@ impl Executor<'_> {
     }
 
     fn query(&mut self, query: &Query, outer: &Env<'_>) -> Run {
+        self.query_rows(query, outer, true)
+    }
+
+    /// Reads a query of which all rows are wanted, or only the first.
+    fn query_rows(&mut self, query: &Query, outer: &Env<'_>, all: bool) -> Run {
         check_row_locking(query)?;
+        let all = all && query.limit.is_none();
         let names = self.with_clause(query.with.as_ref(), outer)?;
         let env = Env { depth: outer.depth, ctes: &names, outer: Some(outer), row_locks: outer.row_locks };
         let env = match (query.locking.is_empty(), outer.row_locks) {
@@ -151,11 +157,11 @@ impl Executor<'_> {
             _ => env,
         };
         match &query.body {
-            QueryBody::Select(select) => self.select(select, &env)?,
+            QueryBody::Select(select) => self.select(select, &env, all)?,
             QueryBody::Values(rows) => self.expressions(rows.iter().flatten(), &env)?,
             QueryBody::SetOperation { left, right, .. } => {
-                self.query(left, &env)?;
-                self.query(right, &env)?;
+                self.query_rows(left, &env, all)?;
+                self.query_rows(right, &env, all)?;
             }
         }
         let rest = query.order_by.iter().chain(&query.limit).chain(&query.offset);
@@ -184,14 +190,15 @@ impl Executor<'_> {
         }
     }
 
-    fn select(&mut self, select: &Select, env: &Env<'_>) -> Run {
+    fn select(&mut self, select: &Select, env: &Env<'_>, all: bool) -> Run {
         for item in &select.from {
             self.read_from_item(item, env)?;
         }
         if let [FromItem::Relation(relation)] = &select.from[..]
             && select.filter.as_ref().is_none_or(is_always_true)
+            && (all || !select.group_by.is_empty() || change::yields_one_row(select))
         {
-            self.whole_table_read(relation, env);
+            self.whole_table_read(relation, select, env);
         }
         let plain = env.with_row_locks(RowLocks::None);
         let parts = (select.distinct.iter().flatten())
@@ -203,13 +210,14 @@ impl Executor<'_> {
         self.expressions(parts, &plain)
     }
 
-    /// A query of one table without WHERE reads all of it.
-    fn whole_table_read(&mut self, relation: &RelationRef, env: &Env<'_>) {
+    /// A query of one table without WHERE reads all of it, unless it only asks for what stands at an end of an index.
+    fn whole_table_read(&mut self, relation: &RelationRef, select: &Select, env: &Env<'_>) {
         if env.depth < Depth::Run || env.is_cte(&relation.name) {
             return;
         }
         if let Some(oid) = self.find(&relation.name)
             && matches!(self.catalog.relation(oid).kind, RelationKind::Table | RelationKind::MaterializedView)
+            && !self.asks_for_ends(select, oid)
         {
             self.scan(oid, ScanCause::Query, relation.name.range());
         }
@@ -342,11 +350,11 @@ impl Executor<'_> {
     }
 
     fn expression(&mut self, expr: &Expr, env: &Env<'_>) -> Run {
-        let mut subqueries: Vec<&Query> = Vec::new();
+        let mut subqueries: Vec<(&Query, SubqueryKind)> = Vec::new();
         let mut calls: Vec<&FunctionCall> = Vec::new();
         let mut casts = Vec::new();
         expr.walk(&mut |part| match &part.kind {
-            ExprKind::Subquery { query, .. } => subqueries.push(query),
+            ExprKind::Subquery { query, kind, .. } => subqueries.push((query, *kind)),
             ExprKind::Call(call) => calls.push(call),
             ExprKind::Cast { operand, target } => casts.push((operand, target)),
             _ => {}
@@ -354,8 +362,9 @@ impl Executor<'_> {
         for (operand, target) in casts {
             self.check_enum_cast(operand, target)?;
         }
-        for query in subqueries {
-            self.query(query, &env.with_row_locks(RowLocks::None))?;
+        for (query, kind) in subqueries {
+            // The first row answers EXISTS.
+            self.query_rows(query, &env.with_row_locks(RowLocks::None), kind != SubqueryKind::Exists)?;
         }
         if env.depth == Depth::Run {
             for call in calls {
@@ -407,6 +416,26 @@ mod tests {
         check_locks(T, "SELECT * FROM pg_class, information_schema.tables", &[]);
         check_locks(T, "SELECT * FROM v FOR UPDATE", &["v RowShare", "t RowShare", "t_pkey RowShare"]);
         check_locks(T, "UPDATE v SET a = 1 WHERE id = 1", &["v RowExclusive", "t RowExclusive", "t_pkey RowExclusive"]);
+    }
+
+    #[test]
+    fn what_the_first_rows_answer_reads_no_table() {
+        let t = "CREATE TABLE t(id int PRIMARY KEY, a int);";
+        for (sql, scans) in [
+            ("SELECT * FROM t", true),
+            ("SELECT count(*) FROM t LIMIT 1", true),
+            ("SELECT a FROM t GROUP BY a LIMIT 1", true),
+            ("SELECT max(a), max(id) FROM t", true),
+            ("SELECT max(id), count(a) FROM t", true),
+            ("SELECT 1 WHERE 5 IN (SELECT a FROM t)", true),
+            ("SELECT * FROM t LIMIT 1", false),
+            ("SELECT * FROM t UNION ALL SELECT * FROM t LIMIT 1", false),
+            ("SELECT EXISTS (SELECT 1 FROM t)", false),
+            ("DO $$ BEGIN IF NOT EXISTS (SELECT FROM t) THEN RAISE NOTICE 'none'; END IF; END $$", false),
+            ("SELECT coalesce(max(id), 0) + 1, min(t.id) FROM t", false),
+        ] {
+            assert_eq!(effects_on(17, t, sql).scans.len(), usize::from(scans), "{sql}");
+        }
     }
 
     #[test]

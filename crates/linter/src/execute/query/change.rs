@@ -3,8 +3,8 @@
 use super::whole::Change;
 use super::{Depth, Env, RowLocks, is_always_true};
 use crate::ast::{
-    Assignment, ConflictTarget, Delete, Expr, ExprKind, FromItem, Insert, InsertSource, Merge, MergeAction,
-    MergeBranch, MergeMatch, Name, ObjectName, Query, QueryBody, ReferentialAction, Select, Update,
+    Assignment, ConflictTarget, Delete, Expr, ExprKind, FromItem, FunctionCall, Insert, InsertSource, Merge,
+    MergeAction, MergeBranch, MergeMatch, Name, ObjectName, Query, QueryBody, ReferentialAction, Select, Update,
 };
 use crate::catalog::{Column, Constraint, IdentityKind, Oid};
 use crate::effect::{DataChangeKind, LockCause, LockMode, RelationKind, ScanCause};
@@ -487,34 +487,37 @@ fn assigned_columns(assignments: &[Assignment]) -> Vec<SmolStr> {
 
 /// An aggregate without GROUP BY.
 pub(super) fn yields_one_row(select: &Select) -> bool {
-    let is_aggregate = |expr: &Expr| {
-        let mut found = false;
-        expr.walk(&mut |part| {
-            if let ExprKind::Call(call) = &part.kind {
-                found |= call.window.is_none()
-                    && (call.star
-                        || matches!(
-                            call.name.as_str(),
-                            "count"
-                                | "sum"
-                                | "min"
-                                | "max"
-                                | "avg"
-                                | "array_agg"
-                                | "string_agg"
-                                | "json_agg"
-                                | "jsonb_agg"
-                                | "json_object_agg"
-                                | "jsonb_object_agg"
-                                | "bool_and"
-                                | "bool_or"
-                                | "every"
-                        ));
-            }
-        });
-        found
-    };
-    select.group_by.is_empty() && select.targets.iter().any(|target| is_aggregate(&target.value))
+    select.group_by.is_empty() && select.targets.iter().any(|target| !aggregates(&target.value).is_empty())
+}
+
+/// The calls of aggregate functions in an expression.
+pub(super) fn aggregates(expr: &Expr) -> Vec<&FunctionCall> {
+    let mut found = Vec::new();
+    expr.walk(&mut |part| match &part.kind {
+        ExprKind::Call(call) if call.window.is_none() && (call.star || is_aggregate(&call.name)) => found.push(&**call),
+        _ => {}
+    });
+    found
+}
+
+fn is_aggregate(name: &str) -> bool {
+    matches!(
+        name,
+        "count"
+            | "sum"
+            | "min"
+            | "max"
+            | "avg"
+            | "array_agg"
+            | "string_agg"
+            | "json_agg"
+            | "jsonb_agg"
+            | "json_object_agg"
+            | "jsonb_object_agg"
+            | "bool_and"
+            | "bool_or"
+            | "every"
+    )
 }
 
 /// `key > constant`: rows with the highest keys mostly stand at the end of the table.

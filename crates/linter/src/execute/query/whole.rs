@@ -1,6 +1,6 @@
 //! UPDATE and DELETE that go through a whole table, although they have a WHERE clause.
 
-use super::change::yields_one_row;
+use super::change::{aggregates, yields_one_row};
 use super::{Depth, Env, is_always_true};
 use crate::ast::{
     Assignment, Expr, ExprKind, FromItem, FunctionCall, JoinKind, OperatorForm, Part, Query, QueryBody, QueryStatement,
@@ -56,6 +56,25 @@ impl Executor<'_> {
             reached.push(joined.swap_remove(at));
         }
         joined.is_empty() && conditions.is_empty()
+    }
+
+    /// Does a query ask for nothing but the least or greatest values of columns that lead an index?
+    pub(super) fn asks_for_ends(&self, select: &Select, table: Oid) -> bool {
+        let relation = self.catalog.relation(table);
+        let indexes = || relation.indexes.iter().filter_map(|oid| self.catalog.relation(*oid).index());
+        let leads = |column: &SmolStr| {
+            indexes().any(|index| {
+                let leading = index.elements.first().and_then(|element| element.key.as_column());
+                index.predicate.is_none() && index.method == "btree" && index.valid && leading == Some(column)
+            })
+        };
+        let is_end = |call: &&FunctionCall| {
+            let argument = call.arguments.first().map(|argument| &argument.value.kind);
+            let column = argument.and_then(|kind| if let ExprKind::Column(path) = kind { path.last() } else { None });
+            matches!(call.name.as_str(), "min" | "max") && call.filter.is_none() && column.is_some_and(leads)
+        };
+        let mut calls = select.targets.iter().flat_map(|target| aggregates(&target.value)).peekable();
+        select.group_by.is_empty() && calls.peek().is_some() && calls.all(|call| is_end(&call))
     }
 
     /// Does an UPDATE fill a column that this migration has added, in rows that no index can find? It reads the whole table
