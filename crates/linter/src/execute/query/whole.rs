@@ -91,12 +91,10 @@ impl Executor<'_> {
         if relation.kind != RelationKind::Table || !relation.known || relation.unknown_parts {
             return false;
         }
-        let (mut named, mut is_batch) = (Vec::new(), false);
-        filter.visit(&mut |part| match part {
-            Part::Expr(Expr { kind: ExprKind::Column(path), .. }) => named.extend(path.last()),
-            Part::Query(query) => is_batch |= query.limit.is_some(),
-            _ => {}
-        });
+        let mut is_batch = false;
+        filter.visit(&mut |part| is_batch |= matches!(part, Part::Query(query) if query.limit.is_some()));
+        let mut named = Vec::new();
+        add_compared(filter, &mut named);
         let finds = |index: &Index| {
             let leading = index.elements.first().and_then(|element| element.key.as_column());
             index.predicate.is_some() || leading.is_none_or(|column| named.contains(&column))
@@ -319,6 +317,20 @@ fn always_finds<'a>(constraint: &'a Constraint, relation: &Relation) -> Option<&
     key.columns.iter().all(|name| is_filled(relation, name)).then_some(key)
 }
 
+/// The columns of a condition by which an index could find rows: no index of a column finds what a function makes of it.
+fn add_compared<'a>(condition: &'a Expr, found: &mut Vec<&'a SmolStr>) {
+    match &condition.kind {
+        ExprKind::Column(path) => found.extend(path.last()),
+        ExprKind::Call(_) => {}
+        ExprKind::Subquery { .. } => condition.visit(&mut |part| {
+            if let Part::Expr(Expr { kind: ExprKind::Column(path), .. }) = part {
+                found.extend(path.last());
+            }
+        }),
+        _ => condition.for_each_child(|child| add_compared(child, found)),
+    }
+}
+
 /// Does a condition pick some rows, as a comparison with a constant does? One of two columns, a test for null and an
 /// inequality may hold for many or all.
 fn picks_rows(condition: &Expr) -> bool {
@@ -446,7 +458,9 @@ mod tests {
         for (before, sql, scans) in [
             ("ALTER TABLE t ADD b int", "UPDATE t SET b = 1 WHERE a = 5", true),
             ("ALTER TABLE t ADD b int", "UPDATE t SET b = o.id FROM o WHERE o.a = t.a", true),
+            ("ALTER TABLE t ADD b int", "UPDATE t SET b = o.id FROM o WHERE abs(t.k) = o.a", true),
             ("ALTER TABLE t ADD b int", "UPDATE t SET b = 1 WHERE k = 5 OR a = 5", false),
+            ("ALTER TABLE t ADD b int", "UPDATE t SET b = 1 WHERE k IN (SELECT a FROM o WHERE a > 5)", false),
             ("ALTER TABLE t ADD b int", "UPDATE t SET b = 1 WHERE b IS NULL AND id BETWEEN 1 AND 1000", false),
             ("ALTER TABLE t ADD b int", "UPDATE t SET b = 1 WHERE ctid IN (SELECT ctid FROM t WHERE b IS NULL)", false),
             ("ALTER TABLE t ADD b int", "UPDATE t SET b = 1 WHERE a IN (SELECT a FROM o LIMIT 9)", false),
