@@ -3,7 +3,7 @@
 use super::coercion::NoSteps;
 use super::overload::{CallArguments, Candidate, Resolution};
 use super::refusal::Refused;
-use super::{Analyzer, Scope, constant};
+use super::{Analyzer, Scope, constant, parameter_at};
 use crate::ast::{Expr, ExprKind, FunctionCall, IndirectionStep, OperatorForm, SubqueryKind, TypeName};
 use crate::builtin::{CastContext, oid};
 use crate::catalog::{Oid, SqlType, Volatility};
@@ -135,6 +135,7 @@ impl<'a> Inference<'a> {
                 let index = usize::try_from(*number).unwrap_or_default().wrapping_sub(1);
                 scope.parameters.get(index).copied().unwrap_or(SqlType::UNKNOWN)
             }
+            ExprKind::Operator { .. } | ExprKind::Call(_) if parameter_at(expression).is_some() => SqlType::UNKNOWN,
             ExprKind::Call(call) => self.call(call, scope),
             ExprKind::Operator { schema, operator, form, operands } => {
                 let types: Vec<SqlType> = operands.iter().map(|operand| self.visit(operand, scope)).collect();

@@ -1,12 +1,12 @@
 //! What a query depends on: the relations and columns that a view or function keeps.
 
 use super::describe::sequence_columns;
-use crate::ast::{Ast, Expr, ExprKind, FromItem, OperatorForm, Query, QueryBody, QueryStatement, RelationRef, Select};
-use crate::builtin;
+use crate::ast::{Ast, Expr, ExprKind, FromItem, Query, QueryBody, QueryStatement, RelationRef, Select};
 use crate::catalog::Oid;
 use crate::effect::RelationKind;
 use crate::execute::alter_table::is_system_column;
 use crate::execute::{Executor, Run, fail};
+use crate::expression::parameter_at;
 use smol_str::SmolStr;
 
 /// A system column: it stands for "no column" where an empty list would mean that the columns are not known.
@@ -331,25 +331,6 @@ impl Collector {
     fn use_scope(&mut self) {
         let relations: Vec<usize> = self.scopes.last().into_iter().flatten().filter_map(|item| item.relation).collect();
         relations.into_iter().for_each(|at| self.use_all(at));
-    }
-}
-
-/// Where the name of a parameter stands that a tool puts in before PostgreSQL sees the statement: `@name` and
-/// `sqlc.arg(name)`. PostgreSQL reads the first as an operator before a column, and of `=@name` the operator is `=@`.
-///
-/// Source: <https://docs.sqlc.dev/en/stable/howto/named_parameters.html>; pgx, `NamedArgs`.
-fn parameter_at(expr: &Expr) -> Option<u32> {
-    match &expr.kind {
-        ExprKind::Operator { operator, form: OperatorForm::Plain, operands, .. } => {
-            let last = operands.last()?;
-            let is_glued = operands.len() == 1 && expr.range.start + operator.len() as u32 == last.range.start;
-            let is_parameter = builtin::operators(operator).is_empty() || operator == "@" && is_glued;
-            (operator.ends_with('@') && is_parameter).then_some(last.range.start)
-        }
-        ExprKind::Call(call) if call.schema.as_deref() == Some("sqlc") => {
-            call.arguments.first().map(|argument| argument.value.range.start)
-        }
-        _ => None,
     }
 }
 
