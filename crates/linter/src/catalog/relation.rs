@@ -198,6 +198,11 @@ pub struct Publication {
 }
 
 impl Column {
+    /// Computed when it is read.
+    pub fn is_virtual(&self) -> bool {
+        self.generated.as_ref().is_some_and(|generated| !generated.stored)
+    }
+
     /// A column of its own with nothing but a name and a type.
     pub fn new(name: SmolStr, sql_type: SqlType) -> Self {
         Self {

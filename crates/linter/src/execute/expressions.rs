@@ -97,6 +97,10 @@ impl Executor<'_> {
         matches!(kind, Some(TypeKind::Domain(_)))
     }
 
+    pub(crate) fn is_enum(&self, oid: Oid) -> bool {
+        self.catalog.get_type(oid).is_some_and(|own| matches!(own.kind, TypeKind::Enum { .. }))
+    }
+
     /// Is a default stored? `DEFAULT NULL` is not, unless the null is coerced: to a domain, or to a length. An interval
     /// takes its modifier at once.
     ///

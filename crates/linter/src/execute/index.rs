@@ -4,7 +4,7 @@ mod names;
 
 use super::{Executor, Run, fail};
 use crate::ast::{CreateIndex, Expr, ExprKind, IndexElement, Name};
-use crate::catalog::{Constraint, ConstraintKind, Index, Oid, Relation, RelationDetail, TypeKind};
+use crate::catalog::{Column, Constraint, ConstraintKind, Index, Oid, Relation, RelationDetail};
 use crate::effect::{IndexBuildCause, LockCause, LockMode, RelationKind, ScanCause};
 use crate::source::TextRange;
 use smol_str::SmolStr;
@@ -403,6 +403,13 @@ impl Executor<'_> {
             return self.check_class_takes(method, class, sql_type, definition.range);
         }
         let base = self.with_analyzer(|analyzer| analyzer.base_type(sql_type));
+        if definition.exclusion && base != sql_type && self.is_enum(base.oid) {
+            return fail(
+                "42883",
+                format!("{what} is of a domain over an enum, which has no operators"),
+                definition.range,
+            );
+        }
         // btree_gist and btree_gin may have been installed by hand.
         let certain = match method.as_str() {
             "btree" | "hash" | "brin" | "spgist" => true,
@@ -420,7 +427,7 @@ impl Executor<'_> {
     fn check_class_takes(&self, method: &str, class: &str, sql_type: crate::catalog::SqlType, range: TextRange) -> Run {
         let base = self.with_analyzer(|analyzer| analyzer.base_type(sql_type)).oid;
         let classes = || crate::builtin::operator_classes(method).iter().filter(|known| known.name == class);
-        let is_enum = self.catalog.get_type(base).is_some_and(|own| matches!(own.kind, TypeKind::Enum { .. }));
+        let is_enum = self.is_enum(base);
         let takes = |known: &crate::builtin::OperatorClass| {
             let as_enum = is_enum && matches!(known.input, crate::builtin::oid::ANYENUM | crate::builtin::oid::ANY);
             as_enum || !is_enum && crate::builtin::is_binary_coercible(base.0, known.input)
@@ -489,10 +496,7 @@ impl Executor<'_> {
         let relation = self.catalog.relation(table);
         let keys = definition.elements.iter().map(|element| &element.key).chain(&definition.predicate);
         let used = keys.flat_map(|key| self.columns_of(table, key)).chain(definition.including.iter().cloned());
-        let is_virtual = |name: &SmolStr| {
-            let generated = relation.column(name).and_then(|column| column.generated.as_ref());
-            generated.is_some_and(|generated| !generated.stored)
-        };
+        let is_virtual = |name: &SmolStr| relation.column(name).is_some_and(Column::is_virtual);
         match used.into_iter().find(is_virtual) {
             Some(_) => fail("0A000", "indexes on virtual generated columns are not supported", definition.range),
             None => Ok(()),

@@ -4,6 +4,7 @@ use super::{Executor, Run, fail};
 use crate::ast::{
     Ast, Comment, CreateExtension, CreateOther, CreateSchema, CreateStatistics, Expr, ExprKind, ObjectKind, ObjectName,
 };
+use crate::catalog::Column;
 use crate::effect::{LockMode, RelationKind};
 use crate::session::{SettingValue, search_path_value};
 use smol_str::SmolStr;
@@ -90,6 +91,14 @@ impl Executor<'_> {
                 && let Some(column) = path.last().filter(|column| relation.known && relation.column(column).is_none())
             {
                 return fail("42703", format!("column \"{column}\" does not exist"), element.range);
+            }
+            if element.as_column().is_none() {
+                self.check_names(oid, element)?;
+            }
+            let is_virtual = |name: &SmolStr| relation.column(name).is_some_and(Column::is_virtual);
+            if self.columns_of(oid, element).iter().any(is_virtual) {
+                let reason = "statistics creation on virtual generated columns is not supported";
+                return fail("0A000", reason, element.range);
             }
             self.check_can_be_sorted(oid, element)?;
         }

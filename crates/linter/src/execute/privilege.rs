@@ -2,6 +2,7 @@
 
 use super::{Executor, Knowledge, Run, fail};
 use crate::ast::{AlterDefaultPrivileges, Grant, Name, ObjectKind, ObjectName, Signature};
+use crate::builtin;
 use crate::catalog::{DefaultPrivilege, Oid, Privilege, PrivilegeKind, Relation};
 use crate::effect::{LockCause, LockMode, RelationKind};
 use crate::execute::alter_table::is_system_column;
@@ -19,6 +20,12 @@ impl Executor<'_> {
         }
         if grant.kind == ObjectKind::Schema {
             grant.objects.iter().try_for_each(|schema| self.check_schema(&schema.name))?;
+        }
+        if matches!(grant.kind, ObjectKind::Type | ObjectKind::Domain) {
+            return grant.objects.iter().try_for_each(|name| match self.named_type(name) {
+                None if builtin::type_by_name(&name.name.text).is_none() => self.missing_type(name),
+                _ => Ok(()),
+            });
         }
         let Some(kind) = privilege_kind(grant.kind) else { return Ok(()) };
         let objects = if grant.all_in_schema {

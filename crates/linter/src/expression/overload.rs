@@ -365,7 +365,8 @@ impl Analyzer<'_> {
         let kind = self.facts(self.base_type(SqlType::new(from)).oid).map(|facts| facts.kind);
         match to.0 {
             oid::ANYARRAY | oid::ANYCOMPATIBLEARRAY => kind == Some(Kind::Array) || from == to,
-            oid::ANYENUM => kind == Some(Kind::Enum),
+            // Unlike the others, a domain over an enum is none.
+            oid::ANYENUM => self.facts(from).is_none_or(|facts| facts.kind == Kind::Enum),
             oid::ANYRANGE | oid::ANYCOMPATIBLERANGE => kind == Some(Kind::Range),
             oid::ANYMULTIRANGE | oid::ANYCOMPATIBLEMULTIRANGE => kind == Some(Kind::Multirange),
             oid::ANYNONARRAY | oid::ANYCOMPATIBLENONARRAY => kind != Some(Kind::Array),

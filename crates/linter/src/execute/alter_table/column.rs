@@ -5,6 +5,7 @@ use super::column_type::check_identity_type;
 use crate::ast::{
     AlterTableCommand, ColumnDef, Constraint, ConstraintKind, DefElem, DefValue, DropBehavior, Expr, Literal, Name,
 };
+use crate::builtin;
 use crate::catalog::{self, Column, Generated, IdentityKind, Oid, SqlType};
 use crate::effect::{RelationKind, RewriteCause, ScanCause};
 use crate::execute::column_rules::check_column_count;
@@ -465,7 +466,8 @@ impl Executor<'_> {
         }
         if let Some(found) = self.catalog.relation(altering.table).column(&column.text) {
             let base = self.with_analyzer(|analyzer| analyzer.base_type(found.sql_type)).oid;
-            if method != "default" && crate::builtin::type_by_oid(base.0).is_some_and(|builtin| builtin.length > 0) {
+            let is_short = self.is_enum(base) || builtin::type_by_oid(base.0).is_some_and(|builtin| builtin.length > 0);
+            if method != "default" && is_short {
                 return fail("0A000", "column data type does not support compression", column.range);
             }
         }

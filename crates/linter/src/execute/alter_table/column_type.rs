@@ -224,6 +224,11 @@ impl Executor<'_> {
     fn check_column_users(&self, table: Oid, column: &Name) -> Run {
         let relation = self.catalog.relation(table);
         let name = &column.text;
+        let generated = relation.columns.iter().filter_map(|other| other.generated.as_ref());
+        if generated.into_iter().any(|generated| mentions(&generated.expression, name)) {
+            let sqlstate = if self.target.at_least(15) { "0A000" } else { "42601" };
+            return fail(sqlstate, "cannot alter type of a column used by a generated column", column.range);
+        }
         let used_by = if self.view_using(table, name).is_some() {
             "a view or rule"
         } else if relation
@@ -242,11 +247,6 @@ impl Executor<'_> {
         if !used_by.is_empty() {
             let reason = format!("cannot alter type of a column used by {used_by}");
             return fail("0A000", reason, column.range);
-        }
-        let generated = relation.columns.iter().filter_map(|other| other.generated.as_ref());
-        if generated.into_iter().any(|generated| mentions(&generated.expression, name)) {
-            let sqlstate = if self.target.at_least(15) { "0A000" } else { "42601" };
-            return fail(sqlstate, "cannot alter type of a column used by a generated column", column.range);
         }
         Ok(())
     }

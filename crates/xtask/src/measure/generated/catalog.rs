@@ -38,10 +38,13 @@ UNION ALL
 SELECT concat_ws(' ', 'constraint', full_name, conname, contype,
     CASE WHEN contype <> 'x' AND contype <> 'c' THEN (SELECT format('(%s)', string_agg(attname, ', ' ORDER BY k.n)) FROM
       unnest(conkey) WITH ORDINALITY AS k(num, n) JOIN a ON a.attrelid = conrelid AND a.attnum = k.num) END,
-    CASE WHEN confrelid <> 0 THEN (SELECT format('references %s(%s) %s%s', f.full_name, string_agg(attname, ', ' ORDER BY k.n),
-        confdeltype, confupdtype) FROM r f,
+    CASE WHEN confrelid <> 0 THEN (SELECT format('references %s(%s) %s%s%s', f.full_name, string_agg(attname, ', ' ORDER BY k.n),
+        confmatchtype, confdeltype, confupdtype) FROM r f,
       unnest(confkey) WITH ORDINALITY AS k(num, n) JOIN a ON a.attrelid = confrelid AND a.attnum = k.num
       WHERE f.oid = confrelid GROUP BY f.full_name) END,
+    (SELECT format('set (%s)', string_agg(attname, ', ' ORDER BY k.n)) FROM
+      jsonb_array_elements_text(NULLIF(to_jsonb(c) -> 'confdelsetcols', 'null')) WITH ORDINALITY AS k(num, n)
+      JOIN a ON a.attrelid = conrelid AND a.attnum = k.num::int HAVING count(*) > 0),
     CASE WHEN conindid <> 0 AND contype <> 'f' THEN (SELECT 'index ' || relname FROM pg_class WHERE oid = conindid) END,
     CASE WHEN NOT convalidated THEN 'not valid' END, CASE WHEN condeferrable THEN 'deferrable' END,
     CASE WHEN condeferred THEN 'deferred' END, CASE WHEN NOT conislocal THEN 'not local' END, NULLIF(coninhcount, 0),
@@ -84,6 +87,11 @@ SELECT concat_ws(' ', 'type', format('%s.%s', nspname, typname), typtype,
       FROM pg_constraint WHERE contypid = t.oid AND contype = 'c'))
   FROM pg_type t JOIN pg_namespace n ON n.oid = typnamespace WHERE nspname IN ('public', 'app') AND typtype IN ('e', 'd')
 UNION ALL
+SELECT concat_ws(' ', 'publication', pubname, CASE WHEN puballtables THEN 'all' END,
+    (SELECT string_agg(full_name, ', ' ORDER BY full_name) FROM pg_publication_rel JOIN r ON r.oid = prrelid
+      WHERE prpubid = p.oid),
+    CASE WHEN NOT pubupdate THEN 'no update' END, CASE WHEN NOT pubdelete THEN 'no delete' END) FROM pg_publication p
+UNION ALL
 SELECT concat_ws(' ', 'statistics', format('%s.%s', nspname, stxname), 'of', full_name)
   FROM pg_statistic_ext JOIN pg_namespace n ON n.oid = stxnamespace JOIN r ON r.oid = stxrelid";
 
@@ -94,6 +102,7 @@ pub(super) fn lines(catalog: &Catalog, major: u8) -> BTreeSet<String> {
         model.relation(relation);
     }
     model.types();
+    model.publications();
     model.lines
 }
 
@@ -229,8 +238,10 @@ impl Model<'_> {
                 ReferentialAction::SetDefault => 'd',
             };
             let (columns, table) = (key.referenced_columns.join(", "), self.name_of(key.referenced));
-            format!("references {table}({columns}) {}{}", action(key.on_delete), action(key.on_update))
+            let matches = if key.match_full { 'f' } else { 's' };
+            format!("references {table}({columns}) {matches}{}{}", action(key.on_delete), action(key.on_update))
         });
+        let set = constraint.foreign_key().map(|key| &key.set_columns).filter(|columns| !columns.is_empty());
         let index = constraint.index().and_then(|oid| self.catalog.get_relation(oid));
         line!(
             self,
@@ -240,6 +251,7 @@ impl Model<'_> {
             letter,
             listed.then(|| format!("({})", constraint.columns().join(", "))),
             references,
+            set.map(|columns| format!("set ({})", columns.join(", "))),
             index.map(|index| format!("index {}", index.name)),
             if_so(!constraint.valid, "not valid"),
             if_so(constraint.deferrable, "deferrable"),
@@ -307,6 +319,22 @@ impl Model<'_> {
         }
         for (schema, statistics) in self.catalog.statistics_of(relation.oid) {
             line!(self, "statistics", format!("{schema}.{statistics}"), "of", name.as_str());
+        }
+    }
+
+    fn publications(&mut self) {
+        for publication in self.catalog.publications() {
+            let mut tables: Vec<String> = publication.tables.iter().map(|(table, _)| self.name_of(*table)).collect();
+            tables.sort();
+            line!(
+                self,
+                "publication",
+                publication.name.as_str(),
+                if_so(publication.all_tables, "all"),
+                if_so(!tables.is_empty(), &tables.join(", ")),
+                if_so(!publication.updates, "no update"),
+                if_so(!publication.deletes, "no delete"),
+            );
         }
     }
 
