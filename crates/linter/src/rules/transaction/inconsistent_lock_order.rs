@@ -1,13 +1,15 @@
 //! A migration and a function that lock the same tables in opposite order.
 
+use super::mixed_ddl_and_bulk_dml::is_upgrade;
 use crate::ast::{Ast, FunctionBody, Part, Transaction};
 use crate::catalog::{Catalog, Function, Oid};
-use crate::effect::{Lock, LockCause, LockMode, RelationKind};
+use crate::effect::{DataChangeKind, Lock, LockCause, LockMode, RelationKind};
+use crate::lexer::quote_identifier;
 use crate::report::Reporter;
 use crate::routine::{Routine, Routines};
 use crate::rule::{MigrationContext, RuleContext, declare_rule};
 use crate::rules::names::Names;
-use crate::session::TransactionBlock;
+use crate::session::{Change, TransactionBlock};
 use crate::source::TextRange;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
@@ -15,13 +17,16 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 declare_rule! {
-    /// A migration locks two tables in the opposite order of a function that writes both.
+    /// A migration locks two tables in the opposite order of a function that writes both, or a table after rows of it.
     ///
     /// ## Why it matters
     ///
     /// While the migration holds the first table and waits for the second, a call of the function holds the second and waits for the
     /// first: neither can go on, and after `deadlock_timeout` PostgreSQL cancels one of them. That may be the migration, or the
     /// order of a customer.
+    ///
+    /// Within one table it is the same: whoever waits for a row that the migration has changed holds a lock on the table,
+    /// for which the migration waits when it alters the table later.
     ///
     /// ## Example
     ///
@@ -59,7 +64,8 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// For tables in transactions of their own, for tables that the migration made, and for locks that let writes go on. Nor
+    /// For tables in transactions of their own, for tables that the migration made, and for locks that let writes go on.
+    /// Where all rows of a table are changed before it is altered, that is `mixed-ddl-and-bulk-dml`. Nor
     /// for a trigger function whose tables the migration has locked before both: whoever runs it holds a lock on one of these,
     /// so that nobody is inside it. The statements of a function count in the order of its text. Two migrations are not compared: tools run one at a time.
     ///
@@ -82,6 +88,7 @@ struct Locked {
 
 /// A statement that ends a transaction: COMMIT, or any that runs outside of a block.
 fn at_commit(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    report_upgrades(context, reporter);
     let is_end = matches!(context.ast, Ast::Transaction(Transaction::Commit { .. } | Transaction::Prepare));
     let (catalog, locked) = match &context.session.block {
         Some(block) if is_end => (block.catalog_before(), held(block)),
@@ -90,6 +97,36 @@ fn at_commit(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     };
     let routines = Routines::new(context.migrations, catalog, context.settings, context.reader);
     report(&of_others(locked, catalog, context.file), catalog, &routines, reporter);
+}
+
+/// Locks on tables of which the transaction has changed some rows before, and which nothing has kept writers from since.
+fn report_upgrades(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    let Some(block) = &context.session.block else { return };
+    for lock in context.effects.locks.iter().filter(|lock| is_strong(lock.mode, lock.cause, lock.relation.kind)) {
+        let is_of_lock =
+            |change: &&Change| change.relation == lock.relation.oid && change.kind != DataChangeKind::Insert;
+        let mut changes = block.changes.iter().filter(is_of_lock);
+        let Some(change) = changes.next().filter(|first| !first.unbounded && changes.all(|change| !change.unbounded))
+        else {
+            continue;
+        };
+        let is_old = context.before.relation(lock.relation.oid).birth.migration != Some(context.file + 1);
+        if !is_old || !is_upgrade(context, lock) {
+            continue;
+        }
+        let name = &lock.relation.name;
+        let message = format!(
+            "this waits for everyone who uses `{name}`, and who waits for a row of it that the transaction has changed \
+             waits for this"
+        );
+        let help = format!(
+            "begin the transaction with LOCK TABLE {} IN {} MODE, or change the rows in a transaction of its own",
+            quote_identifier(name),
+            lock.mode.sql()
+        );
+        let finding = reporter.report(lock.range, message).relation(&lock.relation);
+        drop(finding.label_in(change.place.file, change.place.range, "rows are changed here").help(help));
+    }
 }
 
 /// The transaction that the program around the migration commits.

@@ -86,7 +86,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
 }
 
 /// Is the table in use, and is this the transaction's first strong lock on it?
-fn is_upgrade(context: &RuleContext<'_>, lock: &Lock) -> bool {
+pub(super) fn is_upgrade(context: &RuleContext<'_>, lock: &Lock) -> bool {
     let mut held = context.session.block.iter().flat_map(|block| &block.locks);
     lock.relation.visibility.is_exposed()
         && !held.any(|held| held.relation == lock.relation.oid && held.mode.blocks_writes())
