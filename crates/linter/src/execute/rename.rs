@@ -110,7 +110,7 @@ impl Executor<'_> {
     }
 
     /// The composite type of a relation's rows.
-    fn row_type_of(&self, oid: Oid) -> Option<Oid> {
+    pub(super) fn row_type_of(&self, oid: Oid) -> Option<Oid> {
         let relation = self.catalog.relation(oid);
         let candidate = self.catalog.type_named(&relation.schema, &relation.name)?;
         match self.catalog.get_type(candidate)?.kind {

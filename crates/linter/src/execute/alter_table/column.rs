@@ -66,17 +66,19 @@ impl Executor<'_> {
         column.has_missing_value = matches!(fill, Fill::Missing);
         column.added_in = self.birth(false).migration;
         column.null_everywhere = matches!(fill, Fill::Null);
-        let not_null_unproven = column.not_null && matches!(fill, Fill::Null);
         for target in self.altered_tables(altering) {
             self.check_mergeable(target, &column, definition)?;
             if !self.merge_column(target, table, &column) {
                 continue;
             }
-            if let Fill::Rewrite(cause) = &fill {
-                altering.work.rewrite(target, cause.clone(), command.keyword);
-            } else if not_null_unproven {
-                let cause = ScanCause::NotNull { column: column.name.clone() };
-                altering.work.check(target, cause, command.keyword);
+            match &fill {
+                Fill::Rewrite(cause) => altering.work.rewrite(target, cause.clone(), command.keyword),
+                Fill::Missing => altering.work.gives_values(target, command.keyword),
+                Fill::Null if column.not_null => {
+                    let cause = ScanCause::NotNull { column: column.name.clone() };
+                    altering.work.check(target, cause, command.keyword);
+                }
+                Fill::Null => {}
             }
         }
         if column.generated.is_some() {

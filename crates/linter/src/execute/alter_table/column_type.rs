@@ -6,7 +6,7 @@
 use super::Altering;
 use crate::ast::{AlterTableCommand, Expr, Name, ObjectName, TypeName};
 use crate::builtin::{CastContext, oid};
-use crate::catalog::{Column, Constraint, ConstraintKind, Index, Mention, Oid, RelationDetail, SqlType};
+use crate::catalog::{Column, Constraint, ConstraintKind, Index, Oid, RelationDetail, SqlType};
 use crate::effect::{IndexBuildCause, LockCause, LockMode, RelationKind, RewriteCause, ScanCause};
 use crate::execute::expressions::{TypeChange, collation_asked, mentions};
 use crate::execute::{Executor, Run, fail};
@@ -63,9 +63,6 @@ impl Executor<'_> {
         using: Option<&Expr>,
         range: TextRange,
     ) -> Run {
-        if self.catalog.relation(altering.table).of_type.is_some() {
-            return fail("42809", "cannot alter column type of typed table", column.range);
-        }
         self.require_column(altering.table, column)?;
         let new = self.require_type(type_name)?;
         let found = self.catalog.relation(altering.table).column(&column.text);
@@ -79,8 +76,14 @@ impl Executor<'_> {
         self.check_no_other_parent(&self.altered_tables(altering), column, "alter")?;
         for target in self.altered_tables(altering) {
             self.check_not_in_partition_key(target, column)?;
+            if matches!(
+                self.catalog.relation(target).kind,
+                RelationKind::CompositeType | RelationKind::PartitionedTable
+            ) {
+                self.check_row_type_unused(target, range)?;
+            }
             if let Some(found) = self.catalog.relation(target).column(&column.text).cloned()
-                && let TypeChange::Impossible(sqlstate) = self.type_change(target, &found, new, using)
+                && let TypeChange::Impossible(sqlstate) = self.type_change_of_rows(target, &found, new, using)
             {
                 return fail_type_change(sqlstate, &found.name, range);
             }
@@ -103,6 +106,14 @@ impl Executor<'_> {
         altering.work.rewrite(table, cause, command.keyword);
     }
 
+    /// What the change does to stored rows: a composite type has none.
+    fn type_change_of_rows(&mut self, table: Oid, found: &Column, new: SqlType, using: Option<&Expr>) -> TypeChange {
+        if self.catalog.relation(table).kind == RelationKind::CompositeType {
+            return TypeChange::NoRewrite;
+        }
+        self.type_change(table, found, new, using)
+    }
+
     #[expect(clippy::too_many_arguments, reason = "the parts of one command")]
     fn change_type(
         &mut self,
@@ -115,7 +126,7 @@ impl Executor<'_> {
         command: &AlterTableCommand,
     ) -> Run {
         let old = found.sql_type;
-        match self.type_change(table, found, new, using) {
+        match self.type_change_of_rows(table, found, new, using) {
             TypeChange::Impossible(sqlstate) => {
                 return fail_type_change(sqlstate, &found.name, command.keyword);
             }
@@ -124,11 +135,11 @@ impl Executor<'_> {
             TypeChange::Rewrite => {
                 let cause =
                     RewriteCause::TypeChange { column: found.name.clone(), from: old, to: new, using: using.is_some() };
-                self.check_row_type_unused(table, command.keyword)?;
                 altering.work.rewrite(table, cause, command.keyword);
             }
             TypeChange::NoRewrite => {}
         }
+        altering.work.gives_values(table, command.keyword);
         self.check_default_can_change(table, found, new, command.keyword)?;
         self.check_column_users(table, &Name::new(found.name.clone(), command.keyword))?;
         if found.identity.is_some()
@@ -260,25 +271,6 @@ impl Executor<'_> {
                 definition.references.iter().any(|(oid, columns)| *oid == table && columns.contains(column))
             })
         })
-    }
-
-    /// A table that is rewritten must not be used as a column's type elsewhere.
-    fn check_row_type_unused(&self, table: Oid, range: TextRange) -> Run {
-        let relation = self.catalog.relation(table);
-        let Some(row_type) = self.catalog.type_named(&relation.schema, &relation.name) else { return Ok(()) };
-        let user = self.catalog.relations_mentioning(&[Mention::Object(row_type)]).into_iter().find(|other| {
-            other.kind == RelationKind::Table && other.columns.iter().any(|column| column.sql_type.oid == row_type)
-        });
-        match user {
-            Some(user) => {
-                let reason = format!(
-                    "cannot alter table \"{}\" because a column of \"{}\" uses its row type",
-                    relation.name, user.name
-                );
-                fail("0A000", reason, range)
-            }
-            None => Ok(()),
-        }
     }
 
     /// Literals beside the column, in what will be read anew, stay of the type that it had.

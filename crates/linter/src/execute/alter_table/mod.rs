@@ -11,7 +11,9 @@ mod constraint;
 mod lock_level;
 mod not_null;
 mod prepare;
+mod row_type;
 mod storage;
+mod typed;
 mod using_index;
 mod work;
 
@@ -83,13 +85,18 @@ impl Executor<'_> {
             return Ok(());
         };
         self.check_kind(statement, table)?;
-        let mut altering =
-            Altering { table, recurse: !statement.only, lock, work: Work::default(), changed: Vec::new() };
+        let altering = Altering { table, recurse: !statement.only, lock, work: Work::default(), changed: Vec::new() };
         let mut commands: Vec<&AlterTableCommand> = statement.commands.iter().collect();
         commands.sort_by_key(|command| pass_of(&command.action));
         self.prepare_commands(&altering, statement)?;
-        self.lock_children(&altering, &commands);
-        self.lock_typed_tables(table, statement)?;
+        let typed = self.typed_tables_to_alter(&altering, statement)?;
+        self.run_commands(altering, &commands)?;
+        typed.into_iter().try_for_each(|altering| self.run_commands(altering, &commands))
+    }
+
+    /// Runs the commands, which stand in the order of their passes, on one table.
+    fn run_commands(&mut self, mut altering: Altering, commands: &[&AlterTableCommand]) -> Run {
+        self.lock_children(&altering, commands);
         let mut types_changed = false;
         for command in commands {
             if types_changed && pass_of(&command.action) > Pass::AlterType {
@@ -102,35 +109,7 @@ impl Executor<'_> {
         if types_changed {
             self.rebuild_after_type_changes(&mut altering)?;
         }
-        self.finish(altering.work)?;
-        Ok(())
-    }
-
-    /// ALTER TYPE ... ATTRIBUTE ... CASCADE changes the tables of that type.
-    fn lock_typed_tables(&mut self, oid: Oid, statement: &AlterTable) -> Run {
-        let relation = self.catalog.relation(oid);
-        if relation.kind != RelationKind::CompositeType {
-            return Ok(());
-        }
-        let row_type = self.catalog.type_named(&relation.schema, &relation.name);
-        let typed = self.catalog.relations_where(|table| table.of_type.is_some() && table.of_type == row_type);
-        let typed: Vec<Oid> = typed.into_iter().map(|table| table.oid).collect();
-        for table in typed {
-            if !statement.cascade {
-                let reason = "cannot alter a type that is the type of a typed table";
-                return fail("2BP01", reason, statement.name.range());
-            }
-            self.lock(table, LockMode::AccessExclusive, LockCause::TypeUser, statement.name.range());
-            let columns = self.catalog.relation(oid).columns.clone();
-            for command in &statement.commands {
-                if let Action::DropColumn { column, .. } = &command.action {
-                    self.catalog.relation_mut(table).columns.retain(|found| found.name != column.text);
-                } else {
-                    self.catalog.relation_mut(table).columns.clone_from(&columns);
-                }
-            }
-        }
-        Ok(())
+        self.finish(altering.work)
     }
 
     fn is_partitioned(&self, table: Oid) -> bool {
@@ -258,10 +237,13 @@ impl Executor<'_> {
             return fail("42809", reason, command.keyword);
         }
         let changes = |command: &&AlterTableCommand| {
-            matches!(command.action, Action::AddColumn { .. } | Action::DropColumn { .. })
+            matches!(
+                command.action,
+                Action::AddColumn { .. } | Action::DropColumn { .. } | Action::AlterColumnType { .. }
+            )
         };
         if let Some(command) = statement.commands.iter().find(changes).filter(|_| relation.of_type.is_some()) {
-            return fail("42809", "cannot add a column to a typed table or drop one from it", command.keyword);
+            return fail("42809", "cannot add, drop or alter columns of a typed table", command.keyword);
         }
         Ok(())
     }

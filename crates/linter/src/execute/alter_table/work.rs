@@ -21,13 +21,16 @@ struct TableWork {
     rewrites: Vec<(RewriteCause, TextRange)>,
     /// SET TABLESPACE: its files are copied as they are, unless the table is rewritten anyway.
     moved: Option<TextRange>,
+    /// A column gets new values, in the rows or in the catalog.
+    gives_values: Option<TextRange>,
     checks: Vec<(ScanCause, TextRange)>,
 }
 
 impl Work {
     fn of(&mut self, table: Oid) -> &mut TableWork {
         let at = self.tables.iter().position(|work| work.table == table).unwrap_or_else(|| {
-            self.tables.push(TableWork { table, rewrites: Vec::new(), moved: None, checks: Vec::new() });
+            let (rewrites, checks) = (Vec::new(), Vec::new());
+            self.tables.push(TableWork { table, rewrites, moved: None, gives_values: None, checks });
             self.tables.len() - 1
         });
         &mut self.tables[at]
@@ -41,6 +44,11 @@ impl Work {
     /// The table moves to another tablespace.
     pub(super) fn move_to_tablespace(&mut self, table: Oid, range: TextRange) {
         self.of(table).moved = Some(range);
+    }
+
+    /// A column gets new values, though not always by a rewrite.
+    pub(super) fn gives_values(&mut self, table: Oid, range: TextRange) {
+        self.of(table).gives_values.get_or_insert(range);
     }
 
     /// All rows must be looked at, unless the table is rewritten anyway.
@@ -63,7 +71,7 @@ impl Executor<'_> {
     ///
     /// Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `ATRewriteTables`.
     pub(super) fn finish(&mut self, work: Work) -> Run {
-        for TableWork { table, rewrites, moved, checks } in work.tables {
+        for TableWork { table, rewrites, moved, gives_values, checks } in work.tables {
             if let Some(range) = moved.filter(|_| rewrites.is_empty()) {
                 self.copy_storage(table, RewriteCause::Tablespace, range);
             }
@@ -72,6 +80,9 @@ impl Executor<'_> {
                 continue;
             }
             let rewritten = !rewrites.is_empty();
+            if let Some(range) = gives_values.or_else(|| rewrites.first().map(|(_, range)| *range)) {
+                self.check_row_type_unused(table, range)?;
+            }
             let relation = self.catalog.relation(table);
             let option = relation.options.iter().find(|(name, _)| name == "user_catalog_table");
             if let Some((_, range)) = rewrites.first()

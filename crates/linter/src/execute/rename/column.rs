@@ -1,7 +1,7 @@
 //! RENAME COLUMN and RENAME ATTRIBUTE: everything that names the column follows.
 
 use crate::ast::{Expr, ExprKind, Name, Rename};
-use crate::catalog::{Column, ConstraintKind, Mention, Oid, RelationDetail};
+use crate::catalog::{Column, ConstraintKind, Oid, RelationDetail};
 use crate::effect::{LockCause, LockMode, RelationKind, RenamedObject, Renaming};
 use crate::execute::alter_table::is_system_column;
 use crate::execute::{Executor, Run, fail};
@@ -71,13 +71,6 @@ impl Executor<'_> {
             return fail("42701", reason, new.range);
         }
         Ok(())
-    }
-
-    /// The tables OF a stand-alone composite type.
-    fn typed_tables(&self, composite: Oid) -> Vec<Oid> {
-        let Some(row_type) = self.row_type_of(composite) else { return Vec::new() };
-        let typed = self.catalog.relations_mentioning(&[Mention::Object(row_type)]).into_iter();
-        typed.filter(|relation| relation.of_type == Some(row_type)).map(|relation| relation.oid).collect()
     }
 
     fn rename_column_in(&mut self, table: Oid, old: &SmolStr, new: &SmolStr) {
