@@ -10,6 +10,7 @@ mod functions;
 mod references;
 mod updatable;
 mod utility;
+mod values;
 mod whole;
 
 use super::{Executor, Run, fail};

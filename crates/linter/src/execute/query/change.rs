@@ -1,12 +1,13 @@
 //! INSERT, UPDATE, DELETE and MERGE.
 
+use super::values::RowChange;
 use super::whole::Change;
 use super::{Depth, Env, RowLocks, is_always_true};
 use crate::ast::{
-    Assignment, ConflictTarget, Delete, Expr, ExprKind, FromItem, FunctionCall, Insert, InsertSource, Merge,
-    MergeAction, MergeBranch, MergeMatch, Name, ObjectName, Query, QueryBody, ReferentialAction, Select, Update,
+    ConflictTarget, Delete, Expr, ExprKind, FromItem, FunctionCall, Insert, InsertSource, Merge, MergeAction,
+    MergeBranch, MergeMatch, Name, ObjectName, Query, QueryBody, ReferentialAction, Select, Update,
 };
-use crate::catalog::{Column, Constraint, IdentityKind, Oid};
+use crate::catalog::{Constraint, Oid};
 use crate::effect::{DataChangeKind, LockCause, LockMode, RelationKind, ScanCause};
 use crate::execute::{Executor, Run, fail};
 use crate::source::TextRange;
@@ -24,7 +25,6 @@ impl Executor<'_> {
         let mut unbounded = false;
         if let InsertSource::Query(query) = &insert.source {
             self.check_enum_row_literals(table, insert, query)?;
-            self.check_inserted_columns(table, insert, query)?;
             self.query(query, &env)?;
             unbounded = self.reads_whole_table(query, &env);
         }
@@ -32,20 +32,19 @@ impl Executor<'_> {
         if insert.on_conflict.as_ref().is_some_and(|conflict| conflict.target.is_none()) && env.depth == Depth::Run {
             self.check_arbiters(table, insert)?;
         }
-        let mut updated: Option<Vec<SmolStr>> = None;
+        let range = insert.table.name.range();
+        let mut updated = None;
         if let Some(conflict) = &insert.on_conflict {
             if let Some(ConflictTarget::Inference { elements, predicate }) = &conflict.target {
                 self.expressions(elements.iter().chain(predicate), &env)?;
             }
             let values = conflict.update.iter().flatten().map(|assignment| &assignment.value);
             self.expressions(values.chain(&conflict.update_filter), &env)?;
-            updated = conflict.update.as_deref().map(assigned_columns);
+            updated = conflict.update.as_deref().map(|assignments| RowChange::update(assignments, false, range));
         }
-        let range = insert.table.name.range();
-        let columns: Vec<SmolStr> = insert.columns.iter().map(|column| column.text.clone()).collect();
-        self.change(table, DataChangeKind::Insert, &columns, false, env.depth, range)?;
-        if let Some(columns) = &updated {
-            self.change(table, DataChangeKind::Update, columns, false, env.depth, range)?;
+        let insertion = self.insertion(table, insert);
+        for change in std::iter::once(&insertion).chain(&updated) {
+            self.change(table, change, env.depth)?;
         }
         self.note_change(table, DataChangeKind::Insert, unbounded, env.depth, insert.range);
         Ok(())
@@ -60,14 +59,12 @@ impl Executor<'_> {
         }
         for assignment in &update.assignments {
             self.check_column(table, &assignment.column)?;
-            self.check_not_computed(table, assignment)?;
             self.check_enum_assignment(table, assignment)?;
         }
         let values = update.assignments.iter().map(|assignment| &assignment.value);
         self.expressions(values.chain(&update.filter), &env)?;
         self.output(&update.returning, &env)?;
-        let columns = assigned_columns(&update.assignments);
-        let range = update.table.name.range();
+        let row_change = RowChange::update(&update.assignments, update.table.only, update.table.name.range());
         let change = Change {
             oid: table,
             with: update.with.as_ref(),
@@ -77,7 +74,7 @@ impl Executor<'_> {
         };
         let unbounded = self.reaches_all_rows(&change, &env);
         let reads_all = self.fills_by_scan(table, update);
-        self.change(table, DataChangeKind::Update, &columns, update.table.only, env.depth, range)?;
+        self.change(table, &row_change, env.depth)?;
         self.note_change(table, DataChangeKind::Update, unbounded, env.depth, update.keyword);
         if reads_all && env.depth == Depth::Run {
             self.scan(table, ScanCause::Query, update.keyword);
@@ -95,7 +92,8 @@ impl Executor<'_> {
         }
         self.expressions(&delete.filter, &env)?;
         self.output(&delete.returning, &env)?;
-        self.change(table, DataChangeKind::Delete, &[], delete.table.only, env.depth, delete.table.name.range())?;
+        let row_change = RowChange::new(DataChangeKind::Delete, delete.table.only, delete.table.name.range());
+        self.change(table, &row_change, env.depth)?;
         let change = Change {
             oid: table,
             with: delete.with.as_ref(),
@@ -136,67 +134,22 @@ impl Executor<'_> {
         self.output(&merge.returning, &env)?;
         for branch in &merge.branches {
             self.expressions(&branch.condition, &env)?;
-            let (kind, columns) = match &branch.action {
-                MergeAction::Insert { values, .. } => {
+            let (only, range) = (merge.table.only, merge.table.name.range());
+            let change = match &branch.action {
+                MergeAction::Insert { columns, values } => {
                     self.expressions(values, &env)?;
-                    (DataChangeKind::Insert, Vec::new())
+                    RowChange::insert_of_merge(self.inserted_columns(table, columns), values, range)
                 }
                 MergeAction::Update(assignments) => {
                     self.expressions(assignments.iter().map(|assignment| &assignment.value), &env)?;
-                    (DataChangeKind::Update, assigned_columns(assignments))
+                    RowChange::update(assignments, only, range)
                 }
-                MergeAction::Delete => (DataChangeKind::Delete, Vec::new()),
+                MergeAction::Delete => RowChange::new(DataChangeKind::Delete, only, range),
                 MergeAction::DoNothing => continue,
             };
-            self.change(table, kind, &columns, merge.table.only, env.depth, merge.table.name.range())?;
-            let unbounded = kind != DataChangeKind::Insert && self.merges_all(merge, branch);
-            self.note_change(table, kind, unbounded, env.depth, merge.keyword);
-        }
-        Ok(())
-    }
-
-    /// A generated column can only be set to DEFAULT.
-    ///
-    /// Source: PostgreSQL 18, `src/backend/rewrite/rewriteHandler.c`, `rewriteTargetListIU`.
-    fn check_not_computed(&self, table: Oid, assignment: &Assignment) -> Run {
-        let column = self.catalog.relation(table).column(&assignment.column.text);
-        let computed = column.is_some_and(|column| {
-            column.generated.is_some() || column.identity == Some(crate::catalog::IdentityKind::Always)
-        });
-        if computed && !matches!(assignment.value.kind, ExprKind::Default) {
-            let reason = format!("column \"{}\" can only be updated to DEFAULT", assignment.column.text);
-            return fail("428C9", reason, assignment.column.range);
-        }
-        Ok(())
-    }
-
-    /// The same for INSERT, with or without a list of columns.
-    ///
-    /// Source: PostgreSQL 18, `src/backend/rewrite/rewriteHandler.c`, `rewriteTargetListIU`.
-    fn check_inserted_columns(&mut self, table: Oid, insert: &Insert, query: &Query) -> Run {
-        let relation = self.catalog.relation(table);
-        let is_computed = |column: &Column| {
-            let always = column.identity == Some(IdentityKind::Always) && !insert.overriding;
-            column.generated.is_some() || always
-        };
-        if !relation.known || !relation.columns.iter().any(is_computed) {
-            return Ok(());
-        }
-        let named = insert.columns.iter().map(|name| relation.column(&name.text));
-        let given: Vec<Option<Column>> = if insert.columns.is_empty() {
-            relation.columns.iter().map(|column| Some(column.clone())).collect()
-        } else {
-            named.map(Option::<&Column>::cloned).collect()
-        };
-        let width = self.describe_query(query).map_or(0, |columns| columns.len());
-        for (at, column) in given.iter().take(width).enumerate() {
-            let Some(column) = column.as_ref().filter(|column| is_computed(column)) else { continue };
-            let is_default = |row: &Vec<Expr>| row.get(at).is_some_and(|value| matches!(value.kind, ExprKind::Default));
-            let defaults = matches!(&query.body, QueryBody::Values(rows) if rows.iter().all(is_default));
-            if !defaults {
-                let reason = format!("cannot insert a non-DEFAULT value into column \"{}\"", column.name);
-                return fail("428C9", reason, insert.table.name.range());
-            }
+            self.change(table, &change, env.depth)?;
+            let unbounded = change.kind != DataChangeKind::Insert && self.merges_all(merge, branch);
+            self.note_change(table, change.kind, unbounded, env.depth, merge.keyword);
         }
         Ok(())
     }
@@ -258,23 +211,17 @@ impl Executor<'_> {
 
     /// Locks what a change of rows touches besides the table: indexes, partitions and children, tables behind a
     /// view, both sides of foreign keys, and what triggers use.
-    pub(super) fn change(
-        &mut self,
-        oid: Oid,
-        kind: DataChangeKind,
-        columns: &[SmolStr],
-        only: bool,
-        depth: Depth,
-        range: TextRange,
-    ) -> Run {
+    pub(super) fn change(&mut self, oid: Oid, change: &RowChange, depth: Depth) -> Run {
+        let RowChange { kind, ref columns, only, range, .. } = *change;
         let relation = self.catalog.relation(oid);
         if !relation.rules.is_empty() && relation.kind != RelationKind::View && depth >= Depth::Rewrite {
             let name = relation.name.clone();
             self.unknown(format!("`{name}` has rules, which are not followed"));
         }
         if self.catalog.relation(oid).kind == RelationKind::View {
-            return self.change_view(oid, kind, columns, depth, range);
+            return self.change_view(oid, change, depth);
         }
+        self.check_computed_columns(oid, change)?;
         if depth < Depth::Plan {
             return Ok(());
         }
@@ -304,14 +251,8 @@ impl Executor<'_> {
     /// A view passes the change on to the table that it shows, unless a rule or an INSTEAD OF trigger takes it.
     ///
     /// Source: PostgreSQL 18, `src/backend/rewrite/rewriteHandler.c`, `rewriteTargetView`.
-    fn change_view(
-        &mut self,
-        view: Oid,
-        kind: DataChangeKind,
-        columns: &[SmolStr],
-        depth: Depth,
-        range: TextRange,
-    ) -> Run {
+    fn change_view(&mut self, view: Oid, change: &RowChange, depth: Depth) -> Run {
+        let RowChange { kind, ref columns, range, .. } = *change;
         if depth < Depth::Rewrite {
             return Ok(());
         }
@@ -346,8 +287,7 @@ impl Executor<'_> {
         }
         if let Some(base) = base.filter(|base| self.catalog.get_relation(*base).is_some()) {
             self.lock(base, LockMode::RowExclusive, LockCause::Query, range);
-            let columns = self.columns_behind(view, columns, kind);
-            self.change(base, kind, &columns, false, depth, range)?;
+            self.change(base, &self.change_behind(view, change), depth)?;
         }
         Ok(())
     }
@@ -479,10 +419,6 @@ impl Executor<'_> {
             FromItem::Join { left, right, .. } => self.is_large(left, env) || self.is_large(right, env),
         }
     }
-}
-
-fn assigned_columns(assignments: &[Assignment]) -> Vec<SmolStr> {
-    assignments.iter().map(|assignment| assignment.column.text.clone()).collect()
 }
 
 /// An aggregate without GROUP BY.

@@ -1,5 +1,6 @@
 //! COPY.
 
+use super::values::RowChange;
 use super::{Depth, Env};
 use crate::ast::{Copy, TriggerTiming};
 use crate::catalog::Oid;
@@ -26,7 +27,7 @@ impl Executor<'_> {
             }
             self.check_freeze(copy, table)?;
             self.expressions(&copy.filter, &env)?;
-            self.change(table, DataChangeKind::Insert, &[], false, Depth::Run, name.range())?;
+            self.change(table, &RowChange::new(DataChangeKind::Insert, false, name.range()), Depth::Run)?;
             self.note_change(table, DataChangeKind::Insert, false, Depth::Run, name.range());
             return Ok(());
         }

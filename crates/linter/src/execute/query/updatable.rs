@@ -108,7 +108,7 @@ impl Executor<'_> {
     }
 
     /// The columns of a view, each with that of the table behind it; none where they are not known.
-    fn shown_columns(&self, view: Oid) -> Vec<(SmolStr, Option<SmolStr>)> {
+    pub(super) fn shown_columns(&self, view: Oid) -> Vec<(SmolStr, Option<SmolStr>)> {
         let relation = self.catalog.relation(view);
         let Some(QueryBody::Select(select)) = relation.view().map(|definition| &definition.query.body) else {
             return Vec::new();
