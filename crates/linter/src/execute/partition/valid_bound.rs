@@ -51,20 +51,19 @@ fn fits(bound: &PartitionBound, strategy: PartitionStrategy, keys: usize) -> Res
     }
 }
 
-/// The end of a range, as far as its order is known.
-enum End {
+/// What the end of a range says of one key.
+enum Point {
     Minimum,
     Maximum,
     At(Value),
 }
 
-impl End {
-    fn of(values: &[Expr]) -> Option<Self> {
-        let [value] = values else { return None };
+impl Point {
+    fn of(value: &Expr) -> Self {
         match value.as_column() {
-            Some(word) if word.eq_ignore_ascii_case("minvalue") => Some(Self::Minimum),
-            Some(word) if word.eq_ignore_ascii_case("maxvalue") => Some(Self::Maximum),
-            _ => Some(Self::At(Value::of(value))),
+            Some(word) if word.eq_ignore_ascii_case("minvalue") => Self::Minimum,
+            Some(word) if word.eq_ignore_ascii_case("maxvalue") => Self::Maximum,
+            _ => Self::At(Value::of(value)),
         }
     }
 
@@ -76,16 +75,32 @@ impl End {
             (Self::Maximum, _) | (_, Self::Minimum) => Some(Ordering::Greater),
         }
     }
+}
 
-    fn is_before(&self, other: &Self) -> bool {
-        self.order(other) == Some(Ordering::Less)
+/// The order of two ends of ranges, key by key; what follows MINVALUE or MAXVALUE does not count.
+///
+/// Source: PostgreSQL 18, `src/backend/partitioning/partbounds.c`, `partition_rbound_cmp`.
+fn order(ours: &[Expr], theirs: &[Expr]) -> Option<Ordering> {
+    for (our, their) in ours.iter().zip(theirs) {
+        let (our, their) = (Point::of(our), Point::of(their));
+        let order = our.order(&their)?;
+        if order != Ordering::Equal || !matches!(our, Point::At(_)) {
+            return Some(order);
+        }
     }
+    Some(Ordering::Equal)
 }
 
 fn is_empty(bound: &PartitionBound) -> bool {
     let PartitionBound::Range { from, to } = bound else { return false };
-    let (Some(from), Some(to)) = (End::of(from), End::of(to)) else { return false };
-    from.order(&to).is_some_and(|order| order != Ordering::Less)
+    order(from, to).is_some_and(|order| order != Ordering::Less)
+}
+
+/// Does the first range certainly begin before the second one ends? Neither is empty: it does, too, where it does not
+/// begin after the second, or end after it.
+fn begins_before_end(one: (&[Expr], &[Expr]), other: (&[Expr], &[Expr])) -> bool {
+    let at_most = |one, other| order(one, other).is_some_and(Ordering::is_le);
+    order(one.0, other.1) == Some(Ordering::Less) || at_most(one.0, other.0) || at_most(one.1, other.1)
 }
 
 fn overlap(ours: &PartitionBound, theirs: &PartitionBound) -> bool {
@@ -94,9 +109,8 @@ fn overlap(ours: &PartitionBound, theirs: &PartitionBound) -> bool {
             ours.iter().any(|value| theirs.iter().any(|other| same_value(value, other)))
         }
         (PartitionBound::Range { from, to }, PartitionBound::Range { from: their_from, to: their_to }) => {
-            let ends = (End::of(from), End::of(to), End::of(their_from), End::of(their_to));
-            let (Some(from), Some(to), Some(their_from), Some(their_to)) = ends else { return false };
-            from.is_before(&their_to) && their_from.is_before(&to)
+            let (ours, theirs) = ((&from[..], &to[..]), (&their_from[..], &their_to[..]));
+            begins_before_end(ours, theirs) && begins_before_end(theirs, ours)
         }
         (
             PartitionBound::Hash { modulus, remainder },
@@ -125,7 +139,9 @@ mod tests {
     fn bounds_that_do_not_fit_are_refused() {
         let history = "CREATE TABLE p (k int) PARTITION BY RANGE (k);
             CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (10); CREATE TABLE l (k text) PARTITION BY LIST (k);
-            CREATE TABLE l1 PARTITION OF l FOR VALUES IN ('a', NULL);";
+            CREATE TABLE l1 PARTITION OF l FOR VALUES IN ('a', NULL);
+            CREATE TABLE w (k text, l int) PARTITION BY RANGE (k, l);
+            CREATE TABLE w1 PARTITION OF w FOR VALUES FROM ('a', 1) TO ('m', 5);";
         for (bound, sqlstate) in [
             ("p FOR VALUES FROM (9) TO (20)", Some("42P17")),
             ("p FOR VALUES FROM (MINVALUE) TO (1)", Some("42P17")),
@@ -135,6 +151,12 @@ mod tests {
             ("l FOR VALUES IN ('b', 'a')", Some("42P17")),
             ("l FOR VALUES IN (NULL)", Some("42P17")),
             ("l FOR VALUES IN ('b')", None),
+            ("w FOR VALUES FROM ('a', 1) TO ('b', 1)", Some("42P17")),
+            ("w FOR VALUES FROM (MINVALUE, 7) TO ('m', 5)", Some("42P17")),
+            ("w FOR VALUES FROM ('m', 4) TO ('m', 6)", Some("42P17")),
+            ("w FOR VALUES FROM ('m', 5) TO ('m', MAXVALUE)", None),
+            ("w FOR VALUES FROM ('m', 6) TO ('m', 5)", Some("42P17")),
+            ("w FOR VALUES FROM (MINVALUE, 1) TO ('a', 1)", None),
         ] {
             let effects = effects_on(17, history, &format!("CREATE TABLE n PARTITION OF {bound}"));
             let failed = sqlstate.map(|sqlstate| format!("fails {sqlstate}"));
