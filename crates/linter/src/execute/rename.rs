@@ -4,8 +4,8 @@ mod column;
 mod kind;
 mod schema;
 
-use super::{Executor, Run, fail};
-use crate::ast::{Name, ObjectKind, Rename, Signature};
+use super::{Executor, Knowledge, Run, fail};
+use crate::ast::{Name, ObjectKind, ObjectName, Rename, Signature};
 use crate::catalog::{Function, Oid, QualifiedName, SqlType, TypeKind};
 use crate::effect::{LockCause, LockMode, RelationKind, RenamedObject, Renaming};
 use crate::source::TextRange;
@@ -28,19 +28,8 @@ impl Executor<'_> {
                 self.rename_function(rename)
             }
             ObjectKind::Schema => self.rename_schema(rename),
-            ObjectKind::Statistics => {
-                self.rename_statistics(rename);
-                Ok(())
-            }
-            ObjectKind::Publication => {
-                if let Some(known) = self.catalog.publication(&rename.object.name.text) {
-                    let mut publication = (**known).clone();
-                    self.catalog.remove_publication(&rename.object.name.text);
-                    publication.name = rename.new_name.text.clone();
-                    self.catalog.set_publication(publication);
-                }
-                Ok(())
-            }
+            ObjectKind::Statistics => self.rename_statistics(rename),
+            ObjectKind::Publication => self.rename_publication(rename),
             _ => Ok(()),
         }
     }
@@ -188,10 +177,17 @@ impl Executor<'_> {
         else {
             return Ok(());
         };
+        let new = &rename.new_name;
+        let taken =
+            changed.checks.iter().map(|check| &check.name).chain(&changed.not_null_name).any(|name| *name == new.text);
         let not_null = changed.not_null_name.iter_mut();
         let mut names = changed.checks.iter_mut().map(|check| &mut check.name).chain(not_null);
         if let Some(name) = names.find(|name| **name == old.text) {
-            *name = rename.new_name.text.clone();
+            if taken {
+                let reason = format!("constraint \"{}\" for domain {} already exists", new.text, rename.object);
+                return fail("42710", reason, new.range);
+            }
+            *name = new.text.clone();
             self.catalog.set_domain(domain, changed);
         } else {
             let reason = format!("constraint \"{}\" for domain {} does not exist", old.text, rename.object);
@@ -291,10 +287,38 @@ impl Executor<'_> {
         Ok(())
     }
 
-    fn rename_statistics(&mut self, rename: &Rename) {
-        let schema = self.schema_for(&rename.object, false);
-        let new = (schema.clone(), rename.new_name.text.clone());
-        self.catalog.rename_statistics(&(schema, rename.object.name.text.clone()), new);
+    /// Source: PostgreSQL 18, `src/backend/commands/alter.c`, `AlterObjectRename_internal`.
+    fn rename_statistics(&mut self, rename: &Rename) -> Run {
+        let Some(old) = self.statistics_to_alter(&rename.object)? else { return Ok(()) };
+        let new = (old.0.clone(), rename.new_name.text.clone());
+        if self.catalog.statistics_named(&new.0, &new.1).is_some() {
+            let reason = format!("statistics object \"{}\" already exists in schema \"{}\"", new.1, new.0);
+            return fail("42710", reason, rename.new_name.range);
+        }
+        self.catalog.rename_statistics(&old, new);
+        Ok(())
+    }
+
+    /// Extended statistics by name; `None` where they may be there though no statement has shown them.
+    fn statistics_to_alter(&self, name: &ObjectName) -> Run<Option<QualifiedName>> {
+        let found = self.find_statistics(name);
+        if found.is_none() && self.knowledge == Knowledge::Everything {
+            return fail("42704", format!("statistics object \"{name}\" does not exist"), name.range());
+        }
+        Ok(found)
+    }
+
+    fn rename_publication(&mut self, rename: &Rename) -> Run {
+        let Some(known) = self.catalog.publication(&rename.object.name.text) else { return Ok(()) };
+        let mut publication = (**known).clone();
+        let new = &rename.new_name;
+        if self.catalog.publication(&new.text).is_some() {
+            return fail("42710", format!("publication \"{}\" already exists", new.text), new.range);
+        }
+        self.catalog.remove_publication(&rename.object.name.text);
+        publication.name = new.text.clone();
+        self.catalog.set_publication(publication);
+        Ok(())
     }
 }
 

@@ -218,7 +218,7 @@ impl Executor<'_> {
             .find_map(|schema| self.catalog.type_named(schema, &name.name.text))
     }
 
-    fn find_statistics(&self, name: &ObjectName) -> Option<(SmolStr, SmolStr)> {
+    pub(in crate::execute) fn find_statistics(&self, name: &ObjectName) -> Option<(SmolStr, SmolStr)> {
         let name_of = |schema: &SmolStr| (schema.clone(), name.name.text.clone());
         let exists = |(schema, name): &(SmolStr, SmolStr)| self.catalog.statistics_named(schema, name).is_some();
         self.session.settings.schemas_of(name).iter().map(name_of).find(exists)

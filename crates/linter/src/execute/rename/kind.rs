@@ -2,7 +2,7 @@
 
 use crate::ast::{Name, ObjectKind, ObjectName, Rename, Signature};
 use crate::builtin::{self, Extension};
-use crate::catalog::{Oid, TypeDef, TypeKind};
+use crate::catalog::{Oid, Relation, TypeDef, TypeKind};
 use crate::effect::RelationKind;
 use crate::execute::{Executor, Knowledge, Run, fail};
 use crate::source::TextRange;
@@ -54,35 +54,56 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// Triggers, rules and policies must exist; a trigger that a partition has from its parent keeps its name.
+    /// Triggers, rules and policies must exist, and their new name be free. A trigger that a partition has from its parent
+    /// keeps its name.
     ///
-    /// Source: PostgreSQL 18, `src/backend/commands/trigger.c`, `renametrig`.
+    /// Source: PostgreSQL 14 to 18, `src/backend/commands/trigger.c`, `renametrig`; `policy.c`, `rename_policy`;
+    /// `src/backend/rewrite/rewriteDefine.c`, `RenameRewriteRule`.
     pub(super) fn check_part_rename(&self, table: Oid, rename: &Rename, old: &Name) -> Run {
         let relation = self.catalog.relation(table);
         if !relation.known {
             return Ok(());
         }
-        let trigger = relation.triggers.iter().find(|trigger| trigger.name == old.text);
-        let exists = match rename.kind {
-            ObjectKind::Trigger => trigger.is_some(),
-            ObjectKind::Policy => relation.policies.iter().any(|policy| policy.name == old.text),
-            _ if old.text == "_RETURN" && relation.kind == RelationKind::View => {
-                return fail("42P17", "renaming an ON SELECT rule is not allowed", old.range);
-            }
-            _ => relation.rules.contains(&old.text),
-        };
         if rename.kind == ObjectKind::Trigger && !relation.kind.is_table() && relation.kind != RelationKind::View {
             return fail("42809", format!("relation \"{}\" cannot have triggers", relation.name), old.range);
         }
-        if !exists {
-            let reason = format!("\"{}\" for table \"{}\" does not exist", old.text, relation.name);
-            return fail("42704", reason, old.range);
+        let new = &rename.new_name;
+        let keeps_name = rename.kind == ObjectKind::Trigger && self.target.at_least(15);
+        let taken = has_part(relation, rename.kind, &new.text) && !(keeps_name && new.text == old.text);
+        let new_is_asked_first = match rename.kind {
+            ObjectKind::Trigger => !self.target.at_least(15),
+            kind => kind == ObjectKind::Policy,
+        };
+        if !(taken && new_is_asked_first) {
+            self.check_part_exists(table, rename.kind, old)?;
         }
-        if trigger.is_some_and(|trigger| trigger.inherited) && self.target.at_least(15) {
+        let trigger = relation.triggers.iter().find(|trigger| trigger.name == old.text);
+        if rename.kind == ObjectKind::Trigger
+            && trigger.is_some_and(|trigger| trigger.inherited)
+            && self.target.at_least(15)
+        {
             let sqlstate = if self.target.at_least(18) { "0A000" } else { "XX000" };
             return fail(sqlstate, format!("cannot rename trigger \"{}\" of a partition", old.text), old.range);
         }
+        if rename.kind == ObjectKind::Rule && is_view_rule(relation, &old.text) {
+            return fail("42P17", "renaming an ON SELECT rule is not allowed", old.range);
+        }
+        if taken {
+            let reason = format!("\"{}\" for table \"{}\" already exists", new.text, relation.name);
+            return fail("42710", reason, new.range);
+        }
         Ok(())
+    }
+
+    /// A trigger, rule or policy of a table.
+    pub(in crate::execute) fn check_part_exists(&self, table: Oid, kind: ObjectKind, name: &Name) -> Run {
+        let relation = self.catalog.relation(table);
+        let of_view = kind == ObjectKind::Rule && is_view_rule(relation, &name.text);
+        if !relation.known || of_view || has_part(relation, kind, &name.text) {
+            return Ok(());
+        }
+        let reason = format!("\"{}\" for table \"{}\" does not exist", name.text, relation.name);
+        fail("42704", reason, name.range)
     }
 
     /// A routine must exist, be the only one that is meant, and be of the kind that the command names.
@@ -144,4 +165,17 @@ impl Executor<'_> {
         }
         Ok(())
     }
+}
+
+fn has_part(relation: &Relation, kind: ObjectKind, name: &SmolStr) -> bool {
+    match kind {
+        ObjectKind::Trigger => relation.triggers.iter().any(|trigger| trigger.name == *name),
+        ObjectKind::Policy => relation.policies.iter().any(|policy| policy.name == *name),
+        _ => relation.rules.contains(name),
+    }
+}
+
+/// The rule that makes a view.
+fn is_view_rule(relation: &Relation, name: &str) -> bool {
+    name == "_RETURN" && relation.kind == RelationKind::View
 }

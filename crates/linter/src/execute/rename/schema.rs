@@ -71,11 +71,15 @@ impl Executor<'_> {
                 Ok(())
             }
             ObjectKind::Statistics => {
+                let old = self.statistics_to_alter(&set.object)?;
                 self.check_schema(&set.new_schema)?;
-                let schema = self.schema_for(&set.object, false);
-                let name = set.object.name.text.clone();
-                let new = (set.new_schema.text.clone(), name.clone());
-                self.catalog.rename_statistics(&(schema, name), new);
+                let Some(old) = old else { return Ok(()) };
+                let new = (set.new_schema.text.clone(), old.1.clone());
+                if old != new && self.catalog.statistics_named(&new.0, &new.1).is_some() {
+                    let reason = format!("statistics object \"{}\" already exists in schema \"{}\"", new.1, new.0);
+                    return fail("42710", reason, set.object.range());
+                }
+                self.catalog.rename_statistics(&old, new);
                 Ok(())
             }
             ObjectKind::Extension => {
