@@ -376,6 +376,8 @@ pub struct Comment {
     /// The object, or the relation of a column, constraint, trigger, rule or policy.
     pub object: ObjectName,
     pub sub_name: Option<Name>,
+    /// Those of a routine, where they are written.
+    pub arguments: Option<Vec<TypeName>>,
     pub text: Option<SmolStr>,
 }
 

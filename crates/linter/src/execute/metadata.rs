@@ -1,67 +1,13 @@
-//! Comments, statistics, extensions and schemas.
+//! Statistics, extensions and schemas.
 
 use super::{Executor, Run, fail};
-use crate::ast::{
-    Ast, Comment, CreateExtension, CreateOther, CreateSchema, CreateStatistics, Expr, ExprKind, ObjectKind, ObjectName,
-};
+use crate::ast::{Ast, CreateExtension, CreateOther, CreateSchema, CreateStatistics, Expr, ExprKind, ObjectName};
 use crate::catalog::Column;
 use crate::effect::{LockMode, RelationKind};
 use crate::session::{SettingValue, search_path_value};
 use smol_str::SmolStr;
 
 impl Executor<'_> {
-    /// Source: PostgreSQL 18, `src/backend/commands/comment.c`; `src/backend/catalog/objectaddress.c`,
-    /// `get_object_address`.
-    pub(super) fn comment(&mut self, comment: &Comment) -> Run {
-        let kind = match comment.kind {
-            ObjectKind::Table | ObjectKind::Column => RelationKind::Table,
-            ObjectKind::View => RelationKind::View,
-            ObjectKind::MaterializedView => RelationKind::MaterializedView,
-            ObjectKind::ForeignTable => RelationKind::ForeignTable,
-            ObjectKind::Index => RelationKind::Index,
-            ObjectKind::Sequence => RelationKind::Sequence,
-            ObjectKind::Trigger | ObjectKind::Rule | ObjectKind::Policy | ObjectKind::Constraint => {
-                let table = self.open(&comment.object, RelationKind::Table, LockMode::AccessShare)?;
-                let relation = self.catalog.relation(table);
-                let constraint = comment.kind == ObjectKind::Constraint;
-                if let Some(name) = comment.sub_name.as_ref().filter(|_| constraint && relation.known)
-                    && self.constraint_named(table, &name.text).is_none()
-                {
-                    let reason = format!("constraint \"{}\" for table \"{}\" does not exist", name.text, relation.name);
-                    return fail("42704", reason, name.range);
-                }
-                return Ok(());
-            }
-            ObjectKind::Function | ObjectKind::Procedure | ObjectKind::Routine => {
-                return self.check_routine_name(&comment.object);
-            }
-            ObjectKind::Schema => return self.check_schema(&comment.object.name),
-            _ => return Ok(()),
-        };
-        if self.is_system_relation(&comment.object) {
-            return Ok(());
-        }
-        let oid = self.open(&comment.object, kind, LockMode::ShareUpdateExclusive)?;
-        if comment.kind != ObjectKind::Column {
-            let actual = self.catalog.relation(oid);
-            let fits = actual.kind == kind
-                || (kind == RelationKind::Table && actual.kind == RelationKind::PartitionedTable)
-                || (kind == RelationKind::Index && actual.kind == RelationKind::PartitionedIndex);
-            if !fits && actual.known {
-                let reason = format!("\"{}\" is not of the kind that is commented on", actual.name);
-                return fail("42809", reason, comment.object.range());
-            }
-        }
-        if let Some(column) = comment.sub_name.as_ref().filter(|_| comment.kind == ObjectKind::Column) {
-            let relation = self.catalog.relation(oid);
-            if relation.known && relation.column(&column.text).is_none() {
-                let reason = format!("column \"{}\" of relation \"{}\" does not exist", column.text, relation.name);
-                return fail("42703", reason, column.range);
-            }
-        }
-        Ok(())
-    }
-
     /// Source: PostgreSQL 18, `src/backend/commands/statscmds.c`, `CreateStatistics`.
     pub(super) fn create_statistics(&mut self, create: &CreateStatistics) -> Run {
         if create.name.is_none() && !self.target.at_least(16) {

@@ -7,6 +7,7 @@
 mod alter_table;
 mod catalog_rows;
 mod column_rules;
+mod comment;
 mod create_table;
 mod create_table_as;
 mod drop;

@@ -300,7 +300,7 @@ impl Executor<'_> {
     }
 
     /// Extended statistics by name; `None` where they may be there though no statement has shown them.
-    fn statistics_to_alter(&self, name: &ObjectName) -> Run<Option<QualifiedName>> {
+    pub(super) fn statistics_to_alter(&self, name: &ObjectName) -> Run<Option<QualifiedName>> {
         let found = self.find_statistics(name);
         if found.is_none() && self.knowledge == Knowledge::Everything {
             return fail("42704", format!("statistics object \"{name}\" does not exist"), name.range());

@@ -221,12 +221,13 @@ impl Context<'_> {
             Some(node) => self.named(kind, node, place),
             None => Named { name: self.nameless(start), on: None, arguments: None },
         };
+        let arguments = named.arguments;
         let (object, sub_name) = match named.on {
             Some(on) => (on, Some(named.name.name)),
             None => (named.name, None),
         };
         let null = self.is(is + 1, "NULL");
-        Comment { kind, object, sub_name, text: (!null).then(|| comment.comment.as_str().into()) }
+        Comment { kind, object, sub_name, arguments, text: (!null).then(|| comment.comment.as_str().into()) }
     }
 
     pub(super) fn grant(&self, grant: &pg::GrantStmt, span: Span) -> Grant {
