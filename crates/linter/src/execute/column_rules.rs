@@ -115,10 +115,11 @@ impl Executor<'_> {
                 && *name != relation.name
                 && !matches!(name.as_str(), "*" | "tableoid" | "ctid" | "xmin" | "xmax" | "cmin" | "cmax")
         };
-        match columns_of(expression).into_iter().find(is_missing) {
-            Some(missing) => return fail("42703", format!("column \"{missing}\" does not exist"), expression.range),
-            None => self.check_boolean_operands(table, expression)?,
+        if let Some(missing) = columns_of(expression).into_iter().find(is_missing) {
+            return fail("42703", format!("column \"{missing}\" does not exist"), expression.range);
         }
+        self.check_named_relations(expression)?;
+        self.check_boolean_operands(table, expression)?;
         if relation.known {
             self.check_meaning(&self.analyze(expression, Some(table)), expression.range)?;
         }

@@ -113,8 +113,9 @@ impl Executor<'_> {
     }
 
     /// The default as a column keeps it.
-    pub(crate) fn stored_default(&self, default: &Expr, sql_type: SqlType) -> Option<Arc<Expr>> {
-        self.keeps_default(default, sql_type).then(|| Arc::new(default.clone()))
+    pub(crate) fn stored_default(&self, default: &Expr, sql_type: SqlType) -> Run<Option<Arc<Expr>>> {
+        self.check_named_relations(default)?;
+        Ok(self.keeps_default(default, sql_type).then(|| Arc::new(default.clone())))
     }
 
     /// The columns of a table as a scope.

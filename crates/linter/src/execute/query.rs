@@ -4,6 +4,7 @@
 //! the check of a function's body after the second, EXPLAIN after the third.
 
 mod change;
+mod constant_names;
 mod copy;
 pub(super) mod describe;
 mod functions;
@@ -363,6 +364,7 @@ impl Executor<'_> {
         for (operand, target) in casts {
             self.check_enum_cast(operand, target)?;
         }
+        self.check_named_relations(expr)?;
         for (query, kind) in subqueries {
             // The first row answers EXISTS.
             self.query_rows(query, &env.with_row_locks(RowLocks::None), kind != SubqueryKind::Exists)?;

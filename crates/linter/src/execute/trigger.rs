@@ -1,9 +1,10 @@
 //! Triggers, rules and policies.
 
+use super::alter_table::is_system_column;
 use super::query::Depth;
 use super::{Executor, Run, fail};
 use crate::ast::{
-    AlterPolicy, CreatePolicy, CreateRule, CreateTrigger, ExprKind, Firing, Name, ObjectName, TriggerTiming,
+    AlterPolicy, CreatePolicy, CreateRule, CreateTrigger, Expr, ExprKind, Firing, Name, ObjectName, TriggerTiming,
 };
 use crate::catalog::{Oid, Policy, Trigger};
 use crate::effect::{LockMode, RelationKind};
@@ -81,24 +82,53 @@ impl Executor<'_> {
             let reason = "ROW triggers with transition tables are not supported on partitioned tables and children";
             return fail("0A000", reason, range);
         }
-        let is_generated = |path: &[SmolStr]| match path {
-            [row, column] if row == "new" => relation.column(column).is_some_and(|column| column.generated.is_some()),
-            _ => false,
-        };
-        let mut names_generated = false;
-        if let Some(condition) = create.condition.as_ref().filter(|_| create.timing == TriggerTiming::Before) {
-            condition.walk(&mut |part| {
-                names_generated |= matches!(&part.kind, ExprKind::Column(path) if is_generated(path));
-            });
-        }
-        if names_generated {
-            return fail("42P17", "BEFORE trigger's WHEN condition cannot reference NEW generated columns", range);
+        if let Some(condition) = &create.condition {
+            self.check_trigger_condition(table, create, condition)?;
         }
         match create.columns.iter().find(|column| relation.column(&column.text).is_none()) {
             Some(column) => {
                 let reason = format!("column \"{}\" of relation \"{}\" does not exist", column.text, relation.name);
                 fail("42703", reason, column.range)
             }
+            None => Ok(()),
+        }
+    }
+
+    /// WHEN names columns of the rows that there are, and before the change nothing that is computed by it.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/commands/trigger.c`, `CreateTriggerFiringOn`.
+    fn check_trigger_condition(&self, table: Oid, create: &CreateTrigger, condition: &Expr) -> Run {
+        if self.analyze(condition, Some(table)).has_subquery {
+            return fail("0A000", "cannot use subquery in trigger WHEN condition", condition.range);
+        }
+        self.check_columns_of_rows(table, condition)?;
+        let relation = self.catalog.relation(table);
+        let paths = columns_of_rows(condition);
+        let names = |row: &str| paths.iter().any(|path| path[0] == row);
+        let absent = [("old", create.events.insert), ("new", create.events.delete)];
+        if !create.for_each_row && !paths.is_empty() || absent.iter().any(|(row, absent)| *absent && names(row)) {
+            return fail("42P17", "the trigger's WHEN condition cannot reference such rows", condition.range);
+        }
+        let is_generated = |path: &&[SmolStr]| match path {
+            [row, column] if row == "new" => relation.column(column).is_some_and(|column| column.generated.is_some()),
+            _ => false,
+        };
+        if create.timing == TriggerTiming::Before && paths.iter().any(is_generated) {
+            let reason = "BEFORE trigger's WHEN condition cannot reference NEW generated columns";
+            return fail("42P17", reason, condition.range);
+        }
+        Ok(())
+    }
+
+    /// `NEW.column` and `OLD.column` must be there.
+    fn check_columns_of_rows(&self, table: Oid, condition: &Expr) -> Run {
+        let relation = self.catalog.relation(table);
+        let is_missing = |path: &&[SmolStr]| match path {
+            [_, column] => relation.column(column).is_none() && !is_system_column(column),
+            _ => false,
+        };
+        match columns_of_rows(condition).iter().find(|path| relation.known && is_missing(path)) {
+            Some(path) => fail("42703", format!("column {} does not exist", path.join(".")), condition.range),
             None => Ok(()),
         }
     }
@@ -140,6 +170,7 @@ impl Executor<'_> {
         let before = self.effects.locks.len();
         if let Some(condition) = &create.condition {
             self.read_expression(condition, Depth::Analyze)?;
+            self.check_columns_of_rows(table, condition)?;
         }
         for action in &create.actions {
             self.read_statement(action, Depth::Analyze)?;
@@ -212,4 +243,14 @@ impl Executor<'_> {
 
 fn missing_policy(policy: &Name, table: &str) -> Run {
     fail("42704", format!("policy \"{}\" for table \"{table}\" does not exist", policy.text), policy.range)
+}
+
+/// What an expression names of the rows NEW and OLD.
+fn columns_of_rows(expr: &Expr) -> Vec<&[SmolStr]> {
+    let mut found: Vec<&[SmolStr]> = Vec::new();
+    expr.walk(&mut |part| match &part.kind {
+        ExprKind::Column(path) if path.first().is_some_and(|row| row == "new" || row == "old") => found.push(path),
+        _ => {}
+    });
+    found
 }

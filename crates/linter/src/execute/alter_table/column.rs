@@ -186,7 +186,7 @@ impl Executor<'_> {
         for constraint in &definition.constraints {
             match &constraint.kind {
                 ConstraintKind::NotNull { .. } | ConstraintKind::PrimaryKey(_) => column.not_null = true,
-                ConstraintKind::Default(default) => column.default = self.stored_default(default, column.sql_type),
+                ConstraintKind::Default(default) => column.default = self.stored_default(default, column.sql_type)?,
                 ConstraintKind::Identity { always, .. } => {
                     column.not_null = true;
                     column.identity = Some(if *always { IdentityKind::Always } else { IdentityKind::ByDefault });
@@ -359,14 +359,15 @@ impl Executor<'_> {
             self.check_default(default)?;
         }
         for target in self.altered_tables(altering) {
-            let sql_type = self.catalog.relation(target).column(&column.text).map(|found| found.sql_type);
-            let default = default.zip(sql_type).and_then(|(default, sql_type)| self.stored_default(default, sql_type));
+            let Some(found) = self.catalog.relation(target).column(&column.text) else { continue };
+            if found.identity.is_some() || found.generated.is_some() {
+                let reason = format!("column \"{}\" is an identity or generated column", column.text);
+                return fail("42601", reason, column.range);
+            }
+            let sql_type = found.sql_type;
+            let stored = default.map(|default| self.stored_default(default, sql_type)).transpose()?.flatten();
             if let Some(found) = self.catalog.relation_mut(target).column_mut(&column.text) {
-                if found.identity.is_some() || found.generated.is_some() {
-                    let reason = format!("column \"{}\" is an identity or generated column", column.text);
-                    return fail("42601", reason, column.range);
-                }
-                found.default = default;
+                found.default = stored;
             }
         }
         Ok(())

@@ -89,7 +89,7 @@ impl Executor<'_> {
         let Some(column) = table.column(name) else { return Ok(()) };
         match constraint {
             ConstraintKind::NotNull { .. } | ConstraintKind::PrimaryKey(_) => column.not_null = true,
-            ConstraintKind::Default(default) => column.default = self.stored_default(default, column.sql_type),
+            ConstraintKind::Default(default) => column.default = self.stored_default(default, column.sql_type)?,
             ConstraintKind::Generated { expression, stored, .. } => {
                 column.generated = Some(Generated { expression: Arc::new(expression.clone()), stored: *stored });
             }

@@ -7,6 +7,7 @@ use crate::ast::{
     ConflictTarget, Delete, Expr, ExprKind, FromItem, FunctionCall, Insert, InsertSource, Merge, MergeAction,
     MergeBranch, MergeMatch, Name, ObjectName, Query, QueryBody, ReferentialAction, Select, Update,
 };
+use crate::builtin::{self, SystemRelationKind};
 use crate::catalog::{Constraint, Oid};
 use crate::effect::{DataChangeKind, LockCause, LockMode, RelationKind, ScanCause};
 use crate::execute::{Executor, Run, fail};
@@ -18,7 +19,9 @@ impl Executor<'_> {
     pub(super) fn insert_rows(&mut self, insert: &Insert, outer: &Env<'_>) -> Run {
         let names = self.with_clause(insert.with.as_ref(), outer)?;
         let env = Env { depth: outer.depth, ctes: &names, outer: Some(outer), row_locks: RowLocks::None };
-        let Some(table) = self.open_changed(&insert.table.name)? else { return Ok(()) };
+        let Some(table) = self.open_changed(&insert.table.name)? else {
+            return check_not_system_catalog(insert);
+        };
         for column in &insert.columns {
             self.check_column(table, column)?;
         }
@@ -419,6 +422,18 @@ impl Executor<'_> {
             FromItem::Join { left, right, .. } => self.is_large(left, env) || self.is_large(right, env),
         }
     }
+}
+
+/// Source: PostgreSQL 18, `src/backend/parser/parse_clause.c`, `transformOnConflictArbiter`.
+fn check_not_system_catalog(insert: &Insert) -> Run {
+    let name = &insert.table.name;
+    let is_catalog = builtin::system_relation("pg_catalog", name.name.as_str())
+        .is_some_and(|relation| relation.kind == SystemRelationKind::Table);
+    let elsewhere = name.schema.as_ref().is_some_and(|schema| schema.text != "pg_catalog");
+    if insert.on_conflict.is_some() && is_catalog && !elsewhere {
+        return fail("0A000", "ON CONFLICT is not supported with system catalog tables", name.range());
+    }
+    Ok(())
 }
 
 /// An aggregate without GROUP BY.

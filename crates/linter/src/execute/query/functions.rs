@@ -1,7 +1,7 @@
 //! Functions that a query calls, and triggers that a data change fires.
 
 use super::Depth;
-use crate::ast::{Call, Expr, ExprKind, Firing, FunctionCall, Literal, TriggerEvents, string_literal};
+use crate::ast::{Call, ExprKind, Firing, FunctionCall, Literal, TriggerEvents, string_literal};
 use crate::catalog::Oid;
 use crate::effect::{CalledFunction, DataChangeKind, LockCause, LockMode, RelationKind};
 use crate::execute::routine::Arguments;
@@ -9,11 +9,6 @@ use crate::execute::{Executor, Run, fail};
 use crate::session::SettingValue;
 use crate::source::TextRange;
 use smol_str::SmolStr;
-
-/// The arguments of the calls that act on a relation given as text, as far as they are constant.
-fn constant_text(expr: &Expr) -> Option<&str> {
-    string_literal(expr)
-}
 
 impl Executor<'_> {
     /// CALL.
@@ -76,34 +71,6 @@ impl Executor<'_> {
             _ => return Ok(false),
         }
         Ok(true)
-    }
-
-    /// The sequence that `'name'` or `pg_get_serial_sequence('table', 'column')` stands for.
-    fn sequence_argument(&self, argument: &Expr) -> Option<Oid> {
-        match &argument.kind {
-            ExprKind::Call(call) if call.name == "pg_get_serial_sequence" => {
-                let table = self.relation_argument(&call.arguments.first()?.value)?;
-                let column = constant_text(&call.arguments.get(1)?.value)?;
-                let owned = &self.catalog.relation(table).owned_sequences;
-                owned.iter().copied().find(|sequence| {
-                    let sequence = self.catalog.get_relation(*sequence).and_then(|relation| relation.sequence());
-                    let owner = sequence.and_then(|sequence| sequence.owned_by.as_ref());
-                    owner.is_some_and(|(_, owned)| owned == column)
-                })
-            }
-            ExprKind::Cast { operand, .. } => self.sequence_argument(operand),
-            _ => self.relation_argument(argument),
-        }
-    }
-
-    /// The relation that a constant names.
-    fn relation_argument(&self, argument: &Expr) -> Option<Oid> {
-        let text = constant_text(argument)?;
-        let mut parts: Vec<SmolStr> = split_identifier(text);
-        let range = argument.range;
-        let name = crate::ast::Name::new(parts.pop()?, range);
-        let schema = parts.pop().map(|schema| crate::ast::Name::new(schema, range));
-        self.find(&crate::ast::ObjectName { schema, name })
     }
 
     /// The functions of the project that a call may mean: those that take so many arguments.
@@ -172,10 +139,10 @@ impl Executor<'_> {
     /// `set_config('name', 'value', is_local)` as an output column of a SELECT is SET.
     pub(super) fn run_set_config(&mut self, call: &FunctionCall) {
         let [name, value, local] = &call.arguments[..] else { return };
-        let (Some(name), Some(value)) = (constant_text(&name.value), constant_text(&value.value)) else { return };
+        let (Some(name), Some(value)) = (string_literal(&name.value), string_literal(&value.value)) else { return };
         let local = match &local.value.kind {
             ExprKind::Literal(Literal::Boolean(local)) => *local,
-            _ => match constant_text(&local.value) {
+            _ => match string_literal(&local.value) {
                 Some("t" | "true" | "on" | "1") => true,
                 Some("f" | "false" | "off" | "0") => false,
                 _ => return,
@@ -188,37 +155,5 @@ impl Executor<'_> {
         } else if self.session.in_transaction() {
             self.session.settings.set_local(name, value);
         }
-    }
-}
-
-/// Splits the text of a possibly qualified name as PostgreSQL's regclass input does.
-fn split_identifier(text: &str) -> Vec<SmolStr> {
-    let mut parts = Vec::new();
-    let mut part = String::new();
-    let mut quoted = false;
-    let mut characters = text.trim().chars().peekable();
-    while let Some(character) = characters.next() {
-        match character {
-            '"' if quoted && characters.peek() == Some(&'"') => {
-                characters.next();
-                part.push('"');
-            }
-            '"' => quoted = !quoted,
-            '.' if !quoted => parts.push(SmolStr::new(std::mem::take(&mut part))),
-            _ if quoted => part.push(character),
-            _ => part.push(character.to_ascii_lowercase()),
-        }
-    }
-    parts.push(SmolStr::new(part));
-    parts
-}
-
-#[cfg(test)]
-mod tests {
-    use super::split_identifier;
-
-    #[test]
-    fn names_in_text_are_folded_and_unquoted() {
-        assert_eq!(split_identifier("Public.\"My \"\"Seq\""), ["public", "My \"Seq"]);
     }
 }

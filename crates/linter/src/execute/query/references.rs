@@ -1,7 +1,8 @@
 //! What a query depends on: the relations and columns that a view or function keeps.
 
 use super::describe::sequence_columns;
-use crate::ast::{Ast, Expr, ExprKind, FromItem, Query, QueryBody, QueryStatement, RelationRef, Select};
+use crate::ast::{Ast, Expr, ExprKind, FromItem, InsertSource, Query, QueryBody, QueryStatement, RelationRef, Select};
+use crate::builtin::{self, BuiltinFunction};
 use crate::catalog::Oid;
 use crate::effect::RelationKind;
 use crate::execute::alter_table::is_system_column;
@@ -30,6 +31,8 @@ struct Collector {
     in_output: bool,
     /// The first column that no relation in sight has.
     missing: Option<SmolStr>,
+    /// The first `alias.column` that the relation does not have.
+    missing_of_row: Option<SmolStr>,
 }
 
 struct Found {
@@ -67,7 +70,22 @@ impl Executor<'_> {
     pub(crate) fn missing_column(&self, query: &Query) -> Option<SmolStr> {
         let mut collector = Collector::default();
         self.collect_query(query, &mut collector);
-        collector.missing
+        self.missing_of(collector)
+    }
+
+    fn missing_of(&self, collector: Collector) -> Option<SmolStr> {
+        let of_row = collector.missing_of_row.filter(|name| !self.is_function_of_rows(name));
+        collector.missing.or(of_row)
+    }
+
+    /// `alias.name` may mean `name(alias)`.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/parser/parse_func.c`, `ParseFuncOrColumn`.
+    fn is_function_of_rows(&self, name: &str) -> bool {
+        let takes_row =
+            |first: &u32| builtin::is_binary_coercible(builtin::oid::RECORD, *first) || builtin::is_polymorphic(*first);
+        let takes_row = |function: &BuiltinFunction| function.arguments.first().is_some_and(takes_row);
+        self.catalog.functions().any(|function| function.name == name) || builtin::functions(name).iter().any(takes_row)
     }
 
     /// A statement that no code surrounds names no variables, only columns.
@@ -77,6 +95,11 @@ impl Executor<'_> {
             Ast::Select(query) => self.collect_query(query, &mut collector),
             Ast::CreateTableAs(create) => {
                 create.query.iter().for_each(|query| self.collect_query(query, &mut collector));
+            }
+            Ast::Insert(insert) if insert.with.is_none() => {
+                if let InsertSource::Query(query) = &insert.source {
+                    self.collect_query(query, &mut collector);
+                }
             }
             Ast::Update(update) if update.with.is_none() => {
                 collector.scopes.push(Vec::new());
@@ -93,7 +116,7 @@ impl Executor<'_> {
             }
             _ => {}
         }
-        match collector.missing {
+        match self.missing_of(collector) {
             Some(column) => fail("42703", format!("column \"{column}\" does not exist"), self.place.range),
             None => self.check_statement_meaning(ast),
         }
@@ -320,10 +343,13 @@ impl Collector {
     fn use_qualified(&mut self, alias: &str, column: Option<&SmolStr>) {
         let mut scopes = self.scopes.iter().rev();
         let item = scopes.find_map(|scope| scope.iter().find(|item| item.alias == alias));
-        match (item.and_then(|item| item.relation), column) {
-            (Some(at), Some(column)) => self.mark(at, column),
-            (Some(at), None) => self.use_all(at),
-            (None, _) => {}
+        let Some((at, plain)) = item.and_then(|item| Some((item.relation?, item.plain))) else { return };
+        let Some(column) = column else { return self.use_all(at) };
+        self.mark(at, column);
+        let found = &self.relations[at];
+        let shown = plain && found.known && !found.columns.is_empty();
+        if shown && !found.columns.contains(column) && !is_system_column(column) {
+            self.missing_of_row.get_or_insert_with(|| column.clone());
         }
     }
 

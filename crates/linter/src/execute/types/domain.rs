@@ -21,7 +21,10 @@ impl Executor<'_> {
                 ConstraintKind::NotNull { .. } => {
                     self.forbid_nulls(&schema, &name, &mut domain, constraint.name.as_ref());
                 }
-                ConstraintKind::Default(default) => domain.default = Some(Arc::new(default.clone())),
+                ConstraintKind::Default(default) => {
+                    self.check_named_relations(default)?;
+                    domain.default = Some(Arc::new(default.clone()));
+                }
                 ConstraintKind::Check(expression) => {
                     let check = self.domain_check(&schema, &name, &domain, constraint, expression);
                     domain.checks.push(check);
@@ -74,7 +77,10 @@ impl Executor<'_> {
             return Ok(());
         };
         match &alter.action {
-            AlterDomainAction::SetDefault(default) => domain.default = Some(Arc::new(default.clone())),
+            AlterDomainAction::SetDefault(default) => {
+                self.check_named_relations(default)?;
+                domain.default = Some(Arc::new(default.clone()));
+            }
             AlterDomainAction::DropDefault => domain.default = None,
             AlterDomainAction::DropNotNull => (domain.not_null, domain.not_null_name) = (false, None),
             AlterDomainAction::SetNotNull => {
