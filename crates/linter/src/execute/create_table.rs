@@ -131,6 +131,7 @@ impl Executor<'_> {
                 TableElement::Like { .. } => {}
             }
         }
+        check_no_inherit(statement)?;
         let Some(by) = &statement.partition_by else { return Ok(()) };
         if by.strategy == PartitionStrategy::List && by.keys.len() > 1 {
             let reason = "cannot use \"list\" partition strategy with more than one column";
@@ -350,6 +351,40 @@ pub(super) fn option_as_text(option: &DefElem) -> (SmolStr, SmolStr) {
         DefValue::Other => SmolStr::default(),
     };
     (option.name.to_lowercase().into(), value)
+}
+
+/// A NOT NULL that children do not inherit is nothing for a partitioned table, nor for a key.
+///
+/// Source: PostgreSQL 18, `src/backend/parser/parse_utilcmd.c`, `transformColumnDefinition` and
+/// `transformIndexConstraint`.
+fn check_no_inherit(statement: &CreateTable) -> Run {
+    let mut kept: Vec<(&SmolStr, TextRange)> = Vec::new();
+    let mut keys: Vec<&SmolStr> = Vec::new();
+    let columns = statement.elements.iter().flat_map(|element| match element {
+        TableElement::Column(column) => column.constraints.iter().map(|one| (Some(&column.name), one)).collect(),
+        TableElement::Constraint(constraint) => vec![(None, constraint)],
+        TableElement::Like { .. } => Vec::new(),
+    });
+    for (own, constraint) in columns {
+        match &constraint.kind {
+            ConstraintSyntaxKind::NotNull { column } if constraint.no_inherit => {
+                kept.extend(column.as_ref().or(own).map(|name| (&name.text, constraint.range)));
+            }
+            ConstraintSyntaxKind::PrimaryKey(key) => {
+                keys.extend(key.columns.iter().chain(own).map(|name| &name.text));
+            }
+            _ => {}
+        }
+    }
+    if let Some((_, range)) = kept.first().filter(|_| statement.partition_by.is_some()) {
+        return fail("0A000", "not-null constraints on partitioned tables cannot be NO INHERIT", *range);
+    }
+    match kept.iter().find(|(name, _)| keys.contains(name)) {
+        Some((name, range)) => {
+            fail("42601", format!("conflicting NO INHERIT declaration for column \"{name}\""), *range)
+        }
+        None => Ok(()),
+    }
 }
 
 #[cfg(test)]

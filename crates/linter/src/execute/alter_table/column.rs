@@ -373,55 +373,6 @@ impl Executor<'_> {
         Ok(())
     }
 
-    pub(super) fn set_expression(
-        &mut self,
-        altering: &mut Altering,
-        column: &Name,
-        expression: &Expr,
-        range: TextRange,
-    ) -> Run {
-        if !self.target.at_least(17) {
-            return fail("42601", "syntax error at or near \"EXPRESSION\"", range);
-        }
-        self.require_column(altering.table, column)?;
-        for target in self.altered_tables(altering) {
-            let relation = self.catalog.relation_mut(target);
-            let Some(found) = relation.column_mut(&column.text) else { continue };
-            let Some(generated) = &mut found.generated else {
-                return fail("55000", format!("column \"{}\" is not a generated column", column.text), column.range);
-            };
-            generated.expression = Arc::new(expression.clone());
-            if generated.stored {
-                let cause = RewriteCause::SetExpression { column: column.text.clone() };
-                altering.work.rewrite(target, cause, range);
-            }
-            self.check_generated(target)?;
-        }
-        Ok(())
-    }
-
-    pub(super) fn drop_expression(&mut self, altering: &Altering, column: &Name, if_exists: bool) -> Run {
-        self.require_column(altering.table, column)?;
-        for target in self.altered_tables(altering) {
-            let Some(found) = self.catalog.relation_mut(target).column_mut(&column.text) else { continue };
-            match found.generated.take() {
-                None if !if_exists => {
-                    return fail(
-                        "55000",
-                        format!("column \"{}\" is not a generated column", column.text),
-                        column.range,
-                    );
-                }
-                Some(generated) if !generated.stored => {
-                    let reason = format!("column \"{}\" is a virtual generated column", column.text);
-                    return fail("0A000", reason, column.range);
-                }
-                _ => {}
-            }
-        }
-        Ok(())
-    }
-
     pub(super) fn set_storage(&mut self, altering: &Altering, column: &Name, storage: &SmolStr) -> Run {
         self.require_column(altering.table, column)?;
         self.check_storage(altering.table, column, storage)?;
@@ -485,7 +436,7 @@ impl Executor<'_> {
         self.require_column(altering.table, column)?;
         let Some(found) = self.catalog.relation(altering.table).column(&column.text).cloned() else { return Ok(()) };
         check_identity_type(found.sql_type, column.range)?;
-        let refusal = if !found.not_null {
+        let refusal = if !found.not_null || self.has_unproven_not_null(altering.table, &column.text) {
             "must be declared NOT NULL before identity can be added"
         } else if found.identity.is_some() {
             "is already an identity column"

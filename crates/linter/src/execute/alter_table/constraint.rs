@@ -170,9 +170,6 @@ impl Executor<'_> {
         for column in columns {
             self.require_column(altering.table, column)?;
         }
-        if primary && self.target.at_least(18) {
-            self.check_not_nulls_of_key(altering.table, columns)?;
-        }
         let definition = IndexDefinition {
             unique: true,
             primary,
@@ -198,6 +195,9 @@ impl Executor<'_> {
 
     /// A table has one primary key, and its columns are NOT NULL.
     pub(super) fn prepare_primary_key(&mut self, altering: &mut Altering, columns: &[Name], range: TextRange) -> Run {
+        if self.target.at_least(18) {
+            self.check_not_nulls_of_key(altering.table, columns)?;
+        }
         let relation = self.catalog.relation(altering.table);
         if relation.primary_key().is_some() {
             let reason = format!("multiple primary keys for table \"{}\" are not allowed", relation.name);
@@ -207,12 +207,37 @@ impl Executor<'_> {
         let nullable = |column: &Name| relation.column(&column.text).is_none_or(|found| !found.not_null);
         let plain = relation.kind != RelationKind::PartitionedTable;
         let recurse = self.target.at_least(18) || plain || columns.iter().any(nullable);
+        if self.target.at_least(18) && !altering.recurse {
+            for column in columns.iter().filter(|column| nullable(column)).collect::<Vec<_>>() {
+                self.inherit_key_column(altering, column, range)?;
+            }
+        }
         for target in self.altered_tables(altering) {
             if target != altering.table && recurse {
                 self.lock(target, altering.lock, LockCause::Child, range);
             }
             for column in columns {
                 self.make_not_null(altering, target, &column.text, None, true, range);
+            }
+        }
+        Ok(())
+    }
+
+    /// With ONLY the children must have the NOT NULL that the key gives their parent.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `ATPrepAddPrimaryKey`.
+    fn inherit_key_column(&mut self, altering: &Altering, column: &Name, range: TextRange) -> Run {
+        for child in self.catalog.relation(altering.table).children.clone() {
+            self.lock(child, altering.lock, LockCause::Child, range);
+            match self.not_null_constraint(child, &column.text) {
+                Some(name) => self.inherit_not_null(child, &name),
+                None if self.catalog.relation(child).known => {
+                    // PostgreSQL gives no code of its own.
+                    let child = &self.catalog.relation(child).name;
+                    let reason = format!("column \"{}\" of table \"{child}\" is not marked NOT NULL", column.text);
+                    return fail("XX000", reason, range);
+                }
+                None => {}
             }
         }
         Ok(())
@@ -282,56 +307,6 @@ impl Executor<'_> {
         exists.then_some(found)
     }
 
-    pub(super) fn validate_constraint(&mut self, altering: &mut Altering, name: &Name, range: TextRange) -> Run {
-        let relation = self.catalog.relation(altering.table);
-        let Some(constraint) = relation.constraint(&name.text).cloned() else {
-            self.missing_constraint(altering, name, false)?;
-            altering.work.check(altering.table, ScanCause::Validate { constraint: name.text.clone() }, range);
-            return Ok(());
-        };
-        let supported = match constraint.kind {
-            catalog::ConstraintKind::Check { .. } | catalog::ConstraintKind::ForeignKey(_) => true,
-            catalog::ConstraintKind::NotNull { .. } => self.target.at_least(18),
-            _ => false,
-        };
-        if !supported {
-            let reason = format!("constraint \"{}\" is not a foreign key or check constraint", name.text);
-            return fail("42809", reason, name.range);
-        }
-        if !constraint.enforced {
-            return fail("55000", "cannot validate NOT ENFORCED constraint", name.range);
-        }
-        if constraint.valid {
-            return Ok(());
-        }
-        // A CHECK or NOT NULL is looked for in all children, validated there or not; a foreign key only where it is not.
-        let descendants = if constraint.no_inherit {
-            Vec::new()
-        } else if constraint.foreign_key().is_none() {
-            self.lock_descendants(altering.table, altering.lock, range)
-        } else {
-            self.descendants(altering.table)
-        };
-        for target in std::iter::once(altering.table).chain(descendants) {
-            let Some(own) = self.catalog.relation(target).constraint(&name.text).cloned() else { continue };
-            if own.valid {
-                continue;
-            }
-            if target != altering.table {
-                self.lock(target, altering.lock, LockCause::Child, range);
-            }
-            let cause = ScanCause::Validate { constraint: name.text.clone() };
-            if let Some(key) = own.foreign_key() {
-                self.lock(key.referenced, LockMode::RowShare, LockCause::ForeignKey, range);
-                altering.work.check_foreign_key(target, cause, range);
-            } else {
-                altering.work.check(target, cause, range);
-            }
-            self.update_constraint(target, &name.text, |constraint| constraint.valid = true);
-        }
-        Ok(())
-    }
-
     pub(crate) fn update_constraint(&mut self, table: Oid, name: &str, change: impl Fn(&mut catalog::Constraint)) {
         let constraints = &mut self.catalog.relation_mut(table).constraints;
         if let Some(constraint) = constraints.iter_mut().find(|constraint| constraint.name == name) {
@@ -340,7 +315,7 @@ impl Executor<'_> {
     }
 
     /// A constraint that the table does not have: an error where the table is known, otherwise a gap.
-    fn missing_constraint(&mut self, altering: &Altering, name: &Name, if_exists: bool) -> Run {
+    pub(super) fn missing_constraint(&mut self, altering: &Altering, name: &Name, if_exists: bool) -> Run {
         let relation = self.catalog.relation(altering.table);
         if if_exists {
             return Ok(());

@@ -8,6 +8,7 @@
 mod column;
 mod column_type;
 mod constraint;
+mod generated;
 mod lock_level;
 mod not_null;
 mod prepare;
@@ -15,6 +16,7 @@ mod row_type;
 mod storage;
 mod typed;
 mod using_index;
+mod validate;
 mod work;
 
 use super::{Executor, Run, fail};
@@ -79,6 +81,9 @@ struct Altering {
 
 impl Executor<'_> {
     pub(super) fn alter_table(&mut self, statement: &AlterTable) -> Run {
+        for command in &statement.commands {
+            self.check_command_syntax(command)?;
+        }
         let lock = lock_level::lock_level(statement);
         let assumed = assumed_kind(statement.kind);
         let Some(table) = self.open_if_exists(&statement.name, assumed, lock, statement.if_exists)? else {

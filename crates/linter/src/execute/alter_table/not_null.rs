@@ -37,7 +37,12 @@ impl Executor<'_> {
         if !constraint.no_inherit {
             self.check_not_null_reaches_children(altering, &column.text, true, range)?;
         }
-        let targets = if constraint.no_inherit { vec![altering.table] } else { self.altered_tables(altering) };
+        // What is there already is not handed down again.
+        let alone = constraint.no_inherit || self.forbids_nulls(altering.table, &column.text);
+        let targets = if alone { vec![altering.table] } else { self.altered_tables(altering) };
+        for target in &targets {
+            self.check_not_null_fits(*target, &column.text, constraint, range)?;
+        }
         for target in targets {
             let before = self.catalog.relation(target).column(&column.text).is_some_and(|found| found.not_null);
             self.make_not_null(altering, target, &column.text, constraint.name.as_ref(), !constraint.not_valid, range);
@@ -103,11 +108,11 @@ impl Executor<'_> {
             for target in self.altered_tables(altering) {
                 self.make_not_null(altering, target, &column.text, None, true, range);
             }
-        } else if let Some(name) = self.not_null_constraint(altering.table, &column.text).filter(|_| forbids) {
-            self.update_constraint(altering.table, &name, |own| own.is_local = true);
+        } else if let Some(own) = self.not_null_of(altering.table, &column.text).cloned().filter(|_| forbids) {
+            return self.set_not_null_again(altering, &own, range);
         } else {
             self.make_not_null(altering, altering.table, &column.text, None, true, range);
-            self.set_not_null_below(altering, altering.table, &column.text, range);
+            self.set_not_null_below(altering, altering.table, &column.text, range)?;
         }
         let relation = self.catalog.relation(altering.table);
         let alone = !altering.recurse && !relation.children.is_empty() && !self.is_partitioned(altering.table);
@@ -118,18 +123,41 @@ impl Executor<'_> {
         Ok(())
     }
 
+    /// SET NOT NULL on what has the constraint makes it the table's own, or else validates it.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `ATExecSetNotNull`.
+    fn set_not_null_again(&mut self, altering: &mut Altering, own: &catalog::Constraint, range: TextRange) -> Run {
+        if own.no_inherit && altering.recurse {
+            return fail("0A000", format!("cannot change NO INHERIT status of \"{}\"", own.name), range);
+        }
+        if own.is_local && !own.valid {
+            return self.validate_constraint(altering, &Name::new(own.name.clone(), range), range);
+        }
+        self.update_constraint(altering.table, &own.name, |own| own.is_local = true);
+        Ok(())
+    }
+
     /// Goes down level by level, as far as children do not have the constraint already.
     ///
     /// Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `ATExecSetNotNull`.
-    fn set_not_null_below(&mut self, altering: &mut Altering, table: Oid, column: &SmolStr, range: TextRange) {
+    fn set_not_null_below(&mut self, altering: &mut Altering, table: Oid, column: &SmolStr, range: TextRange) -> Run {
         for child in self.children_to_alter(altering, table, range) {
             if !self.forbids_nulls(child, column) {
                 self.make_not_null(altering, child, column, None, true, range);
-                self.set_not_null_below(altering, child, column, range);
-            } else if let Some(name) = self.not_null_constraint(child, column) {
-                self.update_constraint(child, &name, |own| own.inherited_from = own.inherited_from.saturating_add(1));
+                self.set_not_null_below(altering, child, column, range)?;
+            } else if let Some(own) = self.not_null_of(child, column).cloned() {
+                if own.no_inherit {
+                    return fail("0A000", format!("cannot change NO INHERIT status of \"{}\"", own.name), range);
+                }
+                self.inherit_not_null(child, &own.name);
             }
         }
+        Ok(())
+    }
+
+    /// Counts one parent more for a NOT NULL.
+    pub(super) fn inherit_not_null(&mut self, table: Oid, name: &str) {
+        self.update_constraint(table, name, |own| own.inherited_from = own.inherited_from.saturating_add(1));
     }
 
     /// The children of a table, locked, unless the statement says ONLY.
@@ -196,6 +224,33 @@ impl Executor<'_> {
         }
     }
 
+    /// The constraint behind NOT NULL.
+    fn not_null_of(&self, table: Oid, column: &SmolStr) -> Option<&Arc<catalog::Constraint>> {
+        let name = self.not_null_constraint(table, column)?;
+        self.catalog.relation(table).constraint(&name)
+    }
+
+    /// Is there a NOT NULL that old rows need not obey?
+    pub(super) fn has_unproven_not_null(&self, table: Oid, column: &SmolStr) -> bool {
+        self.not_null_of(table, column).is_some_and(|own| !own.valid)
+    }
+
+    /// NOT NULL is asked for once more: what there is must be inherited and valid, where that is asked for.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/catalog/pg_constraint.c`, `AdjustNotNullInheritance`.
+    fn check_not_null_fits(&self, table: Oid, column: &SmolStr, asked: &Constraint, range: TextRange) -> Run {
+        let Some(own) = self.not_null_of(table, column).filter(|_| self.forbids_nulls(table, column)) else {
+            return Ok(());
+        };
+        if own.no_inherit != asked.no_inherit {
+            return fail("55000", format!("cannot change NO INHERIT status of \"{}\"", own.name), range);
+        }
+        if !own.valid && !asked.not_valid {
+            return fail("55000", format!("incompatible NOT VALID constraint \"{}\"", own.name), range);
+        }
+        Ok(())
+    }
+
     /// The name of the constraint behind NOT NULL.
     pub(in crate::execute) fn not_null_constraint(&self, table: Oid, column: &SmolStr) -> Option<SmolStr> {
         let constraints = &self.catalog.relation(table).constraints;
@@ -237,9 +292,10 @@ impl Executor<'_> {
         let not_null = self.forbids_nulls(altering.table, &column.text);
         let mut losing = vec![altering.table];
         let mut keeping = Vec::new();
+        let alone = self.not_null_of(altering.table, &column.text).is_some_and(|own| own.no_inherit);
         if !self.target.at_least(18) {
             losing = self.altered_tables(altering);
-        } else if not_null {
+        } else if not_null && !alone {
             self.find_losing_below(altering, column, altering.table, &mut losing, &mut keeping);
         }
         let relation = self.catalog.relation(altering.table);
@@ -267,7 +323,7 @@ impl Executor<'_> {
                 column.range,
             );
         }
-        if !altering.recurse && not_null && self.target.at_least(18) {
+        if !altering.recurse && not_null && !alone && self.target.at_least(18) {
             self.lock_keeping_children(altering, column.range);
             self.disinherit_not_null(altering, &column.text);
         }

@@ -10,18 +10,16 @@ use crate::execute::{Executor, Run, fail};
 use smol_str::SmolStr;
 
 impl Executor<'_> {
-    /// Syntax that older majors do not have, then what each command needs of the table as it is now.
+    /// What each command needs of the table as it is now.
     pub(super) fn prepare_commands(&mut self, altering: &Altering, statement: &AlterTable) -> Run {
-        for command in &statement.commands {
-            self.check_command_syntax(command)?;
-        }
         for command in &statement.commands {
             self.prepare_command(altering, command)?;
         }
         Ok(())
     }
 
-    fn check_command_syntax(&self, command: &AlterTableCommand) -> Run {
+    /// Syntax that older majors do not have.
+    pub(super) fn check_command_syntax(&self, command: &AlterTableCommand) -> Run {
         match &command.action {
             Action::AddColumn { column, .. } => {
                 for constraint in &column.constraints {
@@ -31,6 +29,9 @@ impl Executor<'_> {
                 Ok(())
             }
             Action::AddConstraint(constraint) => self.check_constraint_syntax(constraint, command.keyword),
+            Action::SetExpression { .. } if !self.target.at_least(17) => {
+                fail("42601", "syntax error at or near \"EXPRESSION\"", command.keyword)
+            }
             Action::SetAccessMethod { method: None } if !self.target.at_least(17) => {
                 fail("42601", "syntax error at or near \"DEFAULT\"", command.keyword)
             }

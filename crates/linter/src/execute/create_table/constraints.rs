@@ -213,6 +213,11 @@ impl Executor<'_> {
             let written = written.clone().find(|constraint| constraint.name.is_some()).or_else(|| written.next());
             let given = self.not_null_constraint(table, &column);
             let name = written.and_then(|constraint| constraint.name.as_ref()).map(|name| name.text.clone());
+            let no_inherit = written.is_some_and(|constraint| constraint.no_inherit);
+            if let Some(constraint) = written.filter(|one| one.no_inherit && given.is_some()) {
+                let reason = format!("cannot define not-null constraint with NO INHERIT on column \"{column}\"");
+                return fail("42804", reason, constraint.range);
+            }
             let own = written.is_some() || in_key.contains(&column);
             let inherited = given.as_ref().filter(|_| own && self.target.at_least(18));
             if let Some(given) = inherited.and_then(|given| self.catalog.remove_constraint(table, given)) {
@@ -223,6 +228,9 @@ impl Executor<'_> {
             } else if given.is_none() {
                 let is_free = |name: &SmolStr| self.catalog.relation(table).constraint(name).is_none();
                 self.add_not_null_constraint(table, &column, name.filter(is_free));
+                if no_inherit && let Some(own) = self.catalog.relation_mut(table).constraints.last_mut() {
+                    Arc::make_mut(own).no_inherit = true;
+                }
             }
         }
         Ok(())
