@@ -15,6 +15,7 @@ mod privilege;
 mod publication;
 mod relation;
 mod relation_names;
+mod sequence_use;
 mod statistics;
 mod types;
 
@@ -25,6 +26,7 @@ pub use mentions::Mention;
 pub use names::*;
 pub use privilege::*;
 pub use relation::*;
+pub use sequence_use::SEQUENCE_FUNCTIONS;
 pub use statistics::*;
 pub use types::*;
 
@@ -75,6 +77,8 @@ pub struct Catalog {
     relation_names: ByName<Oid>,
     /// The relations, types and functions of the session.
     temporary: OrdSet<Oid>,
+    /// The session has put something into its temporary schema, which makes it.
+    has_temporary_schema: bool,
     /// Schemas that have, or had, relations.
     occupied: OrdSet<SmolStr>,
     /// Relations under names of which only run time knows a part.
@@ -122,6 +126,7 @@ impl Catalog {
             relations: HashMap::new(),
             relation_names: ByName::new(),
             temporary: OrdSet::new(),
+            has_temporary_schema: false,
             occupied: OrdSet::new(),
             open_names: OrdSet::new(),
             mentions: Mentions::default(),
@@ -154,6 +159,15 @@ impl Catalog {
 
     pub fn has_schema(&self, name: &str) -> bool {
         self.schemas.contains_key(name)
+    }
+
+    pub fn has_temporary_schema(&self) -> bool {
+        self.has_temporary_schema
+    }
+
+    fn note_temporary(&mut self, oid: Oid) {
+        self.temporary.insert(oid);
+        self.has_temporary_schema = true;
     }
 
     pub fn add_schema(&mut self, name: SmolStr) {
@@ -232,7 +246,7 @@ impl Catalog {
     pub fn add_relation(&mut self, relation: Relation) {
         let (schema, name) = (&relation.schema, &relation.name);
         if schema == TEMPORARY_SCHEMA {
-            self.temporary.insert(relation.oid);
+            self.note_temporary(relation.oid);
         }
         self.give_name(schema, name, relation.oid);
         relation.constraint_names().for_each(|name| self.note_constraint_name(schema, name));
@@ -272,6 +286,8 @@ impl Catalog {
 
     /// The end of a session.
     pub fn remove_temporary_objects(&mut self) {
+        self.has_temporary_schema = false;
+        self.drop_defaults_of_temporary_sequences();
         let gone: Vec<Oid> = self.temporary.iter().copied().collect();
         if gone.is_empty() {
             return;
@@ -442,7 +458,7 @@ impl Catalog {
         let insert = |catalog: &mut Self, oid, name: SmolStr, array, kind| {
             catalog.type_names.insert(schema, &name, oid);
             if schema == TEMPORARY_SCHEMA {
-                catalog.temporary.insert(oid);
+                catalog.note_temporary(oid);
             }
             let definition = TypeDef { oid, schema: schema.clone(), name, array, kind, transaction };
             catalog.types.insert(oid, Arc::new(definition));
@@ -502,7 +518,7 @@ impl Catalog {
     /// Adds a function under its own oid, or replaces the one that has it.
     pub fn add_function(&mut self, function: Function) {
         if function.schema == TEMPORARY_SCHEMA {
-            self.temporary.insert(function.oid);
+            self.note_temporary(function.oid);
         }
         match self.function_names.get_mut(&function.schema, &function.name) {
             Some(oids) if oids.contains(&function.oid) => {}

@@ -145,6 +145,8 @@ pub struct Trigger {
     /// The constraint of a constraint trigger, which keeps its name when the trigger gets another.
     pub constraint: Option<SmolStr>,
     pub condition: Option<Arc<Expr>>,
+    /// REFERENCING OLD or NEW TABLE.
+    pub transitions: bool,
     /// Cloned from the parent of a partition.
     pub inherited: bool,
     /// The name in CREATE TRIGGER, or the statement that made it: index of the file and range.

@@ -25,10 +25,7 @@ impl Executor<'_> {
             ObjectKind::Type | ObjectKind::Domain => self.check_type_exists(object, comment.kind),
             ObjectKind::DomainConstraint => self.comment_on_domain_constraint(object, comment.sub_name.as_ref()),
             ObjectKind::Schema => self.check_schema(&object.name),
-            ObjectKind::Statistics => {
-                object.schema.iter().try_for_each(|schema| self.check_schema(schema))?;
-                self.statistics_to_alter(object).map(drop)
-            }
+            ObjectKind::Statistics => self.statistics_to_alter(object).map(drop),
             ObjectKind::Function | ObjectKind::Procedure => {
                 let signature = Signature { name: object.clone(), arguments: comment.arguments.clone() };
                 self.check_routine(&signature, comment.kind)
@@ -84,10 +81,7 @@ impl Executor<'_> {
         let own = own.filter(|definition| !matches!(definition.kind, TypeKind::Assumed));
         let builtin = builtin::type_in(schema, &name.name.text).is_some();
         match own {
-            None if !builtin => {
-                name.schema.iter().try_for_each(|schema| self.check_schema(schema))?;
-                self.missing_type(name)
-            }
+            None if !builtin => self.missing_type(name),
             _ if kind == ObjectKind::Type => Ok(()),
             Some(definition) if matches!(definition.kind, TypeKind::Domain(_)) => Ok(()),
             _ => fail("42809", format!("\"{name}\" is not a domain"), name.range()),

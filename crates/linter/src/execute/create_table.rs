@@ -81,7 +81,7 @@ impl Executor<'_> {
         let parents = self.open_parents(statement)?;
         self.collect_inherited(&mut table, &parents, statement)?;
         if let Some(of_type) = &statement.of_type {
-            self.collect_typed(&mut table, of_type);
+            self.collect_typed(&mut table, of_type)?;
         }
         for element in &statement.elements {
             match element {
@@ -152,6 +152,14 @@ impl Executor<'_> {
             if relation.known && relation.column(column).is_none() {
                 let reason = format!("column \"{column}\" named in partition key does not exist");
                 return fail("42703", reason, range);
+            }
+            let method = if by.strategy == PartitionStrategy::Hash { "hash" } else { "btree" };
+            let sql_type = relation.column(column).map_or(SqlType::UNKNOWN, |found| found.sql_type);
+            let base = self.with_analyzer(|analyzer| analyzer.base_type(sql_type));
+            let has_class = self.with_analyzer(|analyzer| analyzer.default_operator_class(method, base).is_some());
+            if base.oid.is_builtin() && !has_class {
+                let reason = format!("column \"{column}\" has no default operator class for \"{method}\"");
+                return fail("42704", reason, range);
             }
         }
         Ok(())
@@ -320,17 +328,18 @@ impl Executor<'_> {
     }
 
     /// The columns of OF type.
-    fn collect_typed(&mut self, table: &mut NewTable, type_name: &crate::ast::TypeName) {
-        let oid = self.resolve_type(type_name).oid;
+    fn collect_typed(&mut self, table: &mut NewTable, type_name: &crate::ast::TypeName) -> Run {
+        let oid = self.require_type(type_name)?.oid;
         let kind = self.catalog.get_type(oid).map(|definition| &definition.kind);
         let Some(TypeKind::Composite { relation }) = kind else {
             table.known = false;
-            return;
+            return Ok(());
         };
         let relation = *relation;
         self.lock(relation, LockMode::AccessShare, LockCause::Target, type_name.range);
         let columns = self.catalog.relation(relation).columns.clone();
         table.columns.extend(columns.into_iter().map(|column| Column { is_local: true, ..column }));
+        Ok(())
     }
 }
 

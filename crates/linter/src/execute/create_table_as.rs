@@ -44,6 +44,8 @@ impl Executor<'_> {
                 return fail("0A000", reason, into.name.range());
             }
         }
+        // What the query names is looked up before the new name.
+        query.map_or(Ok(()), |query| self.read_query(query, Depth::Analyze))?;
         let Some(schema) = self.check_new_relation(&into.name, into.persistence, if_not_exists)? else {
             return Ok(());
         };

@@ -3,6 +3,7 @@
 use super::{Executor, Run, fail};
 use crate::ast::{Constraint, ConstraintKind, ForeignKey, Name, Persistence, ReferentialAction};
 use crate::builtin::CastContext;
+use crate::builtin::is_polymorphic;
 use crate::catalog::{self, ForeignKeyConstraint, Oid, foreign_key_name_addition};
 use crate::effect::{LockCause, LockMode, RelationKind, ScanCause};
 use crate::execute::alter_table::names;
@@ -125,6 +126,10 @@ impl Executor<'_> {
             && self.with_analyzer(|analyzer| {
                 let family = |sql_type| analyzer.default_operator_class("btree", sql_type).map(|class| class.family);
                 let Some(theirs_family) = family(theirs) else { return true };
+                // Arrays, ranges and their like compare with their own type.
+                if analyzer.default_operator_class("btree", theirs).is_some_and(|class| is_polymorphic(class.input)) {
+                    return false;
+                }
                 family(ours) == Some(theirs_family)
                     || analyzer.coercion(ours, theirs, CastContext::Implicit) != Coercion::Impossible
             });

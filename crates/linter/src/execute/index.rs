@@ -470,7 +470,6 @@ impl Executor<'_> {
             let reason = format!("access method \"{}\" does not support included columns", definition.method);
             return fail("0A000", reason, range);
         }
-        check_partition_key(relation, definition)?;
         let keys = definition.elements.iter().filter_map(|element| element.key.as_column());
         for column in keys.chain(&definition.including) {
             if relation.known && relation.column(column).is_none() {
@@ -486,6 +485,7 @@ impl Executor<'_> {
             self.check_immutable(table, key, "functions in an index", range)?;
         }
         definition.elements.iter().try_for_each(|element| self.check_operator_class(table, definition, element))?;
+        check_partition_key(relation, definition)?;
         self.check_no_virtual_column(table, definition)
     }
 

@@ -3,7 +3,7 @@
 use super::{Executor, Knowledge, Run, fail};
 use crate::ast::ObjectName;
 use crate::catalog::{Birth, Oid, Relation, TEMPORARY_SCHEMA};
-use crate::effect::{LockCause, LockMode, RelationKind};
+use crate::effect::{Failure, LockCause, LockMode, RelationKind};
 use crate::source::TextRange;
 use smol_str::SmolStr;
 
@@ -40,7 +40,10 @@ impl Executor<'_> {
         let gone = certain || (missing_ok && self.knowledge == Knowledge::History);
         match (gone, missing_ok) {
             (true, true) => Ok(None),
-            (true, false) => fail("42P01", format!("relation \"{name}\" does not exist"), name.range()),
+            (true, false) => {
+                self.check_schema_of(name)?;
+                fail("42P01", format!("relation \"{name}\" does not exist"), name.range())
+            }
             (false, _) => {
                 let oid = self.assume(name, kind);
                 self.lock(oid, mode, LockCause::Target, name.range());
@@ -55,6 +58,29 @@ impl Executor<'_> {
             Some(oid) => Ok(oid),
             None => fail("42P01", format!("relation \"{name}\" does not exist"), name.range()),
         }
+    }
+
+    /// A name that says its schema needs that schema, where everything is known. The temporary one is made when
+    /// something is put into it.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/catalog/namespace.c`, `LookupExplicitNamespace`.
+    pub(crate) fn check_schema_of(&self, name: &ObjectName) -> Run {
+        let Some(schema) = &name.schema else { return Ok(()) };
+        let unmade = schema.text == TEMPORARY_SCHEMA && !self.catalog.has_temporary_schema();
+        if unmade && self.knowledge == Knowledge::Everything {
+            return fail("3F000", format!("schema \"{}\" does not exist", schema.text), schema.range);
+        }
+        self.check_schema(schema)
+    }
+
+    /// Finds a relation that a query names: for queries a missing schema is no more than a missing relation.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/parser/parse_relation.c`, `parserOpenTable`.
+    pub(crate) fn open_in_query(&mut self, name: &ObjectName, mode: LockMode) -> Run<Oid> {
+        self.open(name, RelationKind::Table, mode).map_err(|failure| match failure.sqlstate {
+            "3F000" => Failure { sqlstate: "42P01", ..failure },
+            _ => failure,
+        })
     }
 
     /// Adds a relation that was there before everything the history shows.

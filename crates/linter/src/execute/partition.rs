@@ -126,7 +126,21 @@ impl Executor<'_> {
                 return fail("42804", reason, name.range());
             }
         }
-        Ok(())
+        self.check_triggers_of_child(child, name)
+    }
+
+    /// The rows of a transition table would be those of a parent, too.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/commands/trigger.c`, `FindTriggerIncompatibleWithInheritance`.
+    pub(super) fn check_triggers_of_child(&self, child: Oid, name: &ObjectName) -> Run {
+        let mut triggers = self.catalog.relation(child).triggers.iter();
+        match triggers.find(|trigger| trigger.for_each_row && trigger.transitions) {
+            Some(trigger) => {
+                let reason = format!("trigger \"{}\" prevents the table from becoming a child", trigger.name);
+                fail("0A000", reason, name.range())
+            }
+            None => Ok(()),
+        }
     }
 
     /// Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `MergeAttributesIntoExisting` and

@@ -66,6 +66,7 @@ impl Executor<'_> {
                 None if (self.knowledge == Knowledge::Everything || self.catalog.is_gone(name, &path))
                     && !self.is_system_relation(name) =>
                 {
+                    self.check_schema_of(name)?;
                     return fail("42P01", format!("relation \"{name}\" does not exist"), name.range());
                 }
                 None => {}

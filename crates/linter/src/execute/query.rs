@@ -264,7 +264,7 @@ impl Executor<'_> {
     /// Opens a relation that a query names.
     fn open_for_query(&mut self, name: &ObjectName, mode: LockMode) -> Run<Oid> {
         let before = self.effects.locks.len();
-        let oid = self.open(name, RelationKind::Table, mode)?;
+        let oid = self.open_in_query(name, mode)?;
         for lock in &mut self.effects.locks[before..] {
             lock.cause = LockCause::Query;
         }

@@ -303,6 +303,7 @@ impl Executor<'_> {
     pub(super) fn statistics_to_alter(&self, name: &ObjectName) -> Run<Option<QualifiedName>> {
         let found = self.find_statistics(name);
         if found.is_none() && self.knowledge == Knowledge::Everything {
+            self.check_schema_of(name)?;
             return fail("42704", format!("statistics object \"{name}\" does not exist"), name.range());
         }
         Ok(found)

@@ -5,14 +5,11 @@ use crate::ast::{
     AlterSequence, Argument, CreateSequence, DefElem, DefValue, Expr, ExprKind, FunctionCall, Literal, Name,
     ObjectName, Persistence,
 };
-use crate::catalog::{Column, Mention, Oid, Relation, RelationDetail, Sequence, SqlType};
+use crate::catalog::{Column, Mention, Oid, Relation, RelationDetail, SEQUENCE_FUNCTIONS, Sequence, SqlType};
 use crate::effect::{LockMode, RelationKind};
 use crate::source::TextRange;
 use smol_str::{SmolStr, format_smolstr};
 use std::sync::Arc;
-
-/// The functions that name a sequence in a text.
-pub(super) const SEQUENCE_FUNCTIONS: [&str; 3] = ["nextval", "currval", "setval"];
 
 /// The type of a sequence without AS.
 const BIGINT: SqlType = SqlType::new(Oid(20));
@@ -138,7 +135,7 @@ impl Executor<'_> {
         if sequence.kind != RelationKind::Sequence {
             return;
         }
-        let uses = |column: &Column| column.default.as_ref().is_some_and(|it| Self::uses_sequence(it, &sequence));
+        let uses = |column: &Column| column.default.as_ref().is_some_and(|it| sequence.is_sequence_of(it));
         let tables = self.catalog.relations_mentioning(&SEQUENCE_FUNCTIONS.map(|name| Mention::Call(name.into())));
         for table in tables.into_iter().map(|relation| relation.oid).collect::<Vec<_>>() {
             if !self.catalog.relation(table).columns.iter().any(uses) {

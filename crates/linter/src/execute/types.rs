@@ -109,6 +109,7 @@ impl Executor<'_> {
     /// Fails where everything is known but the type.
     pub(crate) fn missing_type(&self, name: &ObjectName) -> Run {
         if self.knowledge == Knowledge::Everything && self.catalog.extensions().next().is_none() {
+            self.check_schema_of(name)?;
             return fail("42704", format!("type \"{name}\" does not exist"), name.range());
         }
         Ok(())

@@ -313,6 +313,7 @@ impl Executor<'_> {
         if parent == table || self.descendants(table).contains(&parent) {
             return fail("42P07", "circular inheritance not allowed", name.range());
         }
+        self.check_triggers_of_child(table, name)?;
         self.inherit_from(parent, table, name)
     }
 

@@ -2,9 +2,9 @@
 
 use crate::ast::{Expr, ExprKind, Literal, Name, ObjectName, string_literal};
 use crate::builtin;
+use crate::catalog::SEQUENCE_FUNCTIONS;
 use crate::catalog::{Relation, SqlType, TypeKind};
 use crate::execute::Executor;
-use crate::execute::sequence::SEQUENCE_FUNCTIONS;
 use smol_str::SmolStr;
 use std::collections::BTreeSet;
 

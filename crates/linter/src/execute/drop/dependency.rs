@@ -3,11 +3,12 @@
 //! Source: PostgreSQL 18, `src/backend/catalog/dependency.c` and the callers of `recordDependencyOn`.
 
 use super::Executor;
-use crate::ast::{Expr, ExprKind, string_literal};
-use crate::catalog::{ConstraintKind, Index, Mention, Oid, QualifiedName, Relation, SqlType, TypeKind};
+use crate::ast::Expr;
+use crate::catalog::{
+    ConstraintKind, Index, Mention, Oid, QualifiedName, Relation, SEQUENCE_FUNCTIONS, SqlType, TypeKind,
+};
 use crate::effect::RelationKind;
 use crate::execute::expressions::mentions;
-use crate::execute::sequence::SEQUENCE_FUNCTIONS;
 use smol_str::SmolStr;
 
 /// Something that can be dropped.
@@ -184,34 +185,13 @@ impl Executor<'_> {
         let mut found = Dependents::new();
         for table in self.catalog.relations_mentioning(&SEQUENCE_FUNCTIONS.map(|name| Mention::Call(name.into()))) {
             for column in &table.columns {
-                let uses = column.default.as_deref().is_some_and(|default| Self::uses_sequence(default, sequence));
+                let uses = column.default.as_deref().is_some_and(|default| sequence.is_sequence_of(default));
                 if uses {
                     found.push((Object::Default(table.oid, column.name.clone()), Normal));
                 }
             }
         }
         found
-    }
-
-    /// Does the expression name the sequence, as `nextval('s')` does?
-    pub(in crate::execute) fn uses_sequence(expr: &Expr, sequence: &Relation) -> bool {
-        let mut uses = false;
-        expr.walk(&mut |part| {
-            let ExprKind::Call(call) = &part.kind else { return };
-            if !SEQUENCE_FUNCTIONS.contains(&call.name.as_str()) {
-                return;
-            }
-            let Some(text) = call.arguments.first().and_then(|argument| string_literal(&argument.value)) else {
-                return;
-            };
-            let parts: Vec<&str> = text.split('.').map(|part| part.trim_matches('"')).collect();
-            uses |= match parts.as_slice() {
-                [name] => *name == sequence.name,
-                [schema, name] => *name == sequence.name && *schema == sequence.schema,
-                _ => false,
-            };
-        });
-        uses
     }
 
     fn dependents_of_column(&self, table: &Relation, column: &SmolStr) -> Dependents {

@@ -99,7 +99,7 @@ impl Executor<'_> {
             }
         }
         let missing = |failure: Failure| match kind {
-            RelationKind::Index => Failure { sqlstate: "42704", ..failure },
+            RelationKind::Index if failure.sqlstate == "42P01" => Failure { sqlstate: "42704", ..failure },
             _ => failure,
         };
         let Some(oid) = self.open_if_exists(name, kind, mode, statement.if_exists).map_err(missing)? else {
@@ -204,6 +204,7 @@ impl Executor<'_> {
     /// A missing object is an error only where everything is known.
     fn check_may_be_missing(&self, statement: &Drop, name: &ObjectName) -> Run {
         if self.knowledge == Knowledge::Everything && !statement.if_exists {
+            self.check_schema_of(name)?;
             let sqlstate = if statement.kind == ObjectKind::Schema { "3F000" } else { "42704" };
             return fail(sqlstate, format!("\"{name}\" does not exist"), name.range());
         }

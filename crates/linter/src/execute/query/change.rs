@@ -203,7 +203,7 @@ impl Executor<'_> {
         if self.is_system_relation(name) {
             return Ok(None);
         }
-        let oid = self.open(name, RelationKind::Table, LockMode::RowExclusive)?;
+        let oid = self.open_in_query(name, LockMode::RowExclusive)?;
         let relation = self.catalog.relation(oid);
         let unchangeable = matches!(relation.kind, RelationKind::MaterializedView | RelationKind::Sequence);
         if (unchangeable || relation.kind.is_index()) && relation.known {

@@ -2,7 +2,7 @@
 
 use crate::ast::{Expr, ExprKind, Name, ObjectName, string_literal};
 use crate::catalog::Oid;
-use crate::execute::sequence::SEQUENCE_FUNCTIONS;
+use crate::catalog::SEQUENCE_FUNCTIONS;
 use crate::execute::{Executor, Knowledge, Run, fail};
 use smol_str::SmolStr;
 
@@ -36,8 +36,8 @@ impl Executor<'_> {
         if !certain || self.find(&name).is_some() {
             return Ok(());
         }
-        if let Some(schema) = name.schema.as_ref().filter(|_| !self.target.at_least(16)) {
-            self.check_schema(schema)?;
+        if !self.target.at_least(16) {
+            self.check_schema_of(&name)?;
         }
         fail("42P01", format!("relation \"{name}\" does not exist"), constant.range)
     }

@@ -19,6 +19,8 @@ impl Executor<'_> {
             return Ok(());
         }
         if copy.from {
+            // COPY is no query.
+            self.check_schema_of(name)?;
             let Some(table) = self.open_changed(name)? else { return Ok(()) };
             let relation = self.catalog.relation(table);
             let instead = relation.triggers.iter().any(|trigger| trigger.timing == TriggerTiming::InsteadOf);

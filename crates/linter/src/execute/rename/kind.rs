@@ -130,7 +130,10 @@ impl Executor<'_> {
         }
         match kind {
             ObjectKind::Aggregate | ObjectKind::Routine => Ok(()),
-            _ => self.check_other_routine(name.schema.as_ref().map(|schema| &schema.text), &name.name.text, range),
+            _ => {
+                self.check_schema_of(name)?;
+                self.check_other_routine(name.schema.as_ref().map(|schema| &schema.text), &name.name.text, range)
+            }
         }
     }
 
