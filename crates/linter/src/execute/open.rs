@@ -119,7 +119,15 @@ impl Executor<'_> {
         if let Some(schema) = &name.schema {
             self.check_schema(schema)?;
         }
-        Ok(self.schema_for(name, temporary))
+        let schema = self.schema_for(name, temporary);
+        if name.schema.is_none()
+            && self.knowledge == Knowledge::Everything
+            && !temporary
+            && !self.catalog.has_schema(&schema)
+        {
+            return fail("3F000", "no schema has been selected to create in", name.range());
+        }
+        Ok(schema)
     }
 
     /// All direct and indirect children, in the order in which PostgreSQL locks them (by oid, breadth first).

@@ -187,7 +187,7 @@ impl Executor<'_> {
     }
 
     /// Names a NOT NULL for every column that has one. What the table inherits is its own as well, under a name of its
-    /// own, where it says so itself or its primary key asks for it.
+    /// own, where it says so itself, or its sequence or primary key asks for it.
     ///
     /// Source: PostgreSQL 18, `src/backend/catalog/heap.c`, `AddRelationNotNullConstraints`.
     fn store_not_nulls(&mut self, table: Oid, new: &NewTable, in_key: &[SmolStr]) -> Run {
@@ -218,7 +218,13 @@ impl Executor<'_> {
                 let reason = format!("cannot define not-null constraint with NO INHERIT on column \"{column}\"");
                 return fail("42804", reason, constraint.range);
             }
-            let own = written.is_some() || in_key.contains(&column);
+            // What LIKE has copied keeps its name.
+            let of_parent = |name: &SmolStr| {
+                self.catalog.relation(table).constraint(name).is_some_and(|given| given.inherited_from > 0)
+            };
+            let counts =
+                given.as_ref().is_some_and(of_parent) && new.sequences.iter().any(|sequence| sequence.column == column);
+            let own = written.is_some() || counts || in_key.contains(&column);
             let inherited = given.as_ref().filter(|_| own && self.target.at_least(18));
             if let Some(given) = inherited.and_then(|given| self.catalog.remove_constraint(table, given)) {
                 self.add_not_null_constraint(table, &column, name);
