@@ -389,6 +389,8 @@ pub struct Grant {
     pub grant_option: bool,
     pub kind: ObjectKind,
     pub objects: Vec<ObjectName>,
+    /// The same with their arguments, where they are routines.
+    pub routines: Vec<Signature>,
     /// ON ALL TABLES (...) IN SCHEMA: then `objects` are the schemas.
     pub all_in_schema: bool,
     /// Empty means ALL.

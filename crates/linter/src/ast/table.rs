@@ -509,8 +509,8 @@ pub struct Vacuum {
     pub tables: Vec<ObjectName>,
     /// Those of `tables` that stand behind ONLY.
     pub only: Vec<ObjectName>,
-    /// A table is named with columns.
-    pub has_columns: bool,
+    /// The columns that are named with tables, each by the table's place in `tables`.
+    pub columns: Vec<(usize, SmolStr)>,
     pub options: Vec<DefElem>,
     pub keyword: TextRange,
 }

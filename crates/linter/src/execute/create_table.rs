@@ -291,7 +291,14 @@ impl Executor<'_> {
         let mut parents = Vec::new();
         for name in &statement.inherits {
             let oid = self.open(name, RelationKind::Table, LockMode::ShareUpdateExclusive)?;
-            let parent = self.catalog.relation(oid);
+            if parents.contains(&oid) {
+                let reason = format!("relation \"{name}\" would be inherited from more than once");
+                return fail("42P07", reason, name.range());
+            }
+            parents.push(oid);
+        }
+        for (name, oid) in statement.inherits.iter().zip(&parents) {
+            let parent = self.catalog.relation(*oid);
             match parent.kind {
                 RelationKind::Table | RelationKind::ForeignTable => {}
                 RelationKind::PartitionedTable => {
@@ -305,14 +312,9 @@ impl Executor<'_> {
             if parent.is_partition() {
                 return fail("42809", format!("cannot inherit from partition \"{name}\""), name.range());
             }
-            if parents.contains(&oid) {
-                let reason = format!("relation \"{name}\" would be inherited from more than once");
-                return fail("42P07", reason, name.range());
-            }
             if parent.is_temporary() && statement.persistence != Persistence::Temporary {
                 return fail("42809", format!("cannot inherit from temporary relation \"{name}\""), name.range());
             }
-            parents.push(oid);
         }
         Ok(parents)
     }

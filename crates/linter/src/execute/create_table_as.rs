@@ -2,7 +2,7 @@
 
 use super::query::Depth;
 use super::{Executor, Run, fail};
-use crate::ast::{CreateTableAs, IntoClause, Query};
+use crate::ast::{CreateTableAs, IntoClause, Persistence, Query};
 use crate::catalog::{Column, Oid, Relation, RelationDetail};
 use crate::effect::RelationKind;
 use smol_str::SmolStr;
@@ -46,6 +46,12 @@ impl Executor<'_> {
         }
         // What the query names is looked up before the new name.
         query.map_or(Ok(()), |query| self.read_query(query, Depth::Analyze))?;
+        // Here a name that is taken goes before a schema in which nothing temporary can be.
+        let temporary = into.persistence == Persistence::Temporary && into.name.schema.is_some();
+        if let Some(taken) = self.find(&into.name).filter(|_| temporary && !if_not_exists) {
+            let name = &self.catalog.relation(taken).name;
+            return fail("42P07", format!("relation \"{name}\" already exists"), into.name.range());
+        }
         let Some(schema) = self.check_new_relation(&into.name, into.persistence, if_not_exists)? else {
             return Ok(());
         };

@@ -1,7 +1,7 @@
 //! GRANT, REVOKE and ALTER DEFAULT PRIVILEGES.
 
 use super::{Executor, Knowledge, Run, fail};
-use crate::ast::{AlterDefaultPrivileges, Grant, Name, ObjectKind, ObjectName, Signature};
+use crate::ast::{AlterDefaultPrivileges, Grant, Name, ObjectKind, ObjectName};
 use crate::builtin;
 use crate::catalog::{DefaultPrivilege, Oid, Privilege, PrivilegeKind, Relation};
 use crate::effect::{LockCause, LockMode, RelationKind};
@@ -31,8 +31,8 @@ impl Executor<'_> {
         let objects = if grant.all_in_schema {
             self.all_in_schemas(kind, &grant.objects)
         } else if kind == PrivilegeKind::Function {
-            grant.objects.iter().try_for_each(|name| self.check_routine_name(name))?;
-            self.granted_functions(&grant.objects)
+            grant.routines.iter().try_for_each(|signature| self.check_routine(signature, grant.kind))?;
+            grant.routines.iter().filter_map(|signature| self.function_with(signature)).collect()
         } else {
             self.granted_relations(grant)?
         };
@@ -73,12 +73,6 @@ impl Executor<'_> {
             }
         }
         Ok(found)
-    }
-
-    /// Functions by name: the arguments of GRANT are not kept, so of several one cannot tell.
-    fn granted_functions(&mut self, names: &[ObjectName]) -> Vec<Oid> {
-        let signature = |name: &ObjectName| Signature { name: name.clone(), arguments: None };
-        names.iter().filter_map(|name| self.function_with(&signature(name))).collect()
     }
 
     fn all_in_schemas(&self, kind: PrivilegeKind, schemas: &[ObjectName]) -> Vec<Oid> {

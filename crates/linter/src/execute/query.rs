@@ -254,6 +254,9 @@ impl Executor<'_> {
         let mode = if env.row_locks.holds_for(alias) { LockMode::RowShare } else { LockMode::AccessShare };
         let oid = self.open_for_query(&relation.name, mode)?;
         let read = self.catalog.relation(oid);
+        if read.kind.is_index() || read.kind == RelationKind::CompositeType {
+            return fail("42809", format!("cannot open relation \"{}\"", read.name), relation.name.range());
+        }
         let unlockable = matches!(read.kind, RelationKind::MaterializedView | RelationKind::Sequence);
         if mode == LockMode::RowShare && unlockable && env.depth == Depth::Run {
             return fail("42809", format!("cannot lock rows in \"{}\"", read.name), relation.name.range());

@@ -27,6 +27,11 @@ impl Inference<'_> {
     }
 
     fn query(&mut self, query: &Query, scope: &Scope) -> SqlType {
+        self.query_with(query, scope, false)
+    }
+
+    /// `compared`: UNION and the like compare its rows.
+    fn query_with(&mut self, query: &Query, scope: &Scope, compared: bool) -> SqlType {
         let mut outer = scope.clone();
         for cte in query.with.iter().flat_map(|with| &with.ctes) {
             match &cte.statement {
@@ -40,7 +45,7 @@ impl Inference<'_> {
             outer.variables.push(ScopeColumn { name: cte_marker(&cte.name.text), sql_type: SqlType::UNKNOWN });
         }
         match &query.body {
-            QueryBody::Select(select) => self.select(select, query, &outer),
+            QueryBody::Select(select) => self.select(select, query, &outer, compared),
             QueryBody::Values(rows) => {
                 let mut first = SqlType::UNKNOWN;
                 for (position, value) in rows.iter().flatten().enumerate() {
@@ -51,14 +56,15 @@ impl Inference<'_> {
                 }
                 first
             }
-            QueryBody::SetOperation { left, right, .. } => {
-                let types = [self.query(left, &outer), self.query(right, &outer)];
+            QueryBody::SetOperation { left, right, all, .. } => {
+                let compared = compared || !all;
+                let types = [self.query_with(left, &outer, compared), self.query_with(right, &outer, compared)];
                 self.common_type(&types)
             }
         }
     }
 
-    fn select(&mut self, select: &Select, query: &Query, scope: &Scope) -> SqlType {
+    fn select(&mut self, select: &Select, query: &Query, scope: &Scope, compared: bool) -> SqlType {
         let mut relations = Vec::new();
         for item in &select.from {
             self.item_relations(item, scope, &mut relations);
@@ -66,12 +72,12 @@ impl Inference<'_> {
         let inner = scope.inner(relations);
         let blind = u32::from(!inner.is_complete());
         self.blind += blind;
-        let output = self.select_clauses(select, query, &inner);
+        let output = self.select_clauses(select, query, &inner, compared);
         self.blind -= blind;
         output
     }
 
-    fn select_clauses(&mut self, select: &Select, query: &Query, inner: &Scope) -> SqlType {
+    fn select_clauses(&mut self, select: &Select, query: &Query, inner: &Scope, compared: bool) -> SqlType {
         if self.type_only {
             return select.targets.first().map_or(SqlType::UNKNOWN, |first| self.output(first, inner));
         }
@@ -79,6 +85,9 @@ impl Inference<'_> {
             self.item_expressions(item, inner);
         }
         let types: Vec<SqlType> = select.targets.iter().map(|target| self.output(target, inner)).collect();
+        if compared || select.distinct.as_ref().is_some_and(Vec::is_empty) {
+            types.iter().for_each(|sql_type| self.refuse_without_equality(*sql_type));
+        }
         let clauses =
             select.distinct.iter().flatten().chain(&select.filter).chain(&select.group_by).chain(&select.having);
         let rest = query.order_by.iter().chain(&query.limit).chain(&query.offset);

@@ -70,6 +70,19 @@ impl Inference<'_> {
         self.refuse("42804", reason);
     }
 
+    /// Rows are told apart by what their types have for B-trees or hashing. Types of the project are taken to have it.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/parser/parse_oper.c`, `get_sort_group_operators`.
+    pub(super) fn refuse_without_equality(&mut self, sql_type: SqlType) {
+        let base = self.analyzer.base_type(sql_type);
+        let has = |method| self.analyzer.default_operator_class(method, base).is_some();
+        let is_plain = self.analyzer.facts(base.oid).is_some_and(|facts| facts.kind == BuiltinTypeKind::Base);
+        if base.oid.is_builtin() && is_plain && !has("btree") && !has("hash") {
+            let reason = format!("could not identify an equality operator for type {}", self.listed(&[base.oid]));
+            self.refuse("42883", reason);
+        }
+    }
+
     fn listed(&self, types: &[Oid]) -> String {
         let names: Vec<String> = types.iter().map(|oid| self.analyzer.format_type(SqlType::new(*oid))).collect();
         names.join(", ")

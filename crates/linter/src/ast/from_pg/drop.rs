@@ -4,7 +4,7 @@ use super::context::{Context, Span, string, strings, written};
 use super::name::{behavior, roles};
 use crate::ast::{
     AlterDefaultPrivileges, ChangeOwner, Comment, Drop, DropObject, Grant, Name, NamedPrivilege, ObjectKind,
-    ObjectName, Rename, SetSchema, TypeName,
+    ObjectName, Rename, SetSchema, Signature, TypeName,
 };
 use pg::Node;
 use pgvet_parser::tree as pg;
@@ -241,8 +241,15 @@ impl Context<'_> {
             _ => self.object_type_end(on + 1),
         };
         let parts = self.split(span.from(start), b',');
-        let objects = grant.objects.iter().enumerate();
-        let objects = objects.map(|(at, node)| self.named(kind, node, parts.get(at).copied().unwrap_or(span)).name);
+        let named = grant.objects.iter().enumerate();
+        let named = named.map(|(at, node)| self.named(kind, node, parts.get(at).copied().unwrap_or(span)));
+        let (mut objects, mut routines) = (Vec::new(), Vec::new());
+        for Named { name, arguments, .. } in named {
+            objects.push(name.clone());
+            if matches!(kind, ObjectKind::Function | ObjectKind::Procedure | ObjectKind::Routine) {
+                routines.push(Signature { name, arguments });
+            }
+        }
         let privileges = grant.privileges.iter().filter_map(|node| match node.node() {
             Node::AccessPriv(privilege) => {
                 let name = written(&privilege.priv_name);
@@ -254,7 +261,8 @@ impl Context<'_> {
             grant: grant.is_grant,
             grant_option: grant.grant_option,
             kind,
-            objects: objects.collect(),
+            objects,
+            routines,
             all_in_schema,
             privileges: privileges.collect(),
             grantees: roles(grant.grantees),

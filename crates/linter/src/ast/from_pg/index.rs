@@ -1,6 +1,6 @@
 //! Indexes, statistics and the commands that work on whole tables.
 
-use super::context::{Context, Span, exact, written};
+use super::context::{Context, Span, exact, strings, written};
 use super::name::{behavior, def_elem};
 use super::table::range_var;
 use crate::ast::{
@@ -112,7 +112,9 @@ impl Context<'_> {
             full: is_set(&options, "full"),
             only: tables.clone().filter(|table| !table.inh).map(|table| self.relation(table)).collect(),
             tables: tables.map(|table| self.relation(table)).collect(),
-            has_columns: relations.iter().any(|relation| !relation.va_cols.is_empty()),
+            columns: (relations.iter().enumerate())
+                .flat_map(|(at, relation)| strings(relation.va_cols).into_iter().map(move |column| (at, column)))
+                .collect(),
             keyword: self.range(span.to(self.skip_any(span.start + 1, &["FULL"]))),
             options,
         }

@@ -355,9 +355,6 @@ impl Executor<'_> {
 
     pub(super) fn set_default(&mut self, altering: &Altering, column: &Name, default: Option<&Expr>) -> Run {
         self.require_column(altering.table, column)?;
-        if let Some(default) = default {
-            self.check_default(default)?;
-        }
         for target in self.altered_tables(altering) {
             let Some(found) = self.catalog.relation(target).column(&column.text) else { continue };
             if found.identity.is_some() || found.generated.is_some() {
@@ -365,6 +362,7 @@ impl Executor<'_> {
                 return fail("42601", reason, column.range);
             }
             let sql_type = found.sql_type;
+            default.map_or(Ok(()), |default| self.check_default(default))?;
             let stored = default.map(|default| self.stored_default(default, sql_type)).transpose()?.flatten();
             if let Some(found) = self.catalog.relation_mut(target).column_mut(&column.text) {
                 found.default = stored;

@@ -402,11 +402,18 @@ impl Executor<'_> {
         let Some(constraint) = relation.constraint(&change.name.text).cloned() else {
             return self.missing_constraint(altering, &change.name, false);
         };
+        if change.deferrable.is_some() && constraint.foreign_key().is_none() {
+            let reason = format!("constraint \"{}\" is not a foreign key constraint", change.name.text);
+            return fail("42809", reason, change.name.range);
+        }
+        let is_part = constraint.foreign_key().is_some() && constraint.inherited_from > 0;
+        if (change.deferrable.is_some() || change.enforced.is_some()) && is_part {
+            // An error without a code of its own before 18.
+            let sqlstate = if self.target.at_least(18) { "55000" } else { "XX000" };
+            let reason = format!("cannot alter constraint \"{}\" of a partition", change.name.text);
+            return fail(sqlstate, reason, change.name.range);
+        }
         if let Some(deferrable) = change.deferrable {
-            if constraint.foreign_key().is_none() {
-                let reason = format!("constraint \"{}\" is not a foreign key constraint", change.name.text);
-                return fail("42809", reason, change.name.range);
-            }
             let deferred = change.initially_deferred;
             for target in self.constraint_holders(altering, &change.name.text, range) {
                 self.update_constraint(target, &change.name.text, |constraint| {

@@ -101,7 +101,7 @@ impl Executor<'_> {
         } else if index.elements.iter().any(sorts_otherwise) {
             ("42809", format!("index \"{quoted}\" does not have default sorting behavior"))
         } else if index.nulls_not_distinct && matches!(constraint.kind, ConstraintKind::PrimaryKey(_)) {
-            ("42809", format!("index \"{quoted}\" has NULLS NOT DISTINCT"))
+            ("42P16", "primary keys cannot use NULLS NOT DISTINCT indexes".to_owned())
         } else {
             return Ok(());
         };

@@ -23,6 +23,18 @@ impl Executor<'_> {
             return fail("0A000", "cannot cluster a partitioned table", range);
         }
         let index = self.clustering_index(table, cluster.index.as_ref(), cluster)?;
+        let is_empty = self.catalog.relation(table).view().is_some_and(|view| !view.populated);
+        if is_empty {
+            // A materialized view that was never filled is left alone; since 18 its lock, but not that of the index, is given
+            // back.
+            if self.target.at_least(18) {
+                self.effects.locks.retain(|lock| lock.relation.oid != table);
+            }
+            if let Some(index) = index {
+                self.lock(index, LockMode::AccessExclusive, LockCause::Part, range);
+            }
+            return Ok(());
+        }
         if !partitioned {
             self.rewrite(table, RewriteCause::Cluster, range);
             if let Some(index) = index {

@@ -5,6 +5,7 @@ use crate::catalog::Oid;
 use crate::effect::{LockCause, LockMode, RelationKind, RewriteCause};
 use crate::execute::{Executor, Run, fail};
 use crate::source::TextRange;
+use smol_str::SmolStr;
 
 impl Executor<'_> {
     /// Source: PostgreSQL 18, `src/backend/commands/vacuum.c`, `ExecVacuum`.
@@ -26,13 +27,19 @@ impl Executor<'_> {
                 self.vacuum_table(table, vacuum, full, vacuum.keyword);
             }
         }
-        for name in &vacuum.tables {
+        for (at, name) in vacuum.tables.iter().enumerate() {
             if self.is_system_relation(name) {
                 continue;
             }
             let range = name.range();
             let table = self.open(name, RelationKind::Table, mode)?;
-            let partitioned = self.catalog.relation(table).kind == RelationKind::PartitionedTable;
+            let relation = self.catalog.relation(table);
+            let is_missing = |(of, column): &&(usize, SmolStr)| *of == at && relation.column(column).is_none();
+            if let Some((_, column)) = vacuum.columns.iter().find(is_missing).filter(|_| relation.known) {
+                let reason = format!("column \"{column}\" of relation \"{}\" does not exist", relation.name);
+                return fail("42703", reason, range);
+            }
+            let partitioned = relation.kind == RelationKind::PartitionedTable;
             let mut tables = vec![table];
             // Since 18 the children of an inheritance tree are processed, too.
             let recurses =
@@ -74,7 +81,7 @@ impl Executor<'_> {
                 return fail("42601", reason, vacuum.keyword);
             }
         }
-        if vacuum.vacuum && vacuum.has_columns && !vacuum.analyze {
+        if vacuum.vacuum && !vacuum.columns.is_empty() && !vacuum.analyze {
             let reason = "ANALYZE option must be specified when a column list is provided";
             return fail("0A000", reason, vacuum.keyword);
         }

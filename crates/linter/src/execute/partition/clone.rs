@@ -102,7 +102,7 @@ impl Executor<'_> {
         if self.catalog.get_relation(key.referenced).is_some() {
             let mode = LockMode::ShareRowExclusive;
             self.lock(key.referenced, mode, LockCause::ForeignKeyAdded, range);
-            for partition in self.descendants(key.referenced) {
+            for partition in self.descendants_if_partitioned(key.referenced) {
                 self.lock(partition, mode, LockCause::ForeignKeyAdded, range);
             }
         }

@@ -116,10 +116,44 @@ impl Executor<'_> {
             }
             _ => {}
         }
+        self.check_names_once(ast)?;
         match self.missing_of(collector) {
             Some(column) => fail("42703", format!("column \"{column}\" does not exist"), self.place.range),
             None => self.check_statement_meaning(ast),
         }
+    }
+
+    /// Two items of FROM, or the table that is changed and one of them, must not have the same name.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/parser/parse_relation.c`, `checkNameSpaceConflicts`.
+    fn check_names_once(&self, ast: &Ast) -> Run {
+        let (target, from) = match ast {
+            Ast::Select(query) => match &query.body {
+                QueryBody::Select(select) => (None, &select.from),
+                _ => return Ok(()),
+            },
+            Ast::Update(update) => (Some(&update.table), &update.from),
+            Ast::Delete(delete) => (Some(&delete.table), &delete.using),
+            _ => return Ok(()),
+        };
+        let others = from.iter().filter_map(|item| match item {
+            FromItem::Relation(relation) => Some(relation),
+            _ => None,
+        });
+        let mut named: Vec<(&SmolStr, Option<Oid>)> = Vec::new();
+        for relation in target.into_iter().chain(others) {
+            let (name, oid) = match &relation.alias {
+                Some(alias) => (&alias.name, None),
+                None => (&relation.name.name.text, self.find(&relation.name)),
+            };
+            let conflicts =
+                |(other, of): &(&SmolStr, Option<Oid>)| *other == name && (oid.is_none() || of.is_none() || *of == oid);
+            if named.iter().any(conflicts) {
+                return fail("42712", format!("table name \"{name}\" specified more than once"), relation.name.range());
+            }
+            named.push((name, oid));
+        }
+        Ok(())
     }
 
     /// Does all that a query or a change of one table calls exist?

@@ -167,9 +167,9 @@ impl Executor<'_> {
     fn check_domain_users(&mut self, domain: Oid, range: TextRange) -> Run {
         let name = self.catalog.get_type(domain).map(|definition| definition.name.clone()).unwrap_or_default();
         for table in self.relations_using(domain) {
-            self.lock(table, LockMode::Share, LockCause::TypeUser, range);
             let kind = self.catalog.relation(table).kind;
             if matches!(kind, RelationKind::Table | RelationKind::MaterializedView) {
+                self.lock(table, LockMode::Share, LockCause::TypeUser, range);
                 self.scan(table, ScanCause::Domain { domain: name.clone() }, range);
             }
         }
