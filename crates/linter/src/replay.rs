@@ -220,7 +220,7 @@ impl Replay {
         }
         let mut version = self.versions.from;
         loop {
-            let ran = self.run_for(version, migration, place, ast);
+            let ran = self.run_for(version, migration, place, statement);
             let target = ran.target();
             let observe = || visitor.observed(file, statement.range, &ran.effects, &ran.catalog);
             let observed = if migration.report { observe() } else { None };
@@ -251,11 +251,11 @@ impl Replay {
     }
 
     /// What a statement does for one version: remembered, or found out.
-    fn run_for(&mut self, version: PgVersion, migration: &Migration<'_>, place: Place, ast: &Ast) -> Arc<Ran> {
+    fn run_for(&mut self, version: PgVersion, migration: &Migration<'_>, place: Place, statement: &Statement) -> Arc<Ran> {
         if let Some(known) = self.memory.as_ref().and_then(|memory| memory.recall(version)) {
             return known;
         }
-        let ran = Arc::new(self.execute(migration, place, ast, &Target::new(version)));
+        let ran = Arc::new(self.execute(migration, place, statement, &Target::new(version)));
         if let Some(memory) = &mut self.memory {
             memory.keep(&ran);
         }
@@ -263,7 +263,7 @@ impl Replay {
     }
 
     /// Runs one statement for one version on copies of the state.
-    fn execute(&self, migration: &Migration<'_>, place: Place, ast: &Ast, target: &Target) -> Ran {
+    fn execute(&self, migration: &Migration<'_>, place: Place, statement: &Statement, target: &Target) -> Ran {
         let mut executor = Executor {
             catalog: self.state.database.catalog.clone(),
             session: self.session.clone(),
@@ -271,6 +271,7 @@ impl Replay {
             target,
             bodies: &self.bodies,
             place,
+            has_placeholders: !statement.placeholders.is_empty(),
             text_at: Some(0),
             migration: if migration.baseline { 0 } else { place.file + 1 },
             transaction: self.session.block.as_ref().map_or(self.state.transaction, |block| block.number),
@@ -283,7 +284,9 @@ impl Replay {
             rounds: 0,
             variables: crate::execute::routine::Variables::default(),
         };
-        executor.run(ast);
+        if let Some(ast) = statement.ast() {
+            executor.run(ast);
+        }
         let Executor { catalog, session, effects, .. } = executor;
         Ran::new(target, catalog, session, effects)
     }

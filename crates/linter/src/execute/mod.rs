@@ -68,6 +68,11 @@ pub(crate) enum Knowledge {
     Everything,
 }
 
+/// Refusals of columns, functions, operators and types of values.
+fn is_about_values(failure: &Failure) -> bool {
+    matches!(failure.sqlstate, "42703" | "42883" | "42804" | "42809" | "42846")
+}
+
 /// Runs one statement for one major version.
 pub(crate) struct Executor<'a> {
     /// The catalog; changed as the statement runs.
@@ -79,6 +84,8 @@ pub(crate) struct Executor<'a> {
     pub(crate) bodies: &'a Bodies,
     /// Where the statement stands.
     pub(crate) place: Place,
+    /// Something in it stands in for what a template engine or psql puts there, such as a column for a value.
+    pub(crate) has_placeholders: bool,
     /// How far into the file the text stands that is being run, so that ranges in it shift by that; `None` where it is
     /// no part of the file.
     pub(crate) text_at: Option<u32>,
@@ -120,6 +127,7 @@ pub(crate) fn try_statement(catalog: &Catalog, session: &Session, ast: &Ast, tar
         target,
         bodies: &Bodies::default(),
         place: Place { file: 0, range: TextRange::default() },
+        has_placeholders: false,
         text_at: None,
         migration: u32::MAX,
         transaction: u32::MAX,
@@ -140,10 +148,13 @@ impl Executor<'_> {
     /// Runs the statement. On refusal the catalog is as it was, and [`Effects::fails`] says why where that is certain.
     pub(crate) fn run(&mut self, ast: &Ast) {
         let before = self.catalog.clone();
-        let done = self.check_named_columns(ast).and_then(|()| self.statement(ast));
+        let named = if self.has_placeholders { Ok(()) } else { self.check_named_columns(ast) };
+        let done = named.and_then(|()| self.statement(ast));
         if let Err(failure) = done {
             if self.is_doubtful(&failure) {
                 self.unknown(routine::NOT_KNOWN);
+            } else if self.has_placeholders && is_about_values(&failure) {
+                self.unknown("a placeholder whose value is not known");
             } else {
                 self.effects.fails = Some(failure);
             }

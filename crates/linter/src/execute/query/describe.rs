@@ -234,12 +234,13 @@ impl Executor<'_> {
             Some(crate::catalog::TypeKind::Composite { relation }) => {
                 self.catalog.get_relation(*relation).and_then(|relation| self.relation_columns(relation.oid))
             }
+            // It may have any columns.
+            Some(crate::catalog::TypeKind::Assumed) => None,
             _ if function.returns.is_known() => Some(vec![(name.clone(), function.returns)]),
             _ => None,
         }
     }
 
-    /// The type of an expression in a query; unknown where the model cannot tell.
     /// The type of a whole row: `t` in `SELECT t FROM t`.
     fn whole_row(&self, path: &[SmolStr], scope: &Scope<'_>) -> Option<SqlType> {
         let [alias] = path else { return None };
@@ -247,6 +248,7 @@ impl Executor<'_> {
         self.catalog.type_named(&relation.schema, &relation.name).map(SqlType::new)
     }
 
+    /// The type of an expression in a query; unknown where the model cannot tell.
     fn expression_type(&mut self, expr: &Expr, scope: &Scope<'_>, ctes: &Ctes) -> SqlType {
         let sql_type = match &expr.kind {
             ExprKind::Column(path) => {
