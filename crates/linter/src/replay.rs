@@ -251,7 +251,13 @@ impl Replay {
     }
 
     /// What a statement does for one version: remembered, or found out.
-    fn run_for(&mut self, version: PgVersion, migration: &Migration<'_>, place: Place, statement: &Statement) -> Arc<Ran> {
+    fn run_for(
+        &mut self,
+        version: PgVersion,
+        migration: &Migration<'_>,
+        place: Place,
+        statement: &Statement,
+    ) -> Arc<Ran> {
         if let Some(known) = self.memory.as_ref().and_then(|memory| memory.recall(version)) {
             return known;
         }

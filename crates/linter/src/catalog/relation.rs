@@ -293,6 +293,12 @@ impl Relation {
         self.constraints.iter().map(|constraint| &constraint.name).chain(of_triggers)
     }
 
+    /// Does logical decoding read it like a catalog?
+    pub fn is_user_catalog(&self) -> bool {
+        let option = self.options.iter().find(|(name, _)| name == "user_catalog_table");
+        option.is_some_and(|(_, value)| matches!(value.as_str(), "true" | "on" | "1" | "yes"))
+    }
+
     pub fn is_partition(&self) -> bool {
         self.partition_bound.is_some()
     }

@@ -107,9 +107,7 @@ impl Executor<'_> {
             rows.default += 1;
             rows.depend += 1 + self.columns_of(table.oid, &generated.expression).len();
             rows.depend += self.user_objects(table, &generated.expression, Some(column.sql_type));
-        } else if let Some(default) = &column.default
-            && self.keeps_default(default, column.sql_type)
-        {
+        } else if let Some(default) = &column.default {
             rows.default += 1;
             rows.depend += 1 + self.user_objects(table, default, Some(column.sql_type));
         }

@@ -36,7 +36,9 @@ impl Executor<'_> {
         using: Option<&Expr>,
         command: &AlterTableCommand,
     ) -> Run {
-        let twice = |changed: &ChangedColumn| changed.table == altering.table && changed.column == column.text;
+        let twice = |changed: &ChangedColumn| {
+            changed.table == altering.table && changed.column == column.text && changed.old != changed.new
+        };
         if altering.changed.iter().any(twice) {
             return fail("0A000", format!("cannot alter type of column \"{}\" twice", column.text), column.range);
         }

@@ -164,12 +164,6 @@ impl Executor<'_> {
     ) -> Run {
         let primary = matches!(constraint.kind, ConstraintKind::PrimaryKey(_));
         let columns = if key.columns.is_empty() { inline } else { &key.columns };
-        if primary {
-            self.prepare_primary_key(altering, columns, range)?;
-        }
-        for column in columns {
-            self.require_column(altering.table, column)?;
-        }
         let definition = IndexDefinition {
             unique: true,
             primary,
@@ -182,6 +176,16 @@ impl Executor<'_> {
             initially_deferred: constraint.initially_deferred,
             ..IndexDefinition::of_constraint(constraint.name.as_ref(), range)
         };
+        if primary {
+            if self.catalog.relation(altering.table).primary_key().is_some() {
+                // What is wrong with its columns is said before that it is the second.
+                self.check_index(altering.table, &definition)?;
+            }
+            self.prepare_primary_key(altering, columns, range)?;
+        }
+        for column in columns {
+            self.require_column(altering.table, column)?;
+        }
         let index = self.define_index(altering.table, &definition)?;
         let columns = names(columns);
         let kind = if primary {
@@ -439,6 +443,9 @@ impl Executor<'_> {
         if let (Some(enforced), Some(key)) = (change.enforced, constraint.foreign_key()) {
             self.constraint_holders(altering, &change.name.text, range);
             self.alter_enforcement(altering, &constraint, key, enforced, range);
+        }
+        if change.no_inherit == Some(constraint.no_inherit) {
+            return Ok(());
         }
         if let (Some(true), catalog::ConstraintKind::NotNull { column }) = (change.no_inherit, &constraint.kind) {
             self.lock_keeping_children(altering, range);

@@ -5,7 +5,7 @@ use crate::ast::{
     AlterTableAction as Action, AlterTableCommand, DefElem, DefValue, Firing, Literal, Name, ObjectName, Persistence,
     ReplicaIdentity, RowSecurity, TriggerChoice,
 };
-use crate::catalog::{Oid, RelationDetail, TypeKind};
+use crate::catalog::{Oid, Publication, RelationDetail, TypeKind};
 use crate::effect::{LockCause, LockMode, RelationKind, Rewrite, RewriteCause};
 use crate::execute::{Executor, Run, fail};
 use crate::source::TextRange;
@@ -108,7 +108,9 @@ impl Executor<'_> {
         if relation.persistence == to {
             return Ok(());
         }
-        let published = self.catalog.publications_of(relation).next().is_some();
+        // A publication of all tables or of a schema leaves it out from then on.
+        let lists = |publication: &Arc<Publication>| publication.tables.iter().any(|(listed, _)| *listed == table);
+        let published = self.catalog.publications().any(lists);
         if published && to == Persistence::Unlogged {
             let reason = format!("cannot change table \"{}\" to unlogged because it is published", relation.name);
             return fail("55000", reason, range);

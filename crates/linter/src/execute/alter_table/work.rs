@@ -84,9 +84,8 @@ impl Executor<'_> {
                 self.check_row_type_unused(table, range)?;
             }
             let relation = self.catalog.relation(table);
-            let option = relation.options.iter().find(|(name, _)| name == "user_catalog_table");
             if let Some((_, range)) = rewrites.first()
-                && option.is_some_and(|(_, value)| matches!(value.as_str(), "true" | "on" | "1" | "yes"))
+                && relation.is_user_catalog()
             {
                 let reason = format!("cannot rewrite table \"{}\" used as a catalog table", relation.name);
                 return fail("0A000", reason, *range);

@@ -25,6 +25,11 @@ impl Executor<'_> {
         for column in &insert.columns {
             self.check_column(table, column)?;
         }
+        let relation = self.catalog.relation(table);
+        if insert.on_conflict.is_some() && relation.is_user_catalog() {
+            let reason = format!("ON CONFLICT is not supported on table \"{}\" used as a catalog table", relation.name);
+            return fail("0A000", reason, insert.table.name.range());
+        }
         let mut unbounded = false;
         if let InsertSource::Query(query) = &insert.source {
             self.check_enum_row_literals(table, insert, query)?;

@@ -4,7 +4,7 @@
 //! `view_cols_are_auto_updatable`.
 
 use super::change::yields_one_row;
-use crate::ast::{ExprKind, FromItem, Query, QueryBody, Select};
+use crate::ast::{Expr, ExprKind, FromItem, Query, QueryBody, Select, Target};
 use crate::catalog::{Oid, ViewDefinition};
 use crate::effect::{DataChangeKind, RelationKind};
 use crate::execute::{Executor, Run, fail};
@@ -113,7 +113,11 @@ impl Executor<'_> {
         let Some(QueryBody::Select(select)) = relation.view().map(|definition| &definition.query.body) else {
             return Vec::new();
         };
-        let behind = self.columns_shown_by(select);
+        let mut behind = self.columns_shown_by(view, select);
+        if let [Target { value: Expr { kind: ExprKind::Star(_), .. }, .. }] = &select.targets[..] {
+            // `*` is what the columns were when the view was made.
+            behind.truncate(relation.columns.len());
+        }
         if !relation.known || behind.len() != relation.columns.len() {
             return Vec::new();
         }
@@ -126,9 +130,14 @@ impl Executor<'_> {
         shown
     }
 
-    fn columns_shown_by(&self, select: &Select) -> Vec<Option<SmolStr>> {
+    fn columns_shown_by(&self, view: Oid, select: &Select) -> Vec<Option<SmolStr>> {
         let base = match &select.from[..] {
-            [FromItem::Relation(relation)] => self.find(&relation.name),
+            // It may have another name by now.
+            [FromItem::Relation(_)] => {
+                let definition = self.catalog.relation(view).view();
+                let read = definition.and_then(|definition| definition.references.first()).map(|(read, _)| *read);
+                read.filter(|read| self.catalog.get_relation(*read).is_some())
+            }
             _ => None,
         };
         let mut behind = Vec::new();

@@ -89,6 +89,9 @@ impl Executor<'_> {
         }
         for trigger in &mut relation.triggers {
             replace(&mut trigger.columns, old, new);
+            if let Some(condition) = &mut trigger.condition {
+                rename_in(Arc::make_mut(condition), old, new);
+            }
         }
         for policy in &mut relation.policies {
             for expression in policy.using.iter_mut().chain(&mut policy.check) {
