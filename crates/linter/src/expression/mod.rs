@@ -1,4 +1,4 @@
-//! Expressions: their types, how volatile they are, how values are coerced, and what conditions imply.
+//! Expressions: their types, how volatile they are, how values are coerced, what conditions imply, and what has no meaning.
 //!
 //! It follows PostgreSQL's parser and planner (`src/backend/parser/parse_coerce.c` and `parse_func.c`,
 //! src/backend/optimizer/util/clauses.c and predtest.c) as far as the effects of DDL depend on them. Where something is
