@@ -15,6 +15,7 @@ impl Executor<'_> {
         let name = create.name.name.text.clone();
         self.check_type_is_new(&schema, &create.name)?;
         let base = self.require_type(&create.base)?;
+        self.check_rests_on_another(&schema, create, base.oid)?;
         let mut domain = Domain { base, not_null: false, not_null_name: None, default: None, checks: Vec::new() };
         for constraint in &create.constraints {
             match &constraint.kind {
@@ -33,6 +34,24 @@ impl Executor<'_> {
             }
         }
         self.catalog.add_type(&schema, &name, TypeKind::Domain(domain), self.transaction);
+        Ok(())
+    }
+
+    /// The type that a domain is over, or that one is over, cannot be the new one: that it is named here, or was before,
+    /// is all that makes it known.
+    fn check_rests_on_another(&self, schema: &str, create: &CreateDomain, base: Oid) -> Run {
+        let name = &create.name.name.text;
+        let Some(own) = self.catalog.type_named(schema, name) else { return Ok(()) };
+        if own == base {
+            return fail("42704", format!("type \"{name}\" does not exist"), create.base.range);
+        }
+        let mut next = base;
+        while let Some(domain) = self.domain(next) {
+            next = domain.base.oid;
+            if next == own {
+                return fail("42710", format!("type \"{name}\" already exists"), create.name.range());
+            }
+        }
         Ok(())
     }
 
