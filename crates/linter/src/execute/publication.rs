@@ -129,11 +129,16 @@ impl Executor<'_> {
                         return fail("42703", reason, column.range);
                     }
                     let columns: Vec<SmolStr> = columns.iter().map(|column| column.text.clone()).collect();
-                    tables.push((oid, columns.clone()));
+                    let listed = |oid: Oid, tables: &[PublishedTable]| tables.iter().any(|(other, _)| *other == oid);
+                    if !listed(oid, &tables) {
+                        tables.push((oid, columns.clone()));
+                    }
                     // The partitions of a partitioned table are published without being listed.
                     if !only && self.catalog.relation(oid).kind != RelationKind::PartitionedTable {
                         for child in self.lock_descendants(oid, LockMode::ShareUpdateExclusive, table.range()) {
-                            tables.push((child, columns.clone()));
+                            if !listed(child, &tables) {
+                                tables.push((child, columns.clone()));
+                            }
                         }
                     }
                 }

@@ -68,7 +68,10 @@ impl Context<'_> {
         let plain = |name| Named { name, on: None, arguments: None };
         match node.node() {
             Node::List(list) if is_on_relation(kind) => self.named_on_relation(&strings(list.items()), span),
-            Node::List(list) if kind == ObjectKind::DomainConstraint => self.named_on_type(list.items(), span),
+            // ALTER DOMAIN ... RENAME CONSTRAINT names the domain alone, by its path.
+            Node::List(list) if kind == ObjectKind::DomainConstraint && begins_with_type(list.items()) => {
+                self.named_on_type(list.items(), span)
+            }
             Node::List(list) => plain(self.object_name_of(list.items(), span.start)),
             Node::String(text) => plain(self.object_name(&[text.sval.as_str()], span.start)),
             Node::TypeName(name) => plain(self.type_object(name)),
@@ -288,6 +291,10 @@ impl Context<'_> {
         let grant = self.grant(alter.action?, span.from(start));
         Some(AlterDefaultPrivileges { schemas: schemas.flatten().collect(), grant })
     }
+}
+
+fn begins_with_type(items: pg::List<'_>) -> bool {
+    items.first().is_some_and(|first| matches!(first.node(), Node::TypeName(_)))
 }
 
 /// Kinds whose node is the path of a relation and a name in it.

@@ -155,6 +155,8 @@ impl Executor<'_> {
             column.sql_type = new;
             column.collation = new_collation;
             column.has_missing_value = false;
+            // As is usual for the new type.
+            column.storage = None;
             column.null_everywhere = false;
         }
         altering.changed.push(ChangedColumn {

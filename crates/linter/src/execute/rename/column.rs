@@ -21,14 +21,14 @@ impl Executor<'_> {
             let reason = format!("inherited column \"{}\" must be renamed in child tables too", old.text);
             return fail("42P16", reason, old.range);
         }
+        let typed_tables = self.typed_tables(table);
+        if !typed_tables.is_empty() && !rename.cascade {
+            return fail("2BP01", "cannot alter a type that is the type of a typed table", rename.object.range());
+        }
         self.check_column_rename(table, old, &rename.new_name)?;
         let mut tables = vec![table];
         if !rename.only {
             tables.extend(self.lock_descendants(table, mode, rename.object.range()));
-        }
-        let typed_tables = self.typed_tables(table);
-        if !typed_tables.is_empty() && !rename.cascade {
-            return fail("2BP01", "cannot alter a type that is the type of a typed table", rename.object.range());
         }
         for typed in typed_tables {
             self.lock(typed, mode, LockCause::TypeUser, rename.object.range());
