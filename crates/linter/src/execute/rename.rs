@@ -155,9 +155,14 @@ impl Executor<'_> {
             self.catalog.rename_relation(index, schema, new.clone());
         }
         self.catalog.rename_constraint(table, &old.text, new.clone());
-        // CHECK and NOT NULL constraints have the same name in all children.
+        // A CHECK has the same name in all children; a NOT NULL that a child had before keeps its own.
         if inherited && !constraint.no_inherit && !rename.only {
             for child in self.lock_descendants(table, mode, rename.object.range()) {
+                let part = self.catalog.relation(child);
+                if part.known && self.constraint_named(child, &old.text).is_none() {
+                    let reason = format!("constraint \"{}\" for table \"{}\" does not exist", old.text, part.name);
+                    return fail("42704", reason, old.range);
+                }
                 self.catalog.rename_constraint(child, &old.text, new.clone());
             }
         }
