@@ -70,21 +70,13 @@ impl Inference<'_> {
             self.item_relations(item, scope, &mut relations);
         }
         let inner = scope.inner(relations);
-        let blind = u32::from(!inner.is_complete());
-        self.blind += blind;
-        let output = self.select_clauses(select, query, &inner, compared);
-        self.blind -= blind;
-        output
-    }
-
-    fn select_clauses(&mut self, select: &Select, query: &Query, inner: &Scope, compared: bool) -> SqlType {
         if self.type_only {
-            return select.targets.first().map_or(SqlType::UNKNOWN, |first| self.output(first, inner));
+            return select.targets.first().map_or(SqlType::UNKNOWN, |first| self.output(first, &inner));
         }
         for item in &select.from {
-            self.item_expressions(item, inner);
+            self.item_expressions(item, &inner);
         }
-        let types: Vec<SqlType> = select.targets.iter().map(|target| self.output(target, inner)).collect();
+        let types: Vec<SqlType> = select.targets.iter().map(|target| self.output(target, &inner)).collect();
         if compared || select.distinct.as_ref().is_some_and(Vec::is_empty) {
             types.iter().for_each(|sql_type| self.refuse_without_equality(*sql_type));
         }
@@ -92,7 +84,7 @@ impl Inference<'_> {
             select.distinct.iter().flatten().chain(&select.filter).chain(&select.group_by).chain(&select.having);
         let rest = query.order_by.iter().chain(&query.limit).chain(&query.offset);
         for expression in clauses.chain(&select.windows).chain(rest) {
-            self.visit(expression, inner);
+            self.visit(expression, &inner);
         }
         types.first().copied().unwrap_or(SqlType::UNKNOWN)
     }

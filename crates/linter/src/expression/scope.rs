@@ -44,12 +44,8 @@ impl Scope {
         Self { relations, parameters: self.parameters.clone(), variables: self.variables.clone() }
     }
 
-    /// Are the columns of all relations known?
-    pub(super) fn is_complete(&self) -> bool {
-        self.relations.iter().all(|relation| !relation.columns.is_empty())
-    }
-
-    /// The type of `column`, `table.column` or `schema.table.column`.
+    /// The type of `column`, `table.column` or `schema.table.column`; `None` also where it may be a column of a relation
+    /// whose columns are not known, before one that has it.
     pub(super) fn column(&self, path: &[SmolStr]) -> Option<SqlType> {
         let (column, qualifier) = path.split_last()?;
         let find = |columns: &[ScopeColumn]| {
@@ -57,8 +53,13 @@ impl Scope {
         };
         let qualified =
             |relation: &&ScopeRelation| qualifier.last().is_none_or(|name| relation.name.as_ref() == Some(name));
-        let in_relations = self.relations.iter().filter(qualified).find_map(|relation| find(&relation.columns));
-        in_relations.or_else(|| find(&self.variables))
+        for relation in self.relations.iter().filter(qualified) {
+            let found = find(&relation.columns);
+            if found.is_some() || relation.columns.is_empty() {
+                return found;
+            }
+        }
+        find(&self.variables)
     }
 
     /// The relation of a whole-row reference.

@@ -133,7 +133,7 @@ impl Executor<'_> {
                 return fail_type_change(sqlstate, &found.name, command.keyword);
             }
             // What is computed when it is read is not stored.
-            TypeChange::Rewrite if found.generated.as_ref().is_some_and(|generated| !generated.stored) => {}
+            TypeChange::Rewrite if found.is_virtual() => {}
             TypeChange::Rewrite => {
                 let cause =
                     RewriteCause::TypeChange { column: found.name.clone(), from: old, to: new, using: using.is_some() };

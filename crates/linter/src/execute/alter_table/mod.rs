@@ -23,7 +23,7 @@ use super::{Executor, Run, fail};
 use crate::ast::{
     AlterTable, AlterTableAction as Action, AlterTableCommand, AlterTableMoveAll, ConstraintKind, ObjectKind,
 };
-use crate::catalog::{Oid, Relation};
+use crate::catalog::{Column, Oid, Relation};
 use crate::effect::{LockCause, LockMode, RelationKind, RewriteCause};
 pub(crate) use constraint::names;
 pub(crate) use lock_level::command_lock_level;
@@ -150,8 +150,8 @@ impl Executor<'_> {
             Action::SetStatistics { column: Some(column), .. } => {
                 self.require_column(altering.table, column)?;
                 let found = self.catalog.relation(altering.table).column(&column.text);
-                let generated = found.and_then(|found| found.generated.as_ref());
-                if generated.is_some_and(|generated| !generated.stored) {
+                let is_virtual = found.is_some_and(Column::is_virtual);
+                if is_virtual {
                     return fail("0A000", "cannot alter statistics on virtual generated column", column.range);
                 }
                 Ok(())

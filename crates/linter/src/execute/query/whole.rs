@@ -432,6 +432,7 @@ mod tests {
             assert_eq!(changes.last().map(|change| change.unbounded), Some(unbounded), "{script}");
         }
     }
+
     #[test]
     fn a_join_without_a_choice_of_rows_reads_the_other_table() {
         let tables =
