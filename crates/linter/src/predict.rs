@@ -6,7 +6,7 @@ use crate::check::{Migration, ParsedFile, TransactionState};
 use crate::checkpoint;
 use crate::effect::{Effects, Failure};
 use crate::replay::{Replay, StatementVisit, Visitor};
-use crate::routine::subtransactions::Bound;
+use crate::routine::Bound;
 use crate::routine::{RoutineReader, Routines};
 use crate::session::Session;
 use crate::settings::Settings;

@@ -5,7 +5,8 @@
 
 use pgvet_linter::check::{Migration, parse_file};
 use pgvet_linter::predict::effects;
-use pgvet_linter::routine::subtransactions::{Bound, CACHED};
+use pgvet_linter::routine::Bound;
+use pgvet_linter::routine::subtransactions::CACHED;
 use pgvet_linter::settings::Settings;
 use pgvet_linter::source::SourceFile;
 use pgvet_linter::statement::PARSE_STACK_BYTES;

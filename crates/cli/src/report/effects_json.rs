@@ -5,7 +5,7 @@ use super::effects::EffectsReport;
 use pgvet_linter::check::TransactionState;
 use pgvet_linter::effect::{Effects, LockMode, names};
 use pgvet_linter::predict::StatementEffects;
-use pgvet_linter::routine::subtransactions::Bound;
+use pgvet_linter::routine::Bound;
 use pgvet_linter::source::SourceFile;
 use pgvet_linter::version::PgVersion;
 use serde::Serialize;

@@ -9,6 +9,7 @@ mod types;
 
 pub use types::*;
 
+use crate::ast::FunctionCall;
 use crate::version::Target;
 use data::{access_methods, casts, extensions, functions, operator_classes, operators, relations, types as type_table};
 
@@ -42,6 +43,12 @@ static SORTED_OIDS: [u32; type_table::BY_OID.len()] = {
 /// Every function, aggregate, window function and procedure of that name in `pg_catalog`, over all majors.
 pub fn functions(name: &str) -> &'static [BuiltinFunction] {
     equal_range(&functions::FUNCTIONS, |row| row.name.cmp(name))
+}
+
+/// The functions of `pg_catalog` that a call may mean by its name.
+pub fn functions_called(call: &FunctionCall) -> &'static [BuiltinFunction] {
+    let is_elsewhere = call.schema.as_ref().is_some_and(|schema| schema != "pg_catalog");
+    if is_elsewhere { &[] } else { functions(&call.name) }
 }
 
 /// Every operator of that name in `pg_catalog`, over all majors.

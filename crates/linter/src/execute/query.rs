@@ -21,6 +21,7 @@ use crate::ast::{
 };
 use crate::catalog::Oid;
 use crate::effect::{LockCause, LockMode, RelationKind, ScanCause};
+use crate::expression::yields_one_row;
 use crate::source::TextRange;
 use smol_str::SmolStr;
 
@@ -109,7 +110,7 @@ fn check_has_rows_to_lock(query: &Query, range: TextRange) -> Run {
         QueryBody::Values(_) => return fail("0A000", "FOR UPDATE cannot be applied to VALUES", range),
     };
     let grouped = !select.group_by.is_empty() || select.having.is_some();
-    if select.distinct.is_some() || grouped || change::yields_one_row(select) {
+    if select.distinct.is_some() || grouped || yields_one_row(select) {
         return fail("0A000", "FOR UPDATE is not allowed with DISTINCT, GROUP BY, HAVING or aggregates", range);
     }
     Ok(())
@@ -198,7 +199,7 @@ impl Executor<'_> {
         }
         if let [FromItem::Relation(relation)] = &select.from[..]
             && select.filter.as_ref().is_none_or(is_always_true)
-            && (all || !select.group_by.is_empty() || change::yields_one_row(select))
+            && (all || !select.group_by.is_empty() || yields_one_row(select))
         {
             self.whole_table_read(relation, select, env);
         }

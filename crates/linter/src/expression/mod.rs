@@ -4,6 +4,7 @@
 //! src/backend/optimizer/util/clauses.c and predtest.c) as far as the effects of DDL depend on them. Where something is
 //! not known, the answer says so: [`Typed::unknown`], [`Coercion::Unknown`], [`TypeChange::Unknown`].
 
+mod aggregate;
 mod coercion;
 mod common_type;
 mod condition;
@@ -26,6 +27,7 @@ mod testing;
 mod type_change;
 mod typmod;
 
+pub(crate) use aggregate::{aggregates, yields_one_row};
 pub use coercion::{Coercion, Step};
 pub use implication::check_implies_not_null;
 pub use infer::Typed;

@@ -1,8 +1,9 @@
 //! All code of a database: which code calls which, and which triggers run what.
 
+use super::evaluation::{Evaluated, evaluate};
 use super::read::RoutineReader;
-use super::{Around, Hotness, Node, Routine, Step};
-use crate::ast::{Ast, Do, Expr, ExprKind, FromItem, FunctionBody, FunctionCall, Part, Query, QueryBody, Select};
+use super::{Around, Bound, Hotness, Node, Routine, Step};
+use crate::ast::{Do, Expr, ExprKind, FunctionBody, FunctionCall, Part};
 use crate::catalog::{Catalog, Function, Oid, Relation, Trigger};
 use crate::check::Migration;
 use crate::lexer::{Lexer, TokenKind, identifier};
@@ -185,13 +186,14 @@ impl Callers<'_, '_> {
         for step in routine.steps() {
             let in_loop = loop_head(&step);
             for sql in &step.sql {
-                calls_in(sql.ast, &mut |call, for_each_row| {
+                evaluate(sql.ast, self.routines.catalog, &routine.search_path, &mut |what, times| {
+                    let Evaluated::Call(call) = what else { return };
                     let range = sql.place(call.name_range);
                     let site = CallSite {
                         kind: CallerKind::Function(Arc::clone(function)),
                         place: Some(Place { file: routine.file, range }),
                         in_loop,
-                        for_each_row,
+                        for_each_row: times == Bound::Unbounded,
                     };
                     self.add(call, &routine.search_path, &site);
                 });
@@ -248,28 +250,4 @@ fn loop_head(step: &Step<'_>) -> Option<TextRange> {
         Around::Loop { statement, a_loop } => Some(statement.keyword.cover(a_loop.keyword)),
         _ => None,
     })
-}
-
-/// The calls in a statement, each with whether its query runs it once per row.
-fn calls_in(ast: &Ast, found: &mut dyn FnMut(&FunctionCall, bool)) {
-    if let Ast::Call(call) = ast {
-        found(&call.call, false);
-    }
-    let mut for_each_row = false;
-    ast.visit(&mut |part| match part {
-        Part::Query(query) => for_each_row = yields_rows(query),
-        Part::Update(_) | Part::Delete(_) | Part::Merge(_) => for_each_row = true,
-        Part::Insert(_) => for_each_row = false,
-        Part::Expr(Expr { kind: ExprKind::Call(call), .. }) => found(call, for_each_row),
-        Part::Expr(_) | Part::Read(_) => {}
-    });
-}
-
-/// Does a query read tables, so that what it computes is computed for many rows?
-fn yields_rows(query: &Query) -> bool {
-    let reads = |select: &Select| {
-        let reads = |item: &FromItem| !matches!(item, FromItem::Function { .. });
-        select.from.iter().any(reads)
-    };
-    matches!(&query.body, QueryBody::Select(select) if reads(select))
 }

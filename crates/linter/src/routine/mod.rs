@@ -1,8 +1,10 @@
 //! Functions, procedures and DO blocks as rules see them: the code, read once with exact ranges in the file that holds
 //! it, what surrounds each statement, who calls it, and whether that is often.
 
+mod bound;
 mod calls;
 mod creations;
+mod evaluation;
 mod hotness;
 mod read;
 mod steps;
@@ -15,6 +17,7 @@ mod words;
 #[cfg(test)]
 mod tests;
 
+pub use bound::Bound;
 pub use calls::{CallSite, CallerKind, Routines, TriggerUse};
 pub use creations::Creation;
 pub(crate) use hotness::grouped;

@@ -3,17 +3,13 @@
 //! Only those that write count: a subtransaction without an XID takes no place in the cache of 64 that each session has
 //! (`PGPROC_MAX_CACHED_SUBXIDS`, PostgreSQL 18 `src/include/storage/proc.h`), and hurts nobody.
 
-mod bound;
 mod iterations;
 mod objects;
 mod writes;
 
-pub use bound::Bound;
-
-use super::{Code, Routine, Routines, SqlRole, texts};
-use crate::ast::{
-    Ast, Expr, ExprKind, FromItem, FunctionCall, InsertSource, ObjectName, Part, Query, QueryBody, TriggerEvents,
-};
+use super::evaluation::{Evaluated, evaluate};
+use super::{Bound, Code, Routine, Routines, SqlRole, texts};
+use crate::ast::{Ast, ObjectName, TriggerEvents};
 use crate::catalog::Oid;
 use crate::plpgsql::{Block, Loop, LoopKind, Statement, StatementKind};
 use crate::source::TextRange;
@@ -261,7 +257,7 @@ impl<'r, 'a> Counter<'r, 'a> {
 
     fn a_loop(&mut self, routine: &Routine, statement: &Statement, a_loop: &Loop, head: Tally) -> Tally {
         let body = self.statements(routine, &a_loop.statements);
-        let rounds = iterations::of(routine, a_loop);
+        let rounds = iterations::of(routine, a_loop, self.routines.catalog);
         let is_unbounded = rounds == Bound::Unbounded && body.most() > Bound::ZERO;
         let turns = Turns {
             rounds,
@@ -287,37 +283,19 @@ impl<'r, 'a> Counter<'r, 'a> {
     /// A statement of SQL: the functions that it calls, and the row triggers that it fires.
     fn ast(&mut self, ast: &Ast, search_path: &[smol_str::SmolStr], place: &dyn Fn(TextRange) -> TextRange) -> Tally {
         let mut calls: Vec<(Oid, TextRange, Bound, bool)> = Vec::new();
-        let mut call = |call: &FunctionCall, rows: Bound| {
-            let called = self.routines.catalog.functions_called(call, search_path);
-            calls.extend(called.into_iter().map(|oid| (oid, place(call.name_range), rows, false)));
-        };
-        if let Ast::Call(statement) = ast {
-            call(&statement.call, Bound::AtMost(1));
-        }
-        let mut rows = Bound::AtMost(1);
-        let mut fired: Vec<(ObjectName, Fires, Bound)> = Vec::new();
-        ast.visit(&mut |part| match part {
-            Part::Query(query) => rows = rows_of(query),
-            Part::Insert(insert) => {
-                rows = match &insert.source {
-                    InsertSource::Query(query) => rows_of(query),
-                    InsertSource::DefaultValues => Bound::AtMost(1),
-                };
-                fired.push((insert.table.name.clone(), |events| events.insert, rows));
+        let mut fired: Vec<(&ObjectName, Fires, Bound)> = Vec::new();
+        let catalog = self.routines.catalog;
+        evaluate(ast, catalog, search_path, &mut |what, times| match what {
+            Evaluated::Call(call) => {
+                let called = catalog.functions_called(call, search_path);
+                calls.extend(called.into_iter().map(|oid| (oid, place(call.name_range), times, false)));
             }
-            Part::Update(update) => {
-                rows = if update.filter.is_some() { Bound::AtMost(1) } else { Bound::Unbounded };
-                fired.push((update.table.name.clone(), |events| events.update, rows));
-            }
-            Part::Delete(delete) => {
-                rows = if delete.filter.is_some() { Bound::AtMost(1) } else { Bound::Unbounded };
-                fired.push((delete.table.name.clone(), |events| events.delete, rows));
-            }
-            Part::Expr(Expr { kind: ExprKind::Call(function), .. }) => call(function, rows),
-            Part::Merge(_) | Part::Expr(_) | Part::Read(_) => {}
+            Evaluated::Insert(table) => fired.push((table, |events| events.insert, times)),
+            Evaluated::Update(table) => fired.push((table, |events| events.update, times)),
+            Evaluated::Delete(table) => fired.push((table, |events| events.delete, times)),
         });
         for (table, fires, rows) in fired {
-            let Some(oid) = self.routines.catalog.find_relation(&table, search_path) else { continue };
+            let Some(oid) = self.routines.catalog.find_relation(table, search_path) else { continue };
             let triggers = &self.routines.catalog.relation(oid).triggers;
             let enabled = triggers.iter().filter(|trigger| trigger.firing != crate::ast::Firing::Disable);
             for trigger in enabled.filter(|trigger| fires(trigger.events)) {
@@ -353,22 +331,6 @@ impl<'r, 'a> Counter<'r, 'a> {
         self.open.pop();
         self.counted.insert(oid, found);
         found
-    }
-}
-
-/// How many rows a query computes at most.
-fn rows_of(query: &Query) -> Bound {
-    if let Some(limit) = query.limit.as_ref().and_then(iterations::number) {
-        return Bound::AtMost(limit);
-    }
-    match &query.body {
-        QueryBody::Values(rows) => Bound::AtMost(rows.len() as u64),
-        QueryBody::Select(select) => match &select.from[..] {
-            [] => Bound::AtMost(1),
-            [FromItem::Function { calls, .. }] => iterations::series(calls),
-            _ => Bound::Unbounded,
-        },
-        QueryBody::SetOperation { left, right, .. } => rows_of(left) + rows_of(right),
     }
 }
 

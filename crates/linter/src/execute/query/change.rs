@@ -4,13 +4,14 @@ use super::values::RowChange;
 use super::whole::Change;
 use super::{Depth, Env, RowLocks, is_always_true};
 use crate::ast::{
-    ConflictTarget, Delete, Expr, ExprKind, FromItem, FunctionCall, Insert, InsertSource, Merge, MergeAction,
-    MergeBranch, MergeMatch, Name, ObjectName, Query, QueryBody, ReferentialAction, Select, Update,
+    ConflictTarget, Delete, Expr, ExprKind, FromItem, Insert, InsertSource, Merge, MergeAction, MergeBranch,
+    MergeMatch, Name, ObjectName, Query, QueryBody, ReferentialAction, Update,
 };
 use crate::builtin::{self, SystemRelationKind};
 use crate::catalog::{Constraint, Oid};
 use crate::effect::{DataChangeKind, LockCause, LockMode, RelationKind, ScanCause};
 use crate::execute::{Executor, Run, fail};
+use crate::expression::yields_one_row;
 use crate::source::TextRange;
 use smol_str::SmolStr;
 use std::sync::Arc;
@@ -439,41 +440,6 @@ fn check_not_system_catalog(insert: &Insert) -> Run {
         return fail("0A000", "ON CONFLICT is not supported with system catalog tables", name.range());
     }
     Ok(())
-}
-
-/// An aggregate without GROUP BY.
-pub(super) fn yields_one_row(select: &Select) -> bool {
-    select.group_by.is_empty() && select.targets.iter().any(|target| !aggregates(&target.value).is_empty())
-}
-
-/// The calls of aggregate functions in an expression.
-pub(super) fn aggregates(expr: &Expr) -> Vec<&FunctionCall> {
-    let mut found = Vec::new();
-    expr.walk(&mut |part| match &part.kind {
-        ExprKind::Call(call) if call.window.is_none() && (call.star || is_aggregate(&call.name)) => found.push(&**call),
-        _ => {}
-    });
-    found
-}
-
-fn is_aggregate(name: &str) -> bool {
-    matches!(
-        name,
-        "count"
-            | "sum"
-            | "min"
-            | "max"
-            | "avg"
-            | "array_agg"
-            | "string_agg"
-            | "json_agg"
-            | "jsonb_agg"
-            | "json_object_agg"
-            | "jsonb_object_agg"
-            | "bool_and"
-            | "bool_or"
-            | "every"
-    )
 }
 
 /// `key > constant`: rows with the highest keys mostly stand at the end of the table.

@@ -3,11 +3,11 @@
 //! Source: PostgreSQL 18, `src/backend/rewrite/rewriteHandler.c`, `view_query_is_auto_updatable` and
 //! `view_cols_are_auto_updatable`.
 
-use super::change::yields_one_row;
 use crate::ast::{Expr, ExprKind, FromItem, Query, QueryBody, Select, Target};
 use crate::catalog::{Oid, ViewDefinition};
 use crate::effect::{DataChangeKind, RelationKind};
 use crate::execute::{Executor, Run, fail};
+use crate::expression::yields_one_row;
 use crate::source::TextRange;
 use smol_str::SmolStr;
 

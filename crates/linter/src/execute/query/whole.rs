@@ -1,6 +1,5 @@
 //! UPDATE and DELETE that go through a whole table, although they have a WHERE clause.
 
-use super::change::{aggregates, yields_one_row};
 use super::{Depth, Env, is_always_true};
 use crate::ast::{
     Assignment, Expr, ExprKind, FromItem, FunctionCall, JoinKind, OperatorForm, Part, Query, QueryBody, QueryStatement,
@@ -10,6 +9,7 @@ use crate::builtin;
 use crate::catalog::{Column, Constraint, ForeignKeyConstraint, Index, Oid, Relation};
 use crate::effect::{RelationKind, ScanCause};
 use crate::execute::Executor;
+use crate::expression::{aggregates, yields_one_row};
 use crate::source::TextRange;
 use smol_str::SmolStr;
 

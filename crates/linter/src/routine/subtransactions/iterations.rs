@@ -1,14 +1,15 @@
 //! How often a loop runs.
 
-use super::Bound;
-use crate::ast::{Ast, Expr, ExprKind, Literal};
+use crate::ast::Ast;
+use crate::catalog::Catalog;
 use crate::lexer::{TokenKind, tokenize};
 use crate::plpgsql::{Exit, Loop, LoopKind, Statement, StatementKind};
-use crate::routine::Routine;
+use crate::routine::evaluation::rows_of;
+use crate::routine::{Bound, Routine};
 use crate::source::TextRange;
 
 /// How often a loop runs at most.
-pub(super) fn of(routine: &Routine, a_loop: &Loop) -> Bound {
+pub(super) fn of(routine: &Routine, a_loop: &Loop, catalog: &Catalog) -> Bound {
     // A loop that goes on only after a failure: what failed is rolled back.
     if a_loop.statements.iter().any(leaves) {
         return Bound::AtMost(1);
@@ -18,7 +19,7 @@ pub(super) fn of(routine: &Routine, a_loop: &Loop) -> Bound {
     }
     match &a_loop.kind {
         LoopKind::Query { query, .. } => match routine.sql(query) {
-            Some(Ast::Select(query)) => super::rows_of(query),
+            Some(Ast::Select(query)) => rows_of(query, catalog, &routine.search_path),
             _ => Bound::Unbounded,
         },
         LoopKind::Foreach { array, .. } => elements(&array.text).map_or(Bound::Unbounded, Bound::AtMost),
@@ -74,26 +75,4 @@ fn elements(text: &str) -> Option<u64> {
         }
     }
     Some(if inside.is_empty() { 0 } else { commas + 1 })
-}
-
-/// The rows of `generate_series(1, 10)`; those of any other function are not known.
-pub(super) fn series(calls: &[Expr]) -> Bound {
-    let [Expr { kind: ExprKind::Call(call), .. }] = calls else { return Bound::Unbounded };
-    let arguments: Option<Vec<u64>> = call.arguments.iter().map(|argument| number(&argument.value)).collect();
-    match (call.name.as_str(), arguments.as_deref()) {
-        ("generate_series", Some([from, to])) => Bound::AtMost((to + 1).saturating_sub(*from)),
-        ("generate_series", Some([from, to, step])) if *step > 0 => {
-            Bound::AtMost((to + step).saturating_sub(*from) / step)
-        }
-        _ => Bound::Unbounded,
-    }
-}
-
-/// A whole number that is written out.
-pub(super) fn number(expression: &Expr) -> Option<u64> {
-    match &expression.kind {
-        ExprKind::Literal(Literal::Integer(number)) => u64::try_from(*number).ok(),
-        ExprKind::Cast { operand, .. } => number(operand),
-        _ => None,
-    }
 }

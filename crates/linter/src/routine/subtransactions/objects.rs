@@ -6,6 +6,11 @@ use crate::plpgsql::{Loop, LoopKind};
 use crate::routine::{Routine, Routines};
 use smol_str::SmolStr;
 
+/// Functions that give a row for each object.
+///
+/// Source: PostgreSQL 18 documentation, 9.30 "Event Trigger Functions".
+const OF_OBJECTS: [&str; 2] = ["pg_event_trigger_ddl_commands", "pg_event_trigger_dropped_objects"];
+
 /// Catalogs that hold user data: as many rows as there are large objects.
 const LARGE: [&str; 2] = ["pg_largeobject", "pg_largeobject_metadata"];
 
@@ -22,7 +27,7 @@ impl Routines<'_> {
     fn reads_only(&self, query: &Query, path: &[SmolStr], is_such: &dyn Fn(&ObjectName) -> bool) -> bool {
         let mut ctes: Vec<&SmolStr> = Vec::new();
         let mut read: Vec<&ObjectName> = Vec::new();
-        let mut makes_rows = false;
+        let (mut makes_rows, mut makes_objects) = (false, false);
         query.visit(&mut |part| match part {
             Part::Query(query) => {
                 ctes.extend(query.with.iter().flat_map(|with| &with.ctes).map(|cte| &cte.name.text));
@@ -31,6 +36,10 @@ impl Routines<'_> {
             Part::Read(relation) => read.push(&relation.name),
             Part::Expr(expression) => {
                 if let ExprKind::Call(call) = &expression.kind {
+                    if OF_OBJECTS.contains(&call.name.as_str()) {
+                        makes_objects = true;
+                        return;
+                    }
                     let known = builtin::functions(&call.name);
                     makes_rows |= known.is_empty() || known.iter().any(|function| function.returns_set);
                     makes_rows |= !self.catalog.functions_called(call, path).is_empty();
@@ -39,7 +48,7 @@ impl Routines<'_> {
             _ => {}
         });
         read.retain(|name| name.schema.is_some() || !ctes.contains(&&name.name.text));
-        !makes_rows && !read.is_empty() && read.into_iter().all(is_such)
+        !makes_rows && (makes_objects || !read.is_empty()) && read.into_iter().all(is_such)
     }
 
     /// Is it a relation of `pg_catalog` or `information_schema`?

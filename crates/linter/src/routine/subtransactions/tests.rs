@@ -48,7 +48,18 @@ fn constant_loops_multiply_and_others_have_no_bound() {
 
 #[test]
 fn blocks_that_cannot_write_do_not_count() {
-    for statement in ["PERFORM count(*) FROM t", "x := 1", "RAISE NOTICE 'a'", "PERFORM 1 / 0", "EXECUTE 'SELECT 1'"] {
+    for statement in [
+        "PERFORM count(*) FROM t",
+        "x := 1",
+        "RAISE NOTICE 'a'",
+        "PERFORM 1 / 0",
+        "EXECUTE 'SELECT 1'",
+        "x := unseen(1)",
+        "SELECT unseen(1) INTO x",
+        "IF unseen(1) THEN RETURN; END IF",
+        "PERFORM lower(unseen(1))",
+        "EXECUTE text INTO x",
+    ] {
         assert_eq!(most(&format!("DECLARE x int; BEGIN {} END", caught(statement))), Bound::ZERO, "{statement}");
     }
     for statement in
@@ -91,6 +102,9 @@ fn commit_begins_anew() {
 fn calls_and_row_triggers_are_followed() {
     assert_eq!(most("BEGIN PERFORM one(); PERFORM one(); END"), Bound::AtMost(2));
     assert_eq!(most("BEGIN PERFORM one() FROM t; END"), Bound::Unbounded);
+    assert_eq!(most("BEGIN PERFORM one() FROM t WHERE id = 1; END"), Bound::AtMost(1));
+    assert_eq!(most("BEGIN PERFORM * FROM t JOIN one() ON true; END"), Bound::AtMost(1));
+    assert_eq!(most("BEGIN FOR r IN SELECT * FROM t WHERE id = 1 LOOP PERFORM one(); END LOOP; END"), Bound::AtMost(1));
     assert_eq!(most("BEGIN FOR i IN 1..5 LOOP CALL p(); PERFORM one(); END LOOP; END"), Bound::AtMost(5));
     assert_eq!(most("BEGIN INSERT INTO u VALUES (1), (2), (3); END"), Bound::AtMost(3));
     assert_eq!(most("BEGIN INSERT INTO u SELECT id FROM t; END"), Bound::Unbounded);

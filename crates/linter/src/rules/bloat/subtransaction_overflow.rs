@@ -3,8 +3,9 @@
 use super::subtransactions::{fix_help, label_callee};
 use super::transactions::{Begin, transactions};
 use crate::report::Reporter;
+use crate::routine::Bound;
 use crate::routine::RoutineContext;
-use crate::routine::subtransactions::{Bound, CACHED, Source};
+use crate::routine::subtransactions::{CACHED, Source};
 use crate::rule::{MigrationContext, declare_rule};
 
 declare_rule! {

@@ -4,8 +4,9 @@ use super::subtransactions::{fix_help, label_callee};
 use super::transactions::transactions;
 use crate::diagnostic::Severity;
 use crate::report::Reporter;
+use crate::routine::Bound;
 use crate::routine::RoutineContext;
-use crate::routine::subtransactions::{Bound, Source};
+use crate::routine::subtransactions::Source;
 use crate::rule::{MigrationContext, declare_rule};
 
 declare_rule! {
@@ -46,10 +47,16 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// For blocks that cannot write, for loops with a constant bound (`subtransaction-overflow` counts those), where the
-    /// loop commits in each round, and for loops that go on only when the block has failed, such as retries. A loop through the
-    /// system catalogs, or through a table that the project fills from them only, is worth a note (`--level info`): it has as
-    /// many rounds as there are objects, such as views to be made again, and not as many as there are rows.
+    /// - For blocks that cannot write, and those that only ask functions which no migration shows. `PERFORM` calls a function
+    ///   for what it does; whoever uses its result mostly wants to know something.
+    /// - For functions that a query calls once: in FROM, where no argument is a column; in a subquery that does not depend on
+    ///   the row; for the one row that a unique index finds.
+    /// - For loops with a constant bound (`subtransaction-overflow` counts those), where the loop commits in each round, and
+    ///   for loops that go on only when the block has failed, such as retries.
+    ///
+    /// A loop through the system catalogs or the commands of an event trigger, or through a table that the project fills from
+    /// the catalogs only, is worth a note (`--level info`): it has as many rounds as there are objects, such as views to be
+    /// made again, and not as many as there are rows.
     "subtransaction-per-row", Bloat, Warning,
     {}
     routine = check,

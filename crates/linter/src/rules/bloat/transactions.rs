@@ -2,8 +2,9 @@
 
 use crate::ast::{Ast, Part, Transaction};
 use crate::check::TransactionMode;
+use crate::routine::Bound;
 use crate::routine::Routines;
-use crate::routine::subtransactions::{Bound, Source};
+use crate::routine::subtransactions::Source;
 use crate::rule::MigrationContext;
 use crate::source::TextRange;
 use crate::statement::Statement;

@@ -1,6 +1,6 @@
 //! A number that may have no limit.
 
-use crate::routine::hotness::grouped;
+use super::hotness::grouped;
 use std::ops::{Add, Mul};
 
 /// At most so many, or nobody knows how many.
