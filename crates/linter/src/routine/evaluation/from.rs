@@ -186,7 +186,7 @@ impl<'a> Evaluation<'_, 'a> {
         let indexes = self.catalog.relation(oid).indexes.iter().filter_map(|oid| self.catalog.relation(*oid).index());
         indexes
             .filter(|index| index.unique && index.valid && index.predicate.is_none())
-            .any(|index| index.plain_columns().is_some_and(|columns| columns.iter().all(|column| is_given(column))))
+            .any(|index| index.plain_columns().is_some_and(|columns| columns.iter().all(&is_given)))
     }
 
     /// Evaluates what stands in an item.

@@ -1,8 +1,10 @@
 //! Batches that are all in one transaction.
 
+use super::size::is_likely_small;
 use crate::ast::{Ast, Expr, ExprKind, ObjectKind, ObjectName, OperatorForm, Part, QueryBody};
 use crate::catalog::Relation;
 use crate::check::{Migration, TransactionMode};
+use crate::diagnostic::Severity;
 use crate::plpgsql::{Loop, LoopKind, Statement, StatementKind};
 use crate::report::Reporter;
 use crate::routine::{Around, Node, RoutineContext, Step};
@@ -49,7 +51,8 @@ declare_rule! {
     /// Where the loop has a `COMMIT`; for loops whose changes are not limited by `LIMIT` or by a range of keys, unless the
     /// loop goes through a whole table; for loops that alter, rename or drop something in each round; for temporary tables
     /// and tables of the same migration, and in a `DO` block for tables that the migration drops afterwards: whoever used
-    /// their rows can do so no longer.
+    /// their rows can do so no longer. A table that has lived through ten migrations and never got an index besides its
+    /// primary key mostly has few rows, and is worth a note only (`--level info`).
     "bulk-change-in-loop", Data, Warning,
     {}
     routine = check,
@@ -105,6 +108,9 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
         let mut finding = reporter.report(statement.keyword, message).label(range, "this change").help(help);
         if let Some(table) = context.relation(name) {
             finding = finding.relation(&context.relation_name(table));
+            if is_likely_small(table, context.catalog, context.file, context.settings) {
+                finding = finding.severity(Severity::Info);
+            }
         }
         drop(finding);
     }

@@ -11,6 +11,7 @@ mod loaded;
 pub mod missing_analyze;
 mod released;
 pub mod select_then_insert;
+mod size;
 pub mod system_catalog_write;
 pub mod toast_compression_not_applied;
 mod total;

@@ -1,10 +1,11 @@
 //! UPDATE or DELETE of a whole table.
 
 use super::released::is_left_empty;
+use super::size;
 use super::total::stores_total;
-use crate::ast::{Ast, Expr, ExprKind, Part};
+use crate::ast::{Ast, Expr, ExprKind, InsertSource, Part, QueryBody};
 use crate::catalog::Catalog;
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, Severity};
 use crate::effect::{DataChangeKind, RelationName};
 use crate::report::Reporter;
 use crate::routine::{RoutineContext, SqlRole, Trial};
@@ -12,6 +13,7 @@ use crate::rule::{RuleContext, RunContext, declare_rule};
 use crate::rules::merged::in_each_migration;
 use crate::settings::{Settings, TableSize};
 use crate::source::TextRange;
+use crate::statement::Statement;
 
 declare_rule! {
     /// `UPDATE`, `DELETE` or `MERGE` of all rows of a table that is in use.
@@ -47,6 +49,11 @@ declare_rule! {
     /// `MERGE` is reported where a branch without condition has a whole table as source. Where one migration has more
     /// than three such statements, they are one finding. A function is reported where it is defined, unless a migration
     /// calls it and it is reported there; trigger functions are not, because what fires them decides.
+    ///
+    /// Two kinds of tables are worth a note only (`--level info`), for they mostly have few rows: one whose rows the same
+    /// migration deletes and lists anew with `INSERT ... VALUES`, and one that has lived through ten migrations and never
+    /// got an index besides its primary key. Where such a table is large, statistics or `[tables]` in the
+    /// configuration say so, and the finding is an error.
     "unbounded-update-or-delete", Data, Warning,
     {
         sources: &["pgls/updateWithoutWhere", "dryrun/update-without-where", "bytebase/statement.where.require"],
@@ -78,8 +85,24 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         let (verb, help) = words(change.kind, context.ast);
         let message =
             format!("this {verb} every row of `{}` and keeps all of them locked until it is done", table.name);
-        drop(reporter.report(change.range, message).relation(table).help(help));
+        let is_refilled = change.kind == DataChangeKind::Delete && is_refilled(context, table);
+        let is_likely_small = is_refilled || is_likely_small(table, context.before, context.file, context.settings);
+        let severity = if is_likely_small { Severity::Info } else { Severity::Warning };
+        drop(reporter.report(change.range, message).relation(table).severity(severity).help(help));
     }
+}
+
+/// Does the migration list the rows that take the place of those it deletes?
+fn is_refilled(context: &RuleContext<'_>, table: &RelationName) -> bool {
+    let path = context.session.settings.search_path();
+    let lists_rows = |ast: &Ast| {
+        let Ast::Insert(insert) = ast else { return false };
+        let is_list =
+            matches!(&insert.source, InsertSource::Query(query) if matches!(query.body, QueryBody::Values(_)));
+        is_list && context.before.find_relation(&insert.table.name, &path) == Some(table.oid)
+    };
+    let after = |statement: &&Statement| statement.range.start > context.statement.range.start;
+    context.migration.statements().filter(after).filter_map(Statement::ast).any(lists_rows)
 }
 
 /// Has no code put rows into it yet?
@@ -94,6 +117,10 @@ fn is_small(table: &RelationName, ast: &Ast, catalog: &Catalog, settings: &Setti
         || catalog
             .get_relation(table.oid)
             .is_some_and(|relation| catalog.has_one_row(relation) || stores_total(ast, relation))
+}
+
+fn is_likely_small(table: &RelationName, catalog: &Catalog, file: u32, settings: &Settings) -> bool {
+    catalog.get_relation(table.oid).is_some_and(|table| size::is_likely_small(table, catalog, file, settings))
 }
 
 /// What it does, and the next step.
@@ -147,7 +174,9 @@ fn check_routine(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
                 context.name(),
                 table.name
             );
-            drop(reporter.report(sql.place(change.range), message).relation(table).help(help));
+            let is_likely_small = is_likely_small(table, context.catalog, context.file, context.settings);
+            let severity = if is_likely_small { Severity::Info } else { Severity::Warning };
+            drop(reporter.report(sql.place(change.range), message).relation(table).severity(severity).help(help));
         }
     }
 }
