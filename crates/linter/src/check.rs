@@ -11,7 +11,7 @@ use crate::replay::{Replay, StatementVisit, Visitor, stands_for};
 use crate::report::Reporter;
 use crate::routine::{Endings, Routine, RoutineContext, RoutineReader, Routines};
 use crate::rule::{Category, MigrationContext, Rule, RuleContext, RunContext};
-use crate::rules;
+use crate::rules::{self, lasting::Lasting};
 use crate::session::Session;
 use crate::settings::Settings;
 use crate::source::{SourceFile, TextRange};
@@ -308,6 +308,20 @@ impl Checker<'_> {
     }
 }
 
+/// What a migration has left when it ends.
+impl Checker<'_> {
+    /// A ROLLBACK takes away what harms only by staying.
+    fn forget_undone(&mut self, file: u32, migration: &Migration<'_>) {
+        let undone: HashSet<TextRange> =
+            Lasting::of(migration).undone.iter().map(|statement| statement.range).collect();
+        let needs_commit = |rule: &str| rules::find(rule).is_some_and(|rule| rule.meta.needs_commit);
+        if !undone.is_empty() {
+            let is_undone = |found: &Diagnostic| found.file == file && undone.contains(&found.statement);
+            self.found.retain(|found| !(is_undone(found) && needs_commit(found.rule)));
+        }
+    }
+}
+
 /// The code of functions and DO blocks.
 impl Checker<'_> {
     /// Does any rule look at code?
@@ -494,6 +508,7 @@ impl Visitor for Checker<'_> {
         if !migration.report {
             return;
         }
+        self.forget_undone(file, migration);
         let (migrations, settings) = (self.migrations, self.settings);
         let reader = self.reader;
         let context = MigrationContext { file, migration, migrations, session, before, after, settings, reader };

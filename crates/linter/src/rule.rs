@@ -52,6 +52,11 @@ impl Category {
             Self::Engine | Self::Compatibility | Self::Security => false,
         }
     }
+
+    /// Does what its rules report harm only when it is committed? [`RuleMeta::needs_commit`] can say otherwise.
+    pub(crate) const fn needs_commit(self) -> bool {
+        matches!(self, Self::Compatibility | Self::Security)
+    }
 }
 
 /// How far a rule may still change.
@@ -79,6 +84,8 @@ pub struct RuleMeta {
     pub sources: &'static [&'static str],
     /// Rules whose finding at the same place says it better, so that this one is silent there.
     pub yields_to: &'static [&'static str],
+    /// Does it harm only where the statement stays? Such a rule is silent about what a ROLLBACK of the migration undoes.
+    pub needs_commit: bool,
     /// The version of pgvet that has it first.
     pub since: &'static str,
     /// The rule's doc comment: its page in markdown.
@@ -208,6 +215,7 @@ macro_rules! declare_rule {
                     fixable: false,
                     sources: &[],
                     yields_to: &[],
+                    needs_commit: $crate::rule::Category::$category.needs_commit(),
                     since: "0.1.0",
                     docs: concat!($($doc, "\n"),+),
                     file: file!(),
@@ -234,6 +242,7 @@ pub const NO_HOOKS: Rule = Rule {
         fixable: false,
         sources: &[],
         yields_to: &[],
+        needs_commit: false,
         since: "",
         docs: "",
         file: "",

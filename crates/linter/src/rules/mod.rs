@@ -8,6 +8,7 @@ pub mod compatibility;
 pub mod data;
 mod doomed;
 pub mod engine;
+pub(crate) mod lasting;
 pub mod locking;
 mod merged;
 mod names;

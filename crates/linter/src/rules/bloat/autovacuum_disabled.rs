@@ -31,8 +31,8 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// Where the same migration switches it on again or drops the table, and for temporary tables, which autovacuum never
-    /// looks at.
+    /// Where the same migration switches it on again, drops the table or undoes it with a `ROLLBACK`, and for temporary
+    /// tables, which autovacuum never looks at.
     "autovacuum-disabled", Bloat, Warning,
     {}
     migration = check,

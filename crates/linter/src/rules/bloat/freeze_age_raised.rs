@@ -30,7 +30,8 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// For values up to PostgreSQL's default, and where the same migration sets it back or drops the table.
+    /// For values up to PostgreSQL's default, and where the same migration sets it back, drops the table or undoes it
+    /// with a `ROLLBACK`.
     "freeze-age-raised", Bloat, Warning,
     {}
     migration = check,

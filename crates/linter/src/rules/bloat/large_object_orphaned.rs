@@ -39,9 +39,9 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// Where the migration calls `lo_unlink`, for columns of type `oid` whose name says that they refer to the system
-    /// catalogs, and for tables that the same migration created.
+    /// catalogs, for tables that the same migration created, and where a `ROLLBACK` of the migration undoes it.
     "large-object-orphaned", Bloat, Warning,
-    {}
+    { needs_commit: true }
     statement = check,
 }
 

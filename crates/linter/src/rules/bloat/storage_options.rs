@@ -3,6 +3,7 @@
 use crate::ast::{AlterTableAction, Ast, DefElem, DefValue, Literal, ObjectName, Persistence};
 use crate::routine::{Routine, SqlRole};
 use crate::rule::MigrationContext;
+use crate::rules::lasting::Lasting;
 use crate::session::SearchPath;
 use crate::source::TextRange;
 use crate::statement::Statement;
@@ -27,7 +28,7 @@ pub(super) fn left_behind(context: &MigrationContext<'_>) -> Vec<LeftBehind> {
     }
     let mut walk = Walk { found: Vec::new(), text };
     let routines = context.routines();
-    for statement in context.migration.statements() {
+    for statement in Lasting::of(context.migration).statements {
         match statement.ast() {
             Some(Ast::CreateOther(other)) if other.tag == "ALTER SYSTEM" => walk.alter_system(statement),
             Some(Ast::Do(block)) => {

@@ -41,13 +41,14 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// Where the migration has an `ANALYZE` of the table afterwards, and for tables of the same migration. Of several
-    /// statements about one table only the last is reported.
+    /// statements about one table only the last is reported. Nor where a `ROLLBACK` of the migration undoes the
+    /// statement.
     ///
     /// ## Fix safety
     ///
     /// The fix writes ANALYZE after the statement. It is safe: ANALYZE reads a sample and changes no data.
     "missing-analyze", Data, Info,
-    { fixable: true, sources: &["mysql-postgres/MP088"] }
+    { fixable: true, needs_commit: true, sources: &["mysql-postgres/MP088"] }
     statement = check,
 }
 

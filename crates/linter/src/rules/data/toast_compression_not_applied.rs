@@ -30,9 +30,10 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// For a table of the same migration, and where the migration updates the column afterwards.
+    /// For a table of the same migration, where the migration updates the column afterwards, and where a `ROLLBACK` of the
+    /// migration undoes it.
     "toast-compression-not-applied", Data, Info,
-    { recommended: false }
+    { recommended: false, needs_commit: true }
     statement = check,
 }
 

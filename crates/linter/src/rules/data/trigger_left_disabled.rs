@@ -1,9 +1,12 @@
 //! Triggers, rules and policies that a migration switches off and not on again.
 
-use crate::ast::{AlterTableAction, Ast, Firing, Literal, ObjectName, RowSecurity, Set, Setting, TriggerChoice};
+use crate::ast::{
+    AlterTableAction, Ast, Firing, Literal, ObjectKind, ObjectName, RowSecurity, Set, Setting, TriggerChoice,
+};
 use crate::catalog::Relation;
 use crate::report::Reporter;
 use crate::rule::{MigrationContext, declare_rule};
+use crate::rules::lasting::Lasting;
 use crate::source::TextRange;
 use crate::statement::Statement;
 use smol_str::SmolStr;
@@ -36,7 +39,9 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// Where a later statement of the migration switches it on, or drops the trigger or the table; for tables of the same
-    /// migration; for `SET LOCAL`, which ends with the transaction.
+    /// migration; for `SET LOCAL`, which ends with the transaction; for what a `ROLLBACK` of the migration undoes. Where the
+    /// migration also drops policies of the table, and no policy of it is known to be left, row-level security is given up
+    /// on purpose.
     "trigger-left-disabled", Data, Warning,
     {}
     migration = check,
@@ -64,7 +69,8 @@ struct Left<'a> {
 
 fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
     let mut left: Vec<Left<'_>> = Vec::new();
-    for ast in context.migration.statements().filter_map(Statement::ast) {
+    let lasting = Lasting::of(context.migration).statements;
+    for ast in lasting.iter().filter_map(|statement| statement.ast()) {
         match ast {
             Ast::AlterTable(alter) => {
                 for command in &alter.commands {
@@ -87,7 +93,9 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
                 relation.birth.migration == Some(context.file + 1) || (relation.known && !is_there(relation, &off))
             }
         };
-        if is_gone {
+        let is_given_up =
+            || relation.is_some_and(|relation| relation.policies.is_empty() && drops_policy(&lasting, &relation.name));
+        if is_gone || off == Off::RowSecurity && is_given_up() {
             continue;
         }
         let name = table.map_or("", |table| table.name.text.as_str());
@@ -109,6 +117,17 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
         };
         drop(reporter.report(range, format!("{what}{twice}")).help(help));
     }
+}
+
+/// Does the migration drop a policy of the table?
+fn drops_policy(lasting: &[&Statement], table: &str) -> bool {
+    let drops = |statement: &&Statement| match statement.ast() {
+        Some(Ast::Drop(drop)) if drop.kind == ObjectKind::Policy => {
+            drop.objects.iter().any(|object| object.on.as_ref().is_some_and(|on| on.name.text == table))
+        }
+        _ => false,
+    };
+    lasting.iter().any(drops)
 }
 
 /// Is there still something that can be off?
