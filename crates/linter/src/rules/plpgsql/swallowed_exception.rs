@@ -1,10 +1,13 @@
 //! Handlers that catch every error and do nothing.
 
+use crate::ast::Ast;
+use crate::diagnostic::Diagnostic;
 use crate::plpgsql::{ExceptionSection, Handler, StatementKind};
 use crate::report::Reporter;
 use crate::routine::{Node, RoutineContext, SqlRole, Step};
-use crate::rule::declare_rule;
+use crate::rule::{RunContext, declare_rule};
 use crate::rules::data::handled::conditions_range;
+use crate::rules::merged::in_each_migration;
 use crate::source::TextRange;
 
 declare_rule! {
@@ -40,12 +43,17 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// Where the handler names the errors that it expects, or does anything with the error: a message, a row in a log, a
-    /// result of its own. Where the block runs nothing but expressions, as functions do that try to convert a value. Where
-    /// `exception-driven-upsert` says it.
+    /// result of its own. Where the block runs nothing but expressions, as functions do that try to convert a value. In a
+    /// `DO` block where all it runs are `DROP FUNCTION`, `DROP TRIGGER` and the like, to clear up if that is possible.
+    /// Where `exception-driven-upsert` says it.
     "swallowed-exception", Plpgsql, Warning,
     { yields_to: &["exception-driven-upsert"] }
     routine = check,
+    run = merge,
 }
+
+/// Findings in one migration that are reported one by one.
+const MAX_FINDINGS: usize = 3;
 
 fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     let steps = context.routine.steps();
@@ -54,7 +62,9 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
         let Some(section) = &block.exception else { continue };
         let Some(handler) = section.handlers.iter().find(|handler| handler.others().is_some()) else { continue };
         let inside = TextRange::new(block.range.start, section.keyword.start);
-        if !does_nothing(handler) || !steps.iter().any(|step| inside.contains(step.range()) && changes(step)) {
+        let changing: Vec<_> = steps.iter().filter(|step| inside.contains(step.range()) && changes(step)).collect();
+        let clears_up = context.function().is_none() && changing.iter().all(|step| only_drops(step));
+        if !does_nothing(handler) || changing.is_empty() || clears_up {
             continue;
         }
         let message = "every error of this block is lost, those that nobody expects included";
@@ -87,6 +97,19 @@ fn changes(step: &Step<'_>) -> bool {
         },
         Node::Block(_) | Node::Sql(_) => false,
     }
+}
+
+/// Is it DROP of what nobody may need any more? DROP COLUMN is ALTER TABLE.
+fn only_drops(step: &Step<'_>) -> bool {
+    let mut run = step.sql.iter().filter(|sql| sql.role != SqlRole::Expression).peekable();
+    run.peek().is_some() && run.all(|sql| matches!(sql.ast, Ast::Drop(_)))
+}
+
+/// Many such blocks in one migration are one problem: the first is reported, the others are its labels.
+fn merge(_: &RunContext<'_>, found: &mut Vec<Diagnostic>) {
+    in_each_migration(found, MAX_FINDINGS, usize::MAX, |more| {
+        format!("{more} more blocks of this migration do the like")
+    });
 }
 
 fn is_select(word: &str) -> bool {
