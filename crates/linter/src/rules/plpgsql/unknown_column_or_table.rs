@@ -45,7 +45,8 @@ declare_rule! {
     ///
     /// Where the migrations do not show the whole table; for a name that some code may create; for functions that change
     /// `search_path`; in `DO` blocks, which `statement-will-fail` runs; and for tables that no migration has ever had, for
-    /// something else may have made them. What is judged is the schema after the last migration.
+    /// something else may have made them. What is judged is the schema after the last migration. A function is reported
+    /// once, however many such names it has.
     "unknown-column-or-table", Plpgsql, Error,
     { sources: &["plpgsql_check/plpgsql_check_function"] }
     routine = check,
@@ -55,7 +56,7 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     if context.function().is_none() || changes_search_path(context) {
         return;
     }
-    let mut finder = Finder { context, reporter, said: Vec::new() };
+    let mut finder = Finder { context, missing: Vec::new() };
     for step in context.routine.steps() {
         let is_declaration = matches!(step.node, Node::Block(_));
         for sql in &step.sql {
@@ -67,6 +68,7 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
             }
         }
     }
+    finder.report(reporter);
 }
 
 fn changes_search_path(context: &RoutineContext<'_>) -> bool {
@@ -76,13 +78,24 @@ fn changes_search_path(context: &RoutineContext<'_>) -> bool {
     text.to_ascii_lowercase().contains("search_path")
 }
 
-struct Finder<'f, 'r, 'a> {
+/// How many names that do not exist are shown beside the first.
+const MAX_LABELS: usize = 8;
+
+struct Finder<'f> {
     context: &'f RoutineContext<'f>,
-    reporter: &'r mut Reporter<'a>,
-    said: Vec<String>,
+    missing: Vec<Missing>,
 }
 
-impl<'f> Finder<'f, '_, '_> {
+/// A name that does not exist.
+struct Missing {
+    range: TextRange,
+    /// `there is no table ... any more`.
+    what: String,
+    /// `did you mean ...?`
+    near: Option<String>,
+}
+
+impl<'f> Finder<'f> {
     fn statement(&mut self, sql: &Sql<'_>, is_declaration: bool) {
         let names = Names::of(sql.ast);
         for name in &names.relations {
@@ -113,8 +126,7 @@ impl<'f> Finder<'f, '_, '_> {
         if !is_missing || is_torn_down || self.is_made_by_code(&name.name.text) {
             return;
         }
-        let message = format!("there is no table `{name}` any more: {} fails here", self.context.name());
-        self.report(sql.place(name.range()), message, None);
+        self.add(sql.place(name.range()), format!("there is no table `{name}` any more"), None);
     }
 
     /// Does any function, or a statement of this one, speak of making a relation of that name?
@@ -143,7 +155,7 @@ impl<'f> Finder<'f, '_, '_> {
         let Some(relation) = self.known(table) else { return };
         for column in columns {
             if !column.text.is_empty() && relation.column(&column.text).is_none() {
-                self.missing(sql.place(column.range), &column.text, relation);
+                self.no_column(sql.place(column.range), &column.text, relation);
             }
         }
     }
@@ -156,7 +168,7 @@ impl<'f> Finder<'f, '_, '_> {
         };
         let is_variable = self.context.routine.is_variable(std::slice::from_ref(qualifier));
         if let Some(relation) = relation.filter(|relation| !is_variable && !self.has(relation, column)) {
-            self.missing(sql.place(range), column, relation);
+            self.no_column(sql.place(range), column, relation);
         }
     }
 
@@ -169,7 +181,7 @@ impl<'f> Finder<'f, '_, '_> {
         let lacks = |table: &Relation| is_known(table) && table.column(column).is_none();
         if !triggers.is_empty() && triggers.iter().all(|using| lacks(&using.table)) {
             let table = std::sync::Arc::clone(&triggers[0].table);
-            self.missing(sql.place(range), column, &table);
+            self.no_column(sql.place(range), column, &table);
         }
     }
 
@@ -182,7 +194,7 @@ impl<'f> Finder<'f, '_, '_> {
             || self.has(relation, column);
         // The row of an INSERT is no scope for its values.
         if !is_other && !matches!(sql.ast, Ast::Insert(_) | Ast::Merge(_)) {
-            self.missing(sql.place(range), column, relation);
+            self.no_column(sql.place(range), column, relation);
         }
     }
 
@@ -201,16 +213,15 @@ impl<'f> Finder<'f, '_, '_> {
             || self.context.catalog.functions().any(|function| function.name == column)
     }
 
-    fn missing(&mut self, range: TextRange, column: &str, relation: &Relation) {
+    fn no_column(&mut self, range: TextRange, column: &str, relation: &Relation) {
         let near = relation
             .columns
             .iter()
             .map(|own| (strsim::damerau_levenshtein(&own.name, column), &own.name))
             .min()
-            .filter(|(distance, _)| *distance <= 2)
+            .filter(|(distance, _)| *distance <= 2 && *distance < column.len())
             .map(|(_, name)| format!("did you mean `{name}`?"));
-        let message = format!("`{}` has no column `{column}`: {} fails here", relation.name, self.context.name());
-        self.report(range, message, near);
+        self.add(range, format!("`{}` has no column `{column}`", relation.name), near);
     }
 
     /// CREATE OR REPLACE with other parameters makes another function, and leaves the one before it.
@@ -233,16 +244,29 @@ impl<'f> Finder<'f, '_, '_> {
         ))
     }
 
-    fn report(&mut self, range: TextRange, message: String, help: Option<String>) {
-        if self.said.contains(&message) {
-            return;
+    fn add(&mut self, range: TextRange, what: String, near: Option<String>) {
+        if self.missing.iter().all(|missing| missing.what != what) {
+            self.missing.push(Missing { range, what, near });
         }
-        self.said.push(message.clone());
-        let help = help
-            .or_else(|| self.drop_superseded())
-            .unwrap_or_else(|| "change the function along with the table".to_owned());
-        let finding = self.reporter.report(range, message).help(help);
-        drop(self.context.hotness().label(finding));
+    }
+
+    /// A function that fails is one finding: at the first of the names, with the others as labels.
+    fn report(mut self, reporter: &mut Reporter<'_>) {
+        self.missing.sort_by_key(|missing| missing.range.start);
+        let Some((first, others)) = self.missing.split_first() else { return };
+        let near = first.near.clone().or_else(|| self.drop_superseded());
+        let help = near.unwrap_or_else(|| "change the function along with the table".to_owned());
+        let message = format!("{}: {} fails here", first.what, self.context.name());
+        let mut finding = self.context.hotness().label(reporter.report(first.range, message).help(help));
+        for missing in others.iter().take(MAX_LABELS) {
+            let near = missing.near.as_ref().map_or_else(String::new, |near| format!(": {near}"));
+            finding = finding.label(missing.range, format!("{}{near}", missing.what));
+        }
+        if let Some(next) = others.get(MAX_LABELS) {
+            let more = others.len() - MAX_LABELS;
+            finding = finding.label(next.range, format!("from here on {more} more names do not exist"));
+        }
+        drop(finding);
     }
 }
 
