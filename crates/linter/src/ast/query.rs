@@ -191,6 +191,35 @@ pub enum InsertSource {
     Query(Box<Query>),
 }
 
+impl Select {
+    /// The relations of FROM, without those of its subqueries.
+    pub fn relations(&self) -> Vec<&RelationRef> {
+        let mut found = Vec::new();
+        self.from.iter().for_each(|item| item.relations(&mut found));
+        found
+    }
+}
+
+impl FromItem {
+    fn relations<'a>(&'a self, found: &mut Vec<&'a RelationRef>) {
+        match self {
+            Self::Relation(relation) => found.push(relation),
+            Self::Join { left, right, .. } => {
+                left.relations(found);
+                right.relations(found);
+            }
+            Self::Subquery { .. } | Self::Function { .. } => {}
+        }
+    }
+}
+
+impl RelationRef {
+    /// The name that its columns have before them.
+    pub fn called(&self) -> &SmolStr {
+        self.alias.as_ref().map_or(&self.name.name.text, |alias| &alias.name)
+    }
+}
+
 /// ON CONFLICT.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OnConflict {

@@ -118,9 +118,7 @@ fn check_has_rows_to_lock(query: &Query, range: TextRange) -> Run {
 
 fn is_in_from(items: &[FromItem], name: &SmolStr) -> bool {
     items.iter().any(|item| match item {
-        FromItem::Relation(relation) => {
-            *name == relation.alias.as_ref().map_or(&relation.name.name.text, |alias| &alias.name).as_str()
-        }
+        FromItem::Relation(relation) => *name == relation.called().as_str(),
         FromItem::Subquery { alias, .. } => alias.as_ref().is_some_and(|alias| alias.name == *name),
         FromItem::Join { left, right, .. } => {
             is_in_from(std::slice::from_ref(left), name) || is_in_from(std::slice::from_ref(right), name)
@@ -251,7 +249,7 @@ impl Executor<'_> {
         if env.is_cte(&relation.name) || self.is_system_relation(&relation.name) {
             return Ok(());
         }
-        let alias = relation.alias.as_ref().map_or(&relation.name.name.text, |alias| &alias.name);
+        let alias = relation.called();
         let mode = if env.row_locks.holds_for(alias) { LockMode::RowShare } else { LockMode::AccessShare };
         let oid = self.open_for_query(&relation.name, mode)?;
         let read = self.catalog.relation(oid);

@@ -359,7 +359,7 @@ fn query_named<'a>(with: Option<&'a With>, name: &SmolStr) -> Option<&'a Query> 
 }
 
 fn name_of(relation: &RelationRef) -> &SmolStr {
-    relation.alias.as_ref().map_or(&relation.name.name.text, |alias| &alias.name)
+    relation.called()
 }
 
 fn add_conditions<'a>(condition: &'a Expr, found: &mut Vec<&'a Expr>) {

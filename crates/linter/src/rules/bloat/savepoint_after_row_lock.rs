@@ -151,29 +151,15 @@ fn locks(ast: &Ast) -> Vec<(ObjectName, TextRange)> {
 
 /// The tables of a query with FOR UPDATE and its like; subqueries are queries of their own.
 fn locked_tables(query: &Query) -> Vec<(ObjectName, TextRange)> {
-    use crate::ast::{FromItem, QueryBody};
-    fn relations<'a>(item: &'a FromItem, found: &mut Vec<&'a crate::ast::RelationRef>) {
-        match item {
-            FromItem::Relation(relation) => found.push(relation),
-            FromItem::Join { left, right, .. } => {
-                relations(left, found);
-                relations(right, found);
-            }
-            FromItem::Subquery { .. } | FromItem::Function { .. } => {}
-        }
-    }
-    let QueryBody::Select(select) = &query.body else { return Vec::new() };
-    let mut found = Vec::new();
-    select.from.iter().for_each(|item| relations(item, &mut found));
+    let crate::ast::QueryBody::Select(select) = &query.body else { return Vec::new() };
     let is_locked = |relation: &&crate::ast::RelationRef| {
-        let name = relation.alias.as_ref().map_or(&relation.name.name.text, |alias| &alias.name);
         query.locking.iter().any(|locking| {
             locking.strength >= RowLockStrength::KeyShare
-                && (locking.of.is_empty() || locking.of.iter().any(|of| of.name.text == *name))
+                && (locking.of.is_empty() || locking.of.iter().any(|of| of.name.text == *relation.called()))
         })
     };
     let place = |relation: &crate::ast::RelationRef| (relation.name.clone(), relation.name.range());
-    found.into_iter().filter(is_locked).map(place).collect()
+    select.relations().into_iter().filter(is_locked).map(place).collect()
 }
 
 /// The table's full name, so that the same table is the same under all its names.

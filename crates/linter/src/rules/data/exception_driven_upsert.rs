@@ -93,7 +93,7 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
             {
                 continue;
             }
-            let inserted = table.map(|table| Inserted { insert, table, is_fresh: &is_fresh });
+            let inserted = table.map(|table| Inserted { insert, table, is_fresh: &is_fresh, earlier: &[] });
             let refusals = inserted.map_or_else(Vec::new, |inserted| inserted.refusals(context.catalog));
             if is_known && refusals.is_empty() {
                 continue;
@@ -291,7 +291,7 @@ fn finds_the_row(
     index: &UniqueIndex<'_>,
 ) -> bool {
     let (Some(columns), Some(filter)) = (index.columns(), &update.filter) else { return false };
-    let inserted = Inserted { insert: upsert.insert, table, is_fresh: &|_| false };
+    let inserted = Inserted { insert: upsert.insert, table, is_fresh: &|_| false, earlier: &[] };
     let conditions: Vec<&Expr> = match &filter.kind {
         ExprKind::And(list) => list.iter().collect(),
         _ => vec![filter],

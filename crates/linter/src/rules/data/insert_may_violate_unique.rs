@@ -62,8 +62,9 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// With `ON CONFLICT`; where the key comes from a sequence or `gen_random_uuid()`; where the statement asks for the row
-    /// first; for tables that the same migration has made, filled or emptied, and tables without a unique index; for
+    /// With `ON CONFLICT`; where the key comes from a sequence or `gen_random_uuid()`; where a column of it refers, by a
+    /// foreign key, to a row that the same statement inserts in `WITH`, or that the migration has inserted before, for then
+    /// no other row can refer to it yet; where the statement asks for the row first; for tables that the same migration has made, filled or emptied, and tables without a unique index; for
     /// tables that no migration has put rows into and that another one of the same day or version made, as the names of
     /// files or folders tell it: both are released together.
     /// Where a handler expects the failure, `exception-driven-upsert` says it; where an `IF` asks first,
@@ -163,7 +164,7 @@ fn check_routine(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
             {
                 continue;
             }
-            let inserted = Inserted { insert, table, is_fresh: &is_fresh };
+            let inserted = Inserted { insert, table, is_fresh: &is_fresh, earlier: &[] };
             let refusals = match context.function() {
                 Some(_) => given(context, &inserted, &variables),
                 None => copied(context, &inserted),

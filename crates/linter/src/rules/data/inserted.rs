@@ -25,6 +25,8 @@ pub(super) struct Inserted<'a> {
     pub(super) table: &'a Relation,
     /// Does a name stand for a value that was generated before?
     pub(super) is_fresh: &'a dyn Fn(&[SmolStr]) -> bool,
+    /// Those that the same migration has run before.
+    pub(super) earlier: &'a [&'a Insert],
 }
 
 /// A unique index that may refuse the row, with where its key comes from.
@@ -38,7 +40,7 @@ impl<'a> Inserted<'a> {
     /// The unique indexes that can refuse a row of this statement.
     pub(super) fn refusals(&self, catalog: &'a Catalog) -> Vec<Refusal<'a>> {
         let refusal = |index: UniqueIndex<'a>| {
-            let source = self.key_source(&index);
+            let source = self.key_source(catalog, &index);
             let refuses_null = index.index.nulls_not_distinct;
             let can_be_there = match source {
                 ValueSource::Generated => false,
@@ -51,10 +53,13 @@ impl<'a> Inserted<'a> {
     }
 
     /// A key is new if any part of it is, and it is constant if all of it is.
-    fn key_source(&self, index: &UniqueIndex<'_>) -> ValueSource {
+    fn key_source(&self, catalog: &'a Catalog, index: &UniqueIndex<'_>) -> ValueSource {
         let mut found = ValueSource::Constant;
         for element in index.index.elements.iter() {
             let source = if let Some(column) = element.key.as_column() {
+                if self.refers_to_new_rows(catalog, column) {
+                    return ValueSource::Generated;
+                }
                 self.column_source(column)
             } else {
                 let mut columns = Vec::new();

@@ -24,6 +24,8 @@ struct Loads<'a> {
     /// Tables that the migration has made, and those into which it has put rows.
     made: Vec<&'a SmolStr>,
     filled: Vec<&'a SmolStr>,
+    /// The INSERTs so far, without those with ON CONFLICT.
+    inserts: Vec<&'a Insert>,
     /// Numbers where a sequence would give one.
     numbered: Problem,
     /// Keys that are written out.
@@ -46,6 +48,7 @@ pub(super) fn check_migration(context: &MigrationContext<'_>, reporter: &mut Rep
         emptied: Vec::new(),
         made: Vec::new(),
         filled: Vec::new(),
+        inserts: Vec::new(),
         numbered: Problem::default(),
         constant: Problem::default(),
     };
@@ -77,7 +80,10 @@ impl<'a> Loads<'a> {
                 self.emptied.extend(found);
             }
             Some(Ast::Delete(delete)) => self.emptied.extend(self.find(&delete.table.name)),
-            Some(Ast::Insert(insert)) if insert.on_conflict.is_none() => self.insert(statement, insert, reporter),
+            Some(Ast::Insert(insert)) if insert.on_conflict.is_none() => {
+                self.insert(statement, insert, reporter);
+                self.inserts.push(insert);
+            }
             _ => {}
         }
     }
@@ -90,11 +96,13 @@ impl<'a> Loads<'a> {
         if !is_plain_table(table) || !is_kept || self.made.contains(&name) {
             return;
         }
-        let inserted = Inserted { insert, table, is_fresh: &|_| false };
+        let is_copy = is_copy(insert, &|name| self.find(name), oid);
+        // Those that are written out fail together when they are run again.
+        let earlier = if is_copy { self.inserts.as_slice() } else { &[] };
+        let inserted = Inserted { insert, table, is_fresh: &|_| false, earlier };
         let mut refusals = inserted.refusals(self.context.before);
         let range = insert.table.name.range();
-        let find = |name: &ObjectName| self.find(name);
-        if is_copy(insert, &find, oid) {
+        if is_copy {
             refusals.retain(|refusal| refusal.source == ValueSource::Given);
             // Rows that the migration itself has made are new, and so are the first rows of a table.
             let is_new = reads_any(insert, &self.made)

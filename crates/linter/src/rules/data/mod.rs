@@ -9,6 +9,7 @@ pub mod insert_may_violate_unique;
 mod inserted;
 mod loaded;
 pub mod missing_analyze;
+mod new_parent;
 mod released;
 pub mod select_then_insert;
 mod size;

@@ -75,7 +75,7 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
                 continue;
             }
             let Some(guard) = guard_of(context, &steps, at, table.oid) else { continue };
-            let refusals = Inserted { insert, table, is_fresh: &is_fresh }.refusals(context.catalog);
+            let refusals = Inserted { insert, table, is_fresh: &is_fresh, earlier: &[] }.refusals(context.catalog);
             if refusals.is_empty() && !unique_indexes(context.catalog, table).is_empty() {
                 continue;
             }

@@ -52,7 +52,7 @@ fn counts_rows(query: &Query, own: &ObjectName) -> bool {
 /// May a subquery name a column of the row that is updated?
 fn names_row(query: &Query, update: &Update, table: &Relation) -> bool {
     let reference = &update.table;
-    let own_name = reference.alias.as_ref().map_or(&reference.name.name.text, |alias| &alias.name);
+    let own_name = reference.called();
     let mut found = !table.known;
     query.visit(&mut |part| {
         if let Part::Expr(Expr { kind: ExprKind::Column(path), .. }) = part {
