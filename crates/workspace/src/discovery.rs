@@ -40,11 +40,12 @@ impl Problem {
     }
 }
 
-/// Folders that hold no migrations of the project itself: those of its dependencies, builds and tests of Go.
-const SKIPPED_FOLDERS: [&str; 4] = ["node_modules", "vendor", "target", "testdata"];
+/// Folders that hold no migrations of the project itself: those of its dependencies, builds and tests.
+const SKIPPED_FOLDERS: [&str; 8] =
+    ["node_modules", "vendor", "target", "testdata", "test", "tests", "__tests__", "spec"];
 
 /// Names of other databases: `mysql/1_x.sql` and `1_x.mysql.up.sql` are not for PostgreSQL.
-const OTHER_DIALECTS: [&str; 11] = [
+const OTHER_DIALECTS: [&str; 18] = [
     "mysql",
     "mariadb",
     "sqlite",
@@ -55,7 +56,14 @@ const OTHER_DIALECTS: [&str; 11] = [
     "sqlserver",
     "oracle",
     "h2",
+    "hsqldb",
+    "derby",
+    "db2",
     "clickhouse",
+    "redshift",
+    "snowflake",
+    "bigquery",
+    "spanner",
 ];
 
 /// The SQL files that `path` stands for: itself, or all below it in the order of its migration tool.
@@ -110,7 +118,8 @@ fn walk(root: &Path, as_git: bool, identities: &Identities, problems: &mut Vec<P
 
 fn is_skipped(entry: &DirEntry) -> bool {
     let skipped = |name: &str| SKIPPED_FOLDERS.contains(&name) || OTHER_DIALECTS.contains(&name);
-    entry.file_type().is_some_and(|kind| kind.is_dir()) && entry.file_name().to_str().is_some_and(skipped)
+    let is_below = entry.depth() > 0 && entry.file_type().is_some_and(|kind| kind.is_dir());
+    is_below && entry.file_name().to_str().is_some_and(skipped)
 }
 
 /// What could not be read; a line of `.gitignore` that cannot be read ignores nothing.
@@ -161,12 +170,18 @@ mod tests {
     #[test]
     fn hidden_and_foreign_folders_are_skipped() {
         let root = tempfile::tempdir().unwrap();
-        for folder in [".git", "node_modules", "vendor", "target", "testdata", "mysql", "db"] {
-            fs::create_dir(root.path().join(folder)).unwrap();
+        for folder in [".git", "node_modules", "vendor", "target", "testdata", "src/test/db", "tests", "mysql", "db"] {
+            fs::create_dir_all(root.path().join(folder)).unwrap();
             fs::write(root.path().join(folder).join("1.sql"), "").unwrap();
         }
         let mut problems = Vec::new();
-        assert_eq!(files_at(root.path(), &Identities::default(), &mut problems), [root.path().join("db/1.sql")]);
+        let mut files = |folder: &str| files_at(&root.path().join(folder), &Identities::default(), &mut problems);
+        assert_eq!(files(""), [root.path().join("db/1.sql")]);
+        // Whoever names such a folder wants it checked.
+        for (folder, file) in [("tests", "tests/1.sql"), ("src/test/db", "src/test/db/1.sql"), ("mysql", "mysql/1.sql")]
+        {
+            assert_eq!(files(folder), [root.path().join(file)]);
+        }
         assert_eq!(problems, []);
     }
 

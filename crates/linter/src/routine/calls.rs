@@ -186,7 +186,7 @@ impl Callers<'_, '_> {
         for step in routine.steps() {
             let in_loop = loop_head(&step);
             for sql in &step.sql {
-                evaluate(sql.ast, self.routines.catalog, &routine.search_path, &mut |what, times| {
+                evaluate(sql.ast, sql.one_row, self.routines.catalog, &routine.search_path, &mut |what, times| {
                     let Evaluated::Call(call) = what else { return };
                     let range = sql.place(call.name_range);
                     let site = CallSite {

@@ -2,6 +2,7 @@
 
 use super::{Code, Dynamic, Routine, SqlRole, texts};
 use crate::ast::Ast;
+use crate::builtin::oid;
 use crate::plpgsql::{
     Block, Body, Branch, Context, Else, ExceptionSection, Handler, Loop, SqlText, Statement, StatementKind,
 };
@@ -61,6 +62,11 @@ pub struct Sql<'a> {
     pub range: TextRange,
     /// The text of EXECUTE: ranges of `ast` are offsets in it.
     pub dynamic: Option<&'a Dynamic>,
+    /// The code takes one row of the result, as with INTO. Of a query PostgreSQL computes no more then, and PL/pgSQL fails
+    /// where a data change returns more.
+    ///
+    /// Source: PostgreSQL 18, `src/pl/plpgsql/src/pl_exec.c`, `exec_stmt_execsql`; `src/backend/executor/functions.c`.
+    pub one_row: bool,
 }
 
 impl Sql<'_> {
@@ -104,13 +110,25 @@ impl Routine {
 
     /// The SQL of a statement, without that of the statements inside it.
     pub fn sql_of<'a>(&'a self, statement: &'a Statement) -> Vec<Sql<'a>> {
-        self.parsed(texts::of_statement(statement))
+        let one_row = match &statement.kind {
+            StatementKind::Sql(sql) => sql.into.is_some(),
+            StatementKind::Execute(execute) => execute.into.is_some(),
+            _ => false,
+        };
+        let mut found = self.parsed(texts::of_statement(statement));
+        found.iter_mut().for_each(|sql| sql.one_row = one_row);
+        found
+    }
+
+    /// Does a function in SQL give one row of its last statement?
+    fn gives_one_row(&self) -> bool {
+        self.function.as_ref().is_some_and(|function| !function.returns_set && function.returns.oid.0 != oid::VOID)
     }
 
     pub(super) fn parsed<'a>(&'a self, texts: Vec<(SqlRole, &'a SqlText)>) -> Vec<Sql<'a>> {
         let mut found = Vec::new();
         for (role, text) in texts {
-            let sql = |ast, dynamic| Sql { ast, role, range: text.range, dynamic };
+            let sql = |ast, dynamic| Sql { ast, role, range: text.range, dynamic, one_row: false };
             match role {
                 SqlRole::Dynamic => {
                     let Some(dynamic) = self.dynamic(text) else { continue };
@@ -132,20 +150,20 @@ struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     fn sql(&mut self, statements: &'a [(TextRange, Ast)]) {
-        for (range, ast) in statements {
-            let sql = Sql { ast, role: SqlRole::Statement, range: *range, dynamic: None };
+        for (at, (range, ast)) in statements.iter().enumerate() {
+            let one_row = at + 1 == statements.len() && self.routine.gives_one_row();
+            let sql = Sql { ast, role: SqlRole::Statement, range: *range, dynamic: None, one_row };
             let context = Context::default();
             self.steps.push(Step { node: Node::Sql(*range), context, around: Vec::new(), sql: vec![sql] });
         }
     }
 
-    fn step(&mut self, node: Node<'a>, context: Context, texts: Vec<(SqlRole, &'a SqlText)>) {
-        let sql = self.routine.parsed(texts);
+    fn step(&mut self, node: Node<'a>, context: Context, sql: Vec<Sql<'a>>) {
         self.steps.push(Step { node, context, around: self.around.clone(), sql });
     }
 
     fn block(&mut self, block: &'a Block, context: Context) {
-        self.step(Node::Block(block), context, texts::of_declarations(block));
+        self.step(Node::Block(block), context, self.routine.parsed(texts::of_declarations(block)));
         let Some(section) = &block.exception else { return self.statements(&block.statements, context) };
         let inside = Context { subtransactions: context.subtransactions + 1, ..context };
         self.inside(Around::Exception { block, section }, &block.statements, inside);
@@ -167,7 +185,7 @@ impl<'a> Walk<'a> {
                 self.block(block, context);
                 continue;
             }
-            self.step(Node::Statement(statement), context, texts::of_statement(statement));
+            self.step(Node::Statement(statement), context, self.routine.sql_of(statement));
             match &statement.kind {
                 StatementKind::If(conditional) => {
                     self.branches(&conditional.branches, conditional.otherwise.as_ref(), context);

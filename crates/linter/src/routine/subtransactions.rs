@@ -8,12 +8,13 @@ mod objects;
 mod writes;
 
 use super::evaluation::{Evaluated, evaluate};
-use super::{Bound, Code, Routine, Routines, SqlRole, texts};
+use super::{Bound, Code, Routine, Routines, Sql, texts};
 use crate::ast::{Ast, ObjectName, TriggerEvents};
 use crate::catalog::Oid;
 use crate::plpgsql::{Block, Loop, LoopKind, Statement, StatementKind};
 use crate::source::TextRange;
 use rustc_hash::FxHashMap;
+use smol_str::SmolStr;
 
 /// So many subtransactions of a transaction are cached; one more, and every snapshot on the server has to look further.
 pub const CACHED: u64 = 64;
@@ -76,8 +77,8 @@ impl Routines<'_> {
     }
 
     /// The subtransactions that a statement of a migration begins by calling functions.
-    pub fn subtransactions_of(&self, ast: &Ast, search_path: &[smol_str::SmolStr]) -> Subtransactions {
-        let tally = Counter::new(self, Vec::new()).ast(ast, search_path, &|range| range);
+    pub fn subtransactions_of(&self, ast: &Ast, search_path: &[SmolStr]) -> Subtransactions {
+        let tally = Counter::new(self, Vec::new()).ast(ast, false, search_path, &|range| range);
         Subtransactions { most: tally.most(), sources: tally.sources }
     }
 }
@@ -191,10 +192,7 @@ impl<'r, 'a> Counter<'r, 'a> {
     fn routine(&mut self, routine: &Routine) -> Subtransactions {
         let tally = match &routine.code {
             Code::Plpgsql(body) => self.block(routine, &body.block),
-            Code::Sql(statements) => statements.iter().fold(Tally::default(), |tally, (_, ast)| {
-                let next = self.ast(ast, &routine.search_path, &|range| range);
-                tally.then(next)
-            }),
+            Code::Sql(_) => self.sql(routine, routine.steps().into_iter().flat_map(|step| step.sql)),
         };
         let counts = |source: &Source| source.bound > Bound::ZERO;
         let most = tally.most();
@@ -202,7 +200,7 @@ impl<'r, 'a> Counter<'r, 'a> {
     }
 
     fn block(&mut self, routine: &Routine, block: &Block) -> Tally {
-        let declared = self.texts(routine, texts::of_declarations(block));
+        let declared = self.sql(routine, routine.parsed(texts::of_declarations(block)));
         let inside = self.statements(routine, &block.statements);
         let Some(section) = &block.exception else { return declared.then(inside) };
         let mut own = inside;
@@ -231,7 +229,7 @@ impl<'r, 'a> Counter<'r, 'a> {
     }
 
     fn statement(&mut self, routine: &Routine, statement: &Statement) -> Tally {
-        let own = self.texts(routine, texts::of_statement(statement));
+        let own = self.sql(routine, routine.sql_of(statement));
         match &statement.kind {
             StatementKind::Block(block) => self.block(routine, block),
             StatementKind::Commit(_) | StatementKind::Rollback(_) => Tally::commit(),
@@ -272,20 +270,25 @@ impl<'r, 'a> Counter<'r, 'a> {
         head.then(body.times(turns))
     }
 
-    fn texts(&mut self, routine: &Routine, texts: Vec<(SqlRole, &crate::plpgsql::SqlText)>) -> Tally {
-        let mut tally = Tally::default();
-        for sql in routine.parsed(texts) {
-            tally = tally.then(self.ast(sql.ast, &routine.search_path, &|range| sql.place(range)));
-        }
-        tally
+    fn sql<'s>(&mut self, routine: &Routine, all: impl IntoIterator<Item = Sql<'s>>) -> Tally {
+        all.into_iter().fold(Tally::default(), |tally, sql| {
+            let next = self.ast(sql.ast, sql.one_row, &routine.search_path, &|range| sql.place(range));
+            tally.then(next)
+        })
     }
 
     /// A statement of SQL: the functions that it calls, and the row triggers that it fires.
-    fn ast(&mut self, ast: &Ast, search_path: &[smol_str::SmolStr], place: &dyn Fn(TextRange) -> TextRange) -> Tally {
+    fn ast(
+        &mut self,
+        ast: &Ast,
+        one_row: bool,
+        search_path: &[SmolStr],
+        place: &dyn Fn(TextRange) -> TextRange,
+    ) -> Tally {
         let mut calls: Vec<(Oid, TextRange, Bound, bool)> = Vec::new();
         let mut fired: Vec<(&ObjectName, Fires, Bound)> = Vec::new();
         let catalog = self.routines.catalog;
-        evaluate(ast, catalog, search_path, &mut |what, times| match what {
+        evaluate(ast, one_row, catalog, search_path, &mut |what, times| match what {
             Evaluated::Call(call) => {
                 let called = catalog.functions_called(call, search_path);
                 calls.extend(called.into_iter().map(|oid| (oid, place(call.name_range), times, false)));

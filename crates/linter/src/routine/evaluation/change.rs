@@ -10,7 +10,7 @@ impl<'a> Evaluation<'_, 'a> {
         let outer = self.ctes.len();
         self.with(insert.with.as_ref(), runs);
         let rows = match &insert.source {
-            InsertSource::Query(query) => self.query(query, runs),
+            InsertSource::Query(query) => self.query(query, runs, Bound::Unbounded),
             InsertSource::DefaultValues => ONCE,
         };
         self.ctes.truncate(outer);

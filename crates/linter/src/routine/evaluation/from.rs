@@ -194,13 +194,13 @@ impl<'a> Evaluation<'_, 'a> {
         match item {
             FromItem::Relation(relation) => self.read_relation(relation, at),
             FromItem::Subquery { query, lateral: true, .. } => {
-                let rows = self.query(query, runs * self.rows_between(first, *at));
+                let rows = self.query(query, runs * self.rows_between(first, *at), Bound::Unbounded);
                 self.has_read(rows, at);
             }
             FromItem::Subquery { query, .. } => {
                 // It does not see what stands beside it.
                 let hidden = self.items.split_off(first);
-                let rows = self.query(query, runs);
+                let rows = self.query(query, runs, Bound::Unbounded);
                 self.items.extend(hidden);
                 self.has_read(rows, at);
             }

@@ -28,20 +28,27 @@ pub(super) enum Evaluated<'a> {
     Delete(&'a ObjectName),
 }
 
-/// Calls `found` for everything that a statement evaluates, with how often it does at most.
+/// Calls `found` for everything that a statement evaluates, with how often it does at most. Of its result `one_row` is
+/// taken, or all.
 pub(super) fn evaluate<'a>(
     ast: &'a Ast,
+    one_row: bool,
     catalog: &Catalog,
     search_path: &[SmolStr],
     found: &mut dyn FnMut(Evaluated<'a>, Bound),
 ) {
-    Evaluation { catalog, search_path, found, ctes: Vec::new(), items: Vec::new() }.statement(ast);
+    let taken = if one_row { ONCE } else { Bound::Unbounded };
+    Evaluation { catalog, search_path, found, ctes: Vec::new(), items: Vec::new() }.statement(ast, taken);
 }
 
 /// How many rows a query has at most.
 pub(super) fn rows_of(query: &Query, catalog: &Catalog, search_path: &[SmolStr]) -> Bound {
     let mut ignore = |_: Evaluated<'_>, _: Bound| {};
-    Evaluation { catalog, search_path, found: &mut ignore, ctes: Vec::new(), items: Vec::new() }.query(query, ONCE)
+    Evaluation { catalog, search_path, found: &mut ignore, ctes: Vec::new(), items: Vec::new() }.query(
+        query,
+        ONCE,
+        Bound::Unbounded,
+    )
 }
 
 const ONCE: Bound = Bound::AtMost(1);
@@ -65,17 +72,19 @@ struct Times {
 
 impl<'a> Evaluation<'_, 'a> {
     /// The rows that a statement yields or changes.
-    fn statement(&mut self, ast: &'a Ast) -> Bound {
+    fn statement(&mut self, ast: &'a Ast, taken: Bound) -> Bound {
         match ast {
-            Ast::Select(query) | Ast::DeclareCursor(query) => self.query(query, ONCE),
+            Ast::Select(query) | Ast::DeclareCursor(query) => self.query(query, ONCE, taken),
             Ast::Insert(insert) => self.insert(insert, ONCE),
             Ast::Update(update) => self.update(update, ONCE),
             Ast::Delete(delete) => self.delete(delete, ONCE),
             Ast::Merge(merge) => self.merge(merge, ONCE),
-            Ast::CreateTableAs(create) => create.query.as_ref().map_or(Bound::ZERO, |query| self.query(query, ONCE)),
+            Ast::CreateTableAs(create) => {
+                create.query.as_ref().map_or(Bound::ZERO, |query| self.query(query, ONCE, Bound::Unbounded))
+            }
             Ast::Copy(copy) => copy.query.as_ref().map_or(Bound::ZERO, |query| self.query_statement(query, ONCE)),
-            Ast::Explain(explain) => self.statement(&explain.statement),
-            Ast::Prepare(prepare) => self.statement(&prepare.statement),
+            Ast::Explain(explain) => self.statement(&explain.statement, taken),
+            Ast::Prepare(prepare) => self.statement(&prepare.statement, taken),
             Ast::Call(call) => {
                 (self.found)(Evaluated::Call(&call.call), ONCE);
                 let arguments = call.call.arguments.iter().map(|argument| &argument.value);
@@ -88,7 +97,7 @@ impl<'a> Evaluation<'_, 'a> {
 
     fn query_statement(&mut self, statement: &'a QueryStatement, runs: Bound) -> Bound {
         match statement {
-            QueryStatement::Select(query) => self.query(query, runs),
+            QueryStatement::Select(query) => self.query(query, runs, Bound::Unbounded),
             QueryStatement::Insert(insert) => self.insert(insert, runs),
             QueryStatement::Update(update) => self.update(update, runs),
             QueryStatement::Delete(delete) => self.delete(delete, runs),
@@ -96,19 +105,21 @@ impl<'a> Evaluation<'_, 'a> {
         }
     }
 
-    /// The rows of one run of a query.
-    fn query(&mut self, query: &'a Query, runs: Bound) -> Bound {
+    /// The rows of one run of a query, of which no more than `taken` are computed.
+    fn query(&mut self, query: &'a Query, runs: Bound, taken: Bound) -> Bound {
         let (outer_ctes, outer_items) = (self.ctes.len(), self.items.len());
         self.with(query.with.as_ref(), runs);
         let once = Times { rows: runs, runs };
-        let limit = query.limit.as_ref().and_then(number).map_or(Bound::Unbounded, Bound::AtMost);
+        let limit = query.limit.as_ref().and_then(number).map_or(taken, Bound::AtMost).min(taken);
         let rows = match &query.body {
             QueryBody::Select(select) => self.select(select, &query.order_by, limit, runs),
             QueryBody::Values(rows) => {
                 self.all(rows.iter().flatten(), once);
                 Bound::AtMost(rows.len() as u64)
             }
-            QueryBody::SetOperation { left, right, .. } => self.query(left, runs) + self.query(right, runs),
+            QueryBody::SetOperation { left, right, .. } => {
+                self.query(left, runs, Bound::Unbounded) + self.query(right, runs, Bound::Unbounded)
+            }
         };
         self.items.truncate(outer_items);
         self.ctes.truncate(outer_ctes);
@@ -172,7 +183,7 @@ impl<'a> Evaluation<'_, 'a> {
             ExprKind::Call(call) => (self.found)(Evaluated::Call(call), times.rows),
             ExprKind::Subquery { query, .. } => {
                 let runs = if self.is_correlated(query) { times.rows } else { times.rows.min(times.runs) };
-                self.query(query, runs);
+                self.query(query, runs, Bound::Unbounded);
             }
             _ => {}
         }

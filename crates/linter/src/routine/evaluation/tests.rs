@@ -11,10 +11,14 @@ const SCHEMA: &str = "CREATE TABLE t (id int PRIMARY KEY, n int, u_id int);
 
 /// How often each call of `f` and each change happens: `1`, `3`, or `*` for no bound.
 fn times(sql: &str) -> String {
+    times_for(sql, false)
+}
+
+fn times_for(sql: &str, one_row: bool) -> String {
     let statement = &parse_sql(sql).unwrap()[0];
     let mut found = Vec::new();
     with_routines(&[SCHEMA], &Settings::default(), |routines| {
-        evaluate(statement, routines.catalog, &["public".into()], &mut |what, times| {
+        evaluate(statement, one_row, routines.catalog, &["public".into()], &mut |what, times| {
             let what = match what {
                 Evaluated::Call(call) if call.name.starts_with('f') => call.name.as_str(),
                 Evaluated::Call(_) => return,
@@ -127,5 +131,18 @@ fn changes_happen_once_for_each_row() {
         ("CALL f(fa(1))", "f 1, fa 1"),
     ] {
         assert_eq!(times(sql), expected, "{sql}");
+    }
+}
+
+#[test]
+fn of_a_result_that_is_taken_for_one_row_no_more_is_computed() {
+    for (sql, expected) in [
+        ("SELECT f(n) FROM t", "f 1"),
+        ("SELECT f(n) FROM t WHERE fa(n)", "fa *, f 1"),
+        ("SELECT f(n) FROM t GROUP BY n", "f *"),
+        ("SELECT n FROM (SELECT f(n) AS n FROM t) AS s", "f *"),
+        ("SELECT f(n) FROM t LIMIT 5", "f 1"),
+    ] {
+        assert_eq!(times_for(sql, true), expected, "{sql}");
     }
 }

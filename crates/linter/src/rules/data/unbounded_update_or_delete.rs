@@ -1,8 +1,8 @@
 //! UPDATE or DELETE of a whole table.
 
+use super::one_row::{stores_total, takes_one_row};
 use super::released::is_left_empty;
 use super::size;
-use super::total::stores_total;
 use crate::ast::{Ast, Expr, ExprKind, InsertSource, Part, QueryBody};
 use crate::catalog::Catalog;
 use crate::diagnostic::{Diagnostic, Severity};
@@ -42,13 +42,14 @@ declare_rule! {
     /// key of a `NOT NULL` column refers to, or the row itself in a query of the whole table, or asks for the null of a
     /// column that the same migration has added. For tables that the same transaction created, and for tables that
     /// configuration says to be small or that can have one row only; nor for a table that gets the count or sum of
-    /// another table, the same for all rows, for it has one row then; nor for a table that no migration has put rows
-    /// into and that another one of the same day or version made, as the names of files or folders tell it: both are
-    /// released together. While the transaction holds a strong lock, `work-after-strong-lock` says it. What triggers do
-    /// is not reported either, for they do it at any change of their table, also where a function makes that change. A
-    /// `MERGE` is reported where a branch without condition has a whole table as source. Where one migration has more
-    /// than three such statements, they are one finding. A function is reported where it is defined, unless a migration
-    /// calls it and it is reported there; trigger functions are not, because what fires them decides.
+    /// another table, the same for all rows, or whose changed rows code takes for one (`UPDATE ... RETURNING n INTO
+    /// next`), for it has one row then; nor for a table that no migration has put rows into and that another one of the
+    /// same day or version made, as the names of files or folders tell it: both are released together. While the
+    /// transaction holds a strong lock, `work-after-strong-lock` says it. What triggers do is not reported either, for
+    /// they do it at any change of their table, also where a function makes that change. A `MERGE` is reported where a
+    /// branch without condition has a whole table as source. Where one migration has more than three such statements,
+    /// they are one finding. A function is reported where it is defined, unless a migration calls it and it is reported
+    /// there; trigger functions are not, because what fires them decides.
     ///
     /// Two kinds of tables are worth a note only (`--level info`), for they mostly have few rows: one whose rows the same
     /// migration deletes and lists anew with `INSERT ... VALUES`, and one that has lived through ten migrations and never
@@ -163,7 +164,7 @@ fn check_routine(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
         }
         for change in trial.run(sql.ast).data_changes {
             let table = &change.relation;
-            let is_small = is_small(table, sql.ast, context.catalog, context.settings);
+            let is_small = is_small(table, sql.ast, context.catalog, context.settings) || takes_one_row(sql);
             let is_work = change.unbounded && change.kind != DataChangeKind::Insert && !change.by_trigger;
             if !is_work || !table.visibility.is_exposed() || is_small {
                 continue;

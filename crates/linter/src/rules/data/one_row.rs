@@ -1,7 +1,20 @@
-//! Updates that store a total, which only a table with one row has.
+//! Changes of all rows that only make sense where there is one.
 
 use crate::ast::{Ast, Expr, ExprKind, ObjectName, Part, Query, QueryBody, SubqueryKind, Update};
 use crate::catalog::Relation;
+use crate::routine::Sql;
+
+/// Does the code take what the changed rows return for one row, as `UPDATE counter SET n = n + 1 RETURNING n INTO next`
+/// does?
+pub(super) fn takes_one_row(sql: &Sql<'_>) -> bool {
+    let mut returns = false;
+    sql.ast.visit(&mut |part| match part {
+        Part::Update(update) => returns |= !update.returning.is_empty(),
+        Part::Delete(delete) => returns |= !delete.returning.is_empty(),
+        _ => {}
+    });
+    returns && sql.one_row
+}
 
 /// Does the statement give all rows of the table the same count or sum of another table, as in
 /// `UPDATE site SET users = (SELECT count(*) FROM users)`? In a table with many rows it would mean nothing.
