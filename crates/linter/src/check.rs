@@ -72,6 +72,8 @@ pub struct Migration<'a> {
     pub report: bool,
     /// A dump of a schema and no migration: what it creates counts as existing.
     pub baseline: bool,
+    /// Does it run at its place in the order? Of scripts without numbers nobody knows which runs first.
+    pub ordered: bool,
     /// Migrations of different databases do not see each other; what runs in database 0 before any other is the
     /// history of all.
     pub database: u32,
@@ -88,6 +90,7 @@ impl<'a> Migration<'a> {
             transaction: TransactionMode::Autocommit,
             report: true,
             baseline: false,
+            ordered: true,
             database: 0,
         }
     }
@@ -209,7 +212,7 @@ pub(crate) fn report(
     };
     replay.run_down = settings.lint_down;
     replay.run(migrations, &mut checker);
-    let run = RunContext { settings, sets_lock_timeout: replay.state.sets_lock_timeout };
+    let run = RunContext { settings, migrations, sets_lock_timeout: replay.state.sets_lock_timeout };
     let Checker { mut found, comments, .. } = checker;
     let mut suppressed = Vec::new();
     suppression::apply(&comments, migrations, settings, &mut found, &mut suppressed);

@@ -142,6 +142,7 @@ impl Replay {
 
     fn run_migration(&mut self, file: u32, migration: &Migration<'_>, visitor: &mut dyn Visitor) {
         self.session = Session::default();
+        self.doubt_others(migration);
         let statements: Vec<&Statement> = migration.statements().collect();
         let before = self.state.database.catalog.clone();
         let implicit = match migration.transaction {
@@ -168,6 +169,15 @@ impl Replay {
         visitor.migration_end(file, migration, &self.session, &before, &self.state.database.catalog);
         self.session.commit();
         self.state.database.catalog.remove_temporary_objects();
+        self.doubt_others(migration);
+    }
+
+    /// What other scripts have made may be there, or not yet. What a dump of the schema shows is there.
+    fn doubt_others(&mut self, migration: &Migration<'_>) {
+        let database = &mut self.state.database;
+        if !migration.ordered && database.knowledge != Knowledge::Everything {
+            database.catalog.doubt_everything();
+        }
     }
 
     fn read_and_run(&mut self, file: u32, migration: &Migration<'_>, statement: &Statement, visitor: &mut dyn Visitor) {

@@ -189,6 +189,7 @@ impl<'a> MigrationContext<'a> {
 #[derive(Debug)]
 pub struct RunContext<'a> {
     pub settings: &'a Settings,
+    pub migrations: &'a [Migration<'a>],
     /// How many migrations, of history or reported, set `lock_timeout` to a value above zero.
     pub sets_lock_timeout: usize,
 }

@@ -44,7 +44,7 @@ impl Problem {
 const SKIPPED_FOLDERS: [&str; 8] =
     ["node_modules", "vendor", "target", "testdata", "test", "tests", "__tests__", "spec"];
 
-/// Names of other databases: `mysql/1_x.sql` and `1_x.mysql.up.sql` are not for PostgreSQL.
+/// Names of other databases: `mysql/1_x.sql`, `sqlite-persistence/1_x.sql` and `1_x.mysql.up.sql` are not for PostgreSQL.
 const OTHER_DIALECTS: [&str; 18] = [
     "mysql",
     "mariadb",
@@ -65,6 +65,9 @@ const OTHER_DIALECTS: [&str; 18] = [
     "bigquery",
     "spanner",
 ];
+
+/// Names of PostgreSQL, as in `mysql_to_postgres`.
+const OWN_NAMES: [&str; 5] = ["postgres", "postgresql", "pg", "psql", "pgsql"];
 
 /// The SQL files that `path` stands for: itself, or all below it in the order of its migration tool.
 pub(crate) fn files_at(path: &Path, identities: &Identities, problems: &mut Vec<Problem>) -> Vec<PathBuf> {
@@ -117,9 +120,15 @@ fn walk(root: &Path, as_git: bool, identities: &Identities, problems: &mut Vec<P
 }
 
 fn is_skipped(entry: &DirEntry) -> bool {
-    let skipped = |name: &str| SKIPPED_FOLDERS.contains(&name) || OTHER_DIALECTS.contains(&name);
+    let skipped = |name: &str| SKIPPED_FOLDERS.contains(&name) || is_for_another(name);
     let is_below = entry.depth() > 0 && entry.file_type().is_some_and(|kind| kind.is_dir());
     is_below && entry.file_name().to_str().is_some_and(skipped)
+}
+
+/// Does a word of the name say that it is for another database, and none that it is for PostgreSQL?
+fn is_for_another(name: &str) -> bool {
+    let mut words = name.split(['-', '_', '.']);
+    words.clone().any(|word| OTHER_DIALECTS.contains(&word)) && !words.any(|word| OWN_NAMES.contains(&word))
 }
 
 /// What could not be read; a line of `.gitignore` that cannot be read ignores nothing.
@@ -170,7 +179,18 @@ mod tests {
     #[test]
     fn hidden_and_foreign_folders_are_skipped() {
         let root = tempfile::tempdir().unwrap();
-        for folder in [".git", "node_modules", "vendor", "target", "testdata", "src/test/db", "tests", "mysql", "db"] {
+        for folder in [
+            ".git",
+            "node_modules",
+            "vendor",
+            "target",
+            "testdata",
+            "src/test/db",
+            "tests",
+            "mysql",
+            "sqlite-storage",
+            "db",
+        ] {
             fs::create_dir_all(root.path().join(folder)).unwrap();
             fs::write(root.path().join(folder).join("1.sql"), "").unwrap();
         }

@@ -48,6 +48,7 @@ struct Past {
     direction: Direction,
     transaction: TransactionMode,
     baseline: bool,
+    ordered: bool,
     database: u32,
 }
 
@@ -126,7 +127,8 @@ impl Replayed {
 
 impl PartialEq for Past {
     fn eq(&self, other: &Self) -> bool {
-        let rest = |past: &Self| (past.section, past.direction, past.transaction, past.baseline, past.database);
+        let place = |past: &Self| (past.baseline, past.ordered, past.database);
+        let rest = |past: &Self| (past.section, past.direction, past.transaction, place(past));
         Arc::ptr_eq(&self.file, &other.file) && rest(self) == rest(other)
     }
 }
@@ -240,6 +242,7 @@ fn past(file: &ProjectFile) -> impl Iterator<Item = Past> {
         direction: migration.direction,
         transaction: migration.transaction,
         baseline: migration.baseline,
+        ordered: migration.ordered,
         database: migration.database,
     })
 }

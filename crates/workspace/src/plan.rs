@@ -39,6 +39,8 @@ pub(crate) struct Source {
     pub(crate) role: Role,
     /// See [`pgvet_linter::check::Migration::database`].
     pub(crate) database: u32,
+    /// Is it one of several scripts whose names do not tell which runs first?
+    pub(crate) is_loose: bool,
     pub(crate) config: Arc<Config>,
 }
 
@@ -122,7 +124,8 @@ impl Plan {
     }
 
     fn shared_history(&mut self, request: &Request, reported: &FxHashSet<PathBuf>, config: &Arc<Config>) {
-        let source = |path, role| Source { path, is_stdin: false, role, database: 0, config: config.clone() };
+        let source =
+            |path, role| Source { path, is_stdin: false, role, database: 0, is_loose: false, config: config.clone() };
         self.sources.extend(request.schema.iter().map(|path| source(path.clone(), Role::Baseline)));
         let mut seen: FxHashSet<PathBuf> = FxHashSet::default();
         for path in &request.history {
@@ -151,11 +154,21 @@ impl Plan {
             .map(|file| {
                 let is_new = changes.is_none_or(|changes| changes.contains(&file.identity));
                 let role = if is_new { Role::Reported } else { Role::History };
-                Source { path: file.path, is_stdin: file.is_stdin, role, database, config: file.config }
+                Source {
+                    path: file.path,
+                    is_stdin: file.is_stdin,
+                    role,
+                    database,
+                    is_loose: false,
+                    config: file.config,
+                }
             })
             .collect();
         if let Some(root) = root.as_ref().filter(|_| !is_complete && request.replay_folder()) {
             sources = with_history(sources, root, &self.identities);
+        }
+        if root.is_some() {
+            mark_loose(&mut sources);
         }
         let asked = request.start_after.as_slice();
         let wanted = if asked.is_empty() { &config.migrations.start_after } else { asked };
@@ -166,10 +179,19 @@ impl Plan {
         if let Some(schema) = config.migrations.schema.as_ref().filter(|_| request.schema.is_none() && end > 0) {
             let config = config.clone();
             let (path, role) = (schema.clone(), Role::Baseline);
-            self.sources.push(Source { path, is_stdin: false, role, database, config });
+            self.sources.push(Source { path, is_stdin: false, role, database, is_loose: false, config });
         }
         self.sources.extend(sources);
         self.databases.push(Database { root: root.unwrap_or_default(), config });
+    }
+}
+
+/// Finds the scripts without versions, where there are several.
+fn mark_loose(sources: &mut [Source]) {
+    let mut scripts: Vec<&mut Source> =
+        sources.iter_mut().filter(|source| !order::is_versioned(&source.path)).collect();
+    if scripts.len() > 1 {
+        scripts.iter_mut().for_each(|script| script.is_loose = true);
     }
 }
 
@@ -182,7 +204,7 @@ fn with_history(reported: Vec<Source>, root: &Path, identities: &Identities) -> 
     for file in files_at(root, identities, &mut Vec::new()) {
         if !known.contains(&identities.of(&file)) && !config.is_excluded(&file) {
             let config = config.clone();
-            all.push(Source { path: file, is_stdin: false, role: Role::History, database, config });
+            all.push(Source { path: file, is_stdin: false, role: Role::History, database, is_loose: false, config });
         }
     }
     order::sort_by(&mut all, |source| identities.of(&source.path));

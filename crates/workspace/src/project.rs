@@ -4,7 +4,7 @@ use crate::cache::Warm;
 use crate::config::{Config, ConfigError, ConfigSource, absolute};
 use crate::discovery::{Problem, display};
 use crate::git::ChangeSelection;
-use crate::layout::{self, Folders, Layout, Section};
+use crate::layout::{self, Folders, Layout, Section, Tool};
 use crate::order;
 use crate::parallel;
 use crate::placeholders::{Substitution, substitute};
@@ -66,6 +66,8 @@ pub struct ProjectFile {
     pub encoding: Option<EncodingError>,
     /// Which database it belongs to: see [`Migration::database`].
     pub database: u32,
+    /// Is it one of several files whose names do not tell which runs first? The tool may know.
+    pub(crate) is_loose: bool,
     /// Where it is.
     pub path: PathBuf,
     /// The nearest configuration.
@@ -156,6 +158,7 @@ impl Project {
             is_stdin: false,
             role: file.role,
             database: file.database,
+            is_loose: file.is_loose,
             config: Arc::clone(&file.config),
         };
         let path = file.shown().path.clone();
@@ -245,7 +248,8 @@ impl ProjectFile {
     }
 
     pub(crate) fn migrations(&self) -> impl Iterator<Item = Migration<'_>> {
-        self.layout.sections.iter().map(|section| Migration {
+        let ordered = !self.is_loose || self.layout.tool != Tool::Plain;
+        self.layout.sections.iter().map(move |section| Migration {
             file: &self.parsed.source,
             parsed: &self.parsed.statements,
             section: section.range,
@@ -253,6 +257,7 @@ impl ProjectFile {
             transaction: section.transaction,
             report: self.role == Role::Reported,
             baseline: self.role == Role::Baseline,
+            ordered,
             database: self.database,
         })
     }
@@ -276,11 +281,11 @@ fn project_file(
     folders: &Folders,
     parse: impl FnOnce(&Path, SourceFile) -> Arc<ParsedFile>,
 ) -> ProjectFile {
-    let Source { path, role, database, config, .. } = source;
+    let Source { path, role, database, is_loose, config, .. } = source;
     let (text, original) = substituted(text, &config);
     let layout = layout::detect(&path, &text.text, folders, &config);
     let parsed = parse(&path, text);
-    ProjectFile { parsed, layout, role, encoding, database, path, config, original }
+    ProjectFile { parsed, layout, role, encoding, database, is_loose, path, config, original }
 }
 
 /// The text with the values of placeholders, and the file as it was where there are any.

@@ -9,6 +9,7 @@ use crate::builtin;
 use crate::catalog::{Definition, Function, Oid, Parameter, PrivilegeKind, SqlType, Volatility};
 use crate::session::search_path_value;
 use crate::source::TextRange;
+use crate::statement::is_template;
 use std::sync::Arc;
 
 impl Executor<'_> {
@@ -120,8 +121,13 @@ impl Executor<'_> {
             }
             FunctionBody::Source { text, range } if !unchecked && !has_polymorphic(create) => {
                 let at = create.name.range();
-                let Ok(statements) = from_pg::parse_sql(text) else {
-                    return fail("42601", "the function's body does not parse", *range);
+                let statements = match from_pg::parse_sql(text) {
+                    Ok(statements) => statements,
+                    Err(_) if is_template(text) => {
+                        self.unknown("a placeholder whose value is not known");
+                        return Ok(());
+                    }
+                    Err(_) => return fail("42601", "the function's body does not parse", *range),
                 };
                 let before = self.effects.locks.len();
                 for statement in &statements {

@@ -16,7 +16,7 @@ mod start;
 mod tests;
 
 pub use again::{Unchanged, parse_again};
-pub use placeholder::{Placeholder, PlaceholderKind, fill_text};
+pub use placeholder::{Placeholder, PlaceholderKind, fill_text, is_template};
 
 use crate::ast::Ast;
 use crate::lexer::Token;

@@ -198,6 +198,12 @@ pub fn fill_text(text: &str) -> String {
     filled(text, TextRange::new(0, text.len() as u32), &holes)
 }
 
+/// Will something else stand in a text that PostgreSQL does not read as it is? `@extschema@` in the script of an extension,
+/// `{{ name }}` and `${name}` of template engines, and marks of those that nobody knows: `%%FIELDS%%`.
+pub fn is_template(text: &str) -> bool {
+    ["%%", "{{", "<%", "@ext"].iter().any(|mark| text.contains(mark)) || fill_text(text) != text
+}
+
 /// The text of `range` with `holes` filled.
 pub(super) fn filled(text: &str, range: TextRange, holes: &[Hole]) -> String {
     let mut bytes = text.as_bytes()[range.as_usize()].to_vec();

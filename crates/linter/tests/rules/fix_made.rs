@@ -24,7 +24,7 @@ pub(crate) fn problem(scenario: &Scenario, outcome: &Outcome, found: &Diagnostic
 
 /// The scenario with a fix made.
 fn with(scenario: &Scenario, file: u32, fix: &Fix) -> Scenario {
-    let mut fixed = Scenario { sections: scenario.sections.clone(), settings: scenario.settings.clone() };
+    let mut fixed = Scenario { sections: scenario.sections.clone(), settings: scenario.settings.clone(), ..*scenario };
     let section = &mut fixed.sections[file as usize];
     let applied = apply(&section.text, [fix]);
     assert_eq!(applied.made, [0], "{fix:?}");

@@ -4,6 +4,7 @@
 //! -- pg-version: 14-18
 //! -- mode: transaction              (or single-string, autocommit; `-- transaction` alone does as well)
 //! -- set: table orders rows=100 hot
+//! -- unordered                     (scripts of which nobody knows which runs first)
 //! -- baseline:                      a schema dump that is not reported
 //! CREATE TABLE orders (id bigint);
 //! -- history:                       a migration that is not reported
@@ -22,6 +23,8 @@ use pgvet_linter::version::VersionRange;
 
 pub(crate) struct Scenario {
     pub(crate) sections: Vec<Section>,
+    /// Does the order of the sections say in which order they run?
+    pub(crate) ordered: bool,
     pub(crate) settings: Settings,
 }
 
@@ -65,7 +68,7 @@ impl Scenario {
     /// An error is the directive that means nothing.
     pub(crate) fn read(text: &str) -> Result<Self, String> {
         let settings = Settings { strict: true, level: Severity::Info, ..Settings::default() };
-        let mut scenario = Self { sections: Vec::new(), settings };
+        let mut scenario = Self { sections: Vec::new(), ordered: true, settings };
         let mut mode = TransactionMode::default();
         let mut header = String::new();
         for (number, line) in text.split_inclusive('\n').enumerate() {
@@ -86,6 +89,7 @@ impl Scenario {
                     scenario.settings.versions = VersionRange::parse(value)?;
                     scenario.settings.versions_configured = true;
                 }
+                ("unordered", "") => scenario.ordered = false,
                 ("mode", _) => mode = transaction_mode(value)?,
                 ("transaction" | "single-string" | "autocommit", "") => mode = transaction_mode(word)?,
                 ("set", _) => set(&mut scenario.settings, value).ok_or(value)?,
@@ -124,6 +128,7 @@ impl Scenario {
                 transaction: if section.text.starts_with(OPT_OUT) { TransactionMode::Autocommit } else { section.mode },
                 report: section.kind == SectionKind::Migration,
                 baseline: section.kind == SectionKind::Baseline,
+                ordered: self.ordered,
                 ..Migration::new(file)
             })
             .collect()

@@ -72,7 +72,7 @@ fn add(hasher: &mut Hasher, migration: &Migration<'_>, text: &Hash) {
         TransactionMode::Transaction => 1,
         TransactionMode::SingleString => 2,
     };
-    hasher.update(&[direction, transaction, u8::from(migration.baseline)]);
+    hasher.update(&[direction, transaction, u8::from(migration.baseline), u8::from(migration.ordered)]);
 }
 
 /// The build of the program: another one may know more.

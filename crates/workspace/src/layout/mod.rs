@@ -239,6 +239,9 @@ mod tests {
             ("nowhere/U1__a.sql", (Tool::Flyway, Down, Transaction)),
             ("supabase/migrations/1_a.sql", (Tool::Supabase, Up, SingleString)),
             ("nowhere/1_a.sql", (Tool::Plain, Up, Autocommit)),
+            ("sql/pgmq--1.4.3.sql", (Tool::Plain, Up, Transaction)),
+            ("sql/pgmq--1.4.3--1.4.4.sql", (Tool::Plain, Up, Transaction)),
+            ("sql/users--and--orders.sql", (Tool::Plain, Up, Autocommit)),
         ] {
             assert_eq!(one(path, "SELECT 1;"), expected, "{path}");
         }

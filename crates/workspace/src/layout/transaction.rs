@@ -17,6 +17,8 @@ pub(super) fn usual(tool: Tool) -> TransactionMode {
 pub(super) fn mode(tool: Tool, path: &Path, text: &str) -> TransactionMode {
     let unless = |without: bool, otherwise| if without { otherwise } else { Transaction };
     match tool {
+        // CREATE EXTENSION and ALTER EXTENSION UPDATE: `src/backend/commands/extension.c`, `execute_extension_script`.
+        Tool::Plain if is_of_extension(path) => Transaction,
         // psql -f.
         Tool::Plain | Tool::Sqitch => Autocommit,
         // Prisma, `schema-engine`: `raw_cmd`; golang-migrate, `database/postgres`: one Exec without arguments.
@@ -44,6 +46,19 @@ pub(super) fn mode(tool: Tool, path: &Path, text: &str) -> TransactionMode {
             unless(header(text).any(|comment| comment.trim_end() == "! no-transaction"), SingleString)
         }
     }
+}
+
+/// `name--1.0.sql`, and `name--1.0--1.1.sql`, which leads from one version to the next.
+fn is_of_extension(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let mut parts = name.strip_suffix(".sql").unwrap_or_default().split("--");
+    let is_name = parts.next().is_some_and(|name| !name.is_empty() && !name.contains(char::is_whitespace));
+    let is_version = |part: &str| part.starts_with(|first: char| first.is_ascii_alphanumeric());
+    let versions = parts.clone().count();
+    is_name
+        && (1..=2).contains(&versions)
+        && parts.clone().any(|part| part.contains(|one: char| one.is_ascii_digit()))
+        && parts.all(is_version)
 }
 
 /// The comment that takes a migration out of the tool's transaction, for tools that know one in the file.

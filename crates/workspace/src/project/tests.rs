@@ -112,3 +112,16 @@ fn the_way_back_of_sqitch_belongs_to_the_change() {
     let [refused] = refused[..] else { panic!("{refused:?}") };
     assert!(refused.file == 1 && refused.message.contains("missing"), "{}", refused.message);
 }
+
+#[test]
+fn scripts_without_numbers_have_no_order_unless_they_are_named_in_one() {
+    let root = folder(&[("1_a.sql", b""), ("views.sql", b""), ("tables.sql", b"")]);
+    let at = |name: &str| root.path().join(name);
+    let ordered = |paths: Vec<PathBuf>| {
+        let project = load(&Request { paths, ..Request::default() });
+        project.migrations().iter().map(|migration| migration.ordered).collect::<Vec<_>>()
+    };
+    assert_eq!(ordered(vec![root.path().to_owned()]), [true, false, false]);
+    assert_eq!(ordered(vec![at("tables.sql"), at("views.sql")]), [true, true]);
+    assert_eq!(ordered(vec![at("tables.sql")]), [true]);
+}

@@ -8,6 +8,7 @@ use crate::catalog::Oid;
 use crate::effect::Failure;
 use crate::execute::{Executor, Run, fail};
 use crate::plpgsql::{HOLE, SqlText};
+use crate::statement::is_template;
 use smol_str::SmolStr;
 use std::collections::HashSet;
 
@@ -33,7 +34,7 @@ impl Executor<'_> {
         let has_holes = text.contains(HOLE);
         let statements = match parse_sql(&text) {
             Ok(statements) => statements,
-            Err(_) if has_holes => {
+            Err(_) if has_holes || is_template(&text) => {
                 self.unknown(NOT_KNOWN);
                 self.doubt_named(&text, true);
                 return Ok(());

@@ -1,11 +1,12 @@
 //! PostgreSQL would certainly refuse the statement here.
 
 use crate::ast::{Ast, QueryBody};
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, Label};
 use crate::effect::Failure;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, RunContext, declare_rule};
 use crate::rules::merged::in_each_migration;
+use std::collections::BTreeSet;
 
 declare_rule! {
     /// A statement that PostgreSQL would refuse at this point of the history.
@@ -39,8 +40,10 @@ declare_rule! {
     /// `enum-value-used-in-same-transaction`.
     ///
     /// Where one migration has more than three such statements, they are one finding. Migrations that have run cannot fail:
-    /// where many files have such statements, they do not run one after another in the order in which pgvet takes them, for
-    /// example because some repeat what others do, or are for another database. The help says so, and what to do.
+    /// where five files or more have such statements, they do not run one after another in the order in which pgvet takes
+    /// them, for example because some repeat what others do, or are for another database. They are one finding then, and the
+    /// help says what to do. Of several scripts without numbers nobody knows which runs first: what rests on another one is
+    /// not said.
     "statement-will-fail", Engine, Error,
     {}
     statement = check,
@@ -68,21 +71,39 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     }
 }
 
-fn merge(_: &RunContext<'_>, found: &mut Vec<Diagnostic>) {
+fn merge(context: &RunContext<'_>, found: &mut Vec<Diagnostic>) {
     in_each_migration(found, MAX_FINDINGS, MAX_FINDINGS, |more| {
         format!("refuses {more} more statements of this migration")
     });
+    let databases: BTreeSet<u32> = found.iter().map(|finding| database(context, finding)).collect();
+    for own in databases {
+        let (of_it, others) = std::mem::take(found).into_iter().partition(|finding| database(context, finding) == own);
+        *found = others;
+        found.extend(in_one(of_it));
+    }
+}
+
+fn database(context: &RunContext<'_>, finding: &Diagnostic) -> u32 {
+    context.migrations[finding.file as usize].database
+}
+
+/// Many files of one database that fail are one problem: they do not run as they are taken to.
+fn in_one(found: Vec<Diagnostic>) -> Vec<Diagnostic> {
     let files = found.chunk_by(|one, other| one.file == other.file).count();
+    let mut all = found.into_iter();
     if files < MANY_FILES {
-        return;
+        return all.collect();
     }
-    for finding in found {
-        let help = finding.help.take().map(|help| format!("{help}\n")).unwrap_or_default();
-        finding.help = Some(format!(
-            "{help}{files} files have statements that fail here: they are no history that runs in this order. `pgvet config` \
-             shows the order; leave files that repeat others or are not run out with `exclude`, and name each database in `paths`"
-        ));
-    }
+    let Some(mut first) = all.next() else { return Vec::new() };
+    first.message = format!("{}, and statements of {} more files", first.message, files - 1);
+    let help = first.help.take().map(|help| format!("{help}\n")).unwrap_or_default();
+    first.help = Some(format!(
+        "{help}{files} files have statements that fail here: they are no history that runs in this order. `pgvet config` \
+         shows the order; leave files that repeat others or are not run out with `exclude`, and name each database in `paths`"
+    ));
+    let shown = all.filter(|other| other.file != first.file).take(MAX_FINDINGS);
+    first.labels.extend(shown.map(|other| Label { file: other.file, range: other.range, message: other.message }));
+    vec![first]
 }
 
 /// Is the name taken only because an earlier statement used it before any had made it? That statement may have failed,

@@ -122,8 +122,9 @@ impl<'f> Finder<'f> {
     fn table(&mut self, sql: &Sql<'_>, name: &ObjectName) {
         let path = &self.context.routine.search_path;
         let is_missing = self.context.relation(name).is_none() && self.context.catalog.is_gone(name, path);
+        let is_ordered = self.context.routines.migrations[self.context.file as usize].ordered;
         let is_torn_down = self.context.catalog.relation_count() < self.context.catalog.names_gone();
-        if !is_missing || is_torn_down || self.is_made_by_code(&name.name.text) {
+        if !is_missing || !is_ordered || is_torn_down || self.is_made_by_code(&name.name.text) {
             return;
         }
         self.add(sql.place(name.range()), format!("there is no table `{name}` any more"), None);
