@@ -2,16 +2,18 @@
 
 use crate::ast::Ast;
 use crate::catalog::Catalog;
-use crate::lexer::{TokenKind, tokenize};
+use crate::lexer::{TokenKind, identifier, tokenize};
 use crate::plpgsql::{Exit, Loop, LoopKind, Statement, StatementKind};
 use crate::routine::evaluation::rows_of;
 use crate::routine::{Bound, Routine};
 use crate::source::TextRange;
+use smol_str::SmolStr;
 
 /// How often a loop runs at most.
 pub(super) fn of(routine: &Routine, a_loop: &Loop, catalog: &Catalog) -> Bound {
     // A loop that goes on only after a failure: what failed is rolled back.
-    if a_loop.statements.iter().any(leaves) {
+    let flags = flags(a_loop);
+    if a_loop.statements.iter().any(|statement| leaves(statement, &flags)) {
         return Bound::AtMost(1);
     }
     if let Some(rounds) = a_loop.constant_iterations() {
@@ -27,18 +29,40 @@ pub(super) fn of(routine: &Routine, a_loop: &Loop, catalog: &Catalog) -> Bound {
     }
 }
 
-/// Does a statement leave the loop or the function unless it fails?
-fn leaves(statement: &Statement) -> bool {
+/// Does a statement leave the loop or the function unless it fails, or set one of the flags that end the loop?
+fn leaves(statement: &Statement, flags: &[SmolStr]) -> bool {
     match &statement.kind {
         StatementKind::Return(_) | StatementKind::Exit(Exit { when: None, .. }) => true,
-        StatementKind::Block(block) => block.statements.iter().any(leaves),
+        StatementKind::Assign(assign) => {
+            let is_flag = matches!(assign.target.names.as_slice(), [name] if flags.contains(name));
+            is_flag && assign.value.text.trim().eq_ignore_ascii_case("true")
+        }
+        StatementKind::Block(block) => block.statements.iter().any(|statement| leaves(statement, flags)),
         StatementKind::If(conditional) => {
-            let all = |statements: &[Statement]| statements.iter().any(leaves);
+            let all = |statements: &[Statement]| statements.iter().any(|statement| leaves(statement, flags));
             conditional.otherwise.as_ref().is_some_and(|otherwise| all(&otherwise.statements))
                 && conditional.branches.iter().all(|branch| all(&branch.statements))
         }
         _ => false,
     }
+}
+
+/// The variables that end a loop when they are true: `WHILE NOT done AND tries < 5`, `EXIT WHEN done`.
+fn flags(a_loop: &Loop) -> Vec<SmolStr> {
+    let words = |text: &str| -> Vec<SmolStr> {
+        let tokens = tokenize(text, TextRange::new(0, text.len() as u32));
+        tokens.into_iter().map(|token| identifier(token.text(text))).collect()
+    };
+    let exits = a_loop.statements.iter().filter_map(|statement| match &statement.kind {
+        StatementKind::Exit(Exit { when: Some(when), .. }) => Some(words(&when.text)),
+        _ => None,
+    });
+    let mut flags: Vec<SmolStr> = exits.filter(|words| words.len() == 1).flatten().collect();
+    if let LoopKind::While(condition) = &a_loop.kind {
+        let words = words(&condition.text);
+        flags.extend(words.windows(2).filter(|pair| pair[0] == "not").map(|pair| pair[1].clone()));
+    }
+    flags
 }
 
 /// After how many rounds a loop commits: `IF i % 1000 = 0 THEN COMMIT`. `None`: in each round, or nobody knows.

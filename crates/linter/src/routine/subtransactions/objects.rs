@@ -1,9 +1,10 @@
 //! Loops that go from object to object of the database: a schema has hundreds of them, where a table has millions of rows.
 
+use super::writes;
 use crate::ast::{Ast, Copy, ExprKind, Insert, InsertSource, ObjectName, Part, Query};
 use crate::builtin;
-use crate::plpgsql::{Loop, LoopKind};
-use crate::routine::{Routine, Routines};
+use crate::plpgsql::{Loop, LoopKind, Statement};
+use crate::routine::{Routine, Routines, Sql};
 use smol_str::SmolStr;
 
 /// Functions that give a row for each object.
@@ -14,9 +15,22 @@ const OF_OBJECTS: [&str; 2] = ["pg_event_trigger_ddl_commands", "pg_event_trigge
 /// Catalogs that hold user data: as many rows as there are large objects.
 const LARGE: [&str; 2] = ["pg_largeobject", "pg_largeobject_metadata"];
 
+/// Does a statement alter, make or drop an object of which only run time knows the name?
+fn alters_objects(routine: &Routine, statements: &[Statement]) -> bool {
+    statements.iter().any(|statement| {
+        let alters = |sql: &Sql<'_>| sql.dynamic.is_some() && writes::changes_catalog(sql.ast);
+        routine.sql_of(statement).iter().any(alters)
+            || statement.inner().into_iter().any(|inner| alters_objects(routine, inner))
+    })
+}
+
 impl Routines<'_> {
-    /// Does a loop go through the system catalogs, or through a table that the project fills from them?
+    /// Does a loop go through the system catalogs, through a table that the project fills from them, or alter another object
+    /// in each round?
     pub(super) fn goes_through_objects(&self, routine: &Routine, a_loop: &Loop) -> bool {
+        if alters_objects(routine, &a_loop.statements) {
+            return true;
+        }
         let LoopKind::Query { query, .. } = &a_loop.kind else { return false };
         let Some(Ast::Select(query)) = routine.sql(query) else { return false };
         let path = &routine.search_path;

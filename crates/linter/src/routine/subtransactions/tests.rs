@@ -87,6 +87,17 @@ fn branches_take_the_maximum_and_handlers_run_after_the_rollback() {
 fn a_loop_that_goes_on_only_after_a_failure_adds_one() {
     let retry = "BEGIN LOOP BEGIN INSERT INTO t VALUES (1, 1); RETURN; EXCEPTION WHEN unique_violation THEN NULL; END; END LOOP; END";
     assert_eq!(most(retry), Bound::AtMost(1));
+    let write = "UPDATE t SET n = 1 WHERE id = 1;";
+    let caught = |statements: &str| format!("BEGIN {statements} EXCEPTION WHEN OTHERS THEN tries := tries + 1; END;");
+    let looped = |head: &str, tail: &str, statements: &str| {
+        let body = caught(statements);
+        most(&format!("DECLARE done bool := false; tries int := 0; BEGIN {head} LOOP {body} {tail} END LOOP; END"))
+    };
+    let done = format!("{write} done := TRUE;");
+    assert_eq!(looped("WHILE NOT done AND tries < 5", "", &done), Bound::AtMost(1));
+    assert_eq!(looped("", "EXIT WHEN done;", &done), Bound::AtMost(1));
+    assert_eq!(looped("WHILE NOT done AND tries < 5", "", write), Bound::Unbounded);
+    assert_eq!(looped("WHILE tries < 5", "", &done), Bound::Unbounded);
 }
 
 #[test]

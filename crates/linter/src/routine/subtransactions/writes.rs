@@ -138,7 +138,7 @@ fn outermost(ast: &Ast) -> impl Iterator<Item = &FunctionCall> {
 }
 
 /// Does a statement do more than a query or a data change?
-fn changes_catalog(ast: &Ast) -> bool {
+pub(super) fn changes_catalog(ast: &Ast) -> bool {
     match ast {
         Ast::Select(query) => matches!(&query.body, QueryBody::Select(select) if select.into.is_some()),
         Ast::Copy(copy) => copy.from,
