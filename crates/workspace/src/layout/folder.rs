@@ -21,6 +21,7 @@ struct Known {
     orders: Orders,
     /// The answers to what is asked about the folders around others.
     go_modules: FxHashMap<PathBuf, Option<bool>>,
+    ways_back: FxHashMap<PathBuf, bool>,
     repositories: Repositories,
 }
 
@@ -33,6 +34,8 @@ pub(crate) struct Facts {
     pub(super) rust_runner: Option<Tool>,
     /// Pop, if the Go module around them uses it.
     pub(super) go_runner: Option<Tool>,
+    /// Has any of the migrations that are folders a `down.sql`, as those of Diesel do?
+    pub(super) has_way_back: bool,
     order: Option<Arc<ExplicitOrder>>,
     /// See [`roots::named_folder`].
     pub(crate) named: Option<PathBuf>,
@@ -87,6 +90,7 @@ impl Folders {
             tool: tool(parent, order.as_deref()),
             rust_runner: rust_runner(parent),
             go_runner: go_runner(parent, &mut known.go_modules),
+            has_way_back: has_way_back(parent, &mut known.ways_back),
             order,
             named: roots::named_folder(parent, &mut known.repositories),
             flyway: Arc::new(flyway_names(parent)),
@@ -102,6 +106,19 @@ fn flyway_names(parent: &Path) -> Vec<String> {
     let names: Vec<String> = names.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
     let is_baseline = |name: &String| FlywayName::parse(name).is_some_and(|name| name.kind == 'B');
     if names.iter().any(is_baseline) { names } else { Vec::new() }
+}
+
+/// Has the folder, or one beside it, a `down.sql`? Those that cannot be looked at may have one.
+fn has_way_back(migration: &Path, known: &mut FxHashMap<PathBuf, bool>) -> bool {
+    if !migration.join("up.sql").exists() {
+        return true;
+    }
+    let all = migration.parent().unwrap_or(Path::new("")).to_owned();
+    *known.entry(all).or_insert_with_key(|all| {
+        let shown = if all.as_os_str().is_empty() { Path::new(".") } else { all };
+        let Ok(folders) = fs::read_dir(shown) else { return true };
+        folders.filter_map(Result::ok).any(|folder| folder.path().join("down.sql").exists())
+    })
 }
 
 fn tool(parent: &Path, order: Option<&ExplicitOrder>) -> Option<Tool> {

@@ -184,7 +184,8 @@ fn tool_by_name(path: &Path, name: &str, around: &Facts) -> Option<Tool> {
         return Some(Tool::Postgrator);
     }
     match name {
-        "up.sql" | "down.sql" => return Some(Tool::Diesel),
+        "up.sql" | "down.sql" if around.has_way_back => return Some(Tool::Diesel),
+        "up.sql" => return None,
         "migration.sql" if path.with_file_name("snapshot.json").exists() => return Some(Tool::Drizzle),
         "migration.sql" => return Some(Tool::Prisma),
         _ => {}
@@ -290,6 +291,10 @@ mod tests {
             ("graphile/committed/000001.sql", ""),
             ("graphile/current.sql", ""),
             ("sqitch/sqitch.plan", "%project=x\napp/a 2024-01-01T00:00:00Z\n"),
+            ("diesel_too/1_a/up.sql", ""),
+            ("diesel_too/2_b/up.sql", ""),
+            ("diesel_too/2_b/down.sql", ""),
+            ("own/1_a/up.sql", ""),
         ] {
             fs::create_dir_all(at(path).parent().unwrap()).unwrap();
             fs::write(at(path), text).unwrap();
@@ -307,6 +312,9 @@ mod tests {
             ("graphile/current.sql", "", Tool::GraphileMigrate, Transaction),
             ("graphile/afterReset.sql", "", Tool::GraphileMigrate, SingleString),
             ("sqitch/deploy/app/a.sql", "", Tool::Sqitch, Autocommit),
+            ("diesel_too/1_a/up.sql", "", Tool::Diesel, Transaction),
+            // A program of its own, that knows no way back.
+            ("own/1_a/up.sql", "", Tool::Plain, Autocommit),
         ] {
             let layout = detect(&at(path), text, &Folders::default(), &Config::default());
             assert_eq!((layout.tool, layout.sections[0].transaction), (tool, transaction), "{path}");
