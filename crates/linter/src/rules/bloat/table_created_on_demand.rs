@@ -67,9 +67,7 @@ fn report(context: &RoutineContext<'_>, creation: &Creation, reporter: &mut Repo
     };
     let mut message = format!("{} creates {what} when it is called", context.name());
     if let Some(rows) = creation.rows {
-        let all = shown(rows, context.settings.versions);
-        let all = all.rsplit_once(',').map_or(all.as_str(), |(rows, _)| rows);
-        message = format!("{message}: {all}");
+        message = format!("{message}: {}", shown(rows, context.settings.versions));
     }
     let help = "create the table in a migration, with a column for what tells the tables apart; \
                 partitions are best created ahead of time, by a job";

@@ -3,9 +3,13 @@
 use super::catalog_rows::{per_hour, shown};
 use crate::ast::Persistence;
 use crate::diagnostic::Severity;
+use crate::effect::CatalogRows;
+use crate::plpgsql::Context;
 use crate::report::Reporter;
-use crate::routine::{Creation, RoutineContext};
+use crate::routine::{Creation, RoutineContext, Step};
 use crate::rule::declare_rule;
+use crate::source::TextRange;
+use std::fmt::Write as _;
 
 declare_rule! {
     /// A function, a procedure or a loop creates a temporary table.
@@ -45,46 +49,125 @@ declare_rule! {
     /// For a temporary table that a migration creates once, in a DO block too, and for functions that no longer exist
     /// when all migrations have run. It is an error where a trigger, a loop, a policy or a configured rate of calls shows
     /// that the function runs often.
+    ///
+    /// The tables of one function are one finding: the message adds up the catalog rows of those that are created equally
+    /// often, and labels say what each has of them.
     "temporary-table-in-hot-path", Bloat, Warning,
     {}
     routine = check,
 }
 
-fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
-    let runs_once = context.function().is_none();
-    for creation in context.creations() {
-        let in_loop = creation.context.loops > 0 && creation.context.iterations.is_none_or(|rounds| rounds > 1);
-        if creation.persistence != Persistence::Temporary || (runs_once && !in_loop) {
-            continue;
-        }
-        report(context, &creation, in_loop, reporter);
-    }
-}
+/// So many tables beside the first are shown.
+const MAX_LABELS: usize = 8;
 
-fn report(context: &RoutineContext<'_>, creation: &Creation, in_loop: bool, reporter: &mut Reporter<'_>) {
-    let hotness = context.hotness();
-    // IF NOT EXISTS makes it once in each session, unless something drops it.
-    let per_session = creation.if_not_exists && !creation.dropped;
-    let when = match (in_loop, per_session) {
-        (_, true) => format!("the first call of {} in each session", context.name()),
-        (true, _) => "every round of the loop".to_owned(),
-        (false, false) => format!("every call of {}", context.name()),
-    };
-    let name = &creation.name.name.text;
-    let mut message = format!("{when} creates the temporary table `{name}`");
-    if let Some(rows) = creation.rows {
-        message.push_str(": ");
-        message.push_str(&shown(rows, context.settings.versions));
-        let rounds = creation.context.iterations.unwrap_or(1).max(1);
-        if let Some(calls) = hotness.calls_per_hour.filter(|_| !per_session) {
-            message.push_str(&per_hour(rows * rounds, calls));
-        }
+fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
+    let mut groups = groups(context);
+    // The first of those that say the worst is the finding.
+    let is_hot = context.hotness().is_hot();
+    groups.sort_by_key(|group| is_hot && group.often == Often::Session);
+    let Some((first, others)) = groups.split_first() else { return };
+    let mut finding = reporter.report(first.creations[0].range, first.message(context)).help(HELP);
+    let rest = others.iter().map(|group| (group.creations[0].range, group.message(context)));
+    let labels: Vec<(TextRange, String)> = first.tables(context).into_iter().chain(rest).collect();
+    for (range, message) in labels.iter().take(MAX_LABELS) {
+        finding = finding.label(*range, message);
     }
-    let help = "use a CTE, a subquery or an array instead; or a permanent (UNLOGGED) table with a column for the session, \
-                created once";
-    let mut finding = reporter.report(creation.range, message).help(help);
-    if hotness.is_hot() && !per_session {
+    if let Some((range, _)) = labels.get(MAX_LABELS) {
+        let more = labels.len() - MAX_LABELS;
+        finding = finding.label(*range, format!("from here on {more} more"));
+    }
+    if is_hot && first.often != Often::Session {
         finding = finding.severity(Severity::Error);
     }
-    drop(hotness.label(finding));
+    drop(context.hotness().label(finding));
+}
+
+const HELP: &str = "use a CTE, a subquery or an array instead; or a permanent (UNLOGGED) table with a column for the \
+                    session, created once";
+
+/// When code creates a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Often {
+    Call,
+    /// Every round of the loop with this range.
+    Round(TextRange),
+    /// IF NOT EXISTS makes it once in each session, unless something drops it.
+    Session,
+}
+
+/// Temporary tables that are created equally often, so that their catalog rows can be added up.
+struct Group {
+    often: Often,
+    creations: Vec<Creation>,
+}
+
+/// The temporary tables that run often enough to matter.
+fn groups(context: &RoutineContext<'_>) -> Vec<Group> {
+    let steps = context.routine.steps();
+    let mut groups: Vec<Group> = Vec::new();
+    for creation in context.creations().into_iter().filter(|creation| creation.persistence == Persistence::Temporary) {
+        let Context { loops, iterations, .. } = creation.context;
+        let in_loop = loops > 0 && iterations.is_none_or(|rounds| rounds > 1);
+        let often = match creation.if_not_exists && !creation.dropped {
+            _ if context.function().is_none() && !in_loop => continue,
+            true => Often::Session,
+            false if in_loop => Often::Round(innermost_loop(&steps, creation.range).unwrap_or(creation.range)),
+            false => Often::Call,
+        };
+        match groups.iter_mut().find(|group| group.often == often) {
+            Some(group) => group.creations.push(creation),
+            None => groups.push(Group { often, creations: vec![creation] }),
+        }
+    }
+    groups
+}
+
+/// The innermost loop around a place; none where the text of EXECUTE stands elsewhere.
+fn innermost_loop(steps: &[Step<'_>], place: TextRange) -> Option<TextRange> {
+    let step = steps.iter().rev().find(|step| step.range().contains(place))?;
+    step.innermost_loop().map(|(statement, _)| statement.range)
+}
+
+impl Group {
+    /// `every call of f() creates the temporary table `a`: 31 rows ...`
+    fn message(&self, context: &RoutineContext<'_>) -> String {
+        let name = context.name();
+        let when = match self.often {
+            Often::Session => format!("the first call of {name} in each session"),
+            Often::Round(_) => "every round of the loop".to_owned(),
+            Often::Call => format!("every call of {name}"),
+        };
+        let (what, most, dead) = match self.creations.as_slice() {
+            [only] => (format!("the temporary table `{}`", only.name.name.text), "", "it is"),
+            many if many.iter().any(|creation| creation.context.branches > 0) => {
+                (format!("up to {} temporary tables", many.len()), "at most ", "they are")
+            }
+            many => (format!("{} temporary tables", many.len()), "", "they are"),
+        };
+        let mut message = format!("{when} creates {what}");
+        if let Some(rows) = self.rows() {
+            let rows_shown = shown(rows, context.settings.versions);
+            let _ = write!(message, ": {most}{rows_shown}, dead when {dead} dropped");
+            let rounds = self.creations[0].context.iterations.unwrap_or(1).max(1);
+            if let Some(calls) = context.hotness().calls_per_hour.filter(|_| self.often != Often::Session) {
+                message.push_str(&per_hour(rows * rounds, calls));
+            }
+        }
+        message
+    }
+
+    /// The catalog rows of all of them together; `None` where those of one are not known.
+    fn rows(&self) -> Option<CatalogRows> {
+        self.creations.iter().try_fold(CatalogRows::default(), |sum, creation| Some(sum + creation.rows?))
+    }
+
+    /// What each table has of that, where there are several.
+    fn tables(&self, context: &RoutineContext<'_>) -> Vec<(TextRange, String)> {
+        let table = |creation: &Creation| {
+            let rows = creation.rows.map(|rows| format!(": {}", shown(rows, context.settings.versions)));
+            (creation.range, format!("`{}`{}", creation.name.name.text, rows.unwrap_or_default()))
+        };
+        let is_alone = self.creations.len() == 1;
+        self.creations.iter().filter(|_| !is_alone).map(table).collect()
+    }
 }
