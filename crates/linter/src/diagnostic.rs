@@ -60,6 +60,7 @@ pub struct Diagnostic {
     pub relations: Vec<String>,
     /// The configured versions for which it holds; all of them unless it says otherwise.
     pub pg_versions: Vec<PgVersion>,
+    /// One for each place that it stands for.
     pub fixes: Vec<Fix>,
     /// The statements that can take the place of this one, those that must not share a transaction apart; empty where
     /// there are none.
@@ -76,6 +77,13 @@ impl Diagnostic {
     /// Does it say that PostgreSQL refuses the statement?
     pub fn is_refusal(&self) -> bool {
         REFUSALS.contains(&self.rule)
+    }
+
+    /// Its fixes for whoever makes one of them: those that do the same in several places are one.
+    pub fn offers(&self) -> Vec<Fix> {
+        let same = |one: &Fix, other: &Fix| one.title == other.title && one.applicability == other.applicability;
+        let one = |all: &[Fix]| Fix { edits: all.iter().flat_map(|fix| fix.edits.clone()).collect(), ..all[0].clone() };
+        self.fixes.chunk_by(same).map(one).collect()
     }
 
     /// Message and help in plain text.

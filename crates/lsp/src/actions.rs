@@ -36,7 +36,7 @@ pub(crate) fn actions(
     let mut found = Vec::new();
     for finding in analysis.findings().iter().filter(touches) {
         if wanted(CodeActionKind::QUICKFIX.as_str()) {
-            found.extend(finding.fixes.iter().filter_map(|fix| actions.fix(finding, fix)));
+            found.extend(finding.offers().iter().filter_map(|fix| actions.fix(finding, fix)));
             found.extend(actions.ignore(finding));
         }
         if wanted(CodeActionKind::REFACTOR.as_str()) {
@@ -127,7 +127,7 @@ impl Actions<'_> {
     /// All safe fixes that do not touch each other: one round of `pgvet check --fix`.
     fn fix_all(&self, findings: &[Finding]) -> Option<CodeAction> {
         let is_safe = |fix: &&Fix| fix.applicability == Applicability::Safe;
-        let fixes: Vec<&Fix> = findings.iter().filter_map(|finding| finding.fixes.iter().find(is_safe)).collect();
+        let fixes: Vec<&Fix> = findings.iter().flat_map(|finding| finding.fixes.iter().filter(is_safe)).collect();
         let made = apply(self.document.text(), fixes.iter().copied()).made;
         let edits: Vec<TextEdit> = made.into_iter().flat_map(|at| self.edits(fixes[at])).collect();
         (!edits.is_empty()).then(|| CodeAction {

@@ -141,27 +141,27 @@ impl Rounds<'_> {
             if finding.diagnostic.is_refusal() {
                 *chosen.failures.entry(index).or_default() += 1;
             }
-            if let Some(fix) = self.best(finding) {
+            for fix in self.asked_for(finding) {
                 chosen.fixes.entry(index).or_default().push(fix.clone());
             }
         }
         Ok(chosen)
     }
 
-    /// The first fix of a finding that was asked for.
-    fn best<'f>(&self, finding: &'f Finding<'_>) -> Option<&'f Fix> {
+    /// The fixes of a finding that were asked for.
+    fn asked_for<'f>(&self, finding: &'f Finding<'_>) -> Vec<&'f Fix> {
         let least = self.args.fix.applicability();
         // What was added to look for refusals was not asked for.
         let asked = self.args.settings(&Config::default());
         let is_asked =
             || rules::find(finding.diagnostic.rule).is_some_and(|rule| asked.severity_of(&rule.meta).is_some());
         if finding.diagnostic.is_refusal() && !is_asked() {
-            return None;
+            return Vec::new();
         }
         if finding.file.encoding.is_some() || self.spoiled.contains(finding.path) {
-            return None;
+            return Vec::new();
         }
-        finding.diagnostic.fixes.iter().find(|fix| fix.applicability >= least)
+        finding.diagnostic.fixes.iter().filter(|fix| fix.applicability >= least).collect()
     }
 
     fn make(&mut self, project: &mut Project, fixes: BTreeMap<usize, Vec<Fix>>) {

@@ -1,38 +1,64 @@
-//! Many findings of one rule in one migration are one problem.
+//! Many findings of one rule in one migration or routine are one problem.
 
 use crate::diagnostic::{Diagnostic, Label};
+use crate::source::TextRange;
+use std::cmp::Reverse;
 
-/// Where a migration has more than `most` findings, keeps the first. Of the others `shown` become its labels, and `also`
-/// says in the message how many there are.
+/// So many findings of one migration are told one by one.
+pub(super) const MAX_FINDINGS: usize = 3;
+
+/// So many of the others become labels, where each of them wants the same change.
+pub(super) const MAX_LABELS: usize = 8;
+
+/// Where a migration has more than `most` findings, keeps the first of those that are worst. Of the others `shown` become
+/// its labels, and `also` says in the message how many there are. It has the fixes of all.
 pub(super) fn in_each_migration(
     found: &mut Vec<Diagnostic>,
     most: usize,
     shown: usize,
     also: impl Fn(usize) -> String,
 ) {
-    found.sort_by_key(|diagnostic| (diagnostic.file, diagnostic.range.start));
+    merge(found, |finding| (finding.file, TextRange::default()), most, shown, also);
+}
+
+/// The same for the findings of each function, procedure and DO block: it has one.
+pub(super) fn in_each_routine(found: &mut Vec<Diagnostic>, also: impl Fn(usize) -> String) {
+    merge(found, |finding| (finding.file, finding.statement), 1, MAX_LABELS, also);
+}
+
+fn merge(
+    found: &mut Vec<Diagnostic>,
+    place: impl Fn(&Diagnostic) -> (u32, TextRange),
+    most: usize,
+    shown: usize,
+    also: impl Fn(usize) -> String,
+) {
+    found.sort_by_key(|finding| (place(finding), finding.range.start));
     let mut merged: Vec<Diagnostic> = Vec::with_capacity(found.len());
-    for of_file in found.chunk_by(|one, other| one.file == other.file) {
-        match of_file {
-            [first, others @ ..] if of_file.len() > most => {
-                merged.push(with_others(first, others, shown, &also(others.len())));
-            }
-            few => merged.extend(few.iter().cloned()),
+    for of_place in found.chunk_by(|one, other| place(one) == place(other)) {
+        if of_place.len() > most {
+            merged.extend(one_of(of_place, shown, &also(of_place.len() - 1)));
+        } else {
+            merged.extend(of_place.iter().cloned());
         }
     }
     *found = merged;
 }
 
-fn with_others(first: &Diagnostic, others: &[Diagnostic], shown: usize, also: &str) -> Diagnostic {
-    let mut merged = first.clone();
-    merged.message = format!("{}, and {also}", first.message);
-    for (at, other) in others.iter().enumerate() {
-        if at < shown {
-            merged.labels.push(Label { file: other.file, range: other.range, message: other.message.clone() });
+fn one_of(found: &[Diagnostic], shown: usize, also: &str) -> Option<Diagnostic> {
+    let (at, worst) = found.iter().enumerate().min_by_key(|(_, finding)| Reverse(finding.severity))?;
+    let mut merged = worst.clone();
+    merged.message = format!("{}, and {also}", worst.message);
+    merged.fixes = found.iter().flat_map(|finding| finding.fixes.iter().cloned()).collect();
+    let others = found[..at].iter().chain(&found[at + 1..]);
+    for other in others.clone() {
+        for name in &other.relations {
+            if !merged.relations.contains(name) {
+                merged.relations.push(name.clone());
+            }
         }
-        merged.severity = merged.severity.max(other.severity);
-        let new = |name: &&String| !first.relations.contains(*name);
-        merged.relations.extend(other.relations.iter().filter(new).cloned());
     }
-    merged
+    let label = |other: &Diagnostic| Label { file: other.file, range: other.range, message: other.message.clone() };
+    merged.labels.extend(others.take(shown).map(label));
+    Some(merged)
 }

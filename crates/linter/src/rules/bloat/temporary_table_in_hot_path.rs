@@ -8,6 +8,7 @@ use crate::plpgsql::Context;
 use crate::report::Reporter;
 use crate::routine::{Creation, RoutineContext, Step};
 use crate::rule::declare_rule;
+use crate::rules::merged::MAX_LABELS;
 use crate::source::TextRange;
 use std::fmt::Write as _;
 
@@ -56,9 +57,6 @@ declare_rule! {
     {}
     routine = check,
 }
-
-/// So many tables beside the first are shown.
-const MAX_LABELS: usize = 8;
 
 fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     let mut groups = groups(context);

@@ -4,11 +4,12 @@ use super::size::is_likely_small;
 use crate::ast::{Ast, Expr, ExprKind, ObjectKind, ObjectName, OperatorForm, Part, QueryBody};
 use crate::catalog::Relation;
 use crate::check::{Migration, TransactionMode};
-use crate::diagnostic::Severity;
+use crate::diagnostic::{Diagnostic, Severity};
 use crate::plpgsql::{Loop, LoopKind, Statement, StatementKind};
 use crate::report::Reporter;
 use crate::routine::{Around, Node, RoutineContext, Step};
-use crate::rule::declare_rule;
+use crate::rule::{RunContext, declare_rule};
+use crate::rules::merged::in_each_routine;
 use crate::source::TextRange;
 use crate::statement::Statement as SqlStatement;
 
@@ -53,9 +54,12 @@ declare_rule! {
     /// and tables of the same migration, and in a `DO` block for tables that the migration drops afterwards: whoever used
     /// their rows can do so no longer. A table that has lived through ten migrations and never got an index besides its
     /// primary key mostly has few rows, and is worth a note only (`--level info`).
+    ///
+    /// All loops of one function or `DO` block are one finding: they are one transaction, and want the same change.
     "bulk-change-in-loop", Data, Warning,
     {}
     routine = check,
+    run = merge,
 }
 
 fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
@@ -114,6 +118,14 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
         }
         drop(finding);
     }
+}
+
+/// The loops of one routine are one problem: the first is reported, the others are its labels.
+fn merge(_: &RunContext<'_>, found: &mut Vec<Diagnostic>) {
+    in_each_routine(found, |more| match more {
+        1 => "one more loop does the like".to_owned(),
+        _ => format!("{more} more loops do the like"),
+    });
 }
 
 fn is_inside(step: &Step<'_>, statement: &Statement) -> bool {

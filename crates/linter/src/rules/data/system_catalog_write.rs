@@ -3,9 +3,11 @@
 use crate::ast::{Ast, ObjectName, Part};
 use crate::builtin;
 use crate::catalog::Catalog;
+use crate::diagnostic::Diagnostic;
 use crate::report::Reporter;
 use crate::routine::RoutineContext;
-use crate::rule::{RuleContext, declare_rule};
+use crate::rule::{RuleContext, RunContext, declare_rule};
+use crate::rules::merged::{MAX_FINDINGS, MAX_LABELS, in_each_migration};
 use crate::source::TextRange;
 use crate::statement::Statement;
 use smol_str::SmolStr;
@@ -34,11 +36,12 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// For `pg_settings`, a view whose `UPDATE` is the same as `SET`. Of several statements of a migration that change the
-    /// same table only the first is reported.
+    /// same table only the first is reported. Where more than three findings are left in one migration, they are one.
     "system-catalog-write", Data, Error,
     { sources: &["bytebase/statement.disallow-system-catalog"] }
     statement = check,
     routine = check_routine,
+    run = merge,
 }
 
 const HELP: &str = "use the DDL that does it; where there is none, leave it";
@@ -70,6 +73,13 @@ fn check_routine(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
 fn report(name: &ObjectName, range: TextRange, reporter: &mut Reporter<'_>) {
     let message = format!("this changes PostgreSQL's own table `{}`, which nothing checks", name.name.text);
     drop(reporter.report(range, message).help(HELP));
+}
+
+/// Many of them in one migration are one problem: the first is reported, the others are its labels.
+fn merge(_: &RunContext<'_>, found: &mut Vec<Diagnostic>) {
+    in_each_migration(found, MAX_FINDINGS, MAX_LABELS, |more| {
+        format!("{more} more statements of this migration do the like")
+    });
 }
 
 /// Calls `found` for each system table that a statement changes.

@@ -5,7 +5,7 @@ use crate::diagnostic::{Diagnostic, Label};
 use crate::effect::Failure;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, RunContext, declare_rule};
-use crate::rules::merged::in_each_migration;
+use crate::rules::merged::{MAX_FINDINGS, in_each_migration};
 use std::collections::BTreeSet;
 
 declare_rule! {
@@ -49,9 +49,6 @@ declare_rule! {
     statement = check,
     run = merge,
 }
-
-/// So many findings of one migration are told one by one, and so many more are shown where they are one finding.
-const MAX_FINDINGS: usize = 3;
 
 /// Where so many files fail, their order is wrong, and not what they say.
 const MANY_FILES: usize = 5;

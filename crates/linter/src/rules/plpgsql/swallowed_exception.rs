@@ -7,7 +7,7 @@ use crate::report::Reporter;
 use crate::routine::{Node, RoutineContext, SqlRole, Step};
 use crate::rule::{RunContext, declare_rule};
 use crate::rules::data::handled::conditions_range;
-use crate::rules::merged::in_each_migration;
+use crate::rules::merged::{MAX_FINDINGS, in_each_migration};
 use crate::source::TextRange;
 
 declare_rule! {
@@ -51,9 +51,6 @@ declare_rule! {
     routine = check,
     run = merge,
 }
-
-/// Findings in one migration that are reported one by one.
-const MAX_FINDINGS: usize = 3;
 
 fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     let steps = context.routine.steps();

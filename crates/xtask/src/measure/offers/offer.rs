@@ -155,13 +155,13 @@ impl Copied {
     fn fixed(&self, offer: &Offer) -> Result<Source, String> {
         let file = self.file(offer.found.file as usize);
         let mut text = file.shown().text.clone();
-        let mut fixes: Vec<Fix> = best(&offer.found).into_iter().cloned().collect();
+        let mut fixes: Vec<Fix> = best(&offer.found).into_iter().collect();
         for _ in 0..ROUNDS {
             text = apply(&text, &fixes).text;
             let Source::Loaded(project) = written(&[(file.path.clone(), text.clone())])? else { break };
             let migrations: Vec<Migration<'_>> = project.migrations().into_iter().filter(leads_up).collect();
             let new = self.new_findings(offer, &migrations);
-            fixes = new.iter().filter(|found| key(found) != key(&offer.found)).filter_map(best).cloned().collect();
+            fixes = new.iter().filter(|found| key(found) != key(&offer.found)).filter_map(best).collect();
             if fixes.is_empty() {
                 break;
             }
@@ -180,8 +180,8 @@ impl Copied {
 }
 
 /// The first fix that changes the file.
-fn best(found: &Diagnostic) -> Option<&Fix> {
-    found.fixes.iter().find(|fix| fix.applicability >= Applicability::Unsafe)
+fn best(found: &Diagnostic) -> Option<Fix> {
+    found.offers().into_iter().find(|fix| fix.applicability >= Applicability::Unsafe)
 }
 
 /// Writes files, reads them as the tool would, in this order, and takes them away again.
