@@ -1,6 +1,7 @@
 //! Changes of rows.
 
 pub mod bulk_change_in_loop;
+mod companion;
 pub mod exception_driven_upsert;
 mod fresh;
 mod guard;

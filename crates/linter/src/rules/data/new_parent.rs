@@ -107,7 +107,7 @@ fn reads(select: &Select, cte: &SmolStr, qualifier: Option<&SmolStr>) -> bool {
     })
 }
 
-fn without_casts(expression: &Expr) -> &Expr {
+pub(super) fn without_casts(expression: &Expr) -> &Expr {
     match &expression.kind {
         ExprKind::Cast { operand, .. } => without_casts(operand),
         _ => expression,
