@@ -198,10 +198,17 @@ pub fn fill_text(text: &str) -> String {
     filled(text, TextRange::new(0, text.len() as u32), &holes)
 }
 
-/// Will something else stand in a text that PostgreSQL does not read as it is? `@extschema@` in the script of an extension,
-/// `{{ name }}` and `${name}` of template engines, and marks of those that nobody knows: `%%FIELDS%%`.
+/// Will something else stand in a text that PostgreSQL refuses as it is? `@extschema@` in the script of an extension,
+/// `{{ name }}`, `${name}` and `:NAME` of template engines, and marks of those that nobody knows: `%%FIELDS%%`.
 pub fn is_template(text: &str) -> bool {
-    ["%%", "{{", "<%", "@ext"].iter().any(|mark| text.contains(mark)) || fill_text(text) != text
+    let marks = ["%%", "{{", "<%", "@ext"];
+    marks.iter().any(|mark| text.contains(mark)) || has_colon_name(text) || fill_text(text) != text
+}
+
+/// `:NAME`, and not the cast `::name`.
+fn has_colon_name(text: &str) -> bool {
+    let names = |after: &str| after.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
+    text.match_indices(':').any(|(at, _)| !text[..at].ends_with(':') && names(&text[at + 1..]))
 }
 
 /// The text of `range` with `holes` filled.
