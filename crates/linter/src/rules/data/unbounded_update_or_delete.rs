@@ -6,11 +6,11 @@ use super::size;
 use crate::ast::{Ast, Expr, ExprKind, InsertSource, Part, QueryBody};
 use crate::catalog::Catalog;
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::effect::{DataChangeKind, RelationName};
+use crate::effect::{DataChange, DataChangeKind, RelationName};
 use crate::report::Reporter;
-use crate::routine::{RoutineContext, SqlRole, Trial};
+use crate::routine::{RoutineContext, Sql, SqlRole, Trial};
 use crate::rule::{RuleContext, RunContext, declare_rule};
-use crate::rules::merged::in_each_migration;
+use crate::rules::merged::{MAX_FINDINGS, in_each_migration};
 use crate::settings::{Settings, TableSize};
 use crate::source::TextRange;
 use crate::statement::Statement;
@@ -64,9 +64,6 @@ declare_rule! {
     routine = check_routine,
     run = merge,
 }
-
-/// So many findings of one migration are told one by one.
-const MAX_FINDINGS: usize = 3;
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let mut said: Vec<TextRange> = Vec::new();
@@ -163,23 +160,31 @@ fn check_routine(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
             continue;
         }
         for change in trial.run(sql.ast).data_changes {
-            let table = &change.relation;
-            let is_small = is_small(table, sql.ast, context.catalog, context.settings) || takes_one_row(sql);
-            let is_work = change.unbounded && change.kind != DataChangeKind::Insert && !change.by_trigger;
-            if !is_work || !table.visibility.is_exposed() || is_small {
-                continue;
-            }
-            let (verb, help) = words(change.kind, sql.ast);
-            let message = format!(
-                "when {} is called, this {verb} every row of `{}` and keeps all of them locked until it is done",
-                context.name(),
-                table.name
-            );
-            let is_likely_small = is_likely_small(table, context.catalog, context.file, context.settings);
-            let severity = if is_likely_small { Severity::Info } else { Severity::Warning };
-            drop(reporter.report(sql.place(change.range), message).relation(table).severity(severity).help(help));
+            check_change(context, sql, &change, reporter);
         }
     }
+}
+
+fn check_change(context: &RoutineContext<'_>, sql: &Sql<'_>, change: &DataChange, reporter: &mut Reporter<'_>) {
+    let table = &change.relation;
+    let is_work = change.unbounded && change.kind != DataChangeKind::Insert && !change.by_trigger;
+    if !is_work
+        || !table.visibility.is_exposed()
+        || is_small(table, sql.ast, context.catalog, context.settings)
+        || takes_one_row(sql)
+        || context.catalog.get_relation(table.oid).is_none() && context.makes_temporary(&table.name)
+    {
+        return;
+    }
+    let (verb, help) = words(change.kind, sql.ast);
+    let message = format!(
+        "when {} is called, this {verb} every row of `{}` and keeps all of them locked until it is done",
+        context.name(),
+        table.name
+    );
+    let is_likely_small = is_likely_small(table, context.catalog, context.file, context.settings);
+    let severity = if is_likely_small { Severity::Info } else { Severity::Warning };
+    drop(reporter.report(sql.place(change.range), message).relation(table).severity(severity).help(help));
 }
 
 /// Has it an UPDATE or DELETE that may concern a whole table? Whether it does, its effects say.

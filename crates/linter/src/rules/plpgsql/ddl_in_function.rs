@@ -1,7 +1,7 @@
 //! Strong locks that a call of a function hides.
 
 use super::target::{self, Target};
-use crate::ast::{Ast, FunctionBody, ObjectName, Persistence};
+use crate::ast::{Ast, Persistence};
 use crate::plpgsql::HOLE;
 use crate::report::Reporter;
 use crate::routine::RoutineContext;
@@ -63,9 +63,13 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
             own.extend(created(sql.ast));
             let Some(target) = target::of(sql.ast) else { continue };
             let name = &target.name.name.text;
-            let is_temporary = context.relation(target.name).is_some_and(crate::catalog::Relation::is_temporary)
-                || target.name.schema.as_ref().is_some_and(|schema| schema.text == "pg_temp");
-            if name != HOLE && !own.contains(name) && !is_temporary && !is_temporary_elsewhere(context, target.name) {
+            let in_pg_temp = target.name.schema.as_ref().is_some_and(|schema| schema.text == "pg_temp");
+            let is_temporary = in_pg_temp
+                || match context.relation(target.name) {
+                    Some(relation) => relation.is_temporary(),
+                    None => context.makes_temporary(name),
+                };
+            if name != HOLE && !own.contains(name) && !is_temporary {
                 let range = sql.place(target.name.range());
                 found.push((range, target));
             }
@@ -97,18 +101,6 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
         finding = finding.relation(&context.relation_name(relation));
     }
     drop(context.hotness().label(finding.help(help)));
-}
-
-/// Is it no table of the schema, but one that a function makes temporary?
-fn is_temporary_elsewhere(context: &RoutineContext<'_>, name: &ObjectName) -> bool {
-    let makes = |body: &FunctionBody| match body {
-        FunctionBody::Source { text, .. } => {
-            let text = text.to_ascii_lowercase();
-            text.contains("temp") && text.contains(&name.name.text.to_ascii_lowercase())
-        }
-        _ => false,
-    };
-    context.relation(name).is_none() && context.catalog.functions().any(|function| makes(&function.body))
 }
 
 /// The table that a statement makes.
