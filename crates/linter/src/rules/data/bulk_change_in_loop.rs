@@ -215,7 +215,7 @@ fn visit_changes<'a>(ast: &'a Ast, visit: &mut dyn FnMut(Part<'a>)) {
     }
 }
 
-/// Does a condition limit a column to a range between variables?
+/// Does a condition limit a column to a range between variables? `id BETWEEN first AND last`, `id > last AND id <= last + 1000`.
 fn is_range(context: &RoutineContext<'_>, filter: &Expr) -> bool {
     let is_variable = |expression: &Expr| {
         let mut found = false;
@@ -224,18 +224,29 @@ fn is_range(context: &RoutineContext<'_>, filter: &Expr) -> bool {
         });
         found
     };
-    let mut bounds = 0;
+    let column = |expression: &Expr| match &expression.kind {
+        ExprKind::Column(path) if !context.routine.is_variable(path) => path.last().cloned(),
+        _ => None,
+    };
+    let (mut from, mut to) = (Vec::new(), Vec::new());
     filter.walk(&mut |part| {
         let ExprKind::Operator { operator, operands, form, .. } = &part.kind else { return };
-        match form {
-            OperatorForm::Between if operands.iter().skip(1).any(is_variable) => bounds += 2,
-            OperatorForm::Plain
-                if matches!(operator.as_str(), "<" | "<=" | ">" | ">=") && operands.iter().any(is_variable) =>
-            {
-                bounds += 1;
+        match (form, operands.as_slice()) {
+            (OperatorForm::Between, [tested, bounds @ ..]) if bounds.iter().any(is_variable) => {
+                from.extend(column(tested));
+                to.extend(column(tested));
+            }
+            (OperatorForm::Plain, [left, right]) if is_variable(left) || is_variable(right) => {
+                let (below, above) = match operator.as_str() {
+                    "<" | "<=" => (left, right),
+                    ">" | ">=" => (right, left),
+                    _ => return,
+                };
+                to.extend(column(below));
+                from.extend(column(above));
             }
             _ => {}
         }
     });
-    bounds >= 2
+    from.iter().any(|column| to.contains(column))
 }
