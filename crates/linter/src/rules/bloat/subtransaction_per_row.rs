@@ -53,13 +53,12 @@ declare_rule! {
     ///   the row; for the one row that a unique index finds.
     /// - For loops with a constant bound (`subtransaction-overflow` counts those), where the loop commits in each round, and
     ///   for loops that go on only when the block has failed, such as retries.
-    /// - Where `exception-driven-upsert` says it.
     ///
     /// A loop through the system catalogs or the commands of an event trigger, or through a table that the project fills from
     /// the catalogs only, or one that makes or alters another object in each round, is worth a note (`--level info`): it has as many rounds as there are objects, such as views to be
     /// made again, and not as many as there are rows.
     "subtransaction-per-row", Bloat, Warning,
-    { yields_to: &["exception-driven-upsert"] }
+    {}
     routine = check,
     migration = check_migration,
 }
