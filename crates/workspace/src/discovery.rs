@@ -3,6 +3,7 @@
 use crate::identity::Identities;
 use crate::order;
 use ignore::{DirEntry, WalkBuilder};
+use rustc_hash::FxHashSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -45,13 +46,14 @@ const SKIPPED_FOLDERS: [&str; 8] =
     ["node_modules", "vendor", "target", "testdata", "test", "tests", "__tests__", "spec"];
 
 /// Names of other databases: `mysql/1_x.sql`, `sqlite-persistence/1_x.sql` and `1_x.mysql.up.sql` are not for PostgreSQL.
-const OTHER_DIALECTS: [&str; 18] = [
+const OTHER_DIALECTS: [&str; 19] = [
     "mysql",
     "mariadb",
     "sqlite",
     "sqlite3",
     "cockroach",
     "cockroachdb",
+    "crdb",
     "mssql",
     "sqlserver",
     "oracle",
@@ -116,6 +118,7 @@ fn walk(root: &Path, as_git: bool, identities: &Identities, problems: &mut Vec<P
             files.push(entry.into_path());
         }
     }
+    leave_out_variants(&mut files);
     files
 }
 
@@ -127,8 +130,31 @@ fn is_skipped(entry: &DirEntry) -> bool {
 
 /// Does a word of the name say that it is for another database, and none that it is for PostgreSQL?
 fn is_for_another(name: &str) -> bool {
-    let mut words = name.split(['-', '_', '.']);
+    let name = name.to_ascii_lowercase();
+    let mut words = name.split(SEPARATORS);
     words.clone().any(|word| OTHER_DIALECTS.contains(&word)) && !words.any(|word| OWN_NAMES.contains(&word))
+}
+
+const SEPARATORS: [char; 3] = ['-', '_', '.'];
+
+/// Leaves out `schema-mysql.sql` beside `schema-postgresql.sql`: what a migration for PostgreSQL is about may well be MySQL.
+fn leave_out_variants(files: &mut Vec<PathBuf>) {
+    let variant = |file: &Path| {
+        let stem = file.file_stem()?.to_str()?.to_ascii_lowercase();
+        let (of, database) = stem.rsplit_once(SEPARATORS)?;
+        Some((file.with_file_name(of), database.to_owned()))
+    };
+    let is_own = |database: &str| OWN_NAMES.contains(&database);
+    let own: FxHashSet<PathBuf> = files
+        .iter()
+        .filter_map(|file| variant(file))
+        .filter(|(_, database)| is_own(database))
+        .map(|(of, _)| of)
+        .collect();
+    let is_of_another = |file: &PathBuf| {
+        variant(file).is_some_and(|(of, database)| OTHER_DIALECTS.contains(&database.as_str()) && own.contains(&of))
+    };
+    files.retain(|file| !is_of_another(file));
 }
 
 /// What could not be read; a line of `.gitignore` that cannot be read ignores nothing.
@@ -203,6 +229,17 @@ mod tests {
             assert_eq!(files(folder), [root.path().join(file)]);
         }
         assert_eq!(problems, []);
+    }
+
+    #[test]
+    fn variants_for_other_databases_are_skipped_beside_that_for_postgresql() {
+        let root = tempfile::tempdir().unwrap();
+        for name in ["schema-mysql.sql", "schema-postgresql.sql", "1.1_oracle.sql", "1.1_pg.sql", "2_drop_mysql.sql"] {
+            fs::write(root.path().join(name), "").unwrap();
+        }
+        let files = files_at(root.path(), &Identities::default(), &mut Vec::new());
+        let names: Vec<_> = files.iter().map(|file| file.file_name().unwrap().to_str().unwrap()).collect();
+        assert_eq!(names, ["1.1_pg.sql", "2_drop_mysql.sql", "schema-postgresql.sql"]);
     }
 
     #[test]

@@ -313,6 +313,9 @@ mod tests {
             ("graphile/afterReset.sql", "", Tool::GraphileMigrate, SingleString),
             ("sqitch/deploy/app/a.sql", "", Tool::Sqitch, Autocommit),
             ("diesel_too/1_a/up.sql", "", Tool::Diesel, Transaction),
+            ("1_a.sql", "LOCK TABLE t IN SHARE MODE;", Tool::Plain, Transaction),
+            ("1_a.sql", "BEGIN;\nLOCK TABLE t IN SHARE MODE;\nCOMMIT;", Tool::Plain, Autocommit),
+            ("lock.sql", "LOCK TABLE t IN SHARE MODE;", Tool::Plain, Autocommit),
             // A program of its own, that knows no way back.
             ("own/1_a/up.sql", "", Tool::Plain, Autocommit),
         ] {

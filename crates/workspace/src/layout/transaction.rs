@@ -2,6 +2,7 @@
 
 use super::Tool;
 use super::annotations::{SQLX_NO_TRANSACTION, header};
+use crate::order;
 use pgvet_linter::check::TransactionMode::{self, Autocommit, SingleString, Transaction};
 use pgvet_linter::fix::Edit;
 use pgvet_linter::lexer::{Token, tokenize};
@@ -19,6 +20,8 @@ pub(super) fn mode(tool: Tool, path: &Path, text: &str) -> TransactionMode {
     match tool {
         // CREATE EXTENSION and ALTER EXTENSION UPDATE: `src/backend/commands/extension.c`, `execute_extension_script`.
         Tool::Plain if is_of_extension(path) => Transaction,
+        // A tool that nobody has recognised: LOCK TABLE says that it opens a transaction.
+        Tool::Plain if order::is_versioned(path) && locks_tables(text) => Transaction,
         // psql -f.
         Tool::Plain | Tool::Sqitch => Autocommit,
         // Prisma, `schema-engine`: `raw_cmd`; golang-migrate, `database/postgres`: one Exec without arguments.
@@ -46,6 +49,13 @@ pub(super) fn mode(tool: Tool, path: &Path, text: &str) -> TransactionMode {
             unless(header(text).any(|comment| comment.trim_end() == "! no-transaction"), SingleString)
         }
     }
+}
+
+/// Has a text LOCK TABLE, and no BEGIN before it?
+fn locks_tables(text: &str) -> bool {
+    let first_word = |line: &str| line.split_ascii_whitespace().next().map(str::to_ascii_lowercase);
+    let is_either = |word: &String| matches!(word.as_str(), "lock" | "begin" | "begin;" | "start");
+    text.lines().filter_map(first_word).find(is_either).is_some_and(|word| word == "lock")
 }
 
 /// `name--1.0.sql`, and `name--1.0--1.1.sql`, which leads from one version to the next.
