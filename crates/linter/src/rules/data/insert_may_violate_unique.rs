@@ -16,7 +16,7 @@ use crate::diagnostic::{Diagnostic, Severity};
 use crate::effect::RelationKind;
 use crate::fix::{Applicability, Edit, Fix};
 use crate::report::{Finding, Reporter};
-use crate::routine::{RoutineContext, Sql, SqlRole};
+use crate::routine::{RoutineContext, Sql, SqlRole, Step};
 use crate::rule::{RunContext, declare_rule};
 use crate::rules::merged::{MAX_FINDINGS, MAX_LABELS, in_each_migration};
 use crate::rules::text::identifier;
@@ -74,7 +74,8 @@ declare_rule! {
     /// rows into and that another one of the same day or version made, as the names of files or folders tell it: both
     /// are released together.
     /// In the function of triggers that fire for each row on `INSERT` alone, where it puts one row of `NEW` in whose key
-    /// is that of the new row, as for a supertype: the error is meant, and as rare as one in the table itself.
+    /// is that of the new row, as for a supertype: the error is meant, and as rare as one in the table itself. Where code
+    /// has deleted rows of the table before, it puts others in their place.
     /// Where a handler expects the failure, `exception-driven-upsert` says it; where an `IF` asks first,
     /// `select-then-insert` does.
     ///
@@ -170,6 +171,7 @@ fn check_routine(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
                 || makes(&steps, &insert.table.name)
                 || handler_of(step).is_some()
                 || guard_of(context, &steps, at, table.oid).is_some()
+                || deletes_before(context, &steps[..at], step, table.oid)
             {
                 continue;
             }
@@ -186,6 +188,15 @@ fn check_routine(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
             }
         }
     }
+}
+
+/// Does the code delete rows of the table before, so that it puts others in their place?
+fn deletes_before(context: &RoutineContext<'_>, before: &[Step<'_>], step: &Step<'_>, table: Oid) -> bool {
+    let deletes = |sql: &Sql<'_>| match sql.ast {
+        Ast::Delete(delete) => context.relation(&delete.table.name).is_some_and(|relation| relation.oid == table),
+        _ => false,
+    };
+    before.iter().any(|earlier| earlier.around.len() <= step.around.len() && earlier.sql.iter().any(deletes))
 }
 
 fn report(
