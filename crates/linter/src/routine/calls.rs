@@ -27,6 +27,8 @@ pub struct Routines<'a> {
     reader: &'a RoutineReader,
     triggers: OnceCell<FxHashMap<Oid, Vec<TriggerUse>>>,
     callers: OnceCell<FxHashMap<Oid, Vec<CallSite>>>,
+    /// The code that speaks of temporary tables, in lower case.
+    temporary: OnceCell<String>,
     pub(super) hot: RefCell<FxHashMap<Oid, Rc<Hotness>>>,
     /// What was found while that of another function is being found: it may lack the callers of that one.
     pub(super) seen: RefCell<FxHashMap<Oid, Rc<Hotness>>>,
@@ -78,6 +80,7 @@ impl<'a> Routines<'a> {
             reader,
             triggers: OnceCell::new(),
             callers: OnceCell::new(),
+            temporary: OnceCell::new(),
             hot: RefCell::default(),
             seen: RefCell::default(),
             open: RefCell::default(),
@@ -88,6 +91,18 @@ impl<'a> Routines<'a> {
     pub fn function(&self, oid: Oid) -> Option<Rc<Routine>> {
         let text = |file: u32| self.migrations[file as usize].file.text.as_str();
         self.reader.function(self.catalog.get_function(oid)?, text)
+    }
+
+    /// Does any function speak of a temporary table and this name? EXECUTE may make it.
+    pub(crate) fn makes_temporary(&self, name: &str) -> bool {
+        let texts = self.temporary.get_or_init(|| {
+            let lower = self.catalog.functions().filter_map(|function| match &*function.body {
+                FunctionBody::Source { text, .. } => Some(text.to_ascii_lowercase()),
+                _ => None,
+            });
+            lower.filter(|text| text.contains("temp")).collect()
+        });
+        texts.contains(&name.to_ascii_lowercase())
     }
 
     /// The code of a DO block.

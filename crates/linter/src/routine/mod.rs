@@ -29,7 +29,7 @@ pub use trial::{Ending, Endings, Trial};
 pub use variables::{Variable, VariableKind};
 pub use words::Words;
 
-use crate::ast::{FunctionBody, FunctionCall, ObjectName};
+use crate::ast::{FunctionCall, ObjectName};
 use crate::catalog::{Catalog, Function, Oid, Relation};
 use crate::check::Migration;
 use crate::effect::RelationName;
@@ -83,18 +83,6 @@ impl RoutineContext<'_> {
     pub fn relation(&self, name: &ObjectName) -> Option<&Relation> {
         let oid = self.catalog.find_relation(name, &self.routine.search_path)?;
         self.catalog.get_relation(oid).map(|relation| &**relation)
-    }
-
-    /// Does any function speak of a temporary table of that name?
-    pub fn makes_temporary(&self, name: &str) -> bool {
-        let name = name.to_ascii_lowercase();
-        self.catalog.functions().any(|function| match &*function.body {
-            FunctionBody::Source { text, .. } => {
-                let text = text.to_ascii_lowercase();
-                text.contains("temp") && text.contains(&name)
-            }
-            _ => false,
-        })
     }
 
     /// The relation for [`crate::report::Finding::relation`]: at run time it is there and in use.

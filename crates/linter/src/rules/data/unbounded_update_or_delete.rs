@@ -172,7 +172,7 @@ fn check_change(context: &RoutineContext<'_>, sql: &Sql<'_>, change: &DataChange
         || !table.visibility.is_exposed()
         || is_small(table, sql.ast, context.catalog, context.settings)
         || takes_one_row(sql)
-        || context.catalog.get_relation(table.oid).is_none() && context.makes_temporary(&table.name)
+        || context.catalog.get_relation(table.oid).is_none() && context.routines.makes_temporary(&table.name)
     {
         return;
     }

@@ -67,7 +67,7 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
             let is_temporary = in_pg_temp
                 || match context.relation(target.name) {
                     Some(relation) => relation.is_temporary(),
-                    None => context.makes_temporary(name),
+                    None => context.routines.makes_temporary(name),
                 };
             if name != HOLE && !own.contains(name) && !is_temporary {
                 let range = sql.place(target.name.range());
