@@ -7,13 +7,11 @@ use crate::routine::Bound;
 impl<'a> Evaluation<'_, 'a> {
     /// Each of these yields as many rows as it changes.
     pub(super) fn insert(&mut self, insert: &'a Insert, runs: Bound) -> Bound {
-        let outer = self.ctes.len();
         self.with(insert.with.as_ref(), runs);
         let rows = match &insert.source {
             InsertSource::Query(query) => self.query(query, runs, Bound::Unbounded),
             InsertSource::DefaultValues => ONCE,
         };
-        self.ctes.truncate(outer);
         (self.found)(Evaluated::Insert(&insert.table.name), runs * rows);
         let per_row = Times { rows: runs * rows, runs };
         if let Some(conflict) = &insert.on_conflict {
@@ -25,32 +23,25 @@ impl<'a> Evaluation<'_, 'a> {
     }
 
     pub(super) fn update(&mut self, update: &'a Update, runs: Bound) -> Bound {
-        let (outer_ctes, outer_items) = (self.ctes.len(), self.items.len());
         self.with(update.with.as_ref(), runs);
         let read = self.from(Some(&update.table), &update.from, update.filter.as_ref(), runs);
         (self.found)(Evaluated::Update(&update.table.name), runs * changed(read, update.filter.as_ref()));
         let assigned = update.assignments.iter().map(|assignment| &assignment.value);
         let expressions = assigned.chain(&update.filter).chain(values(&update.returning));
         self.all(expressions, Times { rows: runs * read, runs });
-        self.ctes.truncate(outer_ctes);
-        self.items.truncate(outer_items);
         read
     }
 
     pub(super) fn delete(&mut self, delete: &'a Delete, runs: Bound) -> Bound {
-        let (outer_ctes, outer_items) = (self.ctes.len(), self.items.len());
         self.with(delete.with.as_ref(), runs);
         let read = self.from(Some(&delete.table), &delete.using, delete.filter.as_ref(), runs);
         (self.found)(Evaluated::Delete(&delete.table.name), runs * changed(read, delete.filter.as_ref()));
         self.all(delete.filter.iter().chain(values(&delete.returning)), Times { rows: runs * read, runs });
-        self.ctes.truncate(outer_ctes);
-        self.items.truncate(outer_items);
         read
     }
 
     /// As many rows as the source has: its rows find one each in the target, or PostgreSQL refuses to change it twice.
     pub(super) fn merge(&mut self, merge: &'a Merge, runs: Bound) -> Bound {
-        let (outer_ctes, outer_items) = (self.ctes.len(), self.items.len());
         self.with(merge.with.as_ref(), runs);
         let source = std::slice::from_ref(&merge.source);
         let rows = self.from(None, source, None, runs);
@@ -73,8 +64,6 @@ impl<'a> Evaluation<'_, 'a> {
             }
         }
         self.all(values(&merge.returning), per_row);
-        self.ctes.truncate(outer_ctes);
-        self.items.truncate(outer_items);
         rows
     }
 }

@@ -75,10 +75,10 @@ impl<'a> Evaluation<'_, 'a> {
     fn statement(&mut self, ast: &'a Ast, taken: Bound) -> Bound {
         match ast {
             Ast::Select(query) | Ast::DeclareCursor(query) => self.query(query, ONCE, taken),
-            Ast::Insert(insert) => self.insert(insert, ONCE),
-            Ast::Update(update) => self.update(update, ONCE),
-            Ast::Delete(delete) => self.delete(delete, ONCE),
-            Ast::Merge(merge) => self.merge(merge, ONCE),
+            Ast::Insert(insert) => self.scoped(|scope| scope.insert(insert, ONCE)),
+            Ast::Update(update) => self.scoped(|scope| scope.update(update, ONCE)),
+            Ast::Delete(delete) => self.scoped(|scope| scope.delete(delete, ONCE)),
+            Ast::Merge(merge) => self.scoped(|scope| scope.merge(merge, ONCE)),
             Ast::CreateTableAs(create) => {
                 create.query.as_ref().map_or(Bound::ZERO, |query| self.query(query, ONCE, Bound::Unbounded))
             }
@@ -98,31 +98,39 @@ impl<'a> Evaluation<'_, 'a> {
     fn query_statement(&mut self, statement: &'a QueryStatement, runs: Bound) -> Bound {
         match statement {
             QueryStatement::Select(query) => self.query(query, runs, Bound::Unbounded),
-            QueryStatement::Insert(insert) => self.insert(insert, runs),
-            QueryStatement::Update(update) => self.update(update, runs),
-            QueryStatement::Delete(delete) => self.delete(delete, runs),
-            QueryStatement::Merge(merge) => self.merge(merge, runs),
+            QueryStatement::Insert(insert) => self.scoped(|scope| scope.insert(insert, runs)),
+            QueryStatement::Update(update) => self.scoped(|scope| scope.update(update, runs)),
+            QueryStatement::Delete(delete) => self.scoped(|scope| scope.delete(delete, runs)),
+            QueryStatement::Merge(merge) => self.scoped(|scope| scope.merge(merge, runs)),
         }
+    }
+
+    /// What comes into scope goes out of it at the end.
+    fn scoped(&mut self, statement: impl FnOnce(&mut Self) -> Bound) -> Bound {
+        let (ctes, items) = (self.ctes.len(), self.items.len());
+        let rows = statement(self);
+        self.ctes.truncate(ctes);
+        self.items.truncate(items);
+        rows
     }
 
     /// The rows of one run of a query, of which no more than `taken` are computed.
     fn query(&mut self, query: &'a Query, runs: Bound, taken: Bound) -> Bound {
-        let (outer_ctes, outer_items) = (self.ctes.len(), self.items.len());
-        self.with(query.with.as_ref(), runs);
         let once = Times { rows: runs, runs };
         let limit = query.limit.as_ref().and_then(number).map_or(taken, Bound::AtMost).min(taken);
-        let rows = match &query.body {
-            QueryBody::Select(select) => self.select(select, &query.order_by, limit, runs),
-            QueryBody::Values(rows) => {
-                self.all(rows.iter().flatten(), once);
-                Bound::AtMost(rows.len() as u64)
+        let rows = self.scoped(|scope| {
+            scope.with(query.with.as_ref(), runs);
+            match &query.body {
+                QueryBody::Select(select) => scope.select(select, &query.order_by, limit, runs),
+                QueryBody::Values(rows) => {
+                    scope.all(rows.iter().flatten(), once);
+                    Bound::AtMost(rows.len() as u64)
+                }
+                QueryBody::SetOperation { left, right, .. } => {
+                    scope.query(left, runs, Bound::Unbounded) + scope.query(right, runs, Bound::Unbounded)
+                }
             }
-            QueryBody::SetOperation { left, right, .. } => {
-                self.query(left, runs, Bound::Unbounded) + self.query(right, runs, Bound::Unbounded)
-            }
-        };
-        self.items.truncate(outer_items);
-        self.ctes.truncate(outer_ctes);
+        });
         self.all(query.limit.iter().chain(&query.offset), once);
         rows.min(limit)
     }
