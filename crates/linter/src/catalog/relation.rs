@@ -83,6 +83,8 @@ pub struct Birth {
     pub transaction: u32,
     /// May it hold rows? Set by CREATE TABLE AS, INSERT, COPY; a relation of an earlier migration counts as filled anyway.
     pub filled: bool,
+    /// May these be many? Not where the migration itself writes them out as VALUES, or copies them from the system catalogs.
+    pub many: bool,
 }
 
 /// A column: a row of `pg_attribute`.

@@ -229,7 +229,7 @@ impl Executor<'_> {
     /// The birth of an object that this statement makes.
     pub(crate) fn birth(&self, filled: bool) -> Birth {
         let migration = (self.migration > 0).then_some(self.migration);
-        Birth { migration, transaction: self.transaction, filled }
+        Birth { migration, transaction: self.transaction, filled, many: filled }
     }
 
     /// Notes why the effects may be incomplete.

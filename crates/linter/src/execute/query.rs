@@ -8,6 +8,7 @@ mod constant_names;
 mod copy;
 pub(super) mod describe;
 mod functions;
+mod reach;
 mod references;
 mod updatable;
 mod utility;
@@ -438,6 +439,11 @@ mod tests {
             ("SELECT EXISTS (SELECT 1 FROM t)", false),
             ("DO $$ BEGIN IF NOT EXISTS (SELECT FROM t) THEN RAISE NOTICE 'none'; END IF; END $$", false),
             ("SELECT coalesce(max(id), 0) + 1, min(t.id) FROM t", false),
+            ("DO $$ DECLARE n int; BEGIN SELECT a INTO STRICT n FROM t; END $$", false),
+            ("DO $$ DECLARE n int; BEGIN SELECT a INTO n FROM t ORDER BY a; END $$", true),
+            ("DO $$ DECLARE n int; BEGIN SELECT DISTINCT a INTO n FROM t; END $$", true),
+            ("DO $$ DECLARE n int; BEGIN SELECT count(*) INTO n FROM t; END $$", true),
+            ("DO $$ DECLARE n int; BEGIN PERFORM a FROM t; END $$", true),
         ] {
             assert_eq!(effects_on(17, t, sql).scans.len(), usize::from(scans), "{sql}");
         }

@@ -1,12 +1,29 @@
 //! Records effects, and keeps what follows from them: locks held by the transaction, tables that hold rows.
 
 use super::Executor;
-use crate::catalog::Oid;
+use crate::catalog::{Birth, Oid};
 use crate::effect::{
     DataChange, DataChangeKind, IndexBuild, IndexBuildCause, Lock, LockCause, LockMode, RelationName, Rewrite,
     RewriteCause, Scan, ScanCause, Visibility,
 };
 use crate::source::TextRange;
+
+/// How many rows a change reaches, or adds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// Those that the migration writes out, or at most as many as the system catalogs have.
+    Few,
+    /// Nobody knows.
+    Some,
+    /// As many as a table that may have many.
+    All,
+}
+
+impl Reach {
+    pub(crate) fn of(all: bool) -> Self {
+        if all { Self::All } else { Self::Some }
+    }
+}
 
 impl Executor<'_> {
     /// The relation as effects name it.
@@ -113,11 +130,21 @@ impl Executor<'_> {
     }
 
     /// Notes a change of rows; a table that gets rows is filled from now on.
-    pub(crate) fn change_data(&mut self, oid: Oid, kind: DataChangeKind, unbounded: bool, range: TextRange) {
+    pub(crate) fn change_data(&mut self, oid: Oid, kind: DataChangeKind, reach: Reach, range: TextRange) {
         let relation = self.relation_name(oid);
+        let unbounded = reach == Reach::All;
         self.effects.data_changes.push(DataChange { relation, kind, unbounded, by_trigger: false, range });
-        if kind == DataChangeKind::Insert && !self.catalog.relation(oid).birth.filled {
-            self.catalog.relation_mut(oid).birth.filled = true;
+        if kind == DataChangeKind::Insert {
+            self.fill(oid, reach);
+        }
+    }
+
+    /// Notes that a table has got rows.
+    pub(crate) fn fill(&mut self, oid: Oid, reach: Reach) {
+        let birth = self.catalog.relation(oid).birth;
+        let many = birth.many || reach != Reach::Few;
+        if !birth.filled || birth.many != many {
+            self.catalog.relation_mut(oid).birth = Birth { filled: true, many, ..birth };
         }
     }
 }

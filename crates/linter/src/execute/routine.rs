@@ -301,7 +301,10 @@ impl Executor<'_> {
     /// An SQL statement, possibly with INTO.
     fn embedded(&mut self, sql: &plpgsql::Sql, code: &Code) -> Run {
         let row = sql.into.as_ref().and_then(|_| self.row_of(&sql.text, code));
-        self.body_sql(&sql.text, code)?;
+        match code.statement(&sql.text).as_deref() {
+            Some(Ast::Select(query)) if sql.into.is_some() => self.select_into_variables(query)?,
+            _ => self.body_sql(&sql.text, code)?,
+        }
         let found = row.as_ref().map(|row| Value::boolean(!row.is_empty()));
         match (&sql.into, row) {
             (Some(into), Some(row)) if row.is_empty() => {

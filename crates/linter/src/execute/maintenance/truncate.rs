@@ -45,7 +45,8 @@ impl Executor<'_> {
             }
             let name = self.relation_name(*table);
             self.effects.truncates.push(name);
-            self.catalog.relation_mut(*table).birth.filled = false;
+            let birth = &mut self.catalog.relation_mut(*table).birth;
+            (birth.filled, birth.many) = (false, false);
             self.fire_truncate_triggers(*table, *range);
         }
         Ok(())

@@ -2,16 +2,16 @@
 
 use super::values::RowChange;
 use super::whole::Change;
-use super::{Depth, Env, RowLocks, is_always_true};
+use super::{Depth, Env, RowLocks};
 use crate::ast::{
     ConflictTarget, Delete, Expr, ExprKind, FromItem, Insert, InsertSource, Merge, MergeAction, MergeBranch,
-    MergeMatch, Name, ObjectName, Query, QueryBody, ReferentialAction, Update,
+    MergeMatch, Name, ObjectName, QueryBody, ReferentialAction, Update,
 };
 use crate::builtin::{self, SystemRelationKind};
 use crate::catalog::{Constraint, Oid};
 use crate::effect::{DataChangeKind, LockCause, LockMode, RelationKind, ScanCause};
+use crate::execute::record::Reach;
 use crate::execute::{Executor, Run, fail};
-use crate::expression::yields_one_row;
 use crate::source::TextRange;
 use smol_str::SmolStr;
 use std::sync::Arc;
@@ -31,11 +31,11 @@ impl Executor<'_> {
             let reason = format!("ON CONFLICT is not supported on table \"{}\" used as a catalog table", relation.name);
             return fail("0A000", reason, insert.table.name.range());
         }
-        let mut unbounded = false;
+        let mut reach = self.outside_of_code(Reach::Few);
         if let InsertSource::Query(query) = &insert.source {
             self.check_enum_row_literals(table, insert, query)?;
             self.query(query, &env)?;
-            unbounded = self.reads_whole_table(query, &env);
+            reach = self.rows_of(query, &env);
         }
         self.output(&insert.returning, &env)?;
         if insert.on_conflict.as_ref().is_some_and(|conflict| conflict.target.is_none()) && env.depth == Depth::Run {
@@ -55,7 +55,7 @@ impl Executor<'_> {
         for change in std::iter::once(&insertion).chain(&updated) {
             self.change(table, change, env.depth)?;
         }
-        self.note_change(table, DataChangeKind::Insert, unbounded, env.depth, insert.range);
+        self.note_change(table, DataChangeKind::Insert, reach, env.depth, insert.range);
         Ok(())
     }
 
@@ -84,7 +84,7 @@ impl Executor<'_> {
         let unbounded = self.reaches_all_rows(&change, &env);
         let reads_all = self.fills_by_scan(table, update);
         self.change(table, &row_change, env.depth)?;
-        self.note_change(table, DataChangeKind::Update, unbounded, env.depth, update.keyword);
+        self.note_change(table, DataChangeKind::Update, Reach::of(unbounded), env.depth, update.keyword);
         if reads_all && env.depth == Depth::Run {
             self.scan(table, ScanCause::Query, update.keyword);
         }
@@ -112,7 +112,7 @@ impl Executor<'_> {
         };
         let unbounded = self.reaches_all_rows(&change, &env);
         self.read_joined(&change, delete.keyword, &env);
-        self.note_change(table, DataChangeKind::Delete, unbounded, env.depth, delete.keyword);
+        self.note_change(table, DataChangeKind::Delete, Reach::of(unbounded), env.depth, delete.keyword);
         if env.depth == Depth::Run
             && delete.filter.as_ref().is_none_or(|filter| unbounded || is_open_at_the_top(filter))
         {
@@ -158,7 +158,7 @@ impl Executor<'_> {
             };
             self.change(table, &change, env.depth)?;
             let unbounded = change.kind != DataChangeKind::Insert && self.merges_all(merge, branch);
-            self.note_change(table, change.kind, unbounded, env.depth, merge.keyword);
+            self.note_change(table, change.kind, Reach::of(unbounded), env.depth, merge.keyword);
         }
         Ok(())
     }
@@ -375,57 +375,21 @@ impl Executor<'_> {
     }
 
     /// Notes what the change does to the rows of tables.
-    pub(super) fn note_change(
-        &mut self,
-        oid: Oid,
-        kind: DataChangeKind,
-        unbounded: bool,
-        depth: Depth,
-        range: TextRange,
-    ) {
+    pub(super) fn note_change(&mut self, oid: Oid, kind: DataChangeKind, reach: Reach, depth: Depth, range: TextRange) {
         if depth < Depth::Run {
             return;
         }
-        self.change_data(oid, kind, unbounded, range);
-        if unbounded && kind != DataChangeKind::Insert && self.catalog.relation(oid).kind == RelationKind::Table {
+        self.change_data(oid, kind, reach, range);
+        if reach == Reach::All
+            && kind != DataChangeKind::Insert
+            && self.catalog.relation(oid).kind == RelationKind::Table
+        {
             self.scan(oid, ScanCause::Query, range);
         }
         if kind == DataChangeKind::Insert && self.catalog.relation(oid).kind == RelationKind::PartitionedTable {
             for child in self.descendants(oid) {
-                self.catalog.relation_mut(child).birth.filled = true;
+                self.fill(child, reach);
             }
-        }
-    }
-
-    /// Does a query yield as many rows as a table that may have many?
-    fn reads_whole_table(&self, query: &Query, env: &Env<'_>) -> bool {
-        if query.limit.is_some() {
-            return false;
-        }
-        match &query.body {
-            QueryBody::Values(_) => false,
-            QueryBody::SetOperation { left, right, .. } => {
-                self.reads_whole_table(left, env) || self.reads_whole_table(right, env)
-            }
-            QueryBody::Select(select) => {
-                select.filter.as_ref().is_none_or(is_always_true)
-                    && !yields_one_row(select)
-                    && select.from.iter().any(|item| self.is_large(item, env))
-            }
-        }
-    }
-
-    fn is_large(&self, item: &FromItem, env: &Env<'_>) -> bool {
-        match item {
-            FromItem::Relation(relation) if env.is_cte(&relation.name) || self.is_system_relation(&relation.name) => {
-                false
-            }
-            FromItem::Relation(relation) => {
-                self.find(&relation.name).is_none_or(|oid| self.visibility(oid).may_have_rows())
-            }
-            FromItem::Subquery { query, .. } => self.reads_whole_table(query, env),
-            FromItem::Function { .. } => false,
-            FromItem::Join { left, right, .. } => self.is_large(left, env) || self.is_large(right, env),
         }
     }
 }

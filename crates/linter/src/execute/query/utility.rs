@@ -11,15 +11,29 @@ impl Executor<'_> {
             return self.select_into(query, into);
         }
         self.run_query(query)?;
-        if let QueryBody::Select(select) = &query.body {
-            for target in &select.targets {
-                match &target.value.kind {
-                    ExprKind::Call(call) if call.name == "set_config" => self.run_set_config(call),
-                    _ => {}
-                }
+        self.run_set_configs(query);
+        Ok(())
+    }
+
+    /// A query of PL/pgSQL with INTO, which stops after the first row, or the second of STRICT.
+    ///
+    /// Source: PostgreSQL 18, `src/pl/plpgsql/src/pl_exec.c`, `exec_stmt_execsql`.
+    pub(crate) fn select_into_variables(&mut self, query: &Query) -> Run {
+        let is_distinct = matches!(&query.body, QueryBody::Select(select) if select.distinct.is_some());
+        let all = is_distinct || !query.order_by.is_empty();
+        self.query_rows(query, &Env::new(Depth::Run), all)?;
+        self.run_set_configs(query);
+        Ok(())
+    }
+
+    fn run_set_configs(&mut self, query: &Query) {
+        let QueryBody::Select(select) = &query.body else { return };
+        for target in &select.targets {
+            match &target.value.kind {
+                ExprKind::Call(call) if call.name == "set_config" => self.run_set_config(call),
+                _ => {}
             }
         }
-        Ok(())
     }
 
     /// INSERT, UPDATE, DELETE and MERGE as statements, and queries inside other statements.

@@ -4,7 +4,7 @@ use super::split_help;
 use crate::ast::Ast;
 use crate::catalog::Oid;
 use crate::diagnostic::Diagnostic;
-use crate::effect::{DataChangeKind, Effects, LockMode, RelationName, ScanCause};
+use crate::effect::{DataChangeKind, Effects, LockMode, RelationName, ScanCause, Visibility};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, RunContext, declare_rule};
 use crate::rules::timeouts::stops_queries;
@@ -40,8 +40,8 @@ declare_rule! {
     ///
     /// For an `UPDATE` or `DELETE` with a WHERE clause, unless it leaves out no row, joins another table of which it
     /// picks no rows, or fills a column of the same migration in rows that no index finds; for a query that the first
-    /// row answers, or the end of an index. For work on tables that are new and empty or can have one row only, for
-    /// locks on tables that the same transaction created, and where the slow statement stops the writes of its table
+    /// row answers, or the end of an index. For work on tables that are new and empty or can have one row only, or that
+    /// the same transaction made and fills with a few rows, written out or of the system catalogs; for locks on tables that the same transaction created, and where the slow statement stops the writes of its table
     /// itself, as a plain `CREATE INDEX` or `SET NOT NULL` does: the rule about that statement says how to do it
     /// outside of the transaction. It is reported once for each transaction, at the first slow statement.
     "work-after-strong-lock", Transaction, Error,
@@ -106,8 +106,14 @@ fn works<'a>(context: &'a RuleContext<'_>) -> Vec<Work<'a>> {
     // An INSERT takes as long as its source is large, however empty its target is.
     let copies = |work: &Work<'_>| work.what.starts_with("this copies");
     works.retain(|work| work.relation.visibility.may_have_rows() || copies(work));
-    works.retain(|work| !has_one_row(context, work.relation));
+    works.retain(|work| !has_one_row(context, work.relation) && !has_few_rows(context, work.relation));
     works
+}
+
+/// A table that only this session sees holds what the migration has put in.
+fn has_few_rows(context: &RuleContext<'_>, relation: &RelationName) -> bool {
+    let is_own = matches!(relation.visibility, Visibility::SameTransaction { .. });
+    is_own && context.after.get_relation(relation.oid).is_some_and(|table| !table.birth.many)
 }
 
 /// Whatever is done to one row is done at once, and so is a copy into a table that holds no more.
