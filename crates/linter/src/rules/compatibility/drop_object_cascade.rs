@@ -66,7 +66,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     if taken().next().is_none() {
         return;
     }
-    let end = End::of(context, taken());
+    let gone = groups.iter().flat_map(|(_, removals)| removals.iter().copied());
+    let end = End::of(context, gone.filter(|removal| removal.reason != RemovalReason::Part));
     for (range, removals) in &groups {
         let lost: Vec<&Removal> =
             removals.iter().copied().filter(|removal| is_taken(removal) && !end.has(removal)).collect();
@@ -134,7 +135,10 @@ struct End<'r> {
 
 impl<'r> End<'r> {
     fn of(context: &RuleContext<'_>, removals: impl Iterator<Item = &'r Removal>) -> Self {
-        let names: Names<'r> = removals.filter_map(name_of).collect();
+        // A constraint may come back under a name that nobody writes out; what brings it names the table.
+        let tables_too =
+            |removal| name_of(removal).into_iter().chain(table_of(removal).map(|table| table.name.as_str()));
+        let names: Names<'r> = removals.flat_map(tables_too).collect();
         let spoken = later_texts(context).flat_map(|text| names.each_in(text)).collect();
         Self { catalog: ahead_of(context, &names, Until::EndOfMigration), spoken }
     }
