@@ -35,7 +35,8 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// Where the migration tool opens no transaction and every `BEGIN` has its `COMMIT`. Savepoints are no transactions.
+    /// Where the migration tool opens no transaction and every `BEGIN` has its `COMMIT`. Savepoints are no transactions. Where a
+    /// statement before a `COMMIT` does not parse, it may have held the `BEGIN`.
     "nested-transaction", Transaction, Warning,
     {
         sources: &["squawk/transaction-nesting", "pgls/transactionNesting"],
@@ -77,13 +78,21 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
                 drop(reporter.report(range, message).help("write BEGIN where the transaction is meant to begin"));
             }
         }
-        (Transaction::Commit { .. } | Transaction::Rollback { .. }, None) => {
+        (Transaction::Commit { .. } | Transaction::Rollback { .. }, None) if !may_be_open(context) => {
             let message = format!("no transaction is open: this {} does nothing", verb(control));
             let help = "delete it, or write BEGIN where the transaction is meant to begin";
             drop(reporter.report(range, message).help(help));
         }
         _ => {}
     }
+}
+
+/// Does something since the last such statement not parse? It may have held the BEGIN that this one ends.
+fn may_be_open(context: &RuleContext<'_>) -> bool {
+    let is_before = |statement: &&Statement| statement.range.end <= context.statement.range.start;
+    let before = context.migration.parsed.iter().rev().filter(is_before);
+    let is_control = |statement: &&Statement| matches!(statement.ast(), Some(Ast::Transaction(_)));
+    before.take_while(|statement| !is_control(statement)).any(|statement| statement.ast().is_none())
 }
 
 fn verb(control: &Transaction) -> &'static str {
