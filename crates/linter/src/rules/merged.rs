@@ -1,7 +1,6 @@
 //! Many findings of one rule in one migration or routine are one problem.
 
 use crate::diagnostic::{Diagnostic, Label};
-use crate::source::TextRange;
 use std::cmp::Reverse;
 
 /// So many findings of one migration are told one by one.
@@ -9,6 +8,10 @@ pub(super) const MAX_FINDINGS: usize = 3;
 
 /// So many of the others become labels, where each of them wants the same change.
 pub(super) const MAX_LABELS: usize = 8;
+
+/// A migration with more findings than this does one thing to all of its tables: they are told once, however different the
+/// tables are.
+pub(super) const MANY: usize = 20;
 
 /// Where a migration has more than `most` findings, keeps the first of those that are worst. Of the others `shown` become
 /// its labels, and `also` says in the message how many there are. It has the fixes of all.
@@ -18,22 +21,37 @@ pub(super) fn in_each_migration(
     shown: usize,
     also: impl Fn(usize) -> String,
 ) {
-    merge(found, |finding| (finding.file, TextRange::default()), most, shown, also);
+    merge(found, |finding| finding.file, most, shown, also);
 }
 
-/// The same for the findings of each function, procedure and DO block: it has one.
-pub(super) fn in_each_routine(found: &mut Vec<Diagnostic>, also: impl Fn(usize) -> String) {
+/// The same for more than a few findings of a migration whose help is the same, word for word.
+pub(super) fn in_each_migration_alike(found: &mut Vec<Diagnostic>, also: impl Fn(usize) -> String) {
+    merge(found, |finding| (finding.file, finding.help.clone()), MAX_FINDINGS, MAX_LABELS, also);
+}
+
+/// The same for the findings of each table in a migration: it has one.
+pub(super) fn in_each_table(found: &mut Vec<Diagnostic>, also: impl Fn(usize) -> String) {
+    merge(found, |finding| (finding.file, finding.relations.first().cloned()), 1, MAX_LABELS, also);
+}
+
+/// The same for the findings of each statement: it has one.
+pub(super) fn in_each_statement(found: &mut Vec<Diagnostic>, also: impl Fn(usize) -> String) {
     merge(found, |finding| (finding.file, finding.statement), 1, MAX_LABELS, also);
 }
 
-fn merge(
+/// The same for the findings of each function, procedure and DO block, which is a statement.
+pub(super) fn in_each_routine(found: &mut Vec<Diagnostic>, also: impl Fn(usize) -> String) {
+    in_each_statement(found, also);
+}
+
+fn merge<P: Ord>(
     found: &mut Vec<Diagnostic>,
-    place: impl Fn(&Diagnostic) -> (u32, TextRange),
+    place: impl Fn(&Diagnostic) -> P,
     most: usize,
     shown: usize,
     also: impl Fn(usize) -> String,
 ) {
-    found.sort_by_key(|finding| (place(finding), finding.range.start));
+    found.sort_by_cached_key(|finding| (place(finding), finding.range.start));
     let mut merged: Vec<Diagnostic> = Vec::with_capacity(found.len());
     for of_place in found.chunk_by(|one, other| place(one) == place(other)) {
         if of_place.len() > most {

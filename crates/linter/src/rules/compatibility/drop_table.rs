@@ -7,10 +7,10 @@ use crate::effect::{Evidence, RelationKind, RelationName, Removal, RemovalReason
 use crate::report::Reporter;
 use crate::rule::{RuleContext, RunContext, declare_rule};
 use crate::rules::around::{Successor, Until, ahead_of_maker, means, successor};
+use crate::rules::merged::{MANY, in_each_migration};
 use crate::rules::text::enumerate;
 use crate::rules::users;
 use crate::source::TextRange;
-use std::collections::BTreeMap;
 use std::fmt::Write;
 
 declare_rule! {
@@ -67,26 +67,8 @@ declare_rule! {
     run = merge,
 }
 
-/// A file that drops more tables than this takes everything down: it is reported once.
-const MANY: usize = 20;
-
 fn merge(_: &RunContext<'_>, found: &mut Vec<Diagnostic>) {
-    let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
-    for diagnostic in found.iter() {
-        *counts.entry(diagnostic.file).or_default() += 1;
-    }
-    counts.retain(|_, count| *count > MANY);
-    let mut said: Vec<u32> = Vec::new();
-    found.retain_mut(|diagnostic| {
-        let Some(count) = counts.get(&diagnostic.file) else { return true };
-        if said.contains(&diagnostic.file) {
-            return false;
-        }
-        said.push(diagnostic.file);
-        diagnostic.message =
-            format!("{}; so does dropping {} more tables and views below", diagnostic.message, count - 1);
-        true
-    });
+    in_each_migration(found, MANY, 0, |more| format!("so does dropping {more} more tables and views below"));
 }
 
 /// What becomes of a table that is dropped.

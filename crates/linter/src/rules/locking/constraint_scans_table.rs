@@ -1,12 +1,14 @@
 //! A CHECK or NOT NULL constraint that is checked for all rows when it is added.
 
 use crate::ast::{AlterTableAction, ConstraintKind};
+use crate::diagnostic::Diagnostic;
 use crate::effect::{RelationName, Scan, ScanCause};
 use crate::report::Reporter;
-use crate::rule::{RuleContext, declare_rule};
+use crate::rule::{RuleContext, RunContext, declare_rule};
 use crate::rules::advice::constraint::{self, without_check};
 use crate::rules::advice::offer::offer;
 use crate::rules::altered::{Altered, by_range, subject};
+use crate::rules::merged::in_each_statement;
 use crate::source::TextRange;
 use crate::statistics::Work;
 use smol_str::SmolStr;
@@ -39,7 +41,8 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// For `NOT VALID` and `NOT ENFORCED`; where the statement rewrites the table anyway, which its own rule reports; for a
-    /// table that the same transaction created, or the same migration while it is empty.
+    /// table that the same transaction created, or the same migration while it is empty. The constraints of one statement
+    /// are checked in one pass, and are one finding.
     ///
     /// ## Fix safety
     ///
@@ -56,6 +59,14 @@ declare_rule! {
             "pgls/constraintMissingNotValid", "atlas/PG305"],
     }
     statement = check,
+    run = merge,
+}
+
+fn merge(_: &RunContext<'_>, found: &mut Vec<Diagnostic>) {
+    in_each_statement(found, |more| match more {
+        1 => "so does checking another one here".to_owned(),
+        _ => format!("so does checking {more} more here"),
+    });
 }
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {

@@ -1,11 +1,13 @@
 //! A foreign key that is checked for all rows when it is added.
 
+use crate::diagnostic::Diagnostic;
 use crate::effect::{LockCause, RelationName, Scan, ScanCause};
 use crate::report::Reporter;
-use crate::rule::{RuleContext, declare_rule};
+use crate::rule::{RuleContext, RunContext, declare_rule};
 use crate::rules::advice::constraint::{self, without_check};
 use crate::rules::advice::offer::offer;
 use crate::rules::altered::{Altered, by_range, subject};
+use crate::rules::merged::{self, MANY, MAX_LABELS};
 use crate::rules::text::enumerate;
 use crate::source::TextRange;
 use crate::statistics::Work;
@@ -40,7 +42,8 @@ declare_rule! {
     ///
     /// For `NOT VALID` and `NOT ENFORCED`; for `ADD COLUMN ... REFERENCES` without default, since PostgreSQL knows that all
     /// values are null; when the referencing table is new and empty. A new table that was filled counts: the
-    /// referenced table is locked while it is read.
+    /// referenced table is locked while it is read. The foreign keys of one statement are one finding, and so are the
+    /// statements of a migration that has more than 20 of them.
     ///
     /// ## Fix safety
     ///
@@ -59,6 +62,17 @@ declare_rule! {
             "pgls/addingForeignKeyConstraint", "atlas/PG306"],
     }
     statement = check,
+    run = merge,
+}
+
+fn merge(_: &RunContext<'_>, found: &mut Vec<Diagnostic>) {
+    merged::in_each_statement(found, |more| match more {
+        1 => "so does checking another one here".to_owned(),
+        _ => format!("so does checking {more} more here"),
+    });
+    merged::in_each_migration(found, MANY, MAX_LABELS, |more| {
+        format!("so do {more} more statements of this migration")
+    });
 }
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {

@@ -1,12 +1,14 @@
 //! SET NOT NULL that has to look at every row.
 
 use crate::ast::{AlterTableAction, ConstraintKind};
-use crate::effect::{RelationName, Scan, ScanCause};
+use crate::diagnostic::Diagnostic;
+use crate::effect::{IndexBuild, IndexBuildCause, RelationName, Scan, ScanCause};
 use crate::report::Reporter;
-use crate::rule::{RuleContext, declare_rule};
+use crate::rule::{RuleContext, RunContext, declare_rule};
 use crate::rules::advice::not_null;
 use crate::rules::advice::offer::offer;
 use crate::rules::altered::{Altered, by_range, subject};
+use crate::rules::merged::{self, MANY, MAX_LABELS};
 use crate::rules::text::enumerate;
 use crate::source::TextRange;
 use crate::statistics::Work;
@@ -44,8 +46,8 @@ declare_rule! {
     /// When a valid CHECK proves it by PostgreSQL's own rules: `note IS NOT NULL`, alone or joined with AND. When the
     /// column is NOT NULL already. For a table that the same transaction created, or the same migration while it is empty.
     /// `ADD COLUMN ... NOT NULL` without default is `required-column-without-default`, and so is `SET NOT NULL` of a column that
-    /// the same migration adds; a primary key that also builds its
-    /// index is `constraint-builds-index`.
+    /// the same migration adds; a primary key that also builds its index is `constraint-builds-index`. The columns of
+    /// one statement are one finding, and so are the statements of a migration that has more than 20 of them.
     ///
     /// ## Fix safety
     ///
@@ -64,6 +66,17 @@ declare_rule! {
         yields_to: &["required-column-without-default"],
     }
     statement = check,
+    run = merge,
+}
+
+fn merge(_: &RunContext<'_>, found: &mut Vec<Diagnostic>) {
+    merged::in_each_statement(found, |more| match more {
+        1 => "so does making another column NOT NULL here".to_owned(),
+        _ => format!("so does making {more} more columns NOT NULL here"),
+    });
+    merged::in_each_migration(found, MANY, MAX_LABELS, |more| {
+        format!("so do {more} more statements of this migration")
+    });
 }
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
@@ -75,10 +88,23 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         matches!(scan.cause, ScanCause::NotNull { .. })
             && scan.relation.visibility.is_exposed()
             && altered.is_none_or(|altered| is_ours(altered, scan.range))
+            && !is_of_new_key(context, scan)
     });
     for (range, scans) in by_range(scans, |scan| scan.range) {
         report(context, reporter, altered, range, &scans);
     }
+}
+
+/// Is it a column of a primary key whose index is built here? `constraint-builds-index` is about both.
+fn is_of_new_key(context: &RuleContext<'_>, scan: &Scan) -> bool {
+    let ScanCause::NotNull { column } = &scan.cause else { return false };
+    let here = |build: &&IndexBuild| {
+        build.range == scan.range && build.table.oid == scan.relation.oid && build.cause == IndexBuildCause::Constraint
+    };
+    context.effects.index_builds.iter().filter(here).any(|build| {
+        let index = context.after.get_relation(build.index.oid).and_then(|index| index.index()?.plain_columns());
+        index.is_some_and(|columns| columns.contains(column))
+    })
 }
 
 /// Is no other rule about this scan?
