@@ -215,3 +215,11 @@ fn a_column_that_is_dropped_and_added_again_is_never_missing() {
     let shown = shown(&text, TransactionMode::Transaction, "14-18");
     assert!(shown.contains(change) && shown.contains("CREATE INDEX CONCURRENTLY i"), "{shown}");
 }
+
+#[test]
+fn a_plan_has_steps_for_each_of_many_statements() {
+    let index = |at: u32| format!("CREATE INDEX i{at} ON orders (note, total, (id + {at}));\n");
+    let indexes: Vec<String> = (0..70).map(index).collect();
+    let shown = shown(&indexes.concat(), TransactionMode::Transaction, "14-18");
+    assert_eq!(shown.matches("CREATE INDEX CONCURRENTLY").count(), 70, "{shown}");
+}

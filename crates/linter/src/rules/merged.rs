@@ -1,6 +1,7 @@
 //! Many findings of one rule in one migration or routine are one problem.
 
 use crate::diagnostic::{Diagnostic, Label};
+use crate::rule::RunContext;
 use std::cmp::Reverse;
 
 /// So many findings of one migration are told one by one.
@@ -22,6 +23,15 @@ pub(super) fn in_each_migration(
     also: impl Fn(usize) -> String,
 ) {
     merge(found, |finding| finding.file, most, shown, also);
+}
+
+/// The hook of a rule whose findings differ in the table alone: a migration with more than [`MANY`] of them has one.
+pub(super) fn once_where_many(run: &RunContext<'_>, found: &mut Vec<Diagnostic>) {
+    if !run.settings.one_by_one {
+        in_each_migration(found, MANY, MAX_LABELS, |more| {
+            format!("{more} more statements of this migration do the same")
+        });
+    }
 }
 
 /// The same for more than a few findings of a migration whose help is the same, word for word.

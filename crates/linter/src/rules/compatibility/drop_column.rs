@@ -2,10 +2,12 @@
 
 use super::along::{cascaded, described, listed, parts, publications};
 use crate::ast::{AlterTableAction, Ast};
+use crate::diagnostic::Diagnostic;
 use crate::effect::{RelationKind, RelationName, Removal, RemovalReason, RemovedObject, Visibility};
 use crate::report::Reporter;
-use crate::rule::{RuleContext, declare_rule};
+use crate::rule::{RuleContext, RunContext, declare_rule};
 use crate::rules::around::{Until, adds, ahead_of_maker, is_column_made_here, means, rest};
+use crate::rules::merged::{in_each_statement, once_where_many};
 use crate::rules::text::enumerate;
 use crate::rules::users;
 use crate::source::TextRange;
@@ -50,6 +52,8 @@ declare_rule! {
     /// values, and is reported. A column of partitions or children is reported
     /// with that of the parent.
     ///
+    /// The columns of one statement are one finding, and so are more than 20 statements of one migration.
+    ///
     /// ## Other linters
     ///
     /// squawk and pgls report every `DROP COLUMN`, those of the table that the migration made and those that are put back
@@ -62,6 +66,18 @@ declare_rule! {
             "pg-migration-lint/PGM009", "pg-migration-lint/PGM010", "pg-migration-lint/PGM011", "pg-migration-lint/PGM012"],
     }
     statement = check,
+    run = merge,
+}
+
+fn merge(run: &RunContext<'_>, found: &mut Vec<Diagnostic>) {
+    if run.settings.one_by_one {
+        return;
+    }
+    in_each_statement(found, |more| match more {
+        1 => "so does dropping another column here".to_owned(),
+        _ => format!("so does dropping {more} more columns here"),
+    });
+    once_where_many(run, found);
 }
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {

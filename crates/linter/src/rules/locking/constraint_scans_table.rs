@@ -8,7 +8,7 @@ use crate::rule::{RuleContext, RunContext, declare_rule};
 use crate::rules::advice::constraint::{self, without_check};
 use crate::rules::advice::offer::offer;
 use crate::rules::altered::{Altered, by_range, subject};
-use crate::rules::merged::in_each_statement;
+use crate::rules::merged::{in_each_statement, once_where_many};
 use crate::source::TextRange;
 use crate::statistics::Work;
 use smol_str::SmolStr;
@@ -42,7 +42,7 @@ declare_rule! {
     ///
     /// For `NOT VALID` and `NOT ENFORCED`; where the statement rewrites the table anyway, which its own rule reports; for a
     /// table that the same transaction created, or the same migration while it is empty. The constraints of one statement
-    /// are checked in one pass, and are one finding.
+    /// are checked in one pass, and are one finding; so are the statements of a migration that has more than 20 of them.
     ///
     /// ## Fix safety
     ///
@@ -62,11 +62,15 @@ declare_rule! {
     run = merge,
 }
 
-fn merge(_: &RunContext<'_>, found: &mut Vec<Diagnostic>) {
+fn merge(run: &RunContext<'_>, found: &mut Vec<Diagnostic>) {
+    if run.settings.one_by_one {
+        return;
+    }
     in_each_statement(found, |more| match more {
         1 => "so does checking another one here".to_owned(),
         _ => format!("so does checking {more} more here"),
     });
+    once_where_many(run, found);
 }
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {

@@ -7,7 +7,7 @@ use crate::rule::{RuleContext, RunContext, declare_rule};
 use crate::rules::advice::constraint::{self, without_check};
 use crate::rules::advice::offer::offer;
 use crate::rules::altered::{Altered, by_range, subject};
-use crate::rules::merged::{self, MANY, MAX_LABELS};
+use crate::rules::merged::{in_each_statement, once_where_many};
 use crate::rules::text::enumerate;
 use crate::source::TextRange;
 use crate::statistics::Work;
@@ -65,14 +65,15 @@ declare_rule! {
     run = merge,
 }
 
-fn merge(_: &RunContext<'_>, found: &mut Vec<Diagnostic>) {
-    merged::in_each_statement(found, |more| match more {
+fn merge(run: &RunContext<'_>, found: &mut Vec<Diagnostic>) {
+    if run.settings.one_by_one {
+        return;
+    }
+    in_each_statement(found, |more| match more {
         1 => "so does checking another one here".to_owned(),
         _ => format!("so does checking {more} more here"),
     });
-    merged::in_each_migration(found, MANY, MAX_LABELS, |more| {
-        format!("so do {more} more statements of this migration")
-    });
+    once_where_many(run, found);
 }
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {

@@ -59,7 +59,10 @@ declare_rule! {
     run = merge,
 }
 
-fn merge(_: &RunContext<'_>, found: &mut Vec<Diagnostic>) {
+fn merge(run: &RunContext<'_>, found: &mut Vec<Diagnostic>) {
+    if run.settings.one_by_one {
+        return;
+    }
     merged::in_each_statement(found, |more| match more {
         1 => "another type change here has work of its own".to_owned(),
         _ => format!("{more} more type changes here have work of their own"),
