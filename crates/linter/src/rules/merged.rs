@@ -25,12 +25,12 @@ pub(super) fn in_each_migration(
     merge(found, |finding| finding.file, most, shown, also);
 }
 
-/// The hook of a rule whose findings differ in the table alone: a migration with more than [`MANY`] of them has one.
+/// The hook of a rule whose findings differ in the table alone: a migration with more than [`MANY`] that weigh the same has
+/// one.
 pub(super) fn once_where_many(run: &RunContext<'_>, found: &mut Vec<Diagnostic>) {
     if !run.settings.one_by_one {
-        in_each_migration(found, MANY, MAX_LABELS, |more| {
-            format!("{more} more statements of this migration do the same")
-        });
+        let also = |more| format!("{more} more statements of this migration do the same");
+        merge(found, |finding| (finding.file, finding.severity), MANY, MAX_LABELS, also);
     }
 }
 
