@@ -12,27 +12,55 @@ pub(super) fn is_left_empty(table: &Relation, file: u32, migrations: &[Migration
 }
 
 /// Are two migrations of the same day, or of the same version? Their paths say it: `20241002204701_payments` and
-/// `20241002212355_payments_again`, or `delta/33/devices.sql` and `delta/33/more_devices.sql`.
+/// `20241003012355_payments_again`, or `delta/33/devices.sql` and `delta/33/more_devices.sql`.
 fn are_released_together(one: &str, other: &str) -> bool {
-    let same_day = day(one).is_some_and(|of_one| day(other) == Some(of_one));
-    same_day || version_folder(one).is_some_and(|of_one| version_folder(other) == Some(of_one))
+    let in_a_day = match (Stamp::of(one), Stamp::of(other)) {
+        (Some(Stamp { day, minute: Some(minute) }), Some(Stamp { day: other_day, minute: Some(other_minute) })) => {
+            ((day - other_day) * MINUTES + minute - other_minute).abs() < MINUTES
+        }
+        (Some(one), Some(other)) => one.day == other.day,
+        _ => false,
+    };
+    in_a_day || version_folder(one).is_some_and(|of_one| version_folder(other) == Some(of_one))
 }
 
-/// The day at the beginning of the file's name, or of its folder's: year, month and day, `20241002` or `2024-10-02`.
-fn day(path: &str) -> Option<String> {
-    path.rsplit(['/', '\\']).take(2).find_map(|name| {
-        let digits: String = name
-            .chars()
-            .take_while(|character| character.is_ascii_digit() || matches!(character, '-' | '_'))
-            .filter(char::is_ascii_digit)
-            .take(8)
-            .collect();
-        let number = |from: usize, to: usize| digits.get(from..to).and_then(|part| part.parse::<u32>().ok());
-        let is_date = (1970..2100).contains(&number(0, 4)?)
-            && (1..=12).contains(&number(4, 6)?)
-            && (1..=31).contains(&number(6, 8)?);
-        is_date.then_some(digits)
-    })
+/// Of a day.
+const MINUTES: i64 = 24 * 60;
+
+/// When a migration was written.
+struct Stamp {
+    /// Counted from a fixed day.
+    day: i64,
+    /// Of the day, where the name tells it.
+    minute: Option<i64>,
+}
+
+impl Stamp {
+    /// The date at the beginning of the file's name, or of its folder's, perhaps with a time: `2024-10-02`, `20241002204701`.
+    fn of(path: &str) -> Option<Self> {
+        path.rsplit(['/', '\\']).take(2).find_map(|name| {
+            let digits: String = name
+                .chars()
+                .take_while(|character| character.is_ascii_digit() || matches!(character, '-' | '_'))
+                .filter(char::is_ascii_digit)
+                .take(12)
+                .collect();
+            let number = |from: usize, to: usize| digits.get(from..to).and_then(|part| part.parse::<i64>().ok());
+            let (year, month, day) = (number(0, 4)?, number(4, 6)?, number(6, 8)?);
+            let is_date = (1970..2100).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&day);
+            let time = number(8, 10).zip(number(10, 12)).filter(|(hour, minute)| *hour < 24 && *minute < 60);
+            is_date.then(|| Self {
+                day: day_number(year, month, day),
+                minute: time.map(|(hour, minute)| hour * 60 + minute),
+            })
+        })
+    }
+}
+
+/// The number of a day in the Gregorian calendar. The year begins with March, so that leap days stand at its end.
+fn day_number(year: i64, month: i64, day: i64) -> i64 {
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + day
 }
 
 /// The path up to a folder that has the number of a version as its name: `33`, `v1.2`. A year is none.
@@ -55,6 +83,9 @@ mod tests {
         let together = [
             ("a/20241002204701_pay/migration.sql", "a/20241002212355_pay/migration.sql"),
             ("m/2023-07-26-000217_one/up.sql", "m/2023-07-26-100217_two/up.sql"),
+            ("a/20241002204701_pay/migration.sql", "a/20241003012355_pay/migration.sql"),
+            ("a/20240229230000_pay.sql", "a/20240301010000_pay.sql"),
+            ("a/20231231230000_pay.sql", "a/20240101010000_pay.sql"),
             ("sql/20140318-series.sql", "sql/20140318-more.sql"),
             ("delta/33/devices.sql", "delta/33/more.sql"),
             ("db/v1.2/a.sql", "db/v1.2/b.sql"),
@@ -64,6 +95,8 @@ mod tests {
         }
         let apart = [
             ("a/20241002204701_pay/migration.sql", "a/20241004212355_pay/migration.sql"),
+            ("a/20230228230000_pay.sql", "a/20230302010000_pay.sql"),
+            ("sql/20140318-series.sql", "sql/20140319-more.sql"),
             ("delta/33/devices.sql", "delta/34/more.sql"),
             ("migrations/001_a.sql", "migrations/002_b.sql"),
             ("migrations/2024/001.sql", "migrations/2024/002.sql"),

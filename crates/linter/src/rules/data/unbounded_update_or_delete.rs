@@ -44,12 +44,12 @@ declare_rule! {
     /// configuration says to be small or that can have one row only; nor for a table that gets the count or sum of
     /// another table, the same for all rows, or whose changed rows code takes for one (`UPDATE ... RETURNING n INTO
     /// next`), for it has one row then; nor for a table that no migration has put rows into and that another one of the
-    /// same day or version made, as the names of files or folders tell it: both are released together. While the
-    /// transaction holds a strong lock, `work-after-strong-lock` says it. What triggers do is not reported either, for
-    /// they do it at any change of their table, also where a function makes that change. A `MERGE` is reported where a
-    /// branch without condition has a whole table as source. Where one migration has more than three such statements,
-    /// they are one finding. A function is reported where it is defined, unless a migration calls it and it is reported
-    /// there; trigger functions are not, because what fires them decides.
+    /// same version, or less than a day older, made, as the names of files or folders tell it: both are released
+    /// together. While the transaction holds a strong lock, `work-after-strong-lock` says it. What triggers do is not
+    /// reported either, for they do it at any change of their table, also where a function makes that change. A `MERGE`
+    /// is reported where a branch without condition has a whole table as source. Where one migration has more than
+    /// three such statements, they are one finding. A function is reported where it is defined, unless a migration
+    /// calls it and it is reported there; trigger functions are not, because what fires them decides.
     ///
     /// Two kinds of tables are worth a note only (`--level info`), for they mostly have few rows: one whose rows the same
     /// migration deletes and lists anew with `INSERT ... VALUES`, and one that has lived through ten migrations and never

@@ -41,9 +41,10 @@ declare_rule! {
     /// For an `UPDATE` or `DELETE` with a WHERE clause, unless it leaves out no row, joins another table of which it
     /// picks no rows, or fills a column of the same migration in rows that no index finds; for a query that the first
     /// row answers, or the end of an index. For work on tables that are new and empty or can have one row only, or that
-    /// the same transaction made and fills with a few rows, written out or of the system catalogs; for locks on tables that the same transaction created, and where the slow statement stops the writes of its table
-    /// itself, as a plain `CREATE INDEX` or `SET NOT NULL` does: the rule about that statement says how to do it
-    /// outside of the transaction. It is reported once for each transaction, at the first slow statement.
+    /// the same transaction made and fills with a few rows, written out or of the system catalogs; for locks on tables
+    /// that the same transaction created, and where the slow statement stops the writes of its table itself, as a plain
+    /// `CREATE INDEX` or `SET NOT NULL` does: the rule about that statement says how to do it outside of the
+    /// transaction. It is reported once for each transaction, at the first slow statement.
     "work-after-strong-lock", Transaction, Error,
     {
         sources: &["eugene/E4", "pgls/runningStatementWhileHoldingAccessExclusive", "gitlab/with_lock_retries"],
