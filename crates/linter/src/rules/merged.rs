@@ -34,6 +34,18 @@ pub(super) fn once_where_many(run: &RunContext<'_>, found: &mut Vec<Diagnostic>)
     }
 }
 
+/// The hook of a rule that has one finding for each statement, and one for a migration with more than [`MANY`].
+pub(super) fn once_in_each_statement(
+    run: &RunContext<'_>,
+    found: &mut Vec<Diagnostic>,
+    also: impl Fn(usize) -> String,
+) {
+    if !run.settings.one_by_one {
+        in_each_statement(found, also);
+        once_where_many(run, found);
+    }
+}
+
 /// The same for more than a few findings of a migration whose help is the same, word for word.
 pub(super) fn in_each_migration_alike(found: &mut Vec<Diagnostic>, also: impl Fn(usize) -> String) {
     merge(found, |finding| (finding.file, finding.help.clone()), MAX_FINDINGS, MAX_LABELS, also);

@@ -7,9 +7,6 @@ use crate::execute::Executor;
 use crate::execute::record::Reach;
 use crate::expression::yields_one_row;
 
-/// So begin the names of catalogs with as many rows as there are large objects.
-const OF_LARGE_OBJECTS: &str = "pg_largeobject";
-
 impl Executor<'_> {
     pub(super) fn rows_of(&self, query: &Query, env: &Env<'_>) -> Reach {
         if self.reads_whole_table(query, env) {
@@ -77,7 +74,7 @@ impl Executor<'_> {
             FromItem::Relation(relation) => {
                 !env.is_cte(&relation.name)
                     && self.is_system_relation(&relation.name)
-                    && !relation.name.name.text.starts_with(OF_LARGE_OBJECTS)
+                    && !builtin::is_of_large_objects(&relation.name.name.text)
             }
             FromItem::Subquery { query, .. } => self.yields_few(query, env),
             FromItem::Function { .. } => false,

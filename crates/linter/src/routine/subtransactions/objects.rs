@@ -12,9 +12,6 @@ use smol_str::SmolStr;
 /// Source: PostgreSQL 18 documentation, 9.30 "Event Trigger Functions".
 const OF_OBJECTS: [&str; 2] = ["pg_event_trigger_ddl_commands", "pg_event_trigger_dropped_objects"];
 
-/// Catalogs that hold user data: as many rows as there are large objects.
-const LARGE: [&str; 2] = ["pg_largeobject", "pg_largeobject_metadata"];
-
 /// Does a statement alter, make or drop an object of which only run time knows the name?
 fn alters_objects(routine: &Routine, statements: &[Statement]) -> bool {
     statements.iter().any(|statement| {
@@ -71,7 +68,7 @@ impl Routines<'_> {
         let hidden = name.schema.is_none() && self.catalog.find_relation(name, path).is_some();
         !hidden
             && builtin::system_relation(schema, &name.name.text).is_some()
-            && !LARGE.contains(&name.name.text.as_str())
+            && !builtin::is_of_large_objects(&name.name.text)
     }
 
     /// Do functions alone fill a table, and from the system catalogs only? Rows that a statement has put in, or that were

@@ -7,7 +7,7 @@ use crate::effect::{RelationKind, RelationName, Removal, RemovalReason, RemovedO
 use crate::report::Reporter;
 use crate::rule::{RuleContext, RunContext, declare_rule};
 use crate::rules::around::{Until, adds, ahead_of_maker, is_column_made_here, means, rest};
-use crate::rules::merged::{in_each_statement, once_where_many};
+use crate::rules::merged::once_in_each_statement;
 use crate::rules::text::enumerate;
 use crate::rules::users;
 use crate::source::TextRange;
@@ -70,14 +70,10 @@ declare_rule! {
 }
 
 fn merge(run: &RunContext<'_>, found: &mut Vec<Diagnostic>) {
-    if run.settings.one_by_one {
-        return;
-    }
-    in_each_statement(found, |more| match more {
+    once_in_each_statement(run, found, |more| match more {
         1 => "so does dropping another column here".to_owned(),
         _ => format!("so does dropping {more} more columns here"),
     });
-    once_where_many(run, found);
 }
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {

@@ -7,7 +7,7 @@ use crate::rule::{RuleContext, RunContext, declare_rule};
 use crate::rules::advice::constraint::{self, without_check};
 use crate::rules::advice::offer::offer;
 use crate::rules::altered::{Altered, by_range, subject};
-use crate::rules::merged::{in_each_statement, once_where_many};
+use crate::rules::merged::once_in_each_statement;
 use crate::rules::text::enumerate;
 use crate::source::TextRange;
 use crate::statistics::Work;
@@ -66,14 +66,10 @@ declare_rule! {
 }
 
 fn merge(run: &RunContext<'_>, found: &mut Vec<Diagnostic>) {
-    if run.settings.one_by_one {
-        return;
-    }
-    in_each_statement(found, |more| match more {
+    once_in_each_statement(run, found, |more| match more {
         1 => "so does checking another one here".to_owned(),
         _ => format!("so does checking {more} more here"),
     });
-    once_where_many(run, found);
 }
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
