@@ -15,8 +15,13 @@ use pgvet_trace::server::testing::server;
 
 const TABLES: &str =
     "CREATE TABLE t (id int PRIMARY KEY, n int); INSERT INTO t SELECT g, 0 FROM generate_series(1, 10) AS g;
+    CREATE TABLE u AS SELECT id, n FROM t;
     CREATE FUNCTION one() RETURNS void LANGUAGE plpgsql AS $$
-        BEGIN UPDATE t SET n = n + 1 WHERE id = 1; EXCEPTION WHEN check_violation THEN NULL; END $$;";
+        BEGIN UPDATE t SET n = n + 1 WHERE id = 1; EXCEPTION WHEN check_violation THEN NULL; END $$;
+    CREATE FUNCTION kept(a int) RETURNS int LANGUAGE plpgsql AS $$
+        BEGIN UPDATE t SET n = n + 1 WHERE id = a; RETURN a; EXCEPTION WHEN check_violation THEN RETURN 0; END $$;
+    CREATE FUNCTION first_kept() RETURNS int LANGUAGE sql AS 'SELECT kept(id) FROM t';
+    CREATE FUNCTION all_kept() RETURNS SETOF int LANGUAGE sql AS 'SELECT kept(id) FROM t';";
 
 /// A loop around a block with EXCEPTION.
 fn caught(rounds: u64, statement: &str) -> String {
@@ -75,6 +80,7 @@ fn multixacts(server: &Server, sql: &str) -> u64 {
 fn check(major: u8) {
     let Some(server) = server(major) else { return };
     server.query("postgres", TABLES).unwrap();
+    check_evaluations(&server);
     for rounds in [1, 10, 64, 65, 1000] {
         let write = caught(rounds, "UPDATE t SET n = n + 1 WHERE id = 1");
         assert_eq!(predicted(&write), Bound::AtMost(rounds));
@@ -96,6 +102,36 @@ fn check(major: u8) {
         SAVEPOINT s3; INSERT INTO t VALUES (103, 0); COMMIT";
     assert_eq!(xids(&server, savepoints), 4, "{major}");
     check_multixacts(&server);
+}
+
+/// How often a query evaluates a call: each takes one transaction ID, and the transaction itself another.
+fn check_evaluations(server: &Server) {
+    let once = Bound::AtMost(1);
+    for (sql, bound, calls) in [
+        ("SELECT * FROM one()", once, 1),
+        ("SELECT * FROM t JOIN one() ON true", once, 1),
+        ("SELECT * FROM one() CROSS JOIN t", once, 1),
+        ("SELECT (SELECT kept(1)) FROM t", once, 1),
+        ("SELECT n FROM t WHERE n <> (SELECT kept(1))", once, 1),
+        ("SELECT kept(id) FROM t WHERE id = 3", once, 1),
+        ("SELECT kept(max(id)) FROM t", once, 1),
+        ("SELECT first_kept()", once, 1),
+        ("DO $$ DECLARE a int; BEGIN SELECT kept(id) INTO a FROM t; END $$", once, 1),
+        ("WITH new AS (INSERT INTO t VALUES (50, 0) RETURNING id) SELECT kept(id) FROM new", once, 1),
+        ("DELETE FROM t WHERE id = 50 RETURNING kept(1)", once, 1),
+        ("SELECT kept(id) FROM t LIMIT 2", Bound::AtMost(2), 2),
+        ("SELECT kept(v.id) FROM (VALUES (1), (2), (3)) AS v (id)", Bound::AtMost(3), 3),
+        ("SELECT kept(unnest(ARRAY[1, 2, 3]))", Bound::AtMost(3), 3),
+        ("SELECT kept(id) FROM t", Bound::Unbounded, 10),
+        ("SELECT id FROM t WHERE kept(id) > 0 LIMIT 20", Bound::Unbounded, 10),
+        ("SELECT (SELECT kept(t.id)) FROM t", Bound::Unbounded, 10),
+        ("SELECT * FROM t, kept(t.id)", Bound::Unbounded, 10),
+        ("SELECT max(kept(id)) FROM t", Bound::Unbounded, 10),
+        ("SELECT count(*) FROM all_kept()", Bound::Unbounded, 10),
+        ("UPDATE u SET n = kept(id)", Bound::Unbounded, 10),
+    ] {
+        assert_eq!((predicted(sql), xids(server, sql)), (bound, calls + 1), "{sql}");
+    }
 }
 
 /// `savepoint-after-row-lock`.
