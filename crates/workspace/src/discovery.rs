@@ -128,9 +128,13 @@ fn is_skipped(entry: &DirEntry) -> bool {
     is_below && entry.file_name().to_str().is_some_and(skipped)
 }
 
-/// Does a word of the name say that it is for another database, and none that it is for PostgreSQL?
+/// Does a word of a folder's name say that it is for another database, and none that it is for PostgreSQL? A folder with a
+/// version may be a migration, and is about that database: `20240131_drop_mysql/migration.sql`.
 fn is_for_another(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
+    if name.starts_with(|first: char| first.is_ascii_digit()) {
+        return false;
+    }
     let mut words = name.split(SEPARATORS);
     words.clone().any(|word| OTHER_DIALECTS.contains(&word)) && !words.any(|word| OWN_NAMES.contains(&word))
 }
@@ -215,6 +219,7 @@ mod tests {
             "tests",
             "mysql",
             "sqlite-storage",
+            "H2",
             "db",
         ] {
             fs::create_dir_all(root.path().join(folder)).unwrap();
@@ -229,6 +234,15 @@ mod tests {
             assert_eq!(files(folder), [root.path().join(file)]);
         }
         assert_eq!(problems, []);
+    }
+
+    #[test]
+    fn a_migration_about_another_database_is_none_for_it() {
+        let root = tempfile::tempdir().unwrap();
+        let migration = root.path().join("20240131_drop_mysql/migration.sql");
+        fs::create_dir(migration.parent().unwrap()).unwrap();
+        fs::write(&migration, "").unwrap();
+        assert_eq!(files_at(root.path(), &Identities::default(), &mut Vec::new()), [migration]);
     }
 
     #[test]
