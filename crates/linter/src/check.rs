@@ -233,11 +233,14 @@ pub(crate) fn report(
     Outcome { found, suppressed }
 }
 
-/// Drops findings where a rule that says it better has one at the same place.
+/// Drops findings where a rule that says it better has one at the same place, or points to it.
 fn yield_to_others(found: &mut Vec<Diagnostic>) {
     let yields_to = |diagnostic: &Diagnostic| rules::find(diagnostic.rule).map_or(&[][..], |rule| rule.meta.yields_to);
-    let places: HashSet<(&str, u32, TextRange)> =
-        found.iter().map(|diagnostic| (diagnostic.rule, diagnostic.file, diagnostic.range)).collect();
+    let mut places: HashSet<(&str, u32, TextRange)> = HashSet::new();
+    for diagnostic in found.iter() {
+        places.insert((diagnostic.rule, diagnostic.file, diagnostic.range));
+        places.extend(diagnostic.labels.iter().map(|label| (diagnostic.rule, label.file, label.range)));
+    }
     let is_said = |diagnostic: &Diagnostic| {
         yields_to(diagnostic).iter().any(|rule| places.contains(&(*rule, diagnostic.file, diagnostic.range)))
     };
@@ -336,7 +339,7 @@ impl Checker<'_> {
         &mut self,
         routines: &Routines<'_>,
         routine: &Rc<Routine>,
-        migration: Option<&Migration<'_>>,
+        block: Option<&StatementVisit<'_>>,
         (catalog, after): (&Catalog, &Catalog),
         called_by_migration: bool,
     ) {
@@ -348,7 +351,8 @@ impl Checker<'_> {
         let context = RoutineContext {
             file,
             source,
-            migration,
+            migration: block.map(|visit| visit.migration),
+            session: block.map(|visit| visit.session),
             routine,
             catalog,
             after,
@@ -377,7 +381,7 @@ impl Checker<'_> {
         let routines = Routines::new(self.migrations, visit.before, self.settings, self.reader);
         let search_path = visit.session.settings.search_path();
         if let Some(routine) = routines.block(visit.file, visit.statement.range, block, search_path) {
-            self.routine(&routines, &routine, Some(visit.migration), (visit.before, visit.after), true);
+            self.routine(&routines, &routine, Some(visit), (visit.before, visit.after), true);
         }
     }
 }

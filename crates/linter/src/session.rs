@@ -227,6 +227,12 @@ pub struct HeldLock {
     pub range: TextRange,
 }
 
+impl HeldLock {
+    pub fn unqualified_name(&self) -> &str {
+        self.name.rsplit_once('.').map_or(&self.name, |(_, name)| name)
+    }
+}
+
 /// Rows of a relation that the transaction has changed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {

@@ -2,6 +2,7 @@
 
 use super::{Catalog, Oid, SqlType};
 use crate::ast::{Expr, FunctionBody, FunctionCall, ParameterMode};
+use crate::builtin;
 use crate::session::SearchPath;
 use crate::source::TextRange;
 use rustc_hash::FxHashMap;
@@ -100,6 +101,11 @@ impl Function {
             "public" => format!("{}()", self.name),
             schema => format!("{schema}.{}()", self.name),
         }
+    }
+
+    /// The name of the built-in type that it returns, such as `trigger`.
+    pub fn result_name(&self) -> Option<&'static str> {
+        builtin::type_by_oid(self.returns.oid.0).map(|row| row.name)
     }
 
     /// Can it be called with so many arguments?

@@ -24,6 +24,8 @@ pub struct Relation {
     /// It has, or may have, partitions, children or indexes under names that only run time knows.
     pub unknown_parts: bool,
     pub birth: Birth,
+    /// Code takes what a query of the whole table returns for one row.
+    pub taken_for_one_row: bool,
     /// The role of the last OWNER TO.
     pub owner: Option<SmolStr>,
     pub columns: Vec<Column>,
@@ -239,6 +241,7 @@ impl Relation {
             persistence: Persistence::Permanent,
             known: true,
             unknown_parts: false,
+            taken_for_one_row: false,
             birth,
             owner: None,
             columns: Vec::new(),

@@ -27,7 +27,7 @@ mod testing;
 mod type_change;
 mod typmod;
 
-pub(crate) use aggregate::{aggregates, yields_one_row};
+pub(crate) use aggregate::{aggregates, returned_table, yields_one_row};
 pub use coercion::{Coercion, Step};
 pub use implication::check_implies_not_null;
 pub use infer::Typed;

@@ -33,6 +33,7 @@ use crate::ast::{FunctionCall, ObjectName};
 use crate::catalog::{Catalog, Function, Oid, Relation};
 use crate::check::Migration;
 use crate::effect::RelationName;
+use crate::session::Session;
 use crate::settings::Settings;
 use crate::source::{SourceFile, TextRange};
 use std::rc::Rc;
@@ -50,6 +51,8 @@ pub struct RoutineContext<'a> {
     pub source: &'a SourceFile,
     /// The migration that a DO block is a statement of.
     pub migration: Option<&'a Migration<'a>>,
+    /// The session before a DO block.
+    pub session: Option<&'a Session>,
     pub routine: Rc<Routine>,
     /// The catalog that the code meets: at the end of the replay, or before the DO block.
     pub catalog: &'a Catalog,

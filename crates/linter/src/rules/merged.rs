@@ -51,9 +51,20 @@ pub(super) fn in_each_migration_alike(found: &mut Vec<Diagnostic>, also: impl Fn
     merge(found, |finding| (finding.file, finding.help.clone()), MAX_FINDINGS, MAX_LABELS, also);
 }
 
-/// The same for the findings of each table in a migration: it has one.
-pub(super) fn in_each_table(found: &mut Vec<Diagnostic>, also: impl Fn(usize) -> String) {
-    merge(found, |finding| (finding.file, finding.relations.first().cloned()), 1, MAX_LABELS, also);
+/// The same for the findings of each table in what runs together, a migration or a function: it has one.
+pub(super) fn in_each_table(run: &RunContext<'_>, found: &mut Vec<Diagnostic>, also: impl Fn(usize) -> String) {
+    let place = |finding: &Diagnostic| {
+        let function = is_definition(run, finding).then_some(finding.statement);
+        (finding.file, function, finding.relations.first().cloned())
+    };
+    merge(found, place, 1, MAX_LABELS, also);
+}
+
+/// Is the finding about code that the migration defines, and does not run?
+fn is_definition(run: &RunContext<'_>, finding: &Diagnostic) -> bool {
+    let text = run.migrations.get(finding.file as usize).map_or("", |migration| migration.file.text.as_str());
+    let statement = text.get(finding.statement.as_usize()).unwrap_or_default();
+    statement.get(..6).is_some_and(|word| word.eq_ignore_ascii_case("create"))
 }
 
 /// The same for the findings of each statement: it has one.

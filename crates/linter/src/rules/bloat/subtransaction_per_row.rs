@@ -2,12 +2,13 @@
 
 use super::subtransactions::{fix_help, label_callee};
 use super::transactions::transactions;
-use crate::diagnostic::Severity;
+use crate::diagnostic::{Diagnostic, Severity};
 use crate::report::Reporter;
 use crate::routine::Bound;
 use crate::routine::RoutineContext;
 use crate::routine::subtransactions::Source;
-use crate::rule::{MigrationContext, declare_rule};
+use crate::rule::{MigrationContext, RunContext, declare_rule};
+use crate::rules::merged::in_each_routine;
 
 declare_rule! {
     /// A block with `EXCEPTION` runs, and writes, once for each row: in a loop without a constant bound, or in a function
@@ -28,9 +29,9 @@ declare_rule! {
     /// BEGIN
     ///     FOR r IN SELECT * FROM staging LOOP
     ///         BEGIN
-    ///             INSERT INTO orders (id, total) VALUES (r.id, r.total);
-    ///         EXCEPTION WHEN unique_violation THEN
-    ///             NULL;
+    ///             UPDATE orders SET total = r.total WHERE id = r.id;
+    ///         EXCEPTION WHEN check_violation THEN
+    ///             RAISE WARNING 'order % keeps its total', r.id;
     ///         END;
     ///     END LOOP;
     /// END $$;
@@ -41,7 +42,7 @@ declare_rule! {
     /// ```sql,clean
     /// CREATE FUNCTION import() RETURNS void LANGUAGE plpgsql AS $$
     /// BEGIN
-    ///     INSERT INTO orders (id, total) SELECT id, total FROM staging ON CONFLICT (id) DO NOTHING;
+    ///     UPDATE orders SET total = staging.total FROM staging WHERE staging.id = orders.id AND staging.total >= 0;
     /// END $$;
     /// ```
     ///
@@ -53,18 +54,17 @@ declare_rule! {
     ///   the row; for the one row that a unique index finds.
     /// - For loops with a constant bound (`subtransaction-overflow` counts those), where the loop commits in each round, and
     ///   for loops that go on only when the block has failed, such as retries.
+    /// - Where `exception-driven-upsert` says of the block how to do without it.
     ///
-    /// A loop through the system catalogs or the commands of an event trigger, or through a table that the project fills from
-    /// the catalogs only, or one that makes or alters another object in each round, is worth a note (`--level info`): it has as many rounds as there are objects, such as views to be
-    /// made again, and not as many as there are rows.
+    /// A loop through the system catalogs or the commands of an event trigger, or through a table that the project fills
+    /// from the catalogs only, or one that makes or alters another object in each round, is worth a note (`--level info`):
+    /// it has as many rounds as there are objects, such as views to be made again, and not as many as there are rows.
     "subtransaction-per-row", Bloat, Warning,
-    {}
+    { yields_to: &["exception-driven-upsert"] }
     routine = check,
     migration = check_migration,
+    run = merge,
 }
-
-/// So many more places of the same code are shown.
-const MORE_SHOWN: usize = 4;
 
 fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     let found = context.routines.subtransactions(&context.routine);
@@ -76,13 +76,10 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     // What a function of a reported migration begins is said there.
     let is_said_there = |source: &&Source| source.callee.is_some_and(|oid| context.routines.is_reported(oid));
     // What a function makes many by itself is a problem of that function.
-    let mut in_loops: Vec<&Source> = in_loops
-        .into_iter()
-        .filter(|source| !(context.routines.is_many_in_callee(source) || source.by_trigger && is_said_there(source)))
-        .collect();
-    in_loops.sort_by_key(|source| source.of_objects);
-    if let [first, others @ ..] = &in_loops[..] {
-        in_loop(context, first, others, reporter);
+    let is_said =
+        |source: &&Source| context.routines.is_many_in_callee(source) || source.by_trigger && is_said_there(source);
+    for source in in_loops.into_iter().filter(|source| !is_said(source)) {
+        in_loop(context, source, reporter);
     }
     let hotness = context.hotness();
     if hotness.row_trigger().is_none() {
@@ -99,8 +96,7 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     }
 }
 
-/// All of them happen in one transaction, so it is one finding.
-fn in_loop(context: &RoutineContext<'_>, source: &Source, others: &[&Source], reporter: &mut Reporter<'_>) {
+fn in_loop(context: &RoutineContext<'_>, source: &Source, reporter: &mut Reporter<'_>) {
     let what = match source.callee {
         None => "this block begins a subtransaction in every round of the loop".to_owned(),
         Some(oid) => {
@@ -127,15 +123,7 @@ fn in_loop(context: &RoutineContext<'_>, source: &Source, others: &[&Source], re
         };
         finding = finding.label(words, which);
     }
-    finding = label_callee(context.routines, source, finding);
-    for other in others.iter().take(MORE_SHOWN) {
-        finding = finding.label(other.range, "so does this");
-    }
-    if others.len() > MORE_SHOWN {
-        let last = others[others.len() - 1];
-        finding = finding.label(last.range, format!("and {} more up to here", others.len() - MORE_SHOWN));
-    }
-    drop(finding);
+    drop(label_callee(context.routines, source, finding));
 }
 
 /// Statements of the migration itself that call such a function, or fire such a trigger, for each row.
@@ -155,5 +143,12 @@ fn check_migration(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) 
              snapshots on the server get slower until this transaction ends"
         );
         drop(label_callee(&routines, &source, reporter.report(source.range, message).help(fix_help())));
+    }
+}
+
+/// All that code begins happens in one transaction, so it is one problem.
+fn merge(run: &RunContext<'_>, found: &mut Vec<Diagnostic>) {
+    if !run.settings.one_by_one {
+        in_each_routine(found, |more| format!("{more} more places of this code do the like"));
     }
 }

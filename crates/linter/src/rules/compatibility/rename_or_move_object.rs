@@ -118,10 +118,7 @@ fn is_used_by_name(context: &RuleContext<'_>, relation: &RelationName) -> bool {
 /// Triggers find their function without its name, and nothing else can call it.
 fn is_trigger_function(context: &RuleContext<'_>, (schema, name): &QualifiedName) -> bool {
     let mut functions = context.before.functions_named(schema, name);
-    functions.any(|function| {
-        let returns = crate::builtin::type_by_oid(function.returns.oid.0).map(|row| row.name);
-        matches!(returns, Some("trigger" | "event_trigger"))
-    })
+    functions.any(|function| matches!(function.result_name(), Some("trigger" | "event_trigger")))
 }
 
 fn schema(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRange, old: &str, new: &str) {

@@ -1,15 +1,17 @@
 //! Batches that are all in one transaction.
 
 use super::size::is_likely_small;
-use crate::ast::{Ast, Expr, ExprKind, ObjectKind, ObjectName, OperatorForm, Part, QueryBody};
+use crate::ast::{Ast, Expr, ExprKind, ObjectKind, ObjectName, OperatorForm, Part};
 use crate::catalog::Relation;
 use crate::check::{Migration, TransactionMode};
 use crate::diagnostic::{Diagnostic, Severity};
+use crate::expression::returned_table;
 use crate::plpgsql::{Loop, LoopKind, Statement, StatementKind};
 use crate::report::Reporter;
 use crate::routine::{Around, Node, RoutineContext, Step};
 use crate::rule::{RunContext, declare_rule};
 use crate::rules::merged::in_each_routine;
+use crate::rules::transaction::strong_locks;
 use crate::source::TextRange;
 use crate::statement::Statement as SqlStatement;
 
@@ -53,7 +55,8 @@ declare_rule! {
     /// loop goes through a whole table; for loops that alter, rename or drop something in each round; for temporary tables
     /// and tables of the same migration, and in a `DO` block for tables that the migration drops afterwards: whoever used
     /// their rows can do so no longer. A table that has lived through ten migrations and never got an index besides its
-    /// primary key mostly has few rows, and is worth a note only (`--level info`).
+    /// primary key mostly has few rows, and is worth a note only (`--level info`). Where the transaction already holds a
+    /// lock that stops reads or writes of a table in use, the finding is an error: the batches hold it as well.
     ///
     /// All loops of one function or `DO` block are one finding: they are one transaction, and want the same change.
     "bulk-change-in-loop", Data, Warning,
@@ -110,9 +113,19 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
             },
         };
         let mut finding = reporter.report(statement.keyword, message).label(range, "this change").help(help);
+        if let Some(lock) = context.session.and_then(|session| strong_locks(session).next()) {
+            let blocks = if lock.mode.blocks_reads() { "read or write" } else { "write to" };
+            let message = format!(
+                "nobody can {blocks} `{}` until then: this took {}, which the transaction holds to its end",
+                lock.unqualified_name(),
+                lock.mode.sql()
+            );
+            finding = finding.severity(Severity::Error).label_in(lock.place.file, lock.place.range, message);
+        }
         if let Some(table) = context.relation(name) {
-            finding = finding.relation(&context.relation_name(table));
-            if is_likely_small(table, context.catalog, context.file, context.settings) {
+            let table = context.relation_name(table);
+            finding = finding.relation(&table);
+            if is_likely_small(&table, context.catalog, context.file, context.settings) {
                 finding = finding.severity(Severity::Info);
             }
         }
@@ -142,13 +155,8 @@ fn goes_through_whole_table(context: &RoutineContext<'_>, step: &Step<'_>, a_loo
     }
     let reads_all = |ast: &Ast| {
         let Ast::Select(query) = ast else { return false };
-        let QueryBody::Select(select) = &query.body else { return false };
-        let [crate::ast::FromItem::Relation(only)] = select.from.as_slice() else { return false };
-        query.limit.is_none()
-            && select.filter.is_none()
-            && select.group_by.is_empty()
-            && select.distinct.is_none()
-            && context.relation(&only.name).is_some_and(|table| is_in_use(context, table))
+        let table = returned_table(query).and_then(|table| context.relation(table));
+        table.is_some_and(|table| is_in_use(context, table))
     };
     step.sql.iter().any(|sql| reads_all(sql.ast))
 }

@@ -51,7 +51,8 @@ declare_rule! {
     ///
     /// Where the handler raises an error of its own; for temporary tables, and tables that are known to have no unique
     /// index that could refuse the row. A handler of `OTHERS` is reported only where the block changes nothing but by this
-    /// `INSERT`. In a `DO` block outside of loops it is a note: it runs once.
+    /// `INSERT`, and not where all it does is to write a message: it may be about any error. In a `DO` block outside of
+    /// loops it is a note: it runs once.
     ///
     /// ## Fix safety
     ///
@@ -89,7 +90,7 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
             let table = context.relation(&insert.table.name);
             let is_known = table.is_some_and(|table| table.known);
             if table.is_some_and(Relation::is_temporary)
-                || !(is_only_unique(handler) || is_known && changes_once(&steps, block))
+                || !(is_only_unique(handler) || is_known && changes_once(&steps, block) && !only_tells(handler))
             {
                 continue;
             }
@@ -135,11 +136,24 @@ fn report(
     if runs_once {
         finding = finding.severity(Severity::Info);
     }
+    let round = match step.innermost_loop() {
+        Some(_) => Some("in every round of the loop"),
+        None => context.hotness().row_trigger().map(|_| "for every row"),
+    };
+    if let (Some(round), Some(section)) = (round, &upsert.block.exception) {
+        finding = finding.label(section.keyword, format!("a subtransaction {round}, duplicate or not"));
+    }
     let fix = table.filter(|table| table.known).and_then(|table| fix(context, upsert, table, &indexes, is_body));
     if let Some(fix) = fix {
         finding = finding.fix(fix);
     }
     drop(context.hotness().label(finding));
+}
+
+/// Does a handler of any error only say that there was one? Nobody expects duplicates then.
+fn only_tells(handler: &Handler) -> bool {
+    let tells = |statement: &Statement| matches!(statement.kind, StatementKind::Raise(_));
+    !handler.statements.is_empty() && handler.statements.iter().all(tells)
 }
 
 /// Does a block change rows by one statement only?

@@ -2,7 +2,9 @@
 
 use crate::ast::{Ast, Expr, ExprKind, ObjectName, Part, Query, QueryBody, SubqueryKind, Update};
 use crate::catalog::Relation;
-use crate::routine::Sql;
+use crate::effect::RelationName;
+use crate::expression::returned_table;
+use crate::routine::{RoutineContext, Sql};
 
 /// Does the code take what the changed rows return for one row, as `UPDATE counter SET n = n + 1 RETURNING n INTO next`
 /// does?
@@ -14,6 +16,17 @@ pub(super) fn takes_one_row(sql: &Sql<'_>) -> bool {
         _ => {}
     });
     returns && sql.one_row
+}
+
+/// Does the code read the whole table into variables, as `SELECT n INTO next FROM counter` does?
+pub(super) fn reads_one_row(context: &RoutineContext<'_>, table: &RelationName) -> bool {
+    let path = &context.routine.search_path;
+    let is_table = |read: &ObjectName| context.catalog.find_relation(read, path) == Some(table.oid);
+    let takes = |sql: &Sql<'_>| match sql.ast {
+        Ast::Select(query) => sql.one_row && query.order_by.is_empty() && returned_table(query).is_some_and(is_table),
+        _ => false,
+    };
+    context.routine.steps().iter().flat_map(|step| &step.sql).any(takes)
 }
 
 /// Does the statement give all rows of the table the same count or sum of another table, as in

@@ -1,8 +1,8 @@
 //! UPDATE or DELETE of a whole table.
 
-use super::one_row::{stores_total, takes_one_row};
+use super::one_row::{reads_one_row, stores_total, takes_one_row};
 use super::released::is_left_empty;
-use super::size;
+use super::size::is_likely_small;
 use crate::ast::{Ast, Expr, ExprKind, InsertSource, Part, QueryBody};
 use crate::catalog::Catalog;
 use crate::diagnostic::{Diagnostic, Severity};
@@ -10,7 +10,7 @@ use crate::effect::{DataChange, DataChangeKind, RelationName};
 use crate::report::Reporter;
 use crate::routine::{RoutineContext, Sql, SqlRole, Trial};
 use crate::rule::{RuleContext, RunContext, declare_rule};
-use crate::rules::merged::{MAX_FINDINGS, in_each_migration};
+use crate::rules::merged::{MAX_FINDINGS, in_each_migration, in_each_table};
 use crate::settings::{Settings, TableSize};
 use crate::source::TextRange;
 use crate::statement::Statement;
@@ -38,23 +38,24 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// Where a WHERE clause limits the rows; it does not where it only finds the row of another table that a foreign
-    /// key of a `NOT NULL` column refers to, or the row itself in a query of the whole table, or asks for the null of a
-    /// column that the same migration has added. For tables that the same transaction created, and for tables that
-    /// configuration says to be small or that can have one row only; nor for a table that gets the count or sum of
-    /// another table, the same for all rows, or whose changed rows code takes for one (`UPDATE ... RETURNING n INTO
-    /// next`), for it has one row then; nor for a table that no migration has put rows into and that another one of the
-    /// same version, or less than a day older, made, as the names of files or folders tell it: both are released
-    /// together. While the transaction holds a strong lock, `work-after-strong-lock` says it. What triggers do is not
-    /// reported either, for they do it at any change of their table, also where a function makes that change. A `MERGE`
-    /// is reported where a branch without condition has a whole table as source. Where one migration has more than
-    /// three such statements, they are one finding. A function is reported where it is defined, unless a migration
-    /// calls it and it is reported there; trigger functions are not, because what fires them decides.
+    /// Where a WHERE clause limits the rows; it does not where it only finds the row of another table that a foreign key of
+    /// a `NOT NULL` column refers to, or the row itself in a query of the whole table, or asks for the null of a column
+    /// that the same migration has added. For tables that the same transaction created, and for tables that configuration
+    /// says to be small or that can have one row only; nor for a table that gets the count or sum of another table, the
+    /// same for all rows, or which code takes for one row (`UPDATE ... RETURNING n INTO next`, `SELECT n INTO next FROM
+    /// counter`), for it has one row then; nor for a table that no migration has put rows into and that another one of the
+    /// same version, or less than a day older, made, as the names of files or folders tell it: both are released together.
+    /// While the transaction holds a strong lock, `work-after-strong-lock` says it. What triggers do is not reported
+    /// either, for they do it at any change of their table, also where a function makes that change. A `MERGE` is reported
+    /// where a branch without condition has a whole table as source. What one migration does to a table is one finding, and
+    /// so is what it does to more than three tables. A function is reported where it is defined, unless a migration calls
+    /// it and it is reported there; trigger functions are not, because what fires them decides.
     ///
-    /// Two kinds of tables are worth a note only (`--level info`), for they mostly have few rows: one whose rows the same
-    /// migration deletes and lists anew with `INSERT ... VALUES`, and one that has lived through ten migrations and never
-    /// got an index besides its primary key. Where such a table is large, statistics or `[tables]` in the
-    /// configuration say so, and the finding is an error.
+    /// Some tables are worth a note only (`--level info`), for they mostly have few rows: one whose rows the same
+    /// migration deletes and lists anew with `INSERT ... VALUES`; one that has lived through ten migrations and never
+    /// got an index besides its primary key; and one that something else has made, of which ten migrations of many tables
+    /// say nothing. Where such a table is large, statistics or `[tables]` in the configuration say so, and the finding is
+    /// an error.
     "unbounded-update-or-delete", Data, Warning,
     {
         sources: &["pgls/updateWithoutWhere", "dryrun/update-without-where", "bytebase/statement.where.require"],
@@ -76,6 +77,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             || said.contains(&change.range)
             || change.by_trigger
             || is_empty(context, table)
+            || context.after.get_relation(table.oid).is_some_and(|table| table.taken_for_one_row)
         {
             continue;
         }
@@ -112,13 +114,9 @@ fn is_empty(context: &RuleContext<'_>, table: &RelationName) -> bool {
 /// Says configuration, a constraint, or the statement itself that the table has few rows?
 fn is_small(table: &RelationName, ast: &Ast, catalog: &Catalog, settings: &Settings) -> bool {
     settings.table(&table.schema, &table.name).size() == TableSize::Small
-        || catalog
-            .get_relation(table.oid)
-            .is_some_and(|relation| catalog.has_one_row(relation) || stores_total(ast, relation))
-}
-
-fn is_likely_small(table: &RelationName, catalog: &Catalog, file: u32, settings: &Settings) -> bool {
-    catalog.get_relation(table.oid).is_some_and(|table| size::is_likely_small(table, catalog, file, settings))
+        || catalog.get_relation(table.oid).is_some_and(|relation| {
+            relation.taken_for_one_row || catalog.has_one_row(relation) || stores_total(ast, relation)
+        })
 }
 
 /// What it does, and the next step.
@@ -172,6 +170,7 @@ fn check_change(context: &RoutineContext<'_>, sql: &Sql<'_>, change: &DataChange
         || !table.visibility.is_exposed()
         || is_small(table, sql.ast, context.catalog, context.settings)
         || takes_one_row(sql)
+        || reads_one_row(context, table)
         || context.catalog.get_relation(table.oid).is_none() && context.routines.makes_temporary(&table.name)
     {
         return;
@@ -204,9 +203,12 @@ fn is_constant(filter: &Expr) -> bool {
     matches!(filter.kind, ExprKind::Literal(_))
 }
 
-/// Many such statements in one migration are one problem: the first is reported, the others are its labels.
-fn merge(_: &RunContext<'_>, found: &mut Vec<Diagnostic>) {
-    in_each_migration(found, MAX_FINDINGS, usize::MAX, |more| {
-        format!("{more} more statements of this migration do the like")
-    });
+/// What a migration or a function does to all rows of a table is one problem, and so is what it does to many tables.
+fn merge(run: &RunContext<'_>, found: &mut Vec<Diagnostic>) {
+    let also = |more| match more {
+        1 => "one more statement of this migration does the like".to_owned(),
+        _ => format!("{more} more statements of this migration do the like"),
+    };
+    in_each_table(run, found, also);
+    in_each_migration(found, MAX_FINDINGS, usize::MAX, also);
 }

@@ -13,6 +13,8 @@ pub mod work_after_strong_lock;
 
 use crate::check::TransactionMode;
 use crate::rule::RuleContext;
+use crate::rules::timeouts::stops_queries;
+use crate::session::{HeldLock, Session};
 use crate::source::TextRange;
 
 /// How to leave a transaction before a statement, for the tool and the file at hand.
@@ -23,6 +25,12 @@ fn split_help(context: &RuleContext<'_>, what: &str) -> String {
         (_, Some(block)) if block.explicit => format!("COMMIT before {what}"),
         (_, Some(_)) => format!("move {what} to a later migration: statements sent as one string are one transaction"),
     }
+}
+
+/// The locks of earlier statements of the transaction that make queries of tables in use wait.
+pub(super) fn strong_locks(session: &Session) -> impl Iterator<Item = &HeldLock> {
+    let held = session.block.iter().flat_map(|block| &block.locks);
+    held.filter(|lock| lock.exposed && lock.mode.blocks_writes() && stops_queries(lock.kind))
 }
 
 /// The words that open a statement: what to point at where it is the statement as a whole that matters.

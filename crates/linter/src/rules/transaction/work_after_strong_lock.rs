@@ -63,7 +63,7 @@ struct Work<'a> {
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let works = works(context);
     let Some((work, lock)) = works.iter().find_map(|work| Some((work, blocking_lock(context, work)?))) else { return };
-    let table = unqualified(&lock.name);
+    let table = lock.unqualified_name();
     let access = if lock.mode.blocks_reads() { "read or write" } else { "write to" };
     let message = format!(
         "{} while the transaction holds {} on `{table}`: nobody can {access} `{table}` until it ends",
@@ -142,14 +142,8 @@ fn is_validation_of_new(context: &RuleContext<'_>, cause: &ScanCause, table: Oid
 
 /// The first lock of an earlier statement that blocks more than the working statement does itself.
 fn blocking_lock(context: &RuleContext<'_>, work: &Work<'_>) -> Option<HeldLock> {
-    let block = context.session.block.as_ref();
-    let mut held = block.iter().flat_map(|block| &block.locks);
-    let earlier = held.find(|lock| {
-        lock.exposed
-            && lock.mode.blocks_writes()
-            && stops_queries(lock.kind)
-            && lock.mode > own_lock(context, lock.relation)
-    });
+    let mut held = super::strong_locks(context.session);
+    let earlier = held.find(|lock| lock.mode > own_lock(context, lock.relation));
     earlier.cloned().or_else(|| lock_in_code(context, work))
 }
 
@@ -176,10 +170,6 @@ fn lock_in_code(context: &RuleContext<'_>, work: &Work<'_>) -> Option<HeldLock> 
         place: Place { file: context.file, range: lock.range },
         range: lock.range,
     })
-}
-
-fn unqualified(name: &str) -> &str {
-    name.rsplit_once('.').map_or(name, |(_, name)| name)
 }
 
 /// Of the findings about one lock, keeps the first for each version.
