@@ -2,7 +2,7 @@
 
 use super::insert_may_violate_unique::{advise, copy_message, do_nothing, is_copy, is_empty_yet, is_plain_table};
 use super::inserted::{Inserted, Refusal, ValueSource};
-use crate::ast::{Ast, Expr, ExprKind, Insert, ObjectName, Part, Query, QueryBody, Transaction};
+use crate::ast::{Ast, Do, Expr, ExprKind, Insert, ObjectName, Part, Query, QueryBody, Transaction};
 use crate::catalog::{Column, Oid, Relation};
 use crate::check::TransactionMode;
 use crate::diagnostic::Severity;
@@ -21,9 +21,9 @@ struct Loads<'a> {
     path: SearchPath,
     /// Tables that were emptied: what was there is there no more.
     emptied: Vec<Oid>,
-    /// Tables that the migration has made, and those into which it has put rows.
+    /// Tables that the migration has made, and those into which its statements and DO blocks have put rows.
     made: Vec<&'a SmolStr>,
-    filled: Vec<&'a SmolStr>,
+    filled: Vec<SmolStr>,
     /// The INSERTs so far, without those with ON CONFLICT.
     inserts: Vec<&'a Insert>,
     /// Numbers where a sequence would give one.
@@ -80,11 +80,24 @@ impl<'a> Loads<'a> {
                 self.emptied.extend(found);
             }
             Some(Ast::Delete(delete)) => self.emptied.extend(self.find(&delete.table.name)),
+            Some(Ast::Do(block)) => self.block(statement, block),
             Some(Ast::Insert(insert)) if insert.on_conflict.is_none() => {
                 self.insert(statement, insert, reporter);
                 self.inserts.push(insert);
             }
             _ => {}
+        }
+    }
+
+    fn block(&mut self, statement: &Statement, block: &Do) {
+        let routines = self.context.routines();
+        let Some(routine) = routines.block(self.context.file, statement.range, block, self.path.clone()) else {
+            return;
+        };
+        for sql in routine.steps().iter().flat_map(|step| &step.sql) {
+            if let Ast::Insert(insert) = sql.ast {
+                self.filled.push(insert.table.name.name.text.clone());
+            }
         }
     }
 
@@ -105,8 +118,8 @@ impl<'a> Loads<'a> {
         if is_copy {
             refusals.retain(|refusal| refusal.source == ValueSource::Given);
             // Rows that the migration itself has made are new, and so are the first rows of a table.
-            let is_new = reads_any(insert, &self.made)
-                || reads_any(insert, &self.filled)
+            let is_new = reads_any(insert, |name| self.made.contains(&name))
+                || reads_any(insert, |name| self.filled.contains(name))
                 || is_empty_yet(table, self.context.file, self.context.migrations);
             if !refusals.is_empty() && !is_new {
                 let finding = reporter.report(range, copy_message(&refusals)).relation(&RelationName::existing(table));
@@ -118,7 +131,7 @@ impl<'a> Loads<'a> {
         } else if refusals.iter().any(|refusal| refusal.source == ValueSource::Constant) {
             self.constant.add(statement.range, range, RelationName::existing(table));
         }
-        self.filled.push(name);
+        self.filled.push(name.clone());
     }
 }
 
@@ -162,12 +175,12 @@ fn made_by(query: &Query) -> Option<&SmolStr> {
     }
 }
 
-/// Does an INSERT read one of these tables?
-fn reads_any(insert: &Insert, names: &[&SmolStr]) -> bool {
+/// Does an INSERT read one of some tables?
+fn reads_any(insert: &Insert, is_one: impl Fn(&SmolStr) -> bool) -> bool {
     let mut found = false;
     insert.visit(&mut |part| {
         if let Part::Read(read) = part {
-            found |= names.contains(&&read.name.name.text);
+            found |= is_one(&read.name.name.text);
         }
     });
     found

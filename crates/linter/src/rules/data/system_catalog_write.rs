@@ -3,7 +3,7 @@
 use crate::ast::{Ast, ObjectName, Part};
 use crate::builtin;
 use crate::catalog::Catalog;
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, Severity};
 use crate::report::Reporter;
 use crate::routine::RoutineContext;
 use crate::rule::{RuleContext, RunContext, declare_rule};
@@ -44,6 +44,9 @@ declare_rule! {
     run = merge,
 }
 
+/// Nothing of PostgreSQL depends on what they say.
+const COMMENTS: [&str; 2] = ["pg_description", "pg_shdescription"];
+
 const HELP: &str = "use the DDL that does it; where there is none, leave it";
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
@@ -72,7 +75,11 @@ fn check_routine(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
 
 fn report(name: &ObjectName, range: TextRange, reporter: &mut Reporter<'_>) {
     let message = format!("this changes PostgreSQL's own table `{}`, which nothing checks", name.name.text);
-    drop(reporter.report(range, message).help(HELP));
+    let mut finding = reporter.report(range, message).help(HELP);
+    if COMMENTS.contains(&name.name.text.as_str()) {
+        finding = finding.severity(Severity::Info);
+    }
+    drop(finding);
 }
 
 /// Many of them in one migration are one problem: the first is reported, the others are its labels.

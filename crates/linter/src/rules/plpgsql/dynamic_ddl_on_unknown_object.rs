@@ -7,7 +7,7 @@ use crate::routine::{Around, Node, RoutineContext, Sql, Step};
 use crate::rule::declare_rule;
 
 declare_rule! {
-    /// `EXECUTE` of `DROP`, `ALTER`, `TRUNCATE` or a `DELETE` of all rows on a table that only run time knows.
+    /// `EXECUTE` of `DROP`, `ALTER`, `TRUNCATE` or a `DELETE` of all rows, of a table or schema that only run time knows.
     ///
     /// ## Why it matters
     ///
@@ -45,38 +45,39 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     let mut said = false;
     for step in context.routine.steps() {
         for sql in step.sql.iter().filter(|sql| sql.dynamic.is_some()) {
-            let Some((verb, name)) = destroyed(sql.ast) else { continue };
+            let Some((verb, what, name)) = destroyed(sql.ast) else { continue };
             if name.name.text != HOLE || said || comes_from_list(&step, sql) || is_partly_constant(context, sql) {
                 continue;
             }
-            if verb == "ALTER TABLE" && context.function().is_some() {
+            if verb == "alters" && context.function().is_some() {
                 continue;
             }
             said = true;
-            let message = format!("{verb} on a table that only run time knows");
-            let help = "name the tables, or make sure that the query finds no other: by schema, by owner, \
+            let message = format!("this {verb} a {what} that only run time knows");
+            let help = "name it, or make sure that the query finds no other: by schema, by owner, \
                         by a part of the name that is constant";
             drop(reporter.report(sql.place(name.range()), message).help(help));
         }
     }
 }
 
-fn destroyed(ast: &Ast) -> Option<(&'static str, &ObjectName)> {
+/// The verb, what it destroys, and the name.
+fn destroyed(ast: &Ast) -> Option<(&'static str, &'static str, &ObjectName)> {
     match ast {
         Ast::Drop(drop) => {
-            let verb = match drop.kind {
-                ObjectKind::Table => "DROP TABLE",
-                ObjectKind::Schema => "DROP SCHEMA",
-                ObjectKind::MaterializedView => "DROP MATERIALIZED VIEW",
+            let what = match drop.kind {
+                ObjectKind::Table => "table",
+                ObjectKind::Schema => "schema",
+                ObjectKind::MaterializedView => "materialized view",
                 _ => return None,
             };
-            Some((verb, &drop.objects.first()?.name))
+            Some(("drops", what, &drop.objects.first()?.name))
         }
         Ast::AlterTable(alter) if alter.kind == ObjectKind::Table && alter.commands.iter().any(changes_table) => {
-            Some(("ALTER TABLE", &alter.name))
+            Some(("alters", "table", &alter.name))
         }
-        Ast::Truncate(truncate) => Some(("TRUNCATE", &truncate.tables.first()?.0)),
-        Ast::Delete(delete) if delete.filter.is_none() => Some(("DELETE of all rows", &delete.table.name)),
+        Ast::Truncate(truncate) => Some(("truncates", "table", &truncate.tables.first()?.0)),
+        Ast::Delete(delete) if delete.filter.is_none() => Some(("deletes all rows of", "table", &delete.table.name)),
         _ => None,
     }
 }

@@ -4,6 +4,7 @@ use super::names::Names;
 use crate::ast::{Assignment, Ast, Expr, ExprKind, FunctionBody, Name, ObjectName, OnConflict, Part};
 use crate::builtin;
 use crate::catalog::{Function, Relation, SqlType};
+use crate::diagnostic::Severity;
 use crate::effect::RelationKind;
 use crate::report::Reporter;
 use crate::routine::{Node, RoutineContext, Sql, SqlRole};
@@ -46,7 +47,8 @@ declare_rule! {
     /// Where the migrations do not show the whole table; for a name that some code may create; for functions that change
     /// `search_path`; in `DO` blocks, which `statement-will-fail` runs; and for tables that no migration has ever had, for
     /// something else may have made them. What is judged is the schema after the last migration. A function is reported
-    /// once, however many such names it has.
+    /// once, however many such names it has. One that is left over, a trigger function without triggers or one of which a
+    /// later migration has made a variant with other parameters, is a note (`--level info`): nothing seems to run it.
     "unknown-column-or-table", Plpgsql, Error,
     { sources: &["plpgsql_check/plpgsql_check_function"] }
     routine = check,
@@ -226,23 +228,40 @@ impl<'f> Finder<'f> {
     }
 
     /// CREATE OR REPLACE with other parameters makes another function, and leaves the one before it.
-    fn drop_superseded(&self) -> Option<String> {
-        let own = self.context.function()?;
+    fn is_superseded(&self) -> bool {
+        let Some(own) = self.context.function() else { return false };
         let at =
             |function: &Function| Some((function.defined_at.as_ref()?.file, function.defined_at.as_ref()?.name.start));
         let mut overloads = self.context.catalog.functions_named(&own.schema, &own.name);
-        let is_superseded = overloads.any(|other| other.oid != own.oid && at(other) > at(own));
-        // The name alone would mean both.
-        if !is_superseded || !own.input_types().all(SqlType::is_known) {
+        overloads.any(|other| other.oid != own.oid && at(other) > at(own))
+    }
+
+    /// Only a trigger can run a trigger function.
+    fn has_lost_its_triggers(&self) -> bool {
+        let is_of_trigger = self.context.function().is_some_and(|own| own.result_name() == Some("trigger"));
+        is_of_trigger && self.context.triggers().is_empty()
+    }
+
+    /// Does nothing in the project run the function any more?
+    fn is_left_over(&self) -> bool {
+        self.has_lost_its_triggers() || self.context.callers().is_empty() && self.is_superseded()
+    }
+
+    fn drop_left_over(&self) -> Option<String> {
+        let own = self.context.function()?;
+        let why = if self.has_lost_its_triggers() {
+            "no trigger runs it any more".to_owned()
+        } else if self.is_superseded() && own.input_types().all(SqlType::is_known) {
+            // The name alone would mean both.
+            let name = self.context.name();
+            format!(
+                "{name} was made again later with other parameters, beside this one; if nothing calls this one any more"
+            )
+        } else {
             return None;
-        }
+        };
         let kind = if own.procedure { "PROCEDURE" } else { "FUNCTION" };
-        Some(format!(
-            "{} was made again later with other parameters, beside this one; if nothing calls this one any more:\n    \
-             DROP {kind} {};",
-            self.context.name(),
-            signature(self.context, own)
-        ))
+        Some(format!("{why}:\n    DROP {kind} {};", signature(self.context, own)))
     }
 
     fn add(&mut self, range: TextRange, what: String, near: Option<String>) {
@@ -255,10 +274,13 @@ impl<'f> Finder<'f> {
     fn report(mut self, reporter: &mut Reporter<'_>) {
         self.missing.sort_by_key(|missing| missing.range.start);
         let Some((first, others)) = self.missing.split_first() else { return };
-        let near = first.near.clone().or_else(|| self.drop_superseded());
+        let near = first.near.clone().or_else(|| self.drop_left_over());
         let help = near.unwrap_or_else(|| "change the function along with the table".to_owned());
         let message = format!("{}: {} fails here", first.what, self.context.name());
         let mut finding = self.context.hotness().label(reporter.report(first.range, message).help(help));
+        if self.is_left_over() {
+            finding = finding.severity(Severity::Info);
+        }
         for missing in others.iter().take(MAX_LABELS) {
             let near = missing.near.as_ref().map_or_else(String::new, |near| format!(": {near}"));
             finding = finding.label(missing.range, format!("{}{near}", missing.what));
