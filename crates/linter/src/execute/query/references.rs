@@ -1,7 +1,9 @@
 //! What a query depends on: the relations and columns that a view or function keeps.
 
 use super::describe::sequence_columns;
-use crate::ast::{Ast, Expr, ExprKind, FromItem, InsertSource, Query, QueryBody, QueryStatement, RelationRef, Select};
+use crate::ast::{
+    Ast, Expr, ExprKind, FromItem, IndirectionStep, InsertSource, Query, QueryBody, QueryStatement, RelationRef, Select,
+};
 use crate::builtin::{self, BuiltinFunction};
 use crate::catalog::Oid;
 use crate::effect::RelationKind;
@@ -216,7 +218,7 @@ impl Executor<'_> {
         match &query.body {
             QueryBody::Select(select) => self.collect_select(select, collector),
             QueryBody::Values(rows) => {
-                rows.iter().flatten().for_each(|value| self.collect_expression(value, collector));
+                rows.iter().flatten().for_each(|value| self.collect_output(value, collector));
             }
             QueryBody::SetOperation { left, right, .. } => {
                 self.collect_query(left, collector);
@@ -236,12 +238,9 @@ impl Executor<'_> {
         for item in &select.from {
             self.collect_from(item, collector);
         }
-        let parts = (select.targets.iter().map(|target| &target.value))
-            .chain(select.distinct.iter().flatten())
-            .chain(&select.filter)
-            .chain(&select.having)
-            .chain(&select.windows);
-        for expr in parts {
+        select.targets.iter().for_each(|target| self.collect_output(&target.value, collector));
+        let distinct = select.distinct.iter().flatten();
+        for expr in distinct.chain(&select.filter).chain(&select.having).chain(&select.windows) {
             self.collect_expression(expr, collector);
         }
         let outside = std::mem::replace(&mut collector.in_output, true);
@@ -300,6 +299,16 @@ impl Executor<'_> {
         }
     }
 
+    /// An output column, or `*` for all of them.
+    fn collect_output(&self, expr: &Expr, collector: &mut Collector) {
+        collector.expand(expr);
+        self.collect_expression(expr, collector);
+    }
+
+    /// The columns that an expression names. A row as a whole, `count(r.*)` or `to_jsonb(r)`, depends on none of them, so
+    /// that they can be dropped.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/catalog/dependency.c`, `find_expr_references_walker`.
     fn collect_expression(&self, expr: &Expr, collector: &mut Collector) {
         let mut parameters: Vec<u32> = Vec::new();
         expr.walk(&mut |part| match &part.kind {
@@ -310,9 +319,15 @@ impl Executor<'_> {
                 [.., alias, column] => collector.use_qualified(alias, Some(column)),
                 [] => {}
             },
-            ExprKind::Star(path) => match path.last() {
-                Some(alias) => collector.use_qualified(alias, None),
-                None => collector.use_scope(),
+            ExprKind::Row(fields) => fields.iter().for_each(|field| collector.expand(field)),
+            ExprKind::Indirection { operand, steps } => match (&operand.kind, steps.first()) {
+                (ExprKind::Column(path), Some(IndirectionStep::Field(column))) if path.len() == 1 => {
+                    collector.use_qualified(&path[0], Some(column));
+                }
+                (ExprKind::Column(path), Some(IndirectionStep::AllFields)) if path.len() == 1 => {
+                    collector.use_qualified(&path[0], None);
+                }
+                _ => {}
             },
             ExprKind::Subquery { query, .. } => self.collect_query(query, collector),
             _ => {}
@@ -351,9 +366,7 @@ impl Collector {
             if found {
                 return;
             }
-            let named = self.scopes[depth].iter().filter(|item| item.alias == *column).find_map(|item| item.relation);
-            if let Some(at) = named {
-                self.use_all(at);
+            if self.scopes[depth].iter().any(|item| item.alias == *column && item.relation.is_some()) {
                 return;
             }
         }
@@ -384,6 +397,17 @@ impl Collector {
         let shown = plain && found.known && !found.columns.is_empty();
         if shown && !found.columns.contains(column) && !is_system_column(column) {
             self.missing_of_row.get_or_insert_with(|| column.clone());
+        }
+    }
+
+    /// `*` or `alias.*` where it stands for columns.
+    fn expand(&mut self, expr: &Expr) {
+        match &expr.kind {
+            ExprKind::Star(path) => match path.last() {
+                Some(alias) => self.use_qualified(alias, None),
+                None => self.use_scope(),
+            },
+            _ => {}
         }
     }
 

@@ -141,7 +141,8 @@ fn report(
         None => context.hotness().row_trigger().map(|_| "for every row"),
     };
     if let (Some(round), Some(section)) = (round, &upsert.block.exception) {
-        finding = finding.label(section.keyword, format!("a subtransaction {round}, duplicate or not"));
+        let what = "from the 65th in a transaction on all snapshots on the server get slower";
+        finding = finding.label(section.keyword, format!("a subtransaction {round}, duplicate or not: {what}"));
     }
     let fix = table.filter(|table| table.known).and_then(|table| fix(context, upsert, table, &indexes, is_body));
     if let Some(fix) = fix {
