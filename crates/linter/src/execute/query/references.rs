@@ -402,12 +402,10 @@ impl Collector {
 
     /// `*` or `alias.*` where it stands for columns.
     fn expand(&mut self, expr: &Expr) {
-        match &expr.kind {
-            ExprKind::Star(path) => match path.last() {
-                Some(alias) => self.use_qualified(alias, None),
-                None => self.use_scope(),
-            },
-            _ => {}
+        let ExprKind::Star(path) = &expr.kind else { return };
+        match path.last() {
+            Some(alias) => self.use_qualified(alias, None),
+            None => self.use_scope(),
         }
     }
 

@@ -52,7 +52,7 @@ declare_rule! {
     /// it and it is reported there; trigger functions are not, because what fires them decides.
     ///
     /// Some tables are worth a note only (`--level info`), for they mostly have few rows: one whose rows the same
-    /// migration deletes and lists anew with `INSERT ... VALUES`; one that has lived through ten migrations and never
+    /// migration deletes and lists anew with `INSERT ... VALUES` or `COPY`; one that has lived through ten migrations and never
     /// got an index besides its primary key; and one that something else has made, of which ten migrations of many tables
     /// say nothing. Where such a table is large, statistics or `[tables]` in the configuration say so, and the finding is
     /// an error.
@@ -92,17 +92,22 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     }
 }
 
-/// Does the migration list the rows that take the place of those it deletes?
+/// Does the migration list the rows that take the place of those it deletes, or load a file of them?
 fn is_refilled(context: &RuleContext<'_>, table: &RelationName) -> bool {
     let path = context.session.settings.search_path();
-    let lists_rows = |ast: &Ast| {
-        let Ast::Insert(insert) = ast else { return false };
-        let is_list =
-            matches!(&insert.source, InsertSource::Query(query) if matches!(query.body, QueryBody::Values(_)));
-        is_list && context.before.find_relation(&insert.table.name, &path) == Some(table.oid)
+    let fills = |ast: &Ast| {
+        let target = match ast {
+            Ast::Insert(insert) => match &insert.source {
+                InsertSource::Query(query) if matches!(query.body, QueryBody::Values(_)) => Some(&insert.table.name),
+                _ => None,
+            },
+            Ast::Copy(copy) if copy.from => copy.table.as_ref(),
+            _ => None,
+        };
+        target.is_some_and(|target| context.before.find_relation(target, &path) == Some(table.oid))
     };
     let after = |statement: &&Statement| statement.range.start > context.statement.range.start;
-    context.migration.statements().filter(after).filter_map(Statement::ast).any(lists_rows)
+    context.migration.statements().filter(after).filter_map(Statement::ast).any(fills)
 }
 
 /// Has no code put rows into it yet?
