@@ -72,7 +72,8 @@ pub struct Migration<'a> {
     pub report: bool,
     /// A dump of a schema and no migration: what it creates counts as existing.
     pub baseline: bool,
-    /// Does it run at its place in the order? Of scripts without numbers nobody knows which runs first.
+    /// Is it known what runs before it? Not of scripts without numbers, and not where migrations in a programming language
+    /// run among those in SQL.
     pub ordered: bool,
     /// Migrations of different databases do not see each other; what runs in database 0 before any other is the
     /// history of all.

@@ -248,7 +248,8 @@ impl ProjectFile {
     }
 
     pub(crate) fn migrations(&self) -> impl Iterator<Item = Migration<'_>> {
-        let ordered = !self.is_loose || self.layout.tool != Tool::Plain;
+        let is_loose = self.is_loose && self.layout.tool == Tool::Plain;
+        let ordered = !is_loose && !self.layout.in_other_languages;
         self.layout.sections.iter().map(move |section| Migration {
             file: &self.parsed.source,
             parsed: &self.parsed.statements,

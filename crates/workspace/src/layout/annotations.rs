@@ -38,7 +38,7 @@ pub(super) fn sections(text: &str) -> Option<Layout> {
             section.transaction = TransactionMode::Autocommit;
         }
     }
-    Some(Layout { tool, sign: Sign::Comment, sections, unlisted: false })
+    Some(Layout { tool, sign: Sign::Comment, sections, unlisted: false, in_other_languages: false })
 }
 
 /// Lines with the offsets of their starts; the line break belongs to the line.

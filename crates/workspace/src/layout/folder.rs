@@ -3,7 +3,7 @@
 use super::Tool;
 use super::liquibase::{Changelogs, Included};
 use crate::config::absolute;
-use crate::order::FlywayName;
+use crate::order::{self, FlywayName};
 use crate::roots::{self, Repositories};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,6 +41,8 @@ pub(crate) struct Facts {
     pub(crate) named: Option<PathBuf>,
     /// The names that Flyway gives migrations.
     flyway: Arc<Vec<String>>,
+    /// See [`in_other_languages`].
+    pub(super) in_other_languages: bool,
 }
 
 impl Facts {
@@ -86,6 +88,7 @@ impl Folders {
             return facts.clone();
         }
         let order = known.orders.around(parent);
+        let names = names_in(parent);
         let facts = Facts {
             tool: tool(parent, order.as_deref()),
             rust_runner: rust_runner(parent),
@@ -93,17 +96,45 @@ impl Folders {
             has_way_back: has_way_back(parent, &mut known.ways_back),
             order,
             named: roots::named_folder(parent, &mut known.repositories),
-            flyway: Arc::new(flyway_names(parent)),
+            in_other_languages: in_other_languages(parent, &names),
+            flyway: Arc::new(flyway_names(names)),
         };
         known.facts.insert(parent.to_owned(), facts.clone());
         facts
     }
 }
 
+fn names_in(folder: &Path) -> Vec<String> {
+    let shown = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let entries = fs::read_dir(shown).into_iter().flatten().filter_map(Result::ok);
+    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}
+
+/// Extensions of programming languages that tools take migrations in.
+const LANGUAGES: [&str; 13] = ["go", "py", "js", "mjs", "cjs", "ts", "java", "kt", "rb", "clj", "exs", "rs", "php"];
+
+/// Are there migrations in a programming language among those in SQL? What they do is in no file that is read here.
+/// Flyway has them in a folder of the same name below `java` or `kotlin` in place of `resources`.
+fn in_other_languages(parent: &Path, names: &[String]) -> bool {
+    let is_code = |name: &String| {
+        let path = Path::new(name);
+        let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+        let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+        let is_other = [".d", ".test", ".spec", "_test"].iter().any(|end| stem.ends_with(end));
+        LANGUAGES.contains(&extension) && !is_other && order::is_versioned(path)
+    };
+    let of_flyway = |language: &str| {
+        let parts: Vec<_> = parent.components().collect();
+        let at = parts.iter().rposition(|part| part.as_os_str() == "resources")?;
+        let beside: PathBuf = parts[..at].iter().collect();
+        Some(beside.join(language).join(parts[at + 1..].iter().collect::<PathBuf>()))
+    };
+    names.iter().any(is_code)
+        || ["java", "kotlin"].into_iter().filter_map(of_flyway).any(|folder| names_in(&folder).iter().any(is_code))
+}
+
 /// The names in a folder that follow Flyway's convention; few folders have a baseline, for which they are needed.
-fn flyway_names(parent: &Path) -> Vec<String> {
-    let names = fs::read_dir(parent).into_iter().flatten().filter_map(Result::ok);
-    let names: Vec<String> = names.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+fn flyway_names(names: Vec<String>) -> Vec<String> {
     let is_baseline = |name: &String| FlywayName::parse(name).is_some_and(|name| name.kind == 'B');
     if names.iter().any(is_baseline) { names } else { Vec::new() }
 }
@@ -395,6 +426,25 @@ mod tests {
         assert_eq!(files, ["v9/z.sql", "v9/a.sql", "v10/a.sql", "demo/a.sql"].map(at));
         let paths: Vec<&Path> = files.iter().map(PathBuf::as_path).collect();
         assert_eq!(crate::order::newest(&paths).map(|place| paths[place]), Some(at("v10/a.sql").as_path()));
+    }
+
+    #[test]
+    fn migrations_in_programming_languages_are_seen() {
+        let root = tempfile::tempdir().unwrap();
+        let seen = |code: &str, sql: &str| {
+            let (code, sql) = (root.path().join(code), root.path().join(sql));
+            for file in [&code, &sql] {
+                fs::create_dir_all(file.parent().unwrap()).unwrap();
+                fs::write(file, "").unwrap();
+            }
+            Folders::default().around(&sql).in_other_languages
+        };
+        assert!(seen("a/00002_fill.go", "a/00001_users.sql"));
+        assert!(seen("b/20240101_fill.py", "b/20231231_users.sql"));
+        assert!(seen("src/main/java/db/migration/V2__Fill.java", "src/main/resources/db/migration/V1__users.sql"));
+        assert!(!seen("c/embed.go", "c/00001_users.sql"));
+        assert!(!seen("d/00001_users_test.go", "d/00001_users.sql"));
+        assert!(!seen("src/main/kotlin/db/Users.kt", "src/main/resources/db/V1__users.sql"));
     }
 
     #[test]

@@ -136,6 +136,8 @@ pub struct Layout {
     pub sections: Vec<Section>,
     /// Does the tool's own list, which names the migrations, leave the file out?
     pub unlisted: bool,
+    /// Do migrations in a programming language run among those in SQL?
+    pub in_other_languages: bool,
 }
 
 /// Finds out how the file at `path` is run. Looks at its text, its name, and then its folder.
@@ -144,6 +146,7 @@ pub(crate) fn detect(path: &Path, text: &str, folders: &Folders, config: &Config
     let configured = config.migrations.tool;
     let sections = annotations::sections(text).filter(|layout| configured.is_none_or(|tool| tool == layout.tool));
     let mut layout = sections.unwrap_or_else(|| whole(path, text, folders, configured));
+    layout.in_other_languages = folders.around(path).in_other_languages;
     if let Some(transaction) = config.migrations.transaction {
         let usual = transaction::usual(layout.tool);
         let sections = layout.sections.iter_mut().filter(|section| section.transaction == usual);
@@ -173,6 +176,7 @@ fn whole(path: &Path, text: &str, folders: &Folders, configured: Option<Tool>) -
         sign,
         sections: vec![Section { range: None, direction: direction(path, &name, &around), transaction }],
         unlisted: around.is_unlisted(path),
+        in_other_languages: false,
     }
 }
 

@@ -42,8 +42,8 @@ declare_rule! {
     /// Where one migration has more than three such statements, they are one finding. Migrations that have run cannot fail:
     /// where five files or more have such statements, they do not run one after another in the order in which pgvet takes
     /// them, for example because some repeat what others do, or are for another database. They are one finding then, and the
-    /// help says what to do. Of several scripts without numbers nobody knows which runs first: what rests on another one is
-    /// not said.
+    /// help says what to do. Of several scripts without numbers nobody knows which runs first, and what migrations in a
+    /// programming language do that stand among those in SQL: what rests on another file is not said then.
     "statement-will-fail", Engine, Error,
     {}
     statement = check,
