@@ -20,6 +20,7 @@ mod plan;
 mod project;
 mod read;
 mod roots;
+mod skipped;
 mod texts;
 mod write;
 
