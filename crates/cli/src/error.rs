@@ -59,7 +59,16 @@ impl Failure {
         if let Some((error, color)) = self.config.as_deref() {
             return config_error::write(error, Style::for_stderr(*color), out);
         }
-        writeln!(out, "error: {}", self.message)?;
+        self.write_as("error", out)
+    }
+
+    /// The same about something that is no failure.
+    pub(crate) fn write_note(&self, out: &mut dyn Write) -> io::Result<()> {
+        self.write_as("note", out)
+    }
+
+    fn write_as(&self, kind: &str, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out, "{kind}: {}", self.message)?;
         match &self.help {
             Some(help) => writeln!(out, "  help: {help}"),
             None => Ok(()),

@@ -36,6 +36,8 @@ pub(crate) struct Source {
     /// Where it is, or would be: standard input stands for it where `is_stdin`.
     pub(crate) path: PathBuf,
     pub(crate) is_stdin: bool,
+    /// Was it found in a folder, and not named by itself?
+    pub(crate) found: bool,
     pub(crate) role: Role,
     /// See [`pgvet_linter::check::Migration::database`].
     pub(crate) database: u32,
@@ -124,8 +126,15 @@ impl Plan {
     }
 
     fn shared_history(&mut self, request: &Request, reported: &FxHashSet<PathBuf>, config: &Arc<Config>) {
-        let source =
-            |path, role| Source { path, is_stdin: false, role, database: 0, is_loose: false, config: config.clone() };
+        let source = |path, role| Source {
+            path,
+            is_stdin: false,
+            found: false,
+            role,
+            database: 0,
+            is_loose: false,
+            config: config.clone(),
+        };
         self.sources.extend(request.schema.iter().map(|path| source(path.clone(), Role::Baseline)));
         let mut seen: FxHashSet<PathBuf> = FxHashSet::default();
         for path in &request.history {
@@ -157,6 +166,7 @@ impl Plan {
                 Source {
                     path: file.path,
                     is_stdin: file.is_stdin,
+                    found: !file.single,
                     role,
                     database,
                     is_loose: false,
@@ -179,7 +189,7 @@ impl Plan {
         if let Some(schema) = config.migrations.schema.as_ref().filter(|_| request.schema.is_none() && end > 0) {
             let config = config.clone();
             let (path, role) = (schema.clone(), Role::Baseline);
-            self.sources.push(Source { path, is_stdin: false, role, database, is_loose: false, config });
+            self.sources.push(Source { path, is_stdin: false, found: false, role, database, is_loose: false, config });
         }
         self.sources.extend(sources);
         self.databases.push(Database { root: root.unwrap_or_default(), config });
@@ -204,7 +214,15 @@ fn with_history(reported: Vec<Source>, root: &Path, identities: &Identities) -> 
     for file in files_at(root, identities, &mut Vec::new()) {
         if !known.contains(&identities.of(&file)) && !config.is_excluded(&file) {
             let config = config.clone();
-            all.push(Source { path: file, is_stdin: false, role: Role::History, database, is_loose: false, config });
+            all.push(Source {
+                path: file,
+                is_stdin: false,
+                found: true,
+                role: Role::History,
+                database,
+                is_loose: false,
+                config,
+            });
         }
     }
     order::sort_by(&mut all, |source| identities.of(&source.path));

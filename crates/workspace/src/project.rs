@@ -9,6 +9,7 @@ use crate::order;
 use crate::parallel;
 use crate::placeholders::{Substitution, substitute};
 use crate::plan::{Database, Plan, Source};
+use crate::purpose::{self, Purpose};
 use crate::read::EncodingError;
 use crate::roots::{self, Repositories};
 use crate::texts::Texts;
@@ -91,6 +92,8 @@ pub struct Project {
     pub databases: Vec<Database>,
     /// What could not be loaded.
     pub problems: Vec<Problem>,
+    /// What was found and left out, for whoever thinks that it was checked: nothing went wrong.
+    pub note: Option<Problem>,
     /// Were files read only, to be parsed during the check?
     pub(crate) unread: bool,
     /// What the cache knows of each group; empty without a cache.
@@ -116,7 +119,12 @@ impl Project {
         let all = sources.len();
         let done = AtomicUsize::new(0);
         let load = |source: Source| {
+            let found = source.found;
             let file = load_file(source, folders, &request.texts, parse);
+            let file = file.map(|file| {
+                let purpose = found.then(|| Purpose::of(&file));
+                (file, purpose)
+            });
             progress(done.fetch_add(1, Ordering::Relaxed) + 1, all);
             file
         };
@@ -127,7 +135,8 @@ impl Project {
                 Err(problem) => problems.push(problem),
             }
         }
-        Ok(Self { files, databases, problems, unread: false, warm: Vec::new() })
+        let (files, note) = purpose::leave_out(files, folders);
+        Ok(Self { files, databases, problems, note, unread: false, warm: Vec::new() })
     }
 
     /// What the engine is given: each section of each file.
@@ -156,6 +165,7 @@ impl Project {
         let source = Source {
             path: file.path.clone(),
             is_stdin: false,
+            found: false,
             role: file.role,
             database: file.database,
             is_loose: file.is_loose,

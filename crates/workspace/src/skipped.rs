@@ -91,7 +91,7 @@ pub(crate) fn is_aside_file(path: &Path) -> bool {
 
 /// Does a word of a folder's name say that it is for another database, and none that it is for PostgreSQL? A folder with a
 /// version may be a migration, and is about that database: `20240131_drop_mysql/migration.sql`.
-fn is_for_another(name: &str) -> bool {
+pub(crate) fn is_for_another(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     if name.starts_with(|first: char| first.is_ascii_digit()) {
         return false;

@@ -41,7 +41,7 @@ fn load_to_check(
     loaded(args, |request, progress| Project::load_to_check(request, cache.as_ref(), settings, progress))
 }
 
-/// Loads what the arguments name, and tells on standard error what could not be loaded.
+/// Loads what the arguments name, and tells on standard error what could not be loaded, and what was left out.
 fn load(args: &InputArgs) -> Result<Project, Failure> {
     loaded(args, Project::load)
 }
@@ -59,6 +59,9 @@ fn loaded(
     let mut stderr = io::stderr().lock();
     for problem in &project.problems {
         Failure::from(problem).write(&mut stderr)?;
+    }
+    if let Some(note) = &project.note {
+        Failure::from(note).write_note(&mut stderr)?;
     }
     Ok(project)
 }

@@ -5,6 +5,7 @@ use pgvet_linter::diagnostic::Severity;
 use pgvet_linter::effect::Evidence;
 use pgvet_linter::fix::{Applicability, Fix, Step};
 use pgvet_linter::version::PgVersion;
+use pgvet_workspace::Problem;
 use serde::Serialize;
 use std::io::{self, Write};
 
@@ -17,6 +18,9 @@ struct Document<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     baseline: Option<&'a Known>,
     problems: Vec<JsonProblem<'a>>,
+    /// What was found and left out because it is for another database.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<JsonProblem<'a>>,
     summary: Summary,
 }
 
@@ -85,14 +89,15 @@ struct JsonProblem<'a> {
     message: &'a str,
 }
 
-pub(crate) fn write(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> {
-    let problems = report.project.problems.iter();
+pub(crate) fn write<'a>(report: &'a Report<'a>, out: &mut dyn Write) -> io::Result<()> {
+    let said = |problem: &'a Problem| JsonProblem { path: &problem.path, message: &problem.message };
     let document = Document {
         schema_version: 1,
         diagnostics: report.findings.iter().map(|finding| diagnostic(report, finding)).collect(),
         suppressed: report.suppressed.iter().map(|finding| diagnostic(report, finding)).collect(),
         baseline: report.known.as_ref(),
-        problems: problems.map(|problem| JsonProblem { path: &problem.path, message: &problem.message }).collect(),
+        problems: report.project.problems.iter().map(said).collect(),
+        note: report.project.note.as_ref().map(said),
         summary: report.summary,
     };
     serde_json::to_writer(&mut *out, &document)?;

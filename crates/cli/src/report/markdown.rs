@@ -29,6 +29,9 @@ pub(crate) fn write(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> 
     for problem in &report.project.problems {
         writeln!(out, "\n> [!CAUTION]\n> `{}` {}", problem.path, problem.message)?;
     }
+    if let Some(note) = &report.project.note {
+        writeln!(out, "\n> [!NOTE]\n> `{}` {}", note.path, note.message)?;
+    }
     Ok(())
 }
 

@@ -8,6 +8,7 @@ use pgvet_linter::diagnostic::Severity;
 use pgvet_linter::fix::{Applicability, Fix};
 use pgvet_linter::rule::RuleMeta;
 use pgvet_linter::source::{SourceFile, TextRange};
+use pgvet_workspace::Problem;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -33,16 +34,21 @@ pub(crate) fn write(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> 
             "columnKind": "unicodeCodePoints",
             "invocations": [{
                 "executionSuccessful": report.project.problems.is_empty(),
-                "toolExecutionNotifications": report.project.problems.iter().map(|problem| json!({
-                    "level": "error",
-                    "message": { "text": format!("`{}` {}", problem.path, problem.message) },
-                })).collect::<Vec<_>>(),
+                "toolExecutionNotifications": notifications(report),
             }],
             "results": findings().map(|finding| result(report, finding, &index)).collect::<Vec<_>>(),
         }],
     });
     serde_json::to_writer_pretty(&mut *out, &document)?;
     writeln!(out)
+}
+
+/// What could not be checked, and what was left out.
+fn notifications(report: &Report<'_>) -> Vec<Value> {
+    let problems = report.project.problems.iter().map(|problem| ("error", problem));
+    let notes = report.project.note.iter().map(|note| ("note", note));
+    let notification = |(level, said): (&str, &Problem)| json!({ "level": level, "message": { "text": format!("`{}` {}", said.path, said.message) } });
+    problems.chain(notes).map(notification).collect()
 }
 
 fn level(severity: Severity) -> &'static str {

@@ -1,0 +1,111 @@
+use crate::project::{Project, Request, Role};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A folder with these files.
+fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let root = tempfile::tempdir().unwrap();
+    fs::create_dir(root.path().join(".git")).unwrap();
+    for (path, text) in files {
+        let path = root.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    root
+}
+
+/// Which files are loaded, and what is said about the others, whether they are parsed at once or during the check.
+fn load(root: &Path, paths: Vec<PathBuf>) -> (Vec<String>, Option<String>) {
+    let request = Request { paths, ..Request::default() };
+    let relative = |project: Project| {
+        assert_eq!(project.problems, []);
+        let names = project.files.iter().map(|file| file.path.strip_prefix(root).unwrap());
+        let names = names.map(|path| path.to_string_lossy().replace('\\', "/")).collect();
+        (names, project.note.map(|note| note.message))
+    };
+    let loaded = relative(Project::load(&request, &|_, _| {}).unwrap());
+    let unread = Project::load_to_check(&request, None, &|config| config.settings.clone(), &|_, _| {});
+    assert_eq!(relative(unread.unwrap()), loaded);
+    loaded
+}
+
+fn walk(files: &[(&str, &str)]) -> (Vec<String>, Option<String>) {
+    let root = folder(files);
+    load(root.path(), vec![root.path().to_owned()])
+}
+
+fn names(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+#[test]
+fn queries_of_sqlc_are_left_out() {
+    let loaded = walk(&[
+        ("queries/users.sql", "-- name: GetUser :one\nSELECT * FROM users WHERE id = $1;\n"),
+        ("queries/plain.sql", "-- name: the users, at once :one\nSELECT 1;\n"),
+        ("migrations/1_a.sql", "-- name: first\nSELECT 1;\n"),
+    ]);
+    assert_eq!(loaded, (names(&["migrations/1_a.sql", "queries/plain.sql"]), None));
+    // Who asked for nothing else is told.
+    let loaded = walk(&[("queries/users.sql", "-- name: GetUser :one\nSELECT 1;\n")]);
+    assert_eq!(loaded, (names(&[]), Some("was not checked: it looks written for sqlc".to_owned())));
+}
+
+#[test]
+fn migrations_for_mysql_are_left_out_with_those_beside_them() {
+    let loaded = walk(&[
+        ("a/migration/V1__a.sql", "alter table a modify b varchar(255);"),
+        ("a/migration/V2__b.sql", "CREATE INDEX i ON a (b);"),
+        ("b/migrations/1/up.sql", "CREATE TABLE `a` (b int) ENGINE=InnoDB;"),
+        ("b/migrations/2/up.sql", "DROP INDEX i ON a;"),
+        ("c/migrations/1_a.sql", "CREATE TABLE a (b int);"),
+    ]);
+    let said = "and 3 other files were not checked: they look written for MySQL";
+    assert_eq!(loaded, (names(&["c/migrations/1_a.sql"]), Some(said.to_owned())));
+}
+
+#[test]
+fn what_another_database_reads_is_a_mistake_among_migrations_for_postgresql() {
+    let kept = ["migrations/1_a.sql", "migrations/2_b.sql", "versions/12/v12.sql", "versions/13/v13.sql"];
+    let loaded = walk(&[
+        (kept[0], "CREATE TABLE a (b jsonb);"),
+        (kept[1], "ALTER TABLE a MODIFY COLUMN b text;"),
+        (kept[2], "CREATE TABLE a (b integer PRIMARY KEY AUTOINCREMENT);"),
+        (kept[3], "CREATE TABLE a (b timestamptz);"),
+        ("migrations/clickhouse_baseline.sql", "CREATE TABLE `a` (b Int64) ENGINE = MergeTree ORDER BY b;"),
+    ]);
+    let said = "was not checked: it looks written for ClickHouse";
+    assert_eq!(loaded, (names(&kept), Some(said.to_owned())));
+}
+
+#[test]
+fn scripts_are_for_what_they_say() {
+    let loaded = walk(&[
+        ("scripts/dump.sql", "CREATE TABLE `a` (b int);"),
+        ("scripts/load.sql", "SELECT a::text FROM b;"),
+        ("scripts/plain.sql", "SELECT 1;"),
+    ]);
+    let said = "was not checked: it looks written for MySQL";
+    assert_eq!(loaded, (names(&["scripts/load.sql", "scripts/plain.sql"]), Some(said.to_owned())));
+}
+
+#[test]
+fn what_postgresql_reads_is_for_it() {
+    let text = "CREATE TABLE a (auto_increment int, pragma int);";
+    assert_eq!(walk(&[("1_a.sql", text)]), (names(&["1_a.sql"]), None));
+}
+
+#[test]
+fn a_named_file_is_checked_whatever_it_says() {
+    let root = folder(&[
+        ("migrations/1_a.sql", "CREATE TABLE `a` (b int);"),
+        ("migrations/2_b.sql", "CREATE TABLE `b` (b int);"),
+        ("queries.sql", "-- name: A :one\nSELECT 1;\n"),
+    ]);
+    let at = |path: &str| root.path().join(path);
+    assert_eq!(load(root.path(), vec![at("queries.sql")]), (names(&["queries.sql"]), None));
+    // What is left out of its history is not missed in the report.
+    assert_eq!(load(root.path(), vec![at("migrations/2_b.sql")]), (names(&["migrations/2_b.sql"]), None));
+    let project = Project::load(&Request { paths: vec![at("migrations/2_b.sql")], ..Request::default() }, &|_, _| {});
+    assert!(project.unwrap().files.iter().all(|file| file.role == Role::Reported));
+}
