@@ -1,8 +1,10 @@
 //! Which database a text is written for, by what no other one reads.
 
+use aho_corasick::AhoCorasick;
 use pgvet_linter::lexer::{Token, TokenKind, tokenize};
 use pgvet_linter::source::TextRange;
 use std::fmt;
+use std::sync::LazyLock;
 
 /// A database that is not PostgreSQL. Of several that a folder shows, the last is meant: others read some of what MySQL
 /// does.
@@ -25,8 +27,8 @@ impl fmt::Display for Dialect {
     }
 }
 
-/// What a text without any of these (in any case) has no mark of another database in.
-pub(crate) const NEEDLES: [&str; 15] = [
+/// A text without any of these, in any case, has no mark of another database.
+const NEEDLES: [&str; 15] = [
     "`",
     "engine=",
     "engine =",
@@ -43,6 +45,30 @@ pub(crate) const NEEDLES: [&str; 15] = [
     "[dbo]",
     "\ngo",
 ];
+
+/// So far back the beginning of a line comment is looked for.
+const COMMENT_BYTES: usize = 200;
+
+/// May the text have a mark of another database? Most have none, and need not be cut into tokens.
+pub(crate) fn may_be_other(text: &str) -> bool {
+    static MARKS: LazyLock<Option<AhoCorasick>> =
+        LazyLock::new(|| AhoCorasick::builder().ascii_case_insensitive(true).build(NEEDLES).ok());
+    let Some(marks) = MARKS.as_ref() else { return true };
+    let is_in_comment = |at: usize| {
+        let before = &text.as_bytes()[at.saturating_sub(COMMENT_BYTES)..at];
+        let line = before.rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
+        line.windows(2).any(|two| two == b"--")
+    };
+    // Triggers run after something.
+    let is_event = |at: usize| {
+        let events = ["INSERT", "UPDATE", "DELETE", "TRUNCATE"];
+        let is = |event: &str| {
+            text.as_bytes()[at..].get(..event.len()).is_some_and(|word| word.eq_ignore_ascii_case(event.as_bytes()))
+        };
+        events.into_iter().any(is)
+    };
+    marks.find_iter(text).any(|found| !is_in_comment(found.start()) && !is_event(found.end()))
+}
 
 /// Engines of MySQL that its tables are made with.
 const MYSQL_ENGINES: [&str; 7] = ["INNODB", "MYISAM", "MEMORY", "ARIA", "ROCKSDB", "NDB", "NDBCLUSTER"];
@@ -235,8 +261,8 @@ mod tests {
             let tokens = Tokens::new(sql);
             assert_eq!(tokens.dialect(), Some(expected), "{sql}");
             assert!(!tokens.are_own(), "{sql}");
-            let lower = sql.to_ascii_lowercase();
-            assert!(NEEDLES.iter().any(|needle| lower.contains(needle)), "{sql}");
+            assert!(may_be_other(sql), "{sql}");
+            assert!(may_be_other(&format!("-- `a`\n{sql}")), "{sql}");
         }
     }
 
@@ -254,6 +280,13 @@ mod tests {
             "SELECT go FROM a;",
         ] {
             assert_eq!(Tokens::new(sql).dialect(), None, "{sql}");
+        }
+    }
+
+    #[test]
+    fn comments_and_triggers_are_no_reason_to_look_closer() {
+        for sql in ["-- Modify \"a\" table\nSELECT 1;", "-- a `b`, ENGINE=c", "CREATE TRIGGER t AFTER insert ON a"] {
+            assert!(!may_be_other(sql), "{sql}");
         }
     }
 

@@ -1,19 +1,17 @@
 //! Files that were found in a folder and whose text says that they are no migrations for PostgreSQL. Whoever names a file
 //! has it checked whatever it says.
 
-use crate::dialect::{Dialect, NEEDLES, Tokens};
+use crate::dialect::{self, Dialect, Tokens};
 use crate::discovery::{Problem, display};
 use crate::layout::Folders;
 use crate::order;
 use crate::project::{ProjectFile, Role};
 use crate::skipped;
-use aho_corasick::AhoCorasick;
 use pgvet_linter::statement;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
 
 /// What the text of a file says that it is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,17 +41,13 @@ const QUERY_COMMANDS: [&str; 10] = [
     ":batchmany",
 ];
 
-/// Most files have no mark of another database, and are looked at no further.
-static MARKS: LazyLock<Option<AhoCorasick>> =
-    LazyLock::new(|| AhoCorasick::builder().ascii_case_insensitive(true).build(NEEDLES).ok());
-
 impl Purpose {
     pub(crate) fn of(file: &ProjectFile) -> Self {
         let text = file.parsed.source.text.as_str();
         if text.contains(QUERY_NAME) && text.lines().any(is_query_name) {
             return Self::Queries;
         }
-        if MARKS.as_ref().is_some_and(|marks| !marks.is_match(text)) {
+        if !dialect::may_be_other(text) {
             return Self::Migration;
         }
         let tokens = Tokens::new(text);
