@@ -63,10 +63,19 @@ fn is_aside_folder(path: &Path, name: &str) -> bool {
 /// Does the name say that the folder stands beside what is run in production? One that begins with a version is a
 /// migration: `20240131_add_samples/migration.sql`.
 pub(crate) fn is_named_aside(name: &str) -> bool {
+    if is_source_set_of_tests(name) {
+        return true;
+    }
     let name = name.to_ascii_lowercase();
     let last = name.rsplit(SEPARATORS).next().unwrap_or_default();
     PERL_TESTS.contains(&name.as_str())
         || (SHOWING.contains(&last) && !name.starts_with(|first: char| first.is_ascii_digit()))
+}
+
+/// Gradle keeps tests of a kind in `src/integrationTest`.
+fn is_source_set_of_tests(name: &str) -> bool {
+    let kind = name.strip_suffix("Test").or_else(|| name.strip_suffix("Tests"));
+    kind.is_some_and(|kind| kind.starts_with(char::is_lowercase) && kind.ends_with(char::is_lowercase))
 }
 
 /// Spring applications run `db/local` after `db/migration` on the computers of developers.
@@ -224,6 +233,7 @@ mod tests {
             "20240131_add_samples/migration.sql",
             "modules/sampler/1.sql",
             "t2/1.sql",
+            "LabTest/1.sql",
         ];
         let skipped = [
             "t/sql/a.sql",
@@ -234,6 +244,7 @@ mod tests {
             "src/mocks/1.sql",
             "db/fixtures/users.sql",
             "db/local/V99__data.sql",
+            "src/integrationTest/sql/a.sql",
         ];
         let mut expected = kept;
         expected.sort_unstable();
