@@ -51,13 +51,15 @@ pub(super) fn in_each_migration_alike(found: &mut Vec<Diagnostic>, also: impl Fn
     merge(found, |finding| (finding.file, finding.help.clone()), MAX_FINDINGS, MAX_LABELS, also);
 }
 
-/// The same for the findings of each table in what runs together, a migration or a function: it has one.
-pub(super) fn in_each_table(run: &RunContext<'_>, found: &mut Vec<Diagnostic>, also: impl Fn(usize) -> String) {
-    let place = |finding: &Diagnostic| {
-        let function = is_definition(run, finding).then_some(finding.statement);
-        (finding.file, function, finding.relations.first().cloned())
-    };
-    merge(found, place, 1, MAX_LABELS, also);
+/// The same for the findings of each table in a migration: it has one.
+pub(super) fn in_each_table(found: &mut Vec<Diagnostic>, also: impl Fn(usize) -> String) {
+    merge(found, |finding| (finding.file, finding.relations.first().cloned()), 1, MAX_LABELS, also);
+}
+
+/// The same for the findings of what runs together, the statements of a migration or a function: it has one.
+pub(super) fn in_what_runs_together(run: &RunContext<'_>, found: &mut Vec<Diagnostic>, also: impl Fn(usize) -> String) {
+    let function = |finding: &Diagnostic| is_definition(run, finding).then_some(finding.statement);
+    merge(found, |finding| (finding.file, function(finding)), 1, usize::MAX, also);
 }
 
 /// Is the finding about code that the migration defines, and does not run?

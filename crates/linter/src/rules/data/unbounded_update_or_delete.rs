@@ -10,7 +10,7 @@ use crate::effect::{DataChange, DataChangeKind, RelationName};
 use crate::report::Reporter;
 use crate::routine::{RoutineContext, Sql, SqlRole, Trial};
 use crate::rule::{RuleContext, RunContext, declare_rule};
-use crate::rules::merged::{MAX_FINDINGS, in_each_migration, in_each_table};
+use crate::rules::merged::{MAX_FINDINGS, in_each_migration, in_what_runs_together};
 use crate::settings::{Settings, TableSize};
 use crate::source::TextRange;
 use crate::statement::Statement;
@@ -47,15 +47,15 @@ declare_rule! {
     /// same version, or less than a day older, made, as the names of files or folders tell it: both are released together.
     /// While the transaction holds a strong lock, `work-after-strong-lock` says it. What triggers do is not reported
     /// either, for they do it at any change of their table, also where a function makes that change. A `MERGE` is reported
-    /// where a branch without condition has a whole table as source. What one migration does to a table is one finding, and
-    /// so is what it does to more than three tables. A function is reported where it is defined, unless a migration calls
-    /// it and it is reported there; trigger functions are not, because what fires them decides.
+    /// where a branch without condition has a whole table as source. What the statements of one migration do is one
+    /// finding. A function is reported where it is defined, unless a migration calls it and it is reported there; trigger
+    /// functions are not, because what fires them decides.
     ///
-    /// Some tables are worth a note only (`--level info`), for they mostly have few rows: one whose rows the same
-    /// migration deletes and lists anew with `INSERT ... VALUES` or `COPY`; one that has lived through ten migrations and never
-    /// got an index besides its primary key; and one that something else has made, of which ten migrations of many tables
-    /// say nothing. Where such a table is large, statistics or `[tables]` in the configuration say so, and the finding is
-    /// an error.
+    /// Some tables are worth a note only (`--level info`), for they mostly have few rows: one whose rows the same migration
+    /// deletes and lists anew with `INSERT ... VALUES` or `COPY`; one that has lived through ten migrations and never got
+    /// an index besides its primary key; and one that something else has made, of which ten migrations of many tables say
+    /// nothing. Where such a table is large, statistics or `[tables]` in the configuration say so, and the finding is an
+    /// error.
     "unbounded-update-or-delete", Data, Warning,
     {
         sources: &["pgls/updateWithoutWhere", "dryrun/update-without-where", "bytebase/statement.where.require"],
@@ -208,12 +208,13 @@ fn is_constant(filter: &Expr) -> bool {
     matches!(filter.kind, ExprKind::Literal(_))
 }
 
-/// What a migration or a function does to all rows of a table is one problem, and so is what it does to many tables.
+/// What a migration or a function does to all rows of some tables is one problem: all of them stay locked to its end. So
+/// is what many functions of a migration do.
 fn merge(run: &RunContext<'_>, found: &mut Vec<Diagnostic>) {
     let also = |more| match more {
         1 => "one more statement of this migration does the like".to_owned(),
         _ => format!("{more} more statements of this migration do the like"),
     };
-    in_each_table(run, found, also);
+    in_what_runs_together(run, found, also);
     in_each_migration(found, MAX_FINDINGS, usize::MAX, also);
 }

@@ -67,7 +67,7 @@ fn merge(run: &RunContext<'_>, found: &mut Vec<Diagnostic>) {
         1 => "another type change here has work of its own".to_owned(),
         _ => format!("{more} more type changes here have work of their own"),
     });
-    merged::in_each_table(run, found, |more| match more {
+    merged::in_each_table(found, |more| match more {
         1 => "another type change of it does such work again, where one ALTER TABLE would do both at once".to_owned(),
         _ => format!("{more} more type changes of it do such work again, where one ALTER TABLE would do all at once"),
     });
