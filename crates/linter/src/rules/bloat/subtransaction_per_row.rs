@@ -1,6 +1,6 @@
 //! EXCEPTION blocks that run once per row.
 
-use super::subtransactions::{fix_help, label_callee};
+use super::subtransactions::{deletes_what_is_unused, fix_help, label_callee};
 use super::transactions::transactions;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::report::Reporter;
@@ -58,7 +58,9 @@ declare_rule! {
     ///
     /// A loop through the system catalogs or the commands of an event trigger, or through a table that the project fills
     /// from the catalogs only, or one that makes or alters another object in each round, is worth a note (`--level info`):
-    /// it has as many rounds as there are objects, such as views to be made again, and not as many as there are rows.
+    /// it has as many rounds as there are objects, such as views to be made again, and not as many as there are rows. So is
+    /// a row trigger that deletes a row if no other refers to it, and catches `foreign_key_violation`: mostly one does, and
+    /// subtransactions that fail are not kept.
     "subtransaction-per-row", Bloat, Warning,
     { yields_to: &["exception-driven-upsert"] }
     routine = check,
@@ -91,7 +93,10 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
              and from the 65th row in a transaction on all snapshots get slower",
             context.name()
         );
-        let finding = hotness.label(reporter.report(source.range, message).help(fix_help()));
+        let mut finding = hotness.label(reporter.report(source.range, message).help(fix_help()));
+        if source.callee.is_none() && deletes_what_is_unused(context, source) {
+            finding = finding.severity(Severity::Info);
+        }
         drop(label_callee(context.routines, source, finding));
     }
 }

@@ -1,8 +1,10 @@
 //! What the rules about subtransactions say alike.
 
+use crate::ast::Ast;
+use crate::plpgsql::{Block, ConditionKind, Statement, StatementKind};
 use crate::report::Finding;
-use crate::routine::Routines;
 use crate::routine::subtransactions::Source;
+use crate::routine::{Node, RoutineContext, Routines};
 
 pub(super) fn fix_help() -> &'static str {
     "do without the exception: INSERT ... ON CONFLICT for duplicates, a WHERE that leaves out what would fail; \
@@ -30,4 +32,33 @@ pub(super) fn label_callee<'r, 'a>(
         callee = first.callee;
     }
     finding
+}
+
+/// Does the block of a source delete a row if nothing refers to it, and leave it otherwise? Mostly something does, and a
+/// subtransaction that fails leaves the cache of its session.
+///
+/// Source: PostgreSQL 18, `src/backend/storage/ipc/procarray.c`, `XidCacheRemoveRunningXids`.
+pub(super) fn deletes_what_is_unused(context: &RoutineContext<'_>, source: &Source) -> bool {
+    let has_keyword = |block: &Block| block.exception.as_ref().is_some_and(|section| section.keyword == source.range);
+    let deletes = |statement: &Statement| match &statement.kind {
+        StatementKind::Sql(sql) => matches!(context.routine.sql(&sql.text), Some(Ast::Delete(_))),
+        _ => false,
+    };
+    let does_nothing = |statement: &Statement| matches!(statement.kind, StatementKind::Null | StatementKind::Return(_));
+    let is_reference = |kind: &ConditionKind| match kind {
+        ConditionKind::Name(name) => name.eq_ignore_ascii_case("foreign_key_violation"),
+        ConditionKind::SqlState(state) => state == "23503",
+        ConditionKind::Others => false,
+    };
+    context.routine.steps().iter().any(|step| match step.node {
+        Node::Block(block) if has_keyword(block) => {
+            let handlers = block.exception.iter().flat_map(|section| &section.handlers);
+            let only_leaves = handlers.into_iter().all(|handler| {
+                handler.conditions.iter().all(|condition| is_reference(&condition.kind))
+                    && handler.statements.iter().all(does_nothing)
+            });
+            only_leaves && block.statements.iter().all(|statement| deletes(statement) || does_nothing(statement))
+        }
+        _ => false,
+    })
 }
