@@ -20,6 +20,7 @@ use crate::suppression::{self, FoundComment, Suppressed};
 use crate::version::PgVersion;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
+use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -68,6 +69,9 @@ pub struct Migration<'a> {
     pub section: Option<TextRange>,
     pub direction: Direction,
     pub transaction: TransactionMode,
+    /// What is sent as one string each where each statement is on its own otherwise, such as what stands between
+    /// `StatementBegin` and `StatementEnd` of goose: several statements in one are an implicit transaction.
+    pub strings: &'a [TextRange],
     /// Report findings, or only replay it as history?
     pub report: bool,
     /// A dump of a schema and no migration: what it creates counts as existing.
@@ -89,6 +93,7 @@ impl<'a> Migration<'a> {
             section: None,
             direction: Direction::Up,
             transaction: TransactionMode::Autocommit,
+            strings: &[],
             report: true,
             baseline: false,
             ordered: true,
@@ -107,6 +112,23 @@ impl<'a> Migration<'a> {
         let section = self.section;
         let statements = self.parsed.iter();
         statements.filter(move |statement| section.is_none_or(|section| section.contains(statement.range)))
+    }
+
+    /// The statements that run in one transaction with the one at `at` because of how they are sent, whatever BEGIN and
+    /// COMMIT stand among them. Of the first that runs in no transaction on, they are one again.
+    pub fn sent_together(&self, statements: &[&Statement], at: usize) -> Option<Range<usize>> {
+        match self.transaction {
+            _ if self.baseline => None,
+            TransactionMode::Transaction => Some(0..statements.len()),
+            TransactionMode::SingleString => (statements.len() > 1).then_some(0..statements.len()),
+            TransactionMode::Autocommit => {
+                let string = self.strings.iter().find(|string| string.contains(statements[at].range))?;
+                let is_inside = |statement: &&Statement| string.contains(statement.range);
+                let start = statements.iter().position(is_inside)?;
+                let end = start + statements[start..].iter().take_while(|statement| is_inside(statement)).count();
+                (end - start > 1).then_some(start..end)
+            }
+        }
     }
 }
 

@@ -13,6 +13,7 @@ use crate::source::TextRange;
 use crate::statement::{Statement, SyntaxError};
 use crate::version::{PgVersion, Target, VersionRange};
 use smol_str::ToSmolStr;
+use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -145,25 +146,19 @@ impl Replay {
         self.doubt_others(migration);
         let statements: Vec<&Statement> = migration.statements().collect();
         let before = self.state.database.catalog.clone();
-        let implicit = match migration.transaction {
-            TransactionMode::Autocommit => false,
-            TransactionMode::Transaction => true,
-            TransactionMode::SingleString => statements.len() > 1,
-        };
-        if implicit && !migration.baseline {
-            let start = statements.first().map_or_else(TextRange::default, |first| TextRange::at(first.range.start));
-            self.begin(false, Place { file, range: start });
-        }
         for (at, statement) in statements.iter().enumerate() {
-            self.read_and_run(file, migration, statement, visitor);
+            let together = migration.sent_together(&statements, at);
             // In a string of several statements what follows a COMMIT is an implicit transaction again.
-            let more = at + 1 < statements.len();
-            if implicit
-                && more
-                && migration.transaction == TransactionMode::SingleString
-                && !self.session.in_transaction()
+            let begins =
+                |range: &Range<usize>| at == range.start || migration.transaction != TransactionMode::Transaction;
+            if together.as_ref().is_some_and(begins) && !self.session.in_transaction() {
+                self.begin(false, Place { file, range: TextRange::at(statement.range.start) });
+            }
+            self.read_and_run(file, migration, statement, visitor);
+            let is_last = together.is_some_and(|range| at + 1 == range.end);
+            if is_last && at + 1 < statements.len() && self.session.block.as_ref().is_some_and(|block| !block.explicit)
             {
-                self.begin(false, Place { file, range: TextRange::at(statements[at + 1].range.start) });
+                self.session.commit();
             }
         }
         visitor.migration_end(file, migration, &self.session, &before, &self.state.database.catalog);

@@ -6,6 +6,7 @@ use pgvet_linter::check::{Migration, TransactionMode};
 use pgvet_linter::source::TextRange;
 use pgvet_linter::statement::{self, PieceKind, PlaceholderKind, Statement};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// Values for placeholders, by name.
 pub type Variables = BTreeMap<String, String>;
@@ -58,18 +59,16 @@ impl<'a> Script<'a> {
             skipped: skipped.map(|command| text[command.as_usize()].trim_end().to_owned()).collect(),
             ..Script::default()
         };
-        let implicit = !migration.baseline
-            && match migration.transaction {
-                TransactionMode::Autocommit => false,
-                TransactionMode::Transaction => true,
-                TransactionMode::SingleString => statements.len() > 1,
-            };
         let mut block = false;
+        // Not by a BEGIN of the file.
+        let mut implicit = false;
         for (at, statement) in statements.iter().enumerate() {
-            let again = at > 0 && migration.transaction == TransactionMode::SingleString;
-            if implicit && !block && (at == 0 || again) {
+            let together = migration.sent_together(&statements, at);
+            let begins =
+                |range: &Range<usize>| at == range.start || migration.transaction != TransactionMode::Transaction;
+            if !block && together.as_ref().is_some_and(begins) {
                 script.steps.push(Step::of_tool(StepKind::Begin, "BEGIN"));
-                block = true;
+                (block, implicit) = (true, true);
             }
             let kind = kind(statement, block);
             block = match kind {
@@ -84,6 +83,12 @@ impl<'a> Script<'a> {
                 copy_data: data.after(statement.range.end).map(|range| &text[range.as_usize()]),
                 filled: !statement.placeholders.is_empty(),
             });
+            implicit &= block;
+            let is_last = together.is_some_and(|range| at + 1 == range.end);
+            if implicit && is_last && at + 1 < statements.len() {
+                script.steps.push(Step::of_tool(StepKind::End { chain: false }, "COMMIT"));
+                (block, implicit) = (false, false);
+            }
         }
         if block {
             // A file that forgets its COMMIT loses what it did; a tool's own transaction is committed.
@@ -232,6 +237,17 @@ mod tests {
         let end = StepKind::End { chain: false };
         let (begin, inside) = (StepKind::Begin, StepKind::Inside);
         assert_eq!(kinds("SELECT 1; COMMIT; SELECT 2"), [begin, inside, end, begin, inside, end]);
+    }
+
+    #[test]
+    fn a_string_among_single_statements_is_a_transaction() {
+        let file = file("SELECT 1; SELECT 2; SELECT 3; SELECT 4;");
+        let strings = [TextRange::new(9, 29), TextRange::new(29, 39)];
+        let migration = Migration { strings: &strings, ..migration(&file, TransactionMode::Autocommit) };
+        let kinds: Vec<StepKind> =
+            Script::new(&migration, &Variables::new()).unwrap().steps.into_iter().map(|step| step.kind).collect();
+        let (begin, inside, end) = (StepKind::Begin, StepKind::Inside, StepKind::End { chain: false });
+        assert_eq!(kinds, [StepKind::Alone, begin, inside, inside, end, StepKind::Alone]);
     }
 
     #[test]

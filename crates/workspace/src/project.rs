@@ -266,6 +266,7 @@ impl ProjectFile {
             section: section.range,
             direction: section.direction,
             transaction: section.transaction,
+            strings: &self.layout.strings,
             report: self.role == Role::Reported,
             baseline: self.role == Role::Baseline,
             ordered,

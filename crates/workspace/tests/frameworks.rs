@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
 
 use pgvet_linter::check::{Direction, TransactionMode};
-use pgvet_linter::diagnostic::Diagnostic;
+use pgvet_linter::diagnostic::{Diagnostic, Severity};
 use pgvet_linter::settings::Settings;
 use pgvet_workspace::config::ConfigSource;
 use pgvet_workspace::{Project, ProjectFile, Request, Tool};
@@ -138,4 +138,27 @@ fn what_frameworks_print_is_judged_with_its_transactions() {
     assert_eq!(rules("stdin/django.sql"), ["index-without-concurrently"]);
     assert_eq!(rules("stdin/alembic.sql"), [""; 0]);
     assert_eq!(rules("stdin/structure.sql"), [""; 0]);
+}
+
+#[test]
+fn what_goose_sends_as_one_string_is_one_transaction() {
+    let root = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(root.path().join(name), text).unwrap();
+    let block = |sql: &str| format!("-- +goose StatementBegin\n{sql}\n-- +goose StatementEnd\n");
+    let up = "-- +goose NO TRANSACTION\n-- +goose Up\n";
+    let build = "CREATE INDEX CONCURRENTLY orders_total ON orders (total);";
+    let fill = "DO $$ BEGIN LOOP DELETE FROM orders WHERE id IN (SELECT id FROM orders LIMIT 9); \
+                EXIT WHEN NOT FOUND; END LOOP; END $$;";
+    let change = "ALTER TABLE orders ADD COLUMN note text;";
+    write("00001_orders.sql", "-- +goose Up\nCREATE TABLE orders (id bigint PRIMARY KEY, total bigint);\n");
+    write("00002_together.sql", &format!("{up}{}", block(&format!("{change}\n{build}"))));
+    write("00003_apart.sql", &format!("{up}{}{}", block(change), block(build)));
+    write("00004_fill_together.sql", &format!("{up}{}", block(&format!("{change}\n{fill}"))));
+    write("00005_fill_apart.sql", &format!("{up}{}{fill}", block(change)));
+    let project = load(vec![root.path().to_owned()]);
+    let only = ["concurrently-in-transaction", "bulk-change-in-loop"].map(str::to_owned).to_vec();
+    let found = project.check(&|_| Settings { only: only.clone(), ..Settings::default() }, &|_, _| ()).found;
+    let told: Vec<(u32, &str, Severity)> = found.iter().map(|found| (found.file, found.rule, found.severity)).collect();
+    let (build, fill) = ("concurrently-in-transaction", "bulk-change-in-loop");
+    assert_eq!(told, [(1, build, Severity::Error), (3, fill, Severity::Error), (4, fill, Severity::Warning)]);
 }

@@ -7,6 +7,7 @@ use crate::rule::RuleContext;
 use crate::session::HeldLock;
 use crate::settings::LockTimeout;
 use crate::source::TextRange;
+use crate::statement::Statement;
 
 /// The settings that end a statement or transaction that takes too long.
 pub(crate) const TIMEOUTS: [&str; 3] = ["lock_timeout", "statement_timeout", "transaction_timeout"];
@@ -28,27 +29,23 @@ pub(crate) enum Lost {
 
 /// What the statements of a migration before `end` did to `lock_timeout` last, where that means that it is off.
 pub(crate) fn lost(migration: &Migration<'_>, end: u32) -> Option<(Lost, TextRange)> {
-    let several = migration.parsed.len() > 1;
-    let mut walk = Walk {
-        implicit: migration.transaction == TransactionMode::SingleString && several,
-        in_block: migration.transaction == TransactionMode::Transaction
-            || (migration.transaction == TransactionMode::SingleString && several),
-        local: false,
-        set_in_block: false,
-        set: false,
-        lost: None,
-    };
-    for statement in migration.statements().take_while(|statement| statement.range.start < end) {
+    let mut walk = Walk { in_block: false, local: false, set_in_block: false, set: false, lost: None };
+    let statements: Vec<&Statement> = migration.statements().collect();
+    for (at, statement) in statements.iter().enumerate().take_while(|(_, statement)| statement.range.start < end) {
+        let together = migration.sent_together(&statements, at);
+        walk.in_block |= together.is_some() && (at == 0 || migration.transaction != TransactionMode::Transaction);
         if let Some(ast) = statement.ast() {
             walk.statement(ast, statement.range);
+        }
+        if migration.transaction == TransactionMode::Autocommit && together.is_some_and(|range| range.end == at + 1) {
+            walk.end(walk.local, Lost::Committed, statement.range);
+            walk.in_block = false;
         }
     }
     walk.lost
 }
 
 struct Walk {
-    /// Where a transaction ends an implicit one begins.
-    implicit: bool,
     in_block: bool,
     /// The value that is in effect was set with SET LOCAL.
     local: bool,
@@ -73,11 +70,11 @@ impl Walk {
             Ast::Transaction(Transaction::Begin) => self.in_block = true,
             Ast::Transaction(Transaction::Commit { chain }) => {
                 self.end(self.local, Lost::Committed, range);
-                self.in_block = *chain || self.implicit;
+                self.in_block = *chain;
             }
             Ast::Transaction(Transaction::Rollback { chain }) => {
                 self.end(self.set_in_block, Lost::RolledBack, range);
-                self.in_block = *chain || self.implicit;
+                self.in_block = *chain;
             }
             _ => {}
         }

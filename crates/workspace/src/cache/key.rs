@@ -73,6 +73,9 @@ fn add(hasher: &mut Hasher, migration: &Migration<'_>, text: &Hash) {
         TransactionMode::SingleString => 2,
     };
     hasher.update(&[direction, transaction, u8::from(migration.baseline), u8::from(migration.ordered)]);
+    for string in migration.strings {
+        hasher.update(&string.start.to_le_bytes()).update(&string.end.to_le_bytes());
+    }
 }
 
 /// The build of the program: another one may know more.

@@ -33,12 +33,35 @@ pub(super) fn sections(text: &str) -> Option<Layout> {
         }
     }
     close(open, text.len() as u32);
+    let strings = strings(text, tool);
     if tool == Tool::Goose && comments(text).any(|comment| is_words(comment, &["+goose", "NO", "TRANSACTION"])) {
         for section in &mut sections {
             section.transaction = TransactionMode::Autocommit;
         }
     }
-    Some(Layout { tool, sign: Sign::Comment, sections, unlisted: false, in_other_languages: false })
+    Some(Layout { tool, sign: Sign::Comment, sections, strings, unlisted: false, in_other_languages: false })
+}
+
+/// What goose and sql-migrate send as one string. Source: as for their sections, below.
+fn strings(text: &str, tool: Tool) -> Vec<TextRange> {
+    let prefix = match tool {
+        Tool::Goose => "+goose",
+        Tool::SqlMigrate => "+migrate",
+        _ => return Vec::new(),
+    };
+    let mut strings = Vec::new();
+    let mut begun = None;
+    for (start, line) in lines(text) {
+        let Some(comment) = comment(line) else { continue };
+        if is_words(comment, &[prefix, "StatementBegin"]) {
+            begun = Some(start + line.len() as u32);
+        } else if is_words(comment, &[prefix, "StatementEnd"])
+            && let Some(begun) = begun.take()
+        {
+            strings.push(TextRange::new(begun, start));
+        }
+    }
+    strings
 }
 
 /// Lines with the offsets of their starts; the line break belongs to the line.
@@ -202,6 +225,20 @@ mod tests {
         ] {
             assert_eq!(parts(text), (tool, vec![("a;", Up, up), ("b;", Down, down)]), "{text}");
         }
+    }
+
+    #[test]
+    fn what_stands_between_begin_and_end_is_one_string() {
+        let strings = |text| {
+            let layout = sections(text).unwrap();
+            layout.strings.iter().map(|string| text[string.as_usize()].trim()).collect::<Vec<_>>()
+        };
+        let goose = "-- +goose NO TRANSACTION\n-- +goose Up\na;\n-- +goose StatementBegin\nb; c;\n-- +goose StatementEnd\n\
+                     d;\n--+goose statementbegin\r\ne;\r\n--+goose statementend\r\n-- +goose StatementBegin\nf;";
+        assert_eq!(strings(goose), ["b; c;", "e;"]);
+        let sql_migrate = "-- +migrate Up notransaction\n-- +migrate StatementBegin\na; b;\n-- +migrate StatementEnd\n-- +migrate Down\n";
+        assert_eq!(strings(sql_migrate), ["a; b;"]);
+        assert!(strings("-- migrate:up\n-- +goose StatementBegin\na;\n-- +goose StatementEnd\n").is_empty());
     }
 
     #[test]

@@ -134,6 +134,8 @@ pub struct Layout {
     pub sign: Sign,
     /// Empty when nothing of the file is for PostgreSQL.
     pub sections: Vec<Section>,
+    /// See [`Migration::strings`](pgvet_linter::check::Migration::strings).
+    pub strings: Vec<TextRange>,
     /// Does the tool's own list, which names the migrations, leave the file out?
     pub unlisted: bool,
     /// Do migrations in a programming language run among those in SQL?
@@ -175,6 +177,7 @@ fn whole(path: &Path, text: &str, folders: &Folders, configured: Option<Tool>) -
         tool,
         sign,
         sections: vec![Section { range: None, direction: direction(path, &name, &around), transaction }],
+        strings: Vec::new(),
         unlisted: around.is_unlisted(path),
         in_other_languages: false,
     }

@@ -65,12 +65,17 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             "put it in a migration of its own, and have the migration tool run that without a transaction"
         }
         _ if block.explicit => "move it behind COMMIT, or before BEGIN",
-        _ => "put it in a file of its own: a single statement is not wrapped in a transaction",
+        TransactionMode::Autocommit => {
+            "give it a StatementBegin and a StatementEnd of its own, or none: what stands between them is one transaction"
+        }
+        TransactionMode::SingleString => {
+            "put it in a file of its own: a single statement is not wrapped in a transaction"
+        }
     };
     let began = match context.migration.transaction {
-        TransactionMode::Autocommit => "the transaction begins here",
         TransactionMode::Transaction => "the migration tool opens a transaction before this",
-        TransactionMode::SingleString => {
+        _ if block.explicit => "the transaction begins here",
+        TransactionMode::Autocommit | TransactionMode::SingleString => {
             "statements that are sent as one string are one transaction, which begins here"
         }
     };

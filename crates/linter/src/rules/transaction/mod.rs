@@ -23,6 +23,10 @@ fn split_help(context: &RuleContext<'_>, what: &str) -> String {
         (TransactionMode::Transaction, _) => format!("move {what} to a later migration"),
         (_, None) => format!("move {what} out of this code, to a statement of its own"),
         (_, Some(block)) if block.explicit => format!("COMMIT before {what}"),
+        (TransactionMode::Autocommit, Some(_)) => format!(
+            "give {what} a StatementBegin and a StatementEnd of its own: what stands between them is sent as one string, \
+             and that is one transaction"
+        ),
         (_, Some(_)) => format!("move {what} to a later migration: statements sent as one string are one transaction"),
     }
 }
