@@ -79,6 +79,15 @@ pub(super) fn in_each_routine(found: &mut Vec<Diagnostic>, also: impl Fn(usize) 
     in_each_statement(found, also);
 }
 
+/// The same for findings that have one cause, wherever they are.
+pub(super) fn of_one_cause<C: Ord>(
+    found: &mut Vec<Diagnostic>,
+    cause: impl Fn(&Diagnostic) -> C,
+    also: impl Fn(usize) -> String,
+) {
+    merge(found, cause, 1, MAX_LABELS, also);
+}
+
 fn merge<P: Ord>(
     found: &mut Vec<Diagnostic>,
     place: impl Fn(&Diagnostic) -> P,
@@ -86,7 +95,7 @@ fn merge<P: Ord>(
     shown: usize,
     also: impl Fn(usize) -> String,
 ) {
-    found.sort_by_cached_key(|finding| (place(finding), finding.range.start));
+    found.sort_by_cached_key(|finding| (place(finding), finding.file, finding.range.start));
     let mut merged: Vec<Diagnostic> = Vec::with_capacity(found.len());
     for of_place in found.chunk_by(|one, other| place(one) == place(other)) {
         if of_place.len() > most {

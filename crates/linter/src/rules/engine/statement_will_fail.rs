@@ -5,8 +5,8 @@ use crate::diagnostic::{Diagnostic, Label};
 use crate::effect::Failure;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, RunContext, declare_rule};
-use crate::rules::merged::{MAX_FINDINGS, in_each_migration};
-use std::collections::BTreeSet;
+use crate::rules::merged::{MAX_FINDINGS, in_each_migration, of_one_cause};
+use std::collections::{BTreeMap, BTreeSet};
 
 declare_rule! {
     /// A statement that PostgreSQL would refuse at this point of the history.
@@ -39,7 +39,8 @@ declare_rule! {
     /// Statements that PostgreSQL refuses in a transaction block are `concurrently-in-transaction`, and new enum labels
     /// `enum-value-used-in-same-transaction`.
     ///
-    /// Where one migration has more than three such statements, they are one finding. Migrations that have run cannot fail:
+    /// What statements of several files are refused for is said once, and where one migration has more than three such statements, they
+    /// are one finding. Migrations that have run cannot fail:
     /// where five files or more have such statements, they do not run one after another in the order in which pgvet takes
     /// them, for example because some repeat what others do, or are for another database. They are one finding then, and the
     /// help says what to do. Of several scripts without numbers nobody knows which runs first, and what migrations in a
@@ -69,15 +70,43 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
 }
 
 fn merge(context: &RunContext<'_>, found: &mut Vec<Diagnostic>) {
-    in_each_migration(found, MAX_FINDINGS, MAX_FINDINGS, |more| {
-        format!("refuses {more} more statements of this migration")
-    });
     let databases: BTreeSet<u32> = found.iter().map(|finding| database(context, finding)).collect();
     for own in databases {
-        let (of_it, others) = std::mem::take(found).into_iter().partition(|finding| database(context, finding) == own);
+        let (mut of_it, others): (Vec<_>, _) =
+            std::mem::take(found).into_iter().partition(|finding| database(context, finding) == own);
         *found = others;
+        if files(&of_it) < MANY_FILES {
+            for_one_reason(&mut of_it);
+        }
+        in_each_migration(&mut of_it, MAX_FINDINGS, MAX_FINDINGS, |more| {
+            format!("refuses {more} more statements of this migration")
+        });
         found.extend(in_one(of_it));
     }
+}
+
+/// What is missing for statements of several files is one problem.
+fn for_one_reason(found: &mut Vec<Diagnostic>) {
+    let mut files: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
+    for finding in found.iter() {
+        files.entry(finding.message.clone()).or_default().insert(finding.file);
+    }
+    let (mut spread, others): (Vec<_>, _) =
+        std::mem::take(found).into_iter().partition(|finding| files[&finding.message].len() > 1);
+    of_one_cause(
+        &mut spread,
+        |finding| finding.message.clone(),
+        |more| match more {
+            1 => "one more statement for the same reason".to_owned(),
+            _ => format!("{more} more statements for the same reason"),
+        },
+    );
+    *found = others;
+    found.append(&mut spread);
+}
+
+fn files(found: &[Diagnostic]) -> usize {
+    found.iter().map(|finding| finding.file).collect::<BTreeSet<u32>>().len()
 }
 
 fn database(context: &RunContext<'_>, finding: &Diagnostic) -> u32 {
@@ -86,7 +115,7 @@ fn database(context: &RunContext<'_>, finding: &Diagnostic) -> u32 {
 
 /// Many files of one database that fail are one problem: they do not run as they are taken to.
 fn in_one(found: Vec<Diagnostic>) -> Vec<Diagnostic> {
-    let files = found.chunk_by(|one, other| one.file == other.file).count();
+    let files = files(&found);
     let mut all = found.into_iter();
     if files < MANY_FILES {
         return all.collect();
