@@ -79,6 +79,8 @@ pub struct Migration<'a> {
     /// Is it known what runs before it? Not of scripts without numbers, and not where migrations in a programming language
     /// run among those in SQL.
     pub ordered: bool,
+    /// When it was planned, `2024-10-02T20:47:01Z`, where something else than its name tells it.
+    pub planned: Option<&'a str>,
     /// Migrations of different databases do not see each other; what runs in database 0 before any other is the
     /// history of all.
     pub database: u32,
@@ -97,6 +99,7 @@ impl<'a> Migration<'a> {
             report: true,
             baseline: false,
             ordered: true,
+            planned: None,
             database: 0,
         }
     }

@@ -270,6 +270,7 @@ impl ProjectFile {
             report: self.role == Role::Reported,
             baseline: self.role == Role::Baseline,
             ordered,
+            planned: self.layout.planned.as_deref(),
             database: self.database,
         })
     }

@@ -39,7 +39,15 @@ pub(super) fn sections(text: &str) -> Option<Layout> {
             section.transaction = TransactionMode::Autocommit;
         }
     }
-    Some(Layout { tool, sign: Sign::Comment, sections, strings, unlisted: false, in_other_languages: false })
+    Some(Layout {
+        tool,
+        sign: Sign::Comment,
+        sections,
+        strings,
+        unlisted: false,
+        in_other_languages: false,
+        planned: None,
+    })
 }
 
 /// What goose and sql-migrate send as one string. Source: as for their sections, below.

@@ -71,6 +71,11 @@ impl Facts {
         self.order.as_ref().is_some_and(|order| order.is_autocommit(path))
     }
 
+    /// When the migration was planned, where the tool's own list tells it.
+    pub(super) fn planned(&self, path: &Path) -> Option<&str> {
+        self.order.as_ref().and_then(|order| order.planned(path))
+    }
+
     /// Does Flyway run a versioned migration of this version or an older one in the folder?
     pub(super) fn has_flyway_version_up_to(&self, baseline: &FlywayName<'_>) -> bool {
         self.flyway.iter().any(|name| {
@@ -231,6 +236,8 @@ pub(crate) struct ExplicitOrder {
     aside_from: usize,
     /// What runs outside of a transaction.
     autocommit: BTreeSet<PathBuf>,
+    /// When the migrations were planned, where the list tells it: `2024-10-02T20:47:01Z`.
+    planned: BTreeMap<PathBuf, String>,
 }
 
 /// The orders that hold for the files of folders, looked up once each.
@@ -261,15 +268,15 @@ impl ExplicitOrder {
             let deploy = root.with_file_name("deploy");
             let is_deployed = |name: &str| deploy.join(format!("{name}.sql")).exists();
             let order = Self::new(Tool::Sqitch, root, sqitch_order(&plan, is_deployed));
-            return Some(Self { root: deploy, ..order });
+            return Some(Self { root: deploy, planned: sqitch_dates(&plan), ..order });
         }
         Self::of_liquibase(parent, changelogs)
     }
 
     fn new(tool: Tool, root: &Path, names: Vec<String>) -> Self {
         let places = names.into_iter().enumerate().map(|(place, name)| (PathBuf::from(name), place)).collect();
-        let (root, autocommit) = (root.to_owned(), BTreeSet::new());
-        Self { tool, base: root.clone(), root, places, aside_from: usize::MAX, autocommit }
+        let (root, autocommit, planned) = (root.to_owned(), BTreeSet::new(), BTreeMap::new());
+        Self { tool, base: root.clone(), root, places, aside_from: usize::MAX, autocommit, planned }
     }
 
     /// The outermost folder around this one with master changelogs that include a file of it. What one includes may be a
@@ -334,6 +341,10 @@ impl ExplicitOrder {
     fn is_autocommit(&self, path: &Path) -> bool {
         self.relative(path).is_some_and(|path| self.autocommit.contains(&path))
     }
+
+    fn planned(&self, path: &Path) -> Option<&str> {
+        self.planned.get(&self.relative(path)?).map(String::as_str)
+    }
 }
 
 /// So far above a file its master changelog is looked for.
@@ -379,9 +390,31 @@ fn sqitch_order(plan: &str, is_deployed: impl Fn(&str) -> bool) -> Vec<String> {
     changes
 }
 
+/// When changes were planned. Of one that was reworked only the last date is known. Source: Sqitch, `sqitchchanges`.
+fn sqitch_dates(plan: &str) -> BTreeMap<PathBuf, String> {
+    let is_date = |word: &&str| {
+        let bytes = word.as_bytes();
+        bytes.len() == "2024-10-02T20:47:01Z".len() && bytes[10] == b'T' && bytes[0].is_ascii_digit()
+    };
+    let date = |line: &str| {
+        let name = line.split_whitespace().next().filter(|word| !word.starts_with(['%', '#', '@']))?;
+        Some((PathBuf::from(name), line.split_whitespace().find(is_date)?.to_owned()))
+    };
+    plan.lines().filter_map(date).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_plan_says_when_changes_were_planned() {
+        let plan = "%project=shop\n\nusers 2024-01-02T03:04:05Z a <a@b.c> # x\norders [users] 2024-02-03T04:05:06Z b\n\
+                    @v1 2024-03-04T05:06:07Z c\nnone\n";
+        let expected = [("users", "2024-01-02T03:04:05Z"), ("orders", "2024-02-03T04:05:06Z")];
+        let expected = expected.map(|(name, date)| (PathBuf::from(name), date.to_owned()));
+        assert_eq!(sqitch_dates(plan), expected.into());
+    }
 
     #[test]
     fn a_plan_gives_the_order_and_keeps_reworked_changes() {

@@ -72,7 +72,7 @@ declare_rule! {
     /// for then no other row can refer to it yet; where the statement asks for the row first; for tables that the same
     /// migration has made, filled or emptied, and tables without a unique index; for tables that no migration has put
     /// rows into and that another one of the same version, or less than a day older, made, as the names of files or
-    /// folders tell it: both are released together.
+    /// folders or the plan of Sqitch tell it: both are released together.
     /// In the function of triggers that fire for each row on `INSERT` alone, where it puts one row of `NEW` in whose key
     /// is that of the new row, as for a supertype: the error is meant, and as rare as one in the table itself. Where code
     /// has deleted rows of the table before, it puts others in their place.

@@ -6,12 +6,15 @@ use crate::check::Migration;
 /// Has a migration made the table that is released together with this one, and left it empty?
 pub(super) fn is_left_empty(table: &Relation, file: u32, migrations: &[Migration<'_>]) -> bool {
     let Some(made_in) = table.birth.migration.and_then(|number| number.checked_sub(1)) else { return false };
-    let path = |file: u32| migrations.get(file as usize).map(|migration| migration.file.path.as_str());
-    let together = || path(made_in).zip(path(file)).is_some_and(|(one, other)| are_released_together(one, other));
+    let told = |file: u32| {
+        let migration = migrations.get(file as usize)?;
+        Some(migration.planned.unwrap_or(migration.file.path.as_str()))
+    };
+    let together = || told(made_in).zip(told(file)).is_some_and(|(one, other)| are_released_together(one, other));
     made_in != file && !table.birth.filled && together()
 }
 
-/// Are two migrations of the same day, or of the same version? Their paths say it: `20241002204701_payments` and
+/// Are two migrations of the same day, or of the same version? A date or their paths say it: `20241002204701_payments` and
 /// `20241003012355_payments_again`, or `delta/33/devices.sql` and `delta/33/more_devices.sql`.
 fn are_released_together(one: &str, other: &str) -> bool {
     let in_a_day = match (Stamp::of(one), Stamp::of(other)) {
@@ -36,12 +39,13 @@ struct Stamp {
 }
 
 impl Stamp {
-    /// The date at the beginning of the file's name, or of its folder's, perhaps with a time: `2024-10-02`, `20241002204701`.
+    /// The date at the beginning of the file's name, or of its folder's, perhaps with a time: `2024-10-02`, `20241002204701`,
+    /// `2024-10-02T20:47:01Z`.
     fn of(path: &str) -> Option<Self> {
         path.rsplit(['/', '\\']).take(2).find_map(|name| {
             let digits: String = name
                 .chars()
-                .take_while(|character| character.is_ascii_digit() || matches!(character, '-' | '_'))
+                .take_while(|character| character.is_ascii_digit() || matches!(character, '-' | '_' | 'T' | ':'))
                 .filter(char::is_ascii_digit)
                 .take(12)
                 .collect();
@@ -89,6 +93,7 @@ mod tests {
             ("sql/20140318-series.sql", "sql/20140318-more.sql"),
             ("delta/33/devices.sql", "delta/33/more.sql"),
             ("db/v1.2/a.sql", "db/v1.2/b.sql"),
+            ("2024-10-02T20:47:01Z", "2024-10-03T20:46:01Z"),
         ];
         for (one, other) in together {
             assert!(are_released_together(one, other), "{one} {other}");
@@ -100,6 +105,7 @@ mod tests {
             ("delta/33/devices.sql", "delta/34/more.sql"),
             ("migrations/001_a.sql", "migrations/002_b.sql"),
             ("migrations/2024/001.sql", "migrations/2024/002.sql"),
+            ("2024-10-02T20:47:01Z", "2024-10-03T20:47:01Z"),
             ("20249902000000_a.sql", "20249902000001_b.sql"),
             ("é.sql", "é.sql"),
         ];

@@ -44,7 +44,8 @@ declare_rule! {
     /// says to be small or that can have one row only; nor for a table that gets the count or sum of another table, the
     /// same for all rows, or which code takes for one row (`UPDATE ... RETURNING n INTO next`, `SELECT n INTO next FROM
     /// counter`), for it has one row then; nor for a table that no migration has put rows into and that another one of the
-    /// same version, or less than a day older, made, as the names of files or folders tell it: both are released together.
+    /// same version, or less than a day older, made, as the names of files or folders, or the plan of
+    /// Sqitch, tell it: both are released together.
     /// While the transaction holds a strong lock, `work-after-strong-lock` says it. What triggers do is not reported
     /// either, for they do it at any change of their table, also where a function makes that change. A `MERGE` is reported
     /// where a branch without condition has a whole table as source. What the statements of one migration do is one
