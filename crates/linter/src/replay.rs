@@ -62,6 +62,24 @@ pub(crate) struct StatementVisit<'a> {
     pub(crate) target: &'a Target,
 }
 
+/// What became of a statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    Usual,
+    /// PostgreSQL would refuse it for something that is not there.
+    Lacks,
+}
+
+impl Outcome {
+    /// Source: PostgreSQL 18 documentation, appendix A: undefined table, column and object, no such schema.
+    fn of(effects: &Effects) -> Self {
+        match &effects.fails {
+            Some(failure) if ["42P01", "42703", "42704", "3F000"].contains(&failure.sqlstate) => Self::Lacks,
+            _ => Self::Usual,
+        }
+    }
+}
+
 /// A run of migrations.
 #[derive(Clone)]
 pub(crate) struct Replay {
@@ -146,6 +164,7 @@ impl Replay {
         self.doubt_others(migration);
         let statements: Vec<&Statement> = migration.statements().collect();
         let before = self.state.database.catalog.clone();
+        let mut lacking = Vec::new();
         for (at, statement) in statements.iter().enumerate() {
             let together = migration.sent_together(&statements, at);
             // In a string of several statements what follows a COMMIT is an implicit transaction again.
@@ -154,7 +173,9 @@ impl Replay {
             if together.as_ref().is_some_and(begins) && !self.session.in_transaction() {
                 self.begin(false, Place { file, range: TextRange::at(statement.range.start) });
             }
-            self.read_and_run(file, migration, statement, visitor);
+            if self.read_and_run(file, migration, statement, visitor) == Outcome::Lacks {
+                lacking.push(*statement);
+            }
             let is_last = together.is_some_and(|range| at + 1 == range.end);
             if is_last && at + 1 < statements.len() && self.session.block.as_ref().is_some_and(|block| !block.explicit)
             {
@@ -164,7 +185,16 @@ impl Replay {
         visitor.migration_end(file, migration, &self.session, &before, &self.state.database.catalog);
         self.session.commit();
         self.state.database.catalog.remove_temporary_objects();
+        lacking.into_iter().for_each(|statement| self.doubt_what_ran(statement, migration));
         self.doubt_others(migration);
+    }
+
+    /// Whoever has run the migrations so far has what a statement lacks here, and what the statement made: something else
+    /// than a migration has added it.
+    fn doubt_what_ran(&mut self, statement: &Statement, migration: &Migration<'_>) {
+        if self.state.database.knowledge != Knowledge::Everything {
+            self.doubt(statement, &migration.file.text);
+        }
     }
 
     /// What other scripts have made may be there, or not yet. What a dump of the schema shows is there.
@@ -175,12 +205,19 @@ impl Replay {
         }
     }
 
-    fn read_and_run(&mut self, file: u32, migration: &Migration<'_>, statement: &Statement, visitor: &mut dyn Visitor) {
+    fn read_and_run(
+        &mut self,
+        file: u32,
+        migration: &Migration<'_>,
+        statement: &Statement,
+        visitor: &mut dyn Visitor,
+    ) -> Outcome {
         match &statement.parsed {
             Ok(ast) => self.statement(file, migration, statement, ast, visitor),
             Err(error) => {
                 self.doubt(statement, &migration.file.text);
                 visitor.syntax_error(file, migration, statement, error);
+                Outcome::Usual
             }
         }
     }
@@ -200,8 +237,9 @@ impl Replay {
             }
             let name = crate::lexer::identifier(token.text(text));
             for schema in path.iter() {
-                if let Some(oid) = self.state.database.catalog.relation_named(schema, &name) {
-                    self.state.database.catalog.relation_mut(oid).known = false;
+                match self.state.database.catalog.relation_named(schema, &name) {
+                    Some(oid) => self.state.database.catalog.relation_mut(oid).known = false,
+                    None => self.state.database.catalog.forget_gone(schema, &name),
                 }
             }
         }
@@ -214,7 +252,7 @@ impl Replay {
         statement: &Statement,
         ast: &Ast,
         visitor: &mut dyn Visitor,
-    ) {
+    ) -> Outcome {
         if !self.session.in_transaction() {
             self.state.transaction += 1;
         }
@@ -224,7 +262,7 @@ impl Replay {
             memory.begin(Step::new(migration, place, transaction));
         }
         let mut version = self.versions.from;
-        loop {
+        let outcome = loop {
             let ran = self.run_for(version, migration, place, statement);
             let target = ran.target();
             let observe = || visitor.observed(file, statement.range, &ran.effects, &ran.catalog);
@@ -246,13 +284,15 @@ impl Replay {
             if let Some(next) = target.next_difference(self.versions.to) {
                 version = next;
             } else {
+                let outcome = Outcome::of(&ran.effects);
                 self.accept(ran, observed, place);
-                break;
+                break outcome;
             }
-        }
+        };
         if let Ast::Transaction(control) = ast {
             self.control(control, place);
         }
+        outcome
     }
 
     /// What a statement does for one version: remembered, or found out.

@@ -32,6 +32,11 @@ impl Catalog {
         }
     }
 
+    /// Something may have made a relation of this name again.
+    pub fn forget_gone(&mut self, schema: &str, name: &str) {
+        self.gone.remove(schema, name);
+    }
+
     /// How many names relations once had that none has now.
     pub fn names_gone(&self) -> usize {
         self.gone.len()

@@ -178,12 +178,16 @@ impl<'a> Taints<'a> {
                 let raw = raw_arguments(template);
                 raw.into_iter().find_map(|at| value(at + 1)).map(|tainted| Tainted { composed: true, ..tainted })
             }
-            "concat" | "concat_ws" | "array_to_string" | "replace" | "lpad" | "rpad" | "overlay" => {
+            // What is replaced is not there any more.
+            "replace" | "regexp_replace" | "translate" => {
+                [0, 2].into_iter().find_map(value).map(|tainted| Tainted { composed: true, ..tainted })
+            }
+            "concat" | "concat_ws" | "array_to_string" | "lpad" | "rpad" | "overlay" => {
                 let tainted = (0..call.arguments.len()).find_map(value);
                 tainted.map(|tainted| Tainted { composed: true, ..tainted })
             }
             "lower" | "upper" | "trim" | "btrim" | "ltrim" | "rtrim" | "substr" | "substring" | "left" | "right"
-            | "split_part" | "regexp_replace" | "string_to_array" | "unnest" | "nullif" => value(0),
+            | "split_part" | "string_to_array" | "unnest" | "nullif" => value(0),
             _ => None,
         }
     }
