@@ -55,6 +55,7 @@ impl Executor<'_> {
             Some(view) if create.or_replace => self.replace_view(view, create, columns, definition, options),
             Some(_) => fail("42P07", format!("relation \"{name}\" already exists"), create.name.range()),
             None => {
+                self.check_no_type(&schema, &create.name)?;
                 let oid = self.catalog.new_oid();
                 let mut relation = Relation::new(oid, schema, name, RelationKind::View, self.birth(true));
                 if temporary {
