@@ -16,6 +16,18 @@ pub(crate) enum Dialect {
     ClickHouse,
 }
 
+impl Dialect {
+    /// Its name in names of folders.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::MySql => "mysql",
+            Self::SqlServer => "sqlserver",
+            Self::Sqlite => "sqlite",
+            Self::ClickHouse => "clickhouse",
+        }
+    }
+}
+
 impl fmt::Display for Dialect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -74,12 +86,13 @@ pub(crate) fn may_be_other(text: &str) -> bool {
 const MYSQL_ENGINES: [&str; 7] = ["INNODB", "MYISAM", "MEMORY", "ARIA", "ROCKSDB", "NDB", "NDBCLUSTER"];
 
 /// Words that only PostgreSQL, and what descends from it, knows.
-const OWN_WORDS: [&str; 14] = [
+const OWN_WORDS: [&str; 15] = [
     "BIGSERIAL",
     "BYTEA",
     "CITEXT",
     "CONCURRENTLY",
     "EXTENSION",
+    "GEN_RANDOM_UUID",
     "ILIKE",
     "NEXTVAL",
     "PG_CATALOG",

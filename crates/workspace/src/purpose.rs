@@ -112,7 +112,7 @@ fn foreign(path: &Path, purpose: Purpose, groups: &Groups, folders: &Folders) ->
     }
     let group = groups.get(&run_together(path))?;
     let dialect = match purpose {
-        _ if !group.has_own => Some(group.dialect),
+        _ if group.is_foreign() => Some(group.dialect),
         // Among migrations for PostgreSQL it is a mistake; among other scripts it may be for what it says.
         Purpose::Other(dialect) => Some(dialect).filter(|_| !is_migration(path, folders)),
         Purpose::Migration | Purpose::Queries => None,
@@ -128,23 +128,43 @@ struct Group {
     dialect: Dialect,
     /// Is any of the files unmistakably for PostgreSQL?
     has_own: bool,
+    /// Has a folder around them the name of the database in its own: `riversqlite`?
+    is_named: bool,
+    /// How many files there are, and how many of them are for another database.
+    files: usize,
+    foreign: usize,
 }
+
+impl Group {
+    /// Are all of the files for another database? One among many may be a mistake.
+    fn is_foreign(&self) -> bool {
+        !self.has_own && (self.is_named || self.foreign * MOST_PORTABLE >= self.files)
+    }
+}
+
+/// Of so many files of a folder for another database, one does what PostgreSQL does not.
+const MOST_PORTABLE: usize = 5;
 
 fn groups(loaded: &Loaded) -> Groups {
     let mut groups = Groups::default();
     for (file, purpose) in loaded {
         if let Some(Purpose::Other(dialect)) = *purpose {
-            let group = Group { dialect, has_own: false };
-            let group = groups.entry(run_together(&file.path)).or_insert(group);
+            let folder = run_together(&file.path);
+            let is_named = folder.to_string_lossy().to_ascii_lowercase().contains(dialect.word());
+            let group = Group { dialect, has_own: false, is_named: false, files: 0, foreign: 0 };
+            let group = groups.entry(folder).or_insert(group);
             group.dialect = group.dialect.max(dialect);
+            group.is_named |= is_named;
+            group.foreign += 1;
         }
     }
     if groups.is_empty() {
         return groups;
     }
     for (file, _) in loaded {
-        if let Some(group) = groups.get_mut(&run_together(&file.path)).filter(|group| !group.has_own) {
-            group.has_own = Tokens::new(&file.parsed.source.text).are_own();
+        if let Some(group) = groups.get_mut(&run_together(&file.path)) {
+            group.files += 1;
+            group.has_own = group.has_own || Tokens::new(&file.parsed.source.text).are_own();
         }
     }
     groups

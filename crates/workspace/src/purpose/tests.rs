@@ -79,6 +79,19 @@ fn what_another_database_reads_is_a_mistake_among_migrations_for_postgresql() {
 }
 
 #[test]
+fn one_of_many_is_a_mistake_unless_their_folder_is_named_for_it() {
+    let portable: Vec<String> = (1..=6).map(|number| format!("CREATE TABLE t{number} (a int);")).collect();
+    let wrong = "ALTER TABLE t1 MODIFY COLUMN a int;";
+    let left = |folder: &str| {
+        let paths: Vec<String> = (1..=7).map(|number| format!("{folder}/{number}_a.sql")).collect();
+        let texts = portable.iter().map(String::as_str).chain([wrong]);
+        let files: Vec<(&str, &str)> = paths.iter().map(String::as_str).zip(texts).collect();
+        walk(&files).0.len()
+    };
+    assert_eq!((left("db/migrations"), left("mysqldriver/migrations")), (7, 0));
+}
+
+#[test]
 fn scripts_are_for_what_they_say() {
     let loaded = walk(&[
         ("scripts/dump.sql", "CREATE TABLE `a` (b int);"),
