@@ -42,21 +42,20 @@ declare_rule! {
     /// a `NOT NULL` column refers to, or the row itself in a query of the whole table, or asks for the null of a column
     /// that the same migration has added. For tables that the same transaction created, and for tables that configuration
     /// says to be small or that can have one row only; nor for a table that gets the count or sum of another table, the
-    /// same for all rows, or which code takes for one row (`UPDATE ... RETURNING n INTO next`, `SELECT n INTO next FROM
-    /// counter`), for it has one row then; nor for a table that no migration has put rows into and that another one of the
-    /// same version, or less than a day older, made, as the names of files or folders, or the plan of
-    /// Sqitch, tell it: both are released together.
-    /// While the transaction holds a strong lock, `work-after-strong-lock` says it. What triggers do is not reported
-    /// either, for they do it at any change of their table, also where a function makes that change. A `MERGE` is reported
-    /// where a branch without condition has a whole table as source. What the statements of one migration do is one
-    /// finding. A function is reported where it is defined, unless a migration calls it and it is reported there; trigger
-    /// functions are not, because what fires them decides.
+    /// same for all rows, or whose changed rows code takes for one (`UPDATE ... RETURNING n INTO next`), for it has one row
+    /// then; nor for a table that no migration has put rows into and that another one of the same version, or less than a
+    /// day older, made, as the names of files or folders, or the plan of Sqitch, tell it: both are released together. While
+    /// the transaction holds a strong lock, `work-after-strong-lock` says it. What triggers do is not reported either, for
+    /// they do it at any change of their table, also where a function makes that change. A `MERGE` is reported where a
+    /// branch without condition has a whole table as source. What the statements of one migration do is one finding. A
+    /// function is reported where it is defined, unless a migration calls it and it is reported there; trigger functions
+    /// are not, because what fires them decides.
     ///
     /// Some tables are worth a note only (`--level info`), for they mostly have few rows: one whose rows the same migration
     /// deletes and lists anew with `INSERT ... VALUES` or `COPY`; one that has lived through ten migrations and never got
-    /// an index besides its primary key; and one that something else has made, of which ten migrations of many tables say
-    /// nothing. Where such a table is large, statistics or `[tables]` in the configuration say so, and the finding is an
-    /// error.
+    /// an index besides its primary key; one of which code reads all rows into one variable (`SELECT version INTO current
+    /// FROM schema_version`); and one that something else has made, of which ten migrations of many tables say nothing.
+    /// Where such a table is large, statistics or `[tables]` in the configuration say so, and the finding is an error.
     "unbounded-update-or-delete", Data, Warning,
     {
         sources: &["pgls/updateWithoutWhere", "dryrun/update-without-where", "bytebase/statement.where.require"],
@@ -78,7 +77,6 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             || said.contains(&change.range)
             || change.by_trigger
             || is_empty(context, table)
-            || context.after.get_relation(table.oid).is_some_and(|table| table.taken_for_one_row)
         {
             continue;
         }
@@ -87,7 +85,9 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         let message =
             format!("this {verb} every row of `{}` and keeps all of them locked until it is done", table.name);
         let is_refilled = change.kind == DataChangeKind::Delete && is_refilled(context, table);
-        let is_likely_small = is_refilled || is_likely_small(table, context.before, context.file, context.settings);
+        let is_taken = context.after.get_relation(table.oid).is_some_and(|table| table.taken_for_one_row);
+        let is_likely_small =
+            is_refilled || is_taken || is_likely_small(table, context.before, context.file, context.settings);
         let severity = if is_likely_small { Severity::Info } else { Severity::Warning };
         drop(reporter.report(change.range, message).relation(table).severity(severity).help(help));
     }
@@ -120,9 +120,9 @@ fn is_empty(context: &RuleContext<'_>, table: &RelationName) -> bool {
 /// Says configuration, a constraint, or the statement itself that the table has few rows?
 fn is_small(table: &RelationName, ast: &Ast, catalog: &Catalog, settings: &Settings) -> bool {
     settings.table(&table.schema, &table.name).size() == TableSize::Small
-        || catalog.get_relation(table.oid).is_some_and(|relation| {
-            relation.taken_for_one_row || catalog.has_one_row(relation) || stores_total(ast, relation)
-        })
+        || catalog
+            .get_relation(table.oid)
+            .is_some_and(|relation| catalog.has_one_row(relation) || stores_total(ast, relation))
 }
 
 /// What it does, and the next step.
@@ -176,7 +176,6 @@ fn check_change(context: &RoutineContext<'_>, sql: &Sql<'_>, change: &DataChange
         || !table.visibility.is_exposed()
         || is_small(table, sql.ast, context.catalog, context.settings)
         || takes_one_row(sql)
-        || reads_one_row(context, table)
         || context.catalog.get_relation(table.oid).is_none() && context.routines.makes_temporary(&table.name)
     {
         return;
@@ -187,7 +186,8 @@ fn check_change(context: &RoutineContext<'_>, sql: &Sql<'_>, change: &DataChange
         context.name(),
         table.name
     );
-    let is_likely_small = is_likely_small(table, context.catalog, context.file, context.settings);
+    let is_likely_small =
+        reads_one_row(context, table) || is_likely_small(table, context.catalog, context.file, context.settings);
     let severity = if is_likely_small { Severity::Info } else { Severity::Warning };
     drop(reporter.report(sql.place(change.range), message).relation(table).severity(severity).help(help));
 }
