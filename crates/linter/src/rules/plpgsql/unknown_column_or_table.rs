@@ -48,9 +48,10 @@ declare_rule! {
     ///
     /// Where the migrations do not show the whole table; for a name that some code may create; for functions that change
     /// `search_path`; in `DO` blocks, which `statement-will-fail` runs; and for tables that no migration has ever had, for
-    /// something else may have made them. What is judged is the schema after the last migration. Three or more
-    /// functions that fail at the same table are one finding. One that is left over, a trigger function without triggers or one of which a
-    /// later migration has made a variant with other parameters, is a note (`--level info`): nothing seems to run it.
+    /// something else may have made them. What is judged is the schema after the last migration. Three or more functions
+    /// that fail at the same table are one finding. One that is left over, a trigger function whose triggers went with the
+    /// table that it names or one of which a later migration has made a variant with other parameters, is a note (`--level
+    /// info`): nothing seems to run it.
     "unknown-column-or-table", Plpgsql, Error,
     { sources: &["plpgsql_check/plpgsql_check_function"] }
     routine = check,
@@ -121,6 +122,8 @@ struct Missing {
     range: TextRange,
     /// `there is no table ... any more`.
     what: String,
+    /// It was there once.
+    is_gone: bool,
     /// `did you mean ...?`
     near: Option<String>,
 }
@@ -157,7 +160,8 @@ impl<'f> Finder<'f> {
         if !is_missing || !is_ordered || is_torn_down || self.is_made_by_code(&name.name.text) {
             return;
         }
-        self.add(sql.place(name.range()), format!("there is no table `{name}` any more"), None);
+        let what = format!("there is no table `{name}` any more");
+        self.add(Missing { range: sql.place(name.range()), what, is_gone: true, near: None });
     }
 
     /// Does any function, or a statement of this one, speak of making a relation of that name?
@@ -252,7 +256,8 @@ impl<'f> Finder<'f> {
             .min()
             .filter(|(distance, _)| *distance <= 2 && *distance < column.len())
             .map(|(_, name)| format!("did you mean `{name}`?"));
-        self.add(range, format!("`{}` has no column `{column}`", relation.name), near);
+        let what = format!("`{}` has no column `{column}`", relation.name);
+        self.add(Missing { range, what, is_gone: false, near });
     }
 
     /// CREATE OR REPLACE with other parameters makes another function, and leaves the one before it.
@@ -264,10 +269,11 @@ impl<'f> Finder<'f> {
         overloads.any(|other| other.oid != own.oid && at(other) > at(own))
     }
 
-    /// Only a trigger can run a trigger function.
+    /// Have its triggers gone with the table? Only a trigger can run a trigger function. One that has no trigger yet may get
+    /// some from code that nothing shows.
     fn has_lost_its_triggers(&self) -> bool {
         let is_of_trigger = self.context.function().is_some_and(|own| own.result_name() == Some("trigger"));
-        is_of_trigger && self.context.triggers().is_empty()
+        is_of_trigger && self.context.triggers().is_empty() && self.missing.iter().all(|missing| missing.is_gone)
     }
 
     /// Does nothing in the project run the function any more?
@@ -292,9 +298,9 @@ impl<'f> Finder<'f> {
         Some(format!("{why}:\n    DROP {kind} {};", signature(self.context, own)))
     }
 
-    fn add(&mut self, range: TextRange, what: String, near: Option<String>) {
-        if self.missing.iter().all(|missing| missing.what != what) {
-            self.missing.push(Missing { range, what, near });
+    fn add(&mut self, missing: Missing) {
+        if self.missing.iter().all(|known| known.what != missing.what) {
+            self.missing.push(missing);
         }
     }
 
