@@ -117,9 +117,18 @@ impl<'a> Migration<'a> {
         statements.filter(move |statement| section.is_none_or(|section| section.contains(statement.range)))
     }
 
+    /// What becomes of a transaction around the statement at `at` because of how it is sent.
+    pub fn sent(&self, statements: &[&Statement], at: usize) -> Sent {
+        let Some(together) = self.sent_together(statements, at) else { return Sent::default() };
+        Sent {
+            opens: at == together.start || self.transaction != TransactionMode::Transaction,
+            closes: at + 1 == together.end && together.end < statements.len(),
+        }
+    }
+
     /// The statements that run in one transaction with the one at `at` because of how they are sent, whatever BEGIN and
-    /// COMMIT stand among them. Of the first that runs in no transaction on, they are one again.
-    pub fn sent_together(&self, statements: &[&Statement], at: usize) -> Option<Range<usize>> {
+    /// COMMIT stand among them.
+    fn sent_together(&self, statements: &[&Statement], at: usize) -> Option<Range<usize>> {
         match self.transaction {
             _ if self.baseline => None,
             TransactionMode::Transaction => Some(0..statements.len()),
@@ -133,6 +142,18 @@ impl<'a> Migration<'a> {
             }
         }
     }
+}
+
+/// The transaction that a statement gets without a BEGIN or COMMIT of the file.
+///
+/// Source: PostgreSQL 18 documentation, 54.2.2.1: several statements in one string are an implicit transaction, and so is
+/// what follows a COMMIT in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Sent {
+    /// One opens before it, if none is open.
+    pub opens: bool,
+    /// It ends before the next statement, unless BEGIN has opened it.
+    pub closes: bool,
 }
 
 /// The transaction that a statement runs in.

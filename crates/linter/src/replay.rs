@@ -3,7 +3,7 @@
 
 use crate::ast::{Ast, Transaction};
 use crate::catalog::Catalog;
-use crate::check::{Direction, Migration, TransactionMode, TransactionState};
+use crate::check::{Direction, Migration, TransactionState};
 use crate::checkpoint::{Checkpoint, Database};
 use crate::effect::{Effects, Evidence};
 use crate::execute::{Bodies, Executor, Knowledge};
@@ -13,7 +13,6 @@ use crate::source::TextRange;
 use crate::statement::{Statement, SyntaxError};
 use crate::version::{PgVersion, Target, VersionRange};
 use smol_str::ToSmolStr;
-use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -166,19 +165,14 @@ impl Replay {
         let before = self.state.database.catalog.clone();
         let mut lacking = Vec::new();
         for (at, statement) in statements.iter().enumerate() {
-            let together = migration.sent_together(&statements, at);
-            // In a string of several statements what follows a COMMIT is an implicit transaction again.
-            let begins =
-                |range: &Range<usize>| at == range.start || migration.transaction != TransactionMode::Transaction;
-            if together.as_ref().is_some_and(begins) && !self.session.in_transaction() {
+            let sent = migration.sent(&statements, at);
+            if sent.opens && !self.session.in_transaction() {
                 self.begin(false, Place { file, range: TextRange::at(statement.range.start) });
             }
             if self.read_and_run(file, migration, statement, visitor) == Outcome::Lacks {
                 lacking.push(*statement);
             }
-            let is_last = together.is_some_and(|range| at + 1 == range.end);
-            if is_last && at + 1 < statements.len() && self.session.block.as_ref().is_some_and(|block| !block.explicit)
-            {
+            if sent.closes && self.session.block.as_ref().is_some_and(|block| !block.explicit) {
                 self.session.commit();
             }
         }

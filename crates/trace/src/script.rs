@@ -2,11 +2,10 @@
 
 use crate::Error;
 use pgvet_linter::ast::{Ast, Setting, Transaction};
-use pgvet_linter::check::{Migration, TransactionMode};
+use pgvet_linter::check::Migration;
 use pgvet_linter::source::TextRange;
 use pgvet_linter::statement::{self, PieceKind, PlaceholderKind, Statement};
 use std::collections::BTreeMap;
-use std::ops::Range;
 
 /// Values for placeholders, by name.
 pub type Variables = BTreeMap<String, String>;
@@ -63,10 +62,8 @@ impl<'a> Script<'a> {
         // Not by a BEGIN of the file.
         let mut implicit = false;
         for (at, statement) in statements.iter().enumerate() {
-            let together = migration.sent_together(&statements, at);
-            let begins =
-                |range: &Range<usize>| at == range.start || migration.transaction != TransactionMode::Transaction;
-            if !block && together.as_ref().is_some_and(begins) {
+            let sent = migration.sent(&statements, at);
+            if sent.opens && !block {
                 script.steps.push(Step::of_tool(StepKind::Begin, "BEGIN"));
                 (block, implicit) = (true, true);
             }
@@ -84,8 +81,7 @@ impl<'a> Script<'a> {
                 filled: !statement.placeholders.is_empty(),
             });
             implicit &= block;
-            let is_last = together.is_some_and(|range| at + 1 == range.end);
-            if implicit && is_last && at + 1 < statements.len() {
+            if sent.closes && implicit {
                 script.steps.push(Step::of_tool(StepKind::End { chain: false }, "COMMIT"));
                 (block, implicit) = (false, false);
             }
@@ -197,7 +193,7 @@ impl CopyData {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pgvet_linter::check::{ParsedFile, parse_file};
+    use pgvet_linter::check::{ParsedFile, TransactionMode, parse_file};
     use pgvet_linter::source::SourceFile;
 
     fn file(text: &str) -> ParsedFile {

@@ -46,6 +46,13 @@ pub(crate) struct Source {
     pub(crate) config: Arc<Config>,
 }
 
+impl Source {
+    /// A file that is named by itself.
+    fn new(path: PathBuf, role: Role, config: Arc<Config>) -> Self {
+        Self { path, is_stdin: false, found: false, role, database: 0, is_loose: false, config }
+    }
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
     pub(crate) sources: Vec<Source>,
@@ -126,15 +133,7 @@ impl Plan {
     }
 
     fn shared_history(&mut self, request: &Request, reported: &FxHashSet<PathBuf>, config: &Arc<Config>) {
-        let source = |path, role| Source {
-            path,
-            is_stdin: false,
-            found: false,
-            role,
-            database: 0,
-            is_loose: false,
-            config: config.clone(),
-        };
+        let source = |path, role| Source::new(path, role, config.clone());
         self.sources.extend(request.schema.iter().map(|path| source(path.clone(), Role::Baseline)));
         let mut seen: FxHashSet<PathBuf> = FxHashSet::default();
         for path in &request.history {
@@ -163,15 +162,8 @@ impl Plan {
             .map(|file| {
                 let is_new = changes.is_none_or(|changes| changes.contains(&file.identity));
                 let role = if is_new { Role::Reported } else { Role::History };
-                Source {
-                    path: file.path,
-                    is_stdin: file.is_stdin,
-                    found: !file.single,
-                    role,
-                    database,
-                    is_loose: false,
-                    config: file.config,
-                }
+                let source = Source::new(file.path, role, file.config);
+                Source { is_stdin: file.is_stdin, found: !file.single, database, ..source }
             })
             .collect();
         if let Some(root) = root.as_ref().filter(|_| !is_complete && request.replay_folder()) {
@@ -187,9 +179,8 @@ impl Plan {
         let end = sources.iter().rposition(|source| source.role == Role::Reported).map_or(0, |at| at + 1);
         sources.truncate(end);
         if let Some(schema) = config.migrations.schema.as_ref().filter(|_| request.schema.is_none() && end > 0) {
-            let config = config.clone();
-            let (path, role) = (schema.clone(), Role::Baseline);
-            self.sources.push(Source { path, is_stdin: false, found: false, role, database, is_loose: false, config });
+            let baseline = Source::new(schema.clone(), Role::Baseline, config.clone());
+            self.sources.push(Source { database, ..baseline });
         }
         self.sources.extend(sources);
         self.databases.push(Database { root: root.unwrap_or_default(), config });
@@ -214,15 +205,7 @@ fn with_history(reported: Vec<Source>, root: &Path, identities: &Identities) -> 
     for file in files_at(root, identities, &mut Vec::new()) {
         if !known.contains(&identities.of(&file)) && !config.is_excluded(&file) {
             let config = config.clone();
-            all.push(Source {
-                path: file,
-                is_stdin: false,
-                found: true,
-                role: Role::History,
-                database,
-                is_loose: false,
-                config,
-            });
+            all.push(Source { found: true, database, ..Source::new(file, Role::History, config) });
         }
     }
     order::sort_by(&mut all, |source| identities.of(&source.path));

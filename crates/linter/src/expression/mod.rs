@@ -26,8 +26,9 @@ mod scope;
 mod testing;
 mod type_change;
 mod typmod;
+mod whole_table;
 
-pub(crate) use aggregate::{aggregates, returned_table, yields_one_row};
+pub(crate) use aggregate::{aggregates, yields_one_row};
 pub use coercion::{Coercion, Step};
 pub use implication::check_implies_not_null;
 pub use infer::Typed;
@@ -40,6 +41,7 @@ pub use typmod::{
     encode as encode_typmod, format as format_builtin, is_no_op as typmod_change_is_no_op,
     numeric as precision_and_scale,
 };
+pub(crate) use whole_table::{returned_table, table_taken_for_one_row};
 
 use crate::ast::Query;
 use crate::builtin::Extension;

@@ -1,7 +1,7 @@
 //! Where in a migration a `lock_timeout` was set, and why it is not in effect at a later statement.
 
 use crate::ast::{Ast, Discard, Literal, Setting, Transaction};
-use crate::check::{Migration, TransactionMode};
+use crate::check::Migration;
 use crate::effect::{Lock, LockMode, RelationKind};
 use crate::rule::RuleContext;
 use crate::session::HeldLock;
@@ -32,12 +32,12 @@ pub(crate) fn lost(migration: &Migration<'_>, end: u32) -> Option<(Lost, TextRan
     let mut walk = Walk { in_block: false, local: false, set_in_block: false, set: false, lost: None };
     let statements: Vec<&Statement> = migration.statements().collect();
     for (at, statement) in statements.iter().enumerate().take_while(|(_, statement)| statement.range.start < end) {
-        let together = migration.sent_together(&statements, at);
-        walk.in_block |= together.is_some() && (at == 0 || migration.transaction != TransactionMode::Transaction);
+        let sent = migration.sent(&statements, at);
+        walk.in_block |= sent.opens;
         if let Some(ast) = statement.ast() {
             walk.statement(ast, statement.range);
         }
-        if migration.transaction == TransactionMode::Autocommit && together.is_some_and(|range| range.end == at + 1) {
+        if sent.closes {
             walk.end(walk.local, Lost::Committed, statement.range);
             walk.in_block = false;
         }
@@ -172,7 +172,7 @@ pub(crate) fn stops_queries(kind: RelationKind) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::parse_file;
+    use crate::check::{TransactionMode, parse_file};
     use crate::source::SourceFile;
 
     fn lost_at_end(text: &str, transaction: TransactionMode) -> Option<Lost> {

@@ -3,7 +3,7 @@
 use super::{Depth, Env};
 use crate::ast::{Ast, Explain, ExprKind, IntoClause, Prepare, Query, QueryBody};
 use crate::execute::{Executor, Run};
-use crate::expression::returned_table;
+use crate::expression::table_taken_for_one_row;
 
 impl Executor<'_> {
     /// SELECT as a statement.
@@ -24,8 +24,7 @@ impl Executor<'_> {
         let all = is_distinct || !query.order_by.is_empty();
         self.query_rows(query, &Env::new(Depth::Run), all)?;
         self.run_set_configs(query);
-        if !all
-            && let Some(oid) = returned_table(query).and_then(|table| self.find(table))
+        if let Some(oid) = table_taken_for_one_row(query).and_then(|table| self.find(table))
             && !self.catalog.relation(oid).taken_for_one_row
         {
             self.catalog.relation_mut(oid).taken_for_one_row = true;

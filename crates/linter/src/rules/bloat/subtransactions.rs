@@ -1,10 +1,11 @@
 //! What the rules about subtransactions say alike.
 
 use crate::ast::Ast;
-use crate::plpgsql::{Block, ConditionKind, Statement, StatementKind};
+use crate::plpgsql::{Block, Statement, StatementKind};
 use crate::report::Finding;
 use crate::routine::subtransactions::Source;
 use crate::routine::{Node, RoutineContext, Routines};
+use crate::rules::data::handled::catches_only;
 
 pub(super) fn fix_help() -> &'static str {
     "do without the exception: INSERT ... ON CONFLICT for duplicates, a WHERE that leaves out what would fail; \
@@ -45,17 +46,11 @@ pub(super) fn deletes_what_is_unused(context: &RoutineContext<'_>, source: &Sour
         _ => false,
     };
     let does_nothing = |statement: &Statement| matches!(statement.kind, StatementKind::Null | StatementKind::Return(_));
-    let is_reference = |kind: &ConditionKind| match kind {
-        ConditionKind::Name(name) => name.eq_ignore_ascii_case("foreign_key_violation"),
-        ConditionKind::SqlState(state) => state == "23503",
-        ConditionKind::Others => false,
-    };
     context.routine.steps().iter().any(|step| match step.node {
         Node::Block(block) if has_keyword(block) => {
             let handlers = block.exception.iter().flat_map(|section| &section.handlers);
             let only_leaves = handlers.into_iter().all(|handler| {
-                handler.conditions.iter().all(|condition| is_reference(&condition.kind))
-                    && handler.statements.iter().all(does_nothing)
+                catches_only(handler, "foreign_key_violation", "23503") && handler.statements.iter().all(does_nothing)
             });
             only_leaves && block.statements.iter().all(|statement| deletes(statement) || does_nothing(statement))
         }

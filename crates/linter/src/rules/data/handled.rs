@@ -28,9 +28,14 @@ fn catches(condition: &Condition) -> bool {
 
 /// Does a handler catch nothing but violations of unique indexes?
 pub(super) fn is_only_unique(handler: &Handler) -> bool {
+    catches_only(handler, "unique_violation", "23505")
+}
+
+/// Does a handler catch nothing but one error, which has this name and SQLSTATE?
+pub(crate) fn catches_only(handler: &Handler, name: &str, sqlstate: &str) -> bool {
     handler.conditions.iter().all(|condition| match &condition.kind {
-        ConditionKind::Name(name) => name.eq_ignore_ascii_case("unique_violation"),
-        ConditionKind::SqlState(state) => state == "23505",
+        ConditionKind::Name(own) => own.eq_ignore_ascii_case(name),
+        ConditionKind::SqlState(own) => own == sqlstate,
         ConditionKind::Others => false,
     })
 }

@@ -3,7 +3,7 @@
 use crate::ast::{Ast, Expr, ExprKind, ObjectName, Part, Query, QueryBody, SubqueryKind, Update};
 use crate::catalog::Relation;
 use crate::effect::RelationName;
-use crate::expression::returned_table;
+use crate::expression::table_taken_for_one_row;
 use crate::routine::{RoutineContext, Sql};
 
 /// Does the code take what the changed rows return for one row, as `UPDATE counter SET n = n + 1 RETURNING n INTO next`
@@ -23,7 +23,7 @@ pub(super) fn reads_one_row(context: &RoutineContext<'_>, table: &RelationName) 
     let path = &context.routine.search_path;
     let is_table = |read: &ObjectName| context.catalog.find_relation(read, path) == Some(table.oid);
     let takes = |sql: &Sql<'_>| match sql.ast {
-        Ast::Select(query) => sql.one_row && query.order_by.is_empty() && returned_table(query).is_some_and(is_table),
+        Ast::Select(query) => sql.one_row && table_taken_for_one_row(query).is_some_and(is_table),
         _ => false,
     };
     context.routine.steps().iter().flat_map(|step| &step.sql).any(takes)

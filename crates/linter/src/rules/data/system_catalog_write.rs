@@ -37,6 +37,9 @@ declare_rule! {
     ///
     /// For `pg_settings`, a view whose `UPDATE` is the same as `SET`. Of several statements of a migration that change the
     /// same table only the first is reported. Where more than three findings are left in one migration, they are one.
+    ///
+    /// A change of `pg_description` or `pg_shdescription` is a note (`--level info`): they hold comments, and nothing of
+    /// PostgreSQL depends on what they say.
     "system-catalog-write", Data, Error,
     { sources: &["bytebase/statement.disallow-system-catalog"] }
     statement = check,
@@ -44,7 +47,7 @@ declare_rule! {
     run = merge,
 }
 
-/// Nothing of PostgreSQL depends on what they say.
+/// The tables of comments.
 const COMMENTS: [&str; 2] = ["pg_description", "pg_shdescription"];
 
 const HELP: &str = "use the DDL that does it; where there is none, leave it";

@@ -39,13 +39,14 @@ declare_rule! {
     /// Statements that PostgreSQL refuses in a transaction block are `concurrently-in-transaction`, and new enum labels
     /// `enum-value-used-in-same-transaction`.
     ///
-    /// What statements of several files are refused for is said once, and where one migration has more than three such statements, they
-    /// are one finding. Migrations that have run cannot fail:
-    /// where five files or more have such statements, they do not run one after another in the order in which pgvet takes
-    /// them, for example because some repeat what others do, or are for another database. They are one finding then, and the
-    /// help says what to do. Of several scripts without numbers nobody knows which runs first, and what migrations in a
-    /// programming language do that stand among those in SQL: what rests on another file is not said then. A table or column
-    /// that a statement lacks is taken to be there by the migrations after it, for whoever has run them has it.
+    /// What statements of several files are refused for is said once, and where one migration has more than three such
+    /// statements, they are one finding. Migrations that have run cannot fail: where five files or more have such
+    /// statements, they do not run one after another in the order in which pgvet takes them, for example because some
+    /// repeat what others do, or are for another database. They are one finding then, and the help says what to do.
+    ///
+    /// Of several scripts without numbers nobody knows which runs first, nor what migrations in a programming language do
+    /// that stand among those in SQL: what rests on another file is not said then. A table or column that a statement lacks
+    /// is taken to be there by the migrations after it, for whoever has run them has it.
     "statement-will-fail", Engine, Error,
     {}
     statement = check,
