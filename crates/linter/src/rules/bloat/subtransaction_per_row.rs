@@ -152,8 +152,9 @@ fn check_migration(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) 
 }
 
 /// All that code begins happens in one transaction, so it is one problem.
-fn merge(run: &RunContext<'_>, found: &mut Vec<Diagnostic>) {
-    if !run.settings.one_by_one {
-        in_each_routine(found, |more| format!("{more} more places of this code do the like"));
-    }
+fn merge(_: &RunContext<'_>, found: &mut Vec<Diagnostic>) {
+    in_each_routine(found, |more| match more {
+        1 => "one more place of this code does the like".to_owned(),
+        _ => format!("{more} more places of this code do the like"),
+    });
 }

@@ -44,10 +44,10 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// For values that cannot be SQL (numbers, dates, `regclass`), for parameters that an `IF` compares with what is
-    /// allowed before it raises an error, for values that `USING` passes, for functions that a migration calls
-    /// itself, for parameters to which the functions that call it give texts of their own, and in `DO` blocks, which have
-    /// no caller. A function that executes its whole parameter is reported only if it is `SECURITY DEFINER`. A function is
+    /// For values that cannot be SQL (numbers, dates, `regclass`), for what `replace` only looks for, for parameters that
+    /// an `IF` compares with what is allowed before it raises an error, for values that `USING` passes, for functions that
+    /// a migration calls itself, for parameters to which the functions that call it give texts of their own, and in `DO`
+    /// blocks, which have no caller. A function that executes its whole parameter is reported only if it is `SECURITY DEFINER`. A function is
     /// one finding: of one parameter only the first use is shown, and other parameters are labels.
     "dynamic-sql-injection", Plpgsql, Warning,
     { sources: &["plpgsql_check/security"] }
