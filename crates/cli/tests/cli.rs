@@ -269,6 +269,33 @@ fn standard_input_goes_by_the_given_name() {
 }
 
 #[test]
+fn a_migration_tool_is_recognised_from_inside_its_folders() {
+    const CONCURRENTLY: &[u8] = b"CREATE INDEX CONCURRENTLY i ON t (a);\n";
+    let folder = Folder::new(&[
+        ("diesel/2024-01-01-000000_a/up.sql", CONCURRENTLY),
+        ("diesel/2024-01-01-000000_a/down.sql", b"DROP INDEX i;\n"),
+        ("Cargo.toml", b"[dependencies]\nsqlx = \"0.8\"\n"),
+        ("migrations/1_a.sql", CONCURRENTLY),
+        ("sqitch.plan", b"%project=x\nzebras 2024-01-01T00:00:00Z a <a@b.c>\napes 2024-01-02T00:00:00Z a <a@b.c>\n"),
+        ("deploy/zebras.sql", b"CREATE TABLE t (a int);\n"),
+        ("deploy/apes.sql", b"CREATE TABLE t (a int);\n"),
+    ]);
+    for (inside, file, rule) in [
+        ("diesel/2024-01-01-000000_a", "up.sql", "concurrently-in-transaction"),
+        ("migrations", "1_a.sql", "concurrently-in-transaction"),
+        ("deploy", "apes.sql", "statement-will-fail"),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pgvet"));
+        let output = command
+            .args(["check", file, "--no-cache", "--format", "concise"])
+            .current_dir(folder.path().join(inside))
+            .output();
+        let shown = String::from_utf8(output.unwrap().stdout).unwrap();
+        assert!(shown.contains(&format!("error[{rule}]")), "{inside}: {shown}");
+    }
+}
+
+#[test]
 fn effects_name_version_and_files() {
     let folder = Folder::new(&[("1_a.sql", b"-- nothing\n")]);
     let output = folder.output(&["effects", "1_a.sql", "--format", "json", "--pg-version", "14-17"], b"", &[]);

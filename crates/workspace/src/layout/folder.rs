@@ -93,15 +93,17 @@ impl Folders {
             return facts.clone();
         }
         let order = known.orders.around(parent);
-        let names = names_in(parent);
+        // What is above it counts too, wherever pgvet is run.
+        let folder = absolute(parent);
+        let names = names_in(&folder);
         let facts = Facts {
-            tool: tool(parent, order.as_deref()),
-            rust_runner: rust_runner(parent),
-            go_runner: go_runner(parent, &mut known.go_modules),
-            has_way_back: has_way_back(parent, &mut known.ways_back),
+            tool: tool(&folder, order.as_deref()),
+            rust_runner: rust_runner(&folder),
+            go_runner: go_runner(&folder, &mut known.go_modules),
+            has_way_back: has_way_back(&folder, &mut known.ways_back),
             order,
             named: roots::named_folder(parent, &mut known.repositories),
-            in_other_languages: in_other_languages(parent, &names),
+            in_other_languages: in_other_languages(&folder, &names),
             flyway: Arc::new(flyway_names(names)),
         };
         known.facts.insert(parent.to_owned(), facts.clone());
@@ -110,8 +112,7 @@ impl Folders {
 }
 
 fn names_in(folder: &Path) -> Vec<String> {
-    let shown = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-    let entries = fs::read_dir(shown).into_iter().flatten().filter_map(Result::ok);
+    let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
     entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
@@ -120,7 +121,7 @@ const LANGUAGES: [&str; 13] = ["go", "py", "js", "mjs", "cjs", "ts", "java", "kt
 
 /// Are there migrations in a programming language among those in SQL? What they do is in no file that is read here.
 /// Flyway has them in a folder of the same name below `java` or `kotlin` in place of `resources`.
-fn in_other_languages(parent: &Path, names: &[String]) -> bool {
+fn in_other_languages(folder: &Path, names: &[String]) -> bool {
     let is_code = |name: &String| {
         let path = Path::new(name);
         let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
@@ -129,7 +130,7 @@ fn in_other_languages(parent: &Path, names: &[String]) -> bool {
         LANGUAGES.contains(&extension) && !is_other && order::is_versioned(path)
     };
     let of_flyway = |language: &str| {
-        let parts: Vec<_> = parent.components().collect();
+        let parts: Vec<_> = folder.components().collect();
         let at = parts.iter().rposition(|part| part.as_os_str() == "resources")?;
         let beside: PathBuf = parts[..at].iter().collect();
         Some(beside.join(language).join(parts[at + 1..].iter().collect::<PathBuf>()))
@@ -149,10 +150,9 @@ fn has_way_back(migration: &Path, known: &mut FxHashMap<PathBuf, bool>) -> bool 
     if !migration.join("up.sql").exists() {
         return true;
     }
-    let all = migration.parent().unwrap_or(Path::new("")).to_owned();
-    *known.entry(all).or_insert_with_key(|all| {
-        let shown = if all.as_os_str().is_empty() { Path::new(".") } else { all };
-        let Ok(folders) = fs::read_dir(shown) else { return true };
+    let Some(all) = migration.parent() else { return true };
+    *known.entry(all.to_owned()).or_insert_with_key(|all| {
+        let Ok(folders) = fs::read_dir(all) else { return true };
         folders.filter_map(Result::ok).any(|folder| folder.path().join("down.sql").exists())
     })
 }
@@ -262,7 +262,8 @@ impl ExplicitOrder {
         if let Ok(journal) = fs::read_to_string(parent.join("meta/_journal.json")) {
             return Some(Self::new(Tool::Drizzle, parent, drizzle_order(&journal)?));
         }
-        if let Some(root) = sqitch_folder(parent)
+        let from_root = absolute(parent);
+        if let Some(root) = sqitch_folder(parent).or_else(|| sqitch_folder(&from_root))
             && let Ok(plan) = fs::read_to_string(root.with_file_name("sqitch.plan"))
         {
             let deploy = root.with_file_name("deploy");
@@ -318,9 +319,9 @@ impl ExplicitOrder {
     }
 
     fn relative(&self, path: &Path) -> Option<PathBuf> {
-        let absolute = absolute(path);
-        let path = if self.tool == Tool::Liquibase { absolute.as_path() } else { path };
-        Some(path.strip_prefix(&self.base).ok()?.with_extension(""))
+        let relative = path.strip_prefix(&self.base).map(Path::to_owned);
+        let relative = relative.or_else(|_| absolute(path).strip_prefix(&self.base).map(Path::to_owned));
+        Some(relative.ok()?.with_extension(""))
     }
 
     /// Are the files here run after those of the sequence, if at all?
