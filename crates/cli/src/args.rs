@@ -6,6 +6,7 @@ pub(crate) use output::{Format, Output};
 
 use crate::trace_args::TraceArgs;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use pgvet_linter::confidence::Confidence;
 use pgvet_linter::diagnostic::Severity;
 use pgvet_linter::fix::Applicability;
 use pgvet_linter::settings::Settings;
@@ -167,6 +168,9 @@ pub(crate) struct RuleArgs {
     /// The least severity that is shown [default: warning].
     #[arg(long, value_name = "SEVERITY", value_enum)]
     pub(crate) level: Option<Level>,
+    /// Lowest confidence that is shown [default: likely].
+    #[arg(long, value_name = "CONFIDENCE", value_enum)]
+    pub(crate) confidence: Option<ConfidenceArg>,
     /// Run only these rules.
     #[arg(long, value_name = "RULE", value_delimiter = ',')]
     pub(crate) only: Vec<String>,
@@ -190,6 +194,9 @@ impl RuleArgs {
         match self.level {
             Some(level) => settings.level = level.severity(),
             None => settings.level = config.level(fails),
+        }
+        if let Some(confidence) = self.confidence {
+            settings.confidence = confidence.confidence();
         }
         settings.only.clone_from(&self.only);
         settings.ignore.clone_from(&self.ignore);
@@ -423,6 +430,26 @@ impl FailOn {
             Self::Warning => Some(Severity::Warning),
             Self::Info => Some(Severity::Info),
             Self::Never => None,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ConfidenceArg {
+    /// Only what follows from PostgreSQL and from facts of the history
+    Certain,
+    /// Also what holds for an ordinary production table or application
+    Likely,
+    /// Also what there is evidence against
+    Possible,
+}
+
+impl ConfidenceArg {
+    fn confidence(self) -> Confidence {
+        match self {
+            Self::Certain => Confidence::Certain,
+            Self::Likely => Confidence::Likely,
+            Self::Possible => Confidence::Possible,
         }
     }
 }

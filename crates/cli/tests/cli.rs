@@ -62,6 +62,8 @@ fn json_findings_have_the_documented_shape() {
     {
       "diagnostics": [
         {
+          "assumptions": [],
+          "confidence": "certain",
           "fingerprint": "1be948b32b787fbe",
           "fixes": [],
           "help": "save the file as UTF-8; the bytes were read as `?`, and the rest was checked",
@@ -100,6 +102,8 @@ fn json_findings_have_the_documented_shape() {
         "errors": 1,
         "files": 1,
         "files_with_findings": 1,
+        "hidden_below_confidence": 0,
+        "hidden_below_level": 0,
         "history_files": 0,
         "infos": 0,
         "known": 0,

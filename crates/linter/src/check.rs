@@ -4,6 +4,7 @@ use crate::ast::{Ast, Do};
 use crate::catalog::Catalog;
 use crate::checkpoint::{Checkpoint, Database};
 use crate::declared::Subjects;
+use crate::deployment::Deployment;
 use crate::diagnostic::{Diagnostic, Label, Severity};
 use crate::effect::Effects;
 use crate::fix::spare_placeholders;
@@ -79,8 +80,8 @@ pub struct Migration<'a> {
     /// Is it known what runs before it? Not of scripts without numbers, and not where migrations in a programming language
     /// run among those in SQL.
     pub ordered: bool,
-    /// When it was planned, `2024-10-02T20:47:01Z`, where something else than its name tells it.
-    pub planned: Option<&'a str>,
+    /// Migrations with the same number are released together; `None`: nothing says with which.
+    pub release: Option<u32>,
     /// Migrations of different databases do not see each other; what runs in database 0 before any other is the
     /// history of all.
     pub database: u32,
@@ -99,9 +100,14 @@ impl<'a> Migration<'a> {
             report: true,
             baseline: false,
             ordered: true,
-            planned: None,
+            release: None,
             database: 0,
         }
+    }
+
+    /// What is released together with it, if it is the migration at this index; `None` for what was there before.
+    pub fn deployment(&self, index: u32) -> Option<Deployment> {
+        (!self.baseline).then(|| self.release.map_or(Deployment::Alone(index), Deployment::Release))
     }
 
     /// Another file in its place.
@@ -192,6 +198,17 @@ pub struct Outcome {
     pub found: Vec<Diagnostic>,
     /// What comments took away, in the same order.
     pub suppressed: Vec<Suppressed>,
+    /// How many findings the settings hide.
+    pub hidden: Hidden,
+}
+
+/// Findings that a run made and does not show.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hidden {
+    /// Less severe than [`Settings::level`].
+    pub below_level: usize,
+    /// Severe enough, but less sure than [`Settings::confidence`].
+    pub below_confidence: usize,
 }
 
 /// What a run asks of the program around it. `()` stands for one that has nothing to say.
@@ -262,8 +279,9 @@ pub(crate) fn report(
     let run = RunContext { settings, migrations, sets_lock_timeout: replay.state.sets_lock_timeout };
     let Checker { mut found, comments, .. } = checker;
     let mut suppressed = Vec::new();
-    suppression::apply(&comments, migrations, settings, &mut found, &mut suppressed);
+    // Overlap comes before suppression: a comment that suppresses a finding must not bring back the one that it replaced.
     yield_to_others(&mut found);
+    suppression::apply(&comments, migrations, settings, &mut found, &mut suppressed);
     for rule in rules::all() {
         if let Some(finish) = rule.run {
             let (mut own, others) = found.into_iter().partition(|diagnostic| diagnostic.rule == rule.meta.name);
@@ -272,12 +290,32 @@ pub(crate) fn report(
             found.append(&mut own);
         }
     }
-    found.retain(|diagnostic| diagnostic.severity >= settings.level || is_engine(diagnostic));
-    suppressed.retain(|suppressed| suppressed.diagnostic.severity >= settings.level);
+    let hidden = hide(&mut found, settings);
+    suppressed.retain(|suppressed| is_shown(&suppressed.diagnostic, settings));
     let place = |diagnostic: &Diagnostic| (diagnostic.file, diagnostic.range.start, diagnostic.range.end);
     found.sort_by_key(place);
     suppressed.sort_by_key(|suppressed| place(&suppressed.diagnostic));
-    Outcome { found, suppressed }
+    Outcome { found, suppressed, hidden }
+}
+
+/// Takes away what the settings do not show, and counts it.
+fn hide(found: &mut Vec<Diagnostic>, settings: &Settings) -> Hidden {
+    let mut hidden = Hidden::default();
+    found.retain(|diagnostic| {
+        let (severe, sure) = (is_severe(diagnostic, settings), diagnostic.confidence >= settings.confidence);
+        hidden.below_level += usize::from(!severe);
+        hidden.below_confidence += usize::from(severe && !sure);
+        severe && sure
+    });
+    hidden
+}
+
+fn is_shown(diagnostic: &Diagnostic, settings: &Settings) -> bool {
+    is_severe(diagnostic, settings) && diagnostic.confidence >= settings.confidence
+}
+
+fn is_severe(diagnostic: &Diagnostic, settings: &Settings) -> bool {
+    diagnostic.severity >= settings.level || is_engine(diagnostic)
 }
 
 /// Drops findings where a rule that says it better has one at the same place, or points to it.

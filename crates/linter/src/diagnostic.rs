@@ -1,5 +1,6 @@
 //! Findings, independent of how they are shown.
 
+use crate::confidence::{Assumption, Confidence};
 use crate::effect::Evidence;
 use crate::fix::{Fix, Step};
 use crate::source::TextRange;
@@ -45,6 +46,10 @@ pub struct Diagnostic {
     #[serde(deserialize_with = "name_of_rule")]
     pub rule: RuleName,
     pub severity: Severity,
+    /// How sure it is that this happens.
+    pub confidence: Confidence,
+    /// What it assumes, in the order in which the rule said it.
+    pub assumptions: Vec<Assumption>,
     /// One sentence without period: object, lock, consequence.
     pub message: String,
     /// The next step; may be several lines, SQL on lines of its own indented by four spaces.
@@ -74,6 +79,12 @@ pub struct Diagnostic {
 pub(crate) const REFUSALS: [&str; 3] = ["syntax-error", "statement-will-fail", "concurrently-in-transaction"];
 
 impl Diagnostic {
+    /// Lowers the confidence to what the assumption allows.
+    pub(crate) fn assume(&mut self, assumption: Assumption) {
+        self.confidence = self.confidence.min(assumption.confidence());
+        self.assumptions.push(assumption);
+    }
+
     /// Does it say that PostgreSQL refuses the statement?
     pub fn is_refusal(&self) -> bool {
         REFUSALS.contains(&self.rule)

@@ -318,7 +318,7 @@ impl Replay {
             place,
             has_placeholders: !statement.placeholders.is_empty(),
             text_at: Some(0),
-            migration: if migration.baseline { 0 } else { place.file + 1 },
+            deployment: migration.deployment(place.file),
             transaction: self.session.block.as_ref().map_or(self.state.transaction, |block| block.number),
             in_block: self.session.in_transaction(),
             knowledge: self.state.database.knowledge,

@@ -1,5 +1,6 @@
 //! Collects findings: levels, sizes of tables, and the versions for which a finding holds.
 
+use crate::confidence::{Assumption, Confidence};
 use crate::diagnostic::{Diagnostic, Label, Severity};
 use crate::effect::{Evidence, RelationName};
 use crate::fix::{Fix, Step};
@@ -55,6 +56,8 @@ impl<'a> Reporter<'a> {
         let diagnostic = Diagnostic {
             rule: self.meta.name,
             severity: self.severity,
+            confidence: self.meta.confidence,
+            assumptions: Vec::new(),
             message: message.into(),
             help: None,
             file: self.file,
@@ -132,6 +135,12 @@ impl Finding<'_, '_> {
         })
     }
 
+    /// What the finding assumes: it is no surer than that.
+    #[must_use = "a finding is recorded when it is dropped"]
+    pub fn assuming(self, assumption: Assumption) -> Self {
+        self.edit(|diagnostic| diagnostic.assume(assumption))
+    }
+
     /// What takes the longer the larger the first relation is.
     #[must_use = "a finding is recorded when it is dropped"]
     pub fn work(mut self, work: Work) -> Self {
@@ -176,19 +185,37 @@ impl Finding<'_, '_> {
     }
 }
 
+impl Finding<'_, '_> {
+    /// Work that takes the longer the larger a table is does harm if the table is large, and a lock if somebody waits for
+    /// it. Configuration and statistics may say so.
+    fn assume_usual(&self, diagnostic: &mut Diagnostic) {
+        let meta = self.reporter.meta;
+        let grows = meta.category.grows_with_tables() && meta.confidence == Confidence::Certain;
+        let is_known_large = self.tables.iter().any(|(_, table)| table.size() == TableSize::Large);
+        let Some((table, _)) = self.tables.first().filter(|_| grows && !is_known_large) else { return };
+        if diagnostic.assumptions.is_empty() {
+            let table = table.clone();
+            let usual = if self.work.is_some() { Assumption::Large { table } } else { Assumption::InUse { table } };
+            diagnostic.assume(usual);
+        }
+    }
+}
+
 impl Drop for Finding<'_, '_> {
     fn drop(&mut self) {
         let Some(mut diagnostic) = self.diagnostic.take() else { return };
         if self.ignored && !self.tables.is_empty() {
             return;
         }
-        let grows = self.reporter.meta.category.grows_with_tables();
+        let configured = self.reporter.settings.is_configured(self.reporter.file, self.reporter.meta);
+        let grows = self.reporter.meta.category.grows_with_tables() && !configured;
         let mut sizes = self.tables.iter().map(|(_, table)| table.size()).filter(|_| grows);
         if grows && !self.tables.is_empty() && sizes.clone().all(|size| size == TableSize::Small) {
             diagnostic.severity = Severity::Info;
         } else if sizes.any(|size| size == TableSize::Large) && diagnostic.severity == Severity::Warning {
             diagnostic.severity = Severity::Error;
         }
+        self.assume_usual(&mut diagnostic);
         let (file, range) = (diagnostic.file, diagnostic.range);
         let sizes = self.sizes().into_iter().map(|message| Label { file, range, message });
         diagnostic.labels.extend(sizes);

@@ -3,7 +3,9 @@
 use crate::ast::Ast;
 use crate::catalog::Catalog;
 use crate::check::Migration;
+use crate::confidence::Confidence;
 use crate::declared::DeclarationContext;
+use crate::deployment::Deployment;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::effect::{Effects, Evidence};
 use crate::report::Reporter;
@@ -53,6 +55,15 @@ impl Category {
         }
     }
 
+    /// How sure its findings are, as far as nothing else is assumed than that tables are large. [`RuleMeta::confidence`]
+    /// can say otherwise.
+    pub(crate) const fn confidence(self) -> Confidence {
+        match self {
+            Self::Locking | Self::Engine => Confidence::Certain,
+            _ => Confidence::Likely,
+        }
+    }
+
     /// Does what its rules report harm only when it is committed? [`RuleMeta::needs_commit`] can say otherwise.
     pub(crate) const fn needs_commit(self) -> bool {
         matches!(self, Self::Compatibility | Self::Security)
@@ -75,6 +86,8 @@ pub struct RuleMeta {
     pub name: &'static str,
     pub category: Category,
     pub severity: Severity,
+    /// How sure a finding is whose assumptions hold.
+    pub confidence: Confidence,
     pub status: Status,
     /// Part of the default preset; otherwise only of `strict`.
     pub recommended: bool,
@@ -156,6 +169,11 @@ pub struct RuleContext<'a> {
 }
 
 impl RuleContext<'_> {
+    /// What is released together with the migration.
+    pub fn deployment(&self) -> Option<Deployment> {
+        self.migration.deployment(self.file)
+    }
+
     /// The text of a range of the file.
     pub fn text(&self, range: crate::source::TextRange) -> &str {
         self.migration.file.text.get(range.as_usize()).unwrap_or_default()
@@ -179,6 +197,11 @@ pub struct MigrationContext<'a> {
 }
 
 impl<'a> MigrationContext<'a> {
+    /// What is released together with the migration.
+    pub fn deployment(&self) -> Option<Deployment> {
+        self.migration.deployment(self.file)
+    }
+
     /// The code of the database after the migration.
     pub fn routines(&self) -> Routines<'a> {
         Routines::new(self.migrations, self.after, self.settings, self.reader)
@@ -211,6 +234,7 @@ macro_rules! declare_rule {
                     name: $name,
                     category: $crate::rule::Category::$category,
                     severity: $crate::diagnostic::Severity::$severity,
+                    confidence: $crate::rule::Category::$category.confidence(),
                     status: $crate::rule::Status::Stable,
                     recommended: true,
                     fixable: false,
@@ -238,6 +262,7 @@ pub const NO_HOOKS: Rule = Rule {
         name: "",
         category: Category::Engine,
         severity: Severity::Error,
+        confidence: Confidence::Certain,
         status: Status::Stable,
         recommended: true,
         fixable: false,

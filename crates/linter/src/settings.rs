@@ -1,5 +1,6 @@
 //! What a run is asked to do, after configuration and flags are resolved. No files, no serde: see the workspace crate.
 
+use crate::confidence::Confidence;
 use crate::diagnostic::{REFUSALS, Severity};
 use crate::fix::Edit;
 use crate::rule::{Category, RuleMeta};
@@ -17,6 +18,8 @@ pub struct Settings {
     pub strict: bool,
     /// The least severity that is kept.
     pub level: Severity,
+    /// The least confidence that is kept.
+    pub confidence: Confidence,
     /// If not empty, only these rules run.
     pub only: Vec<String>,
     /// These rules do not run.
@@ -201,6 +204,7 @@ impl Default for Settings {
             versions_configured: false,
             strict: false,
             level: Severity::Warning,
+            confidence: Confidence::Likely,
             only: Vec::new(),
             ignore: Vec::new(),
             levels: Levels::default(),

@@ -107,7 +107,7 @@ impl<'a> Seen<'a> {
         let visibility = if !exposed {
             Visibility::SameTransaction { filled: true }
         } else if made_here().any(|created| created.oid == relation.oid) {
-            Visibility::SameMigration { filled: true }
+            Visibility::SameDeployment { filled: true }
         } else {
             Visibility::Existing
         };

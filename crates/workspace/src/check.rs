@@ -10,6 +10,7 @@ use crate::read::EncodingError;
 use crate::texts::Texts;
 use pgvet_linter::catalog::Catalog;
 use pgvet_linter::check::{self, Host, Migration, Outcome, ParsedFile, TransactionMode};
+use pgvet_linter::confidence::Confidence;
 use pgvet_linter::diagnostic::{Diagnostic, Severity};
 use pgvet_linter::effect::{Effects, Evidence};
 use pgvet_linter::fix::Edit;
@@ -126,6 +127,8 @@ impl Project {
         for outcome in parallel::map_largest_first(groups.iter().collect(), size, check_group) {
             all.found.extend(outcome.found);
             all.suppressed.extend(outcome.suppressed);
+            all.hidden.below_level += outcome.hidden.below_level;
+            all.hidden.below_confidence += outcome.hidden.below_confidence;
         }
         self.finish(&mut all, settings);
         all
@@ -269,6 +272,8 @@ fn encoding_diagnostic(file: u32, error: EncodingError, settings: &Settings) -> 
     Diagnostic {
         rule: "unsupported-encoding",
         severity: Severity::Error,
+        confidence: Confidence::Certain,
+        assumptions: Vec::new(),
         message: format!("byte {at} is not UTF-8, the encoding in which migrations are read"),
         help: Some(help.to_owned()),
         file,

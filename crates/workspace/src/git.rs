@@ -2,7 +2,7 @@
 
 use crate::discovery::{Problem, display};
 use crate::identity::identity;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -17,14 +17,20 @@ pub enum ChangeSelection {
     Uncommitted,
 }
 
-/// Files that were added, or whose text was changed.
+/// Files that were added, or whose text was changed, by their [`identity`].
 #[derive(Debug, Default)]
-pub(crate) struct Changes(BTreeSet<PathBuf>);
+pub(crate) struct Changes(BTreeMap<PathBuf, Change>);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Change {
+    Added,
+    Modified,
+}
 
 impl Changes {
-    /// Is it the [`identity`] of such a file?
-    pub(crate) fn contains(&self, identity: &Path) -> bool {
-        self.0.contains(identity)
+    /// What happened to the file; `None`: nothing.
+    pub(crate) fn of(&self, identity: &Path) -> Option<Change> {
+        self.0.get(identity).copied()
     }
 }
 
@@ -39,14 +45,14 @@ pub(crate) fn changes(selection: &ChangeSelection, folder: &Path) -> Result<Chan
         ChangeSelection::Staged => git.changed(&["--cached"])?,
         // Before the first commit there is no HEAD, and everything is new.
         ChangeSelection::Uncommitted if git.run(&["rev-parse", "--verify", "--quiet", "HEAD"]).is_err() => {
-            git.names(&["ls-files", "-z", "--full-name", ":/"])?
+            git.added(&["ls-files", "-z", "--full-name", ":/"])?
         }
         ChangeSelection::Uncommitted => git.changed(&["HEAD"])?,
     };
     if *selection != ChangeSelection::Staged {
-        names.extend(git.names(&["ls-files", "-z", "--others", "--exclude-standard", "--full-name", ":/"])?);
+        names.extend(git.added(&["ls-files", "-z", "--others", "--exclude-standard", "--full-name", ":/"])?);
     }
-    Ok(Changes(names.into_iter().map(|name| identity(&top.join(name))).collect()))
+    Ok(Changes(names.into_iter().map(|(name, change)| (identity(&top.join(name)), change)).collect()))
 }
 
 struct Git<'a> {
@@ -82,8 +88,12 @@ impl Git<'_> {
         Ok(output.split('\0').filter(|name| !name.is_empty()).map(str::to_owned).collect())
     }
 
+    fn added(&self, arguments: &[&str]) -> Result<Vec<(String, Change)>, Problem> {
+        Ok(self.names(arguments)?.into_iter().map(|name| (name, Change::Added)).collect())
+    }
+
     /// Files that were added or modified; a file that was only renamed has not changed.
-    fn changed(&self, what: &[&str]) -> Result<Vec<String>, Problem> {
+    fn changed(&self, what: &[&str]) -> Result<Vec<(String, Change)>, Problem> {
         let mut arguments = vec!["diff", "--name-status", "-z", "--find-renames", "--diff-filter=ACMRT"];
         arguments.extend(what);
         arguments.push("--");
@@ -120,7 +130,7 @@ impl Git<'_> {
 }
 
 /// The new names in the fields of `git diff --name-status -z`: a status and a name, or two names for a rename.
-fn added_or_modified(fields: &[String]) -> Vec<String> {
+fn added_or_modified(fields: &[String]) -> Vec<(String, Change)> {
     let mut names = Vec::new();
     let mut fields = fields.iter();
     while let Some(status) = fields.next() {
@@ -129,7 +139,8 @@ fn added_or_modified(fields: &[String]) -> Vec<String> {
         }
         let Some(name) = fields.next() else { break };
         if status != "R100" {
-            names.push(name.clone());
+            let change = if status.starts_with(['A', 'C']) { Change::Added } else { Change::Modified };
+            names.push((name.clone(), change));
         }
     }
     names
@@ -180,7 +191,7 @@ mod tests {
         fn changed(&self, selection: &ChangeSelection) -> Vec<String> {
             let changes = changes(selection, self.0.path()).unwrap();
             let root = identity(self.0.path());
-            changes.0.iter().map(|path| path.strip_prefix(&root).unwrap().display().to_string()).collect()
+            changes.0.keys().map(|path| path.strip_prefix(&root).unwrap().display().to_string()).collect()
         }
     }
 
@@ -242,6 +253,7 @@ mod tests {
     #[test]
     fn renames_have_two_names() {
         let fields = ["A", "a", "R100", "b", "c", "R090", "d", "e", "M", "f"].map(str::to_owned);
-        assert_eq!(added_or_modified(&fields), ["a", "e", "f"]);
+        let names: Vec<String> = added_or_modified(&fields).into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["a", "e", "f"]);
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::config::{Config, ConfigError, Configs, absolute};
 use crate::discovery::{Problem, files_at};
-use crate::git::{self, Changes};
+use crate::git::{self, Change, Changes};
 use crate::identity::{Identities, identity};
 use crate::layout::Folders;
 use crate::{order, parallel, roots};
@@ -43,13 +43,15 @@ pub(crate) struct Source {
     pub(crate) database: u32,
     /// Is it one of several scripts whose names do not tell which runs first?
     pub(crate) is_loose: bool,
+    /// Is it one of the new files that a run was asked for?
+    pub(crate) is_added: bool,
     pub(crate) config: Arc<Config>,
 }
 
 impl Source {
     /// A file that is named by itself.
     fn new(path: PathBuf, role: Role, config: Arc<Config>) -> Self {
-        Self { path, is_stdin: false, found: false, role, database: 0, is_loose: false, config }
+        Self { path, is_stdin: false, found: false, role, database: 0, is_loose: false, is_added: false, config }
     }
 }
 
@@ -160,10 +162,11 @@ impl Plan {
         let mut sources: Vec<Source> = files
             .into_iter()
             .map(|file| {
-                let is_new = changes.is_none_or(|changes| changes.contains(&file.identity));
-                let role = if is_new { Role::Reported } else { Role::History };
+                let change = changes.map(|changes| changes.of(&file.identity));
+                let role = if change == Some(None) { Role::History } else { Role::Reported };
+                let is_added = change == Some(Some(Change::Added));
                 let source = Source::new(file.path, role, file.config);
-                Source { is_stdin: file.is_stdin, found: !file.single, database, ..source }
+                Source { is_stdin: file.is_stdin, found: !file.single, database, is_added, ..source }
             })
             .collect();
         if let Some(root) = root.as_ref().filter(|_| !is_complete && request.replay_folder()) {

@@ -169,6 +169,7 @@ impl Project {
             role: file.role,
             database: file.database,
             is_loose: file.is_loose,
+            is_added: file.layout.release == Some(RELEASE_OF_ADDED),
             config: Arc::clone(&file.config),
         };
         let path = file.shown().path.clone();
@@ -270,7 +271,7 @@ impl ProjectFile {
             report: self.role == Role::Reported,
             baseline: self.role == Role::Baseline,
             ordered,
-            planned: self.layout.planned.as_deref(),
+            release: self.layout.release,
             database: self.database,
         })
     }
@@ -286,6 +287,9 @@ fn load_file(source: Source, folders: &Folders, texts: &Texts, parse: &Parse) ->
     Ok(project_file(text, encoding, source, folders, |path, text| parse(texts, path, text)))
 }
 
+/// Files that git calls new are released together. Releases that a tool knows are counted from 1.
+const RELEASE_OF_ADDED: u32 = 0;
+
 /// A text that was read, with its placeholders replaced before it is parsed.
 fn project_file(
     text: SourceFile,
@@ -294,9 +298,12 @@ fn project_file(
     folders: &Folders,
     parse: impl FnOnce(&Path, SourceFile) -> Arc<ParsedFile>,
 ) -> ProjectFile {
-    let Source { path, role, database, is_loose, config, .. } = source;
+    let Source { path, role, database, is_loose, is_added, config, .. } = source;
     let (text, original) = substituted(text, &config);
-    let layout = layout::detect(&path, &text.text, folders, &config);
+    let mut layout = layout::detect(&path, &text.text, folders, &config);
+    if is_added && role == Role::Reported {
+        layout.release = Some(RELEASE_OF_ADDED);
+    }
     let parsed = parse(&path, text);
     ProjectFile { parsed, layout, role, encoding, database, is_loose, path, config, original }
 }

@@ -6,6 +6,7 @@ use miette::{
     GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteError, MietteSpanContents, SourceCode, SourceSpan,
     SpanContents,
 };
+use pgvet_linter::confidence::Confidence;
 use pgvet_linter::diagnostic::{Diagnostic, Severity};
 use pgvet_linter::source::{SourceFile, TextRange};
 use std::fmt;
@@ -73,6 +74,8 @@ impl<'a> Shown<'a> {
         let source = Source(report.file(found.file));
         let mut labels = vec![LabeledSpan::new_primary_with_span(None, span(found.range))];
         let mut help: Vec<String> = found.help.iter().map(|help| wrap(help)).collect();
+        let doubts = found.assumptions.iter().filter(|assumption| assumption.confidence() == Confidence::Possible);
+        help.extend(doubts.map(|assumption| wrap(&assumption.to_string())));
         for label in &found.labels {
             let text = &label.message;
             if report.path(label.file) == report.path(found.file) {

@@ -1,6 +1,7 @@
 //! Findings for programs. The names of fields are stable within a `schema_version`.
 
 use super::{Finding, JsonRange, Known, Report, Summary, rule_url};
+use pgvet_linter::confidence::Confidence;
 use pgvet_linter::diagnostic::Severity;
 use pgvet_linter::effect::Evidence;
 use pgvet_linter::fix::{Applicability, Fix, Step};
@@ -28,6 +29,8 @@ struct Document<'a> {
 pub(super) struct JsonDiagnostic<'a> {
     rule: &'a str,
     severity: Severity,
+    confidence: Confidence,
+    assumptions: Vec<String>,
     message: &'a str,
     help: Option<&'a str>,
     path: &'a str,
@@ -128,6 +131,8 @@ fn diagnostic<'a>(report: &Report<'a>, finding: &'a Finding<'a>) -> JsonDiagnost
     JsonDiagnostic {
         rule: found.rule,
         severity: found.severity,
+        confidence: found.confidence,
+        assumptions: found.assumptions.iter().map(ToString::to_string).collect(),
         message: &found.message,
         help: found.help.as_deref(),
         path: finding.path,

@@ -22,7 +22,7 @@ pub(crate) mod trace_table;
 mod xml;
 
 use crate::baseline::Baseline;
-use pgvet_linter::check::Outcome;
+use pgvet_linter::check::{Hidden, Outcome};
 use pgvet_linter::diagnostic::{Diagnostic, Severity};
 use pgvet_linter::rule::RuleMeta;
 use pgvet_linter::rules;
@@ -44,6 +44,8 @@ pub(crate) struct Report<'a> {
     pub(crate) suppressed: Vec<Finding<'a>>,
     pub(crate) known: Option<Known>,
     pub(crate) summary: Summary,
+    /// What the settings of the run hide.
+    hidden: Hidden,
 }
 
 /// A finding with what most formats say about it.
@@ -81,7 +83,15 @@ impl<'a> Report<'a> {
         let finding = |((found, reason), fingerprint)| Finding::new(&files, found, reason, fingerprint);
         let mut findings: Vec<_> = all.into_iter().zip(fingerprints(&in_files)).map(finding).collect();
         let suppressed = findings.split_off(outcome.found.len());
-        let mut report = Self { project, files, findings, suppressed, known: None, summary: Summary::default() };
+        let mut report = Self {
+            project,
+            files,
+            findings,
+            suppressed,
+            known: None,
+            summary: Summary::default(),
+            hidden: outcome.hidden,
+        };
         report.summarize();
         report
     }
@@ -126,6 +136,8 @@ impl<'a> Report<'a> {
             history_files: self.project.history_files(),
             known: self.known.as_ref().map_or(0, |known| known.findings),
             suppressed: self.suppressed.len(),
+            hidden_below_level: self.hidden.below_level,
+            hidden_below_confidence: self.hidden.below_confidence,
             not_checked: self.project.problems.len(),
         };
     }
@@ -195,6 +207,10 @@ pub(crate) struct Summary {
     pub(crate) known: usize,
     /// Findings that comments suppress, where they were asked for.
     pub(crate) suppressed: usize,
+    /// Findings below the level that is shown.
+    pub(crate) hidden_below_level: usize,
+    /// Findings below the confidence that is shown.
+    pub(crate) hidden_below_confidence: usize,
     /// Paths that could not be read.
     pub(crate) not_checked: usize,
 }
@@ -217,6 +233,16 @@ impl fmt::Display for Summary {
         }
         if self.suppressed > 0 {
             write!(f, "; {} suppressed", self.suppressed)?;
+        }
+        if self.hidden_below_level > 0 {
+            write!(f, "; {} hidden (--level info)", plural(self.hidden_below_level, "finding"))?;
+        }
+        if self.hidden_below_confidence > 0 {
+            write!(
+                f,
+                "; {} hidden (--confidence possible)",
+                plural(self.hidden_below_confidence, "less sure finding")
+            )?;
         }
         match self.not_checked {
             0 => Ok(()),
@@ -277,6 +303,11 @@ mod tests {
         assert_eq!(
             adopted.to_string(),
             "No problems found in 2 files, after 40 earlier migrations; 1 known finding not shown; 3 suppressed"
+        );
+        let hidden = Summary { files: 1, hidden_below_level: 2, hidden_below_confidence: 1, ..Summary::default() };
+        assert_eq!(
+            hidden.to_string(),
+            "No problems found in 1 file; 2 findings hidden (--level info); 1 less sure finding hidden (--confidence possible)"
         );
     }
 

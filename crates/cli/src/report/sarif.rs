@@ -4,6 +4,7 @@
 //! <https://docs.github.com/code-security/code-scanning/integrating-with-code-scanning/sarif-support-for-code-scanning>.
 
 use super::{Finding, Report, relative_path, rule_url};
+use pgvet_linter::confidence::Confidence;
 use pgvet_linter::diagnostic::Severity;
 use pgvet_linter::fix::{Applicability, Fix};
 use pgvet_linter::rule::RuleMeta;
@@ -93,7 +94,13 @@ fn result(report: &Report<'_>, finding: &Finding<'_>, rules: &BTreeMap<&str, usi
         "message": { "text": finding.diagnostic.message_with_help() },
         "locations": [location(file, found.range)],
         "partialFingerprints": { "pgvet/v1": finding.fingerprint },
-        "properties": { "relations": found.relations, "pgVersions": found.pg_versions },
+        "rank": rank(found.confidence),
+        "properties": {
+            "relations": found.relations,
+            "pgVersions": found.pg_versions,
+            "confidence": found.confidence,
+            "assumptions": found.assumptions.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        },
     });
     if let Some(at) = rules.get(found.rule) {
         result["ruleIndex"] = (*at).into();
@@ -118,6 +125,15 @@ fn result(report: &Report<'_>, finding: &Finding<'_>, rules: &BTreeMap<&str, usi
         result["suppressions"] = json!([{ "kind": "inSource", "justification": reason }]);
     }
     result
+}
+
+/// SARIF's rank goes from 0 to 100. Source: SARIF 2.1.0, 3.27.25.
+fn rank(confidence: Confidence) -> f64 {
+    match confidence {
+        Confidence::Certain => 100.0,
+        Confidence::Likely => 75.0,
+        Confidence::Possible => 25.0,
+    }
 }
 
 fn location(file: &SourceFile, range: TextRange) -> Value {

@@ -4,6 +4,7 @@ use super::{Constraint, Index, Oid, SqlType};
 use crate::ast::{
     Expr, Firing, PartitionBound, PartitionStrategy, Persistence, ReplicaIdentity, TriggerEvents, TriggerTiming,
 };
+use crate::deployment::Deployment;
 use crate::effect::RelationKind;
 use crate::source::TextRange;
 use serde::{Deserialize, Serialize};
@@ -79,14 +80,21 @@ pub enum RelationDetail {
 /// When a relation came to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Birth {
-    /// Number of the migration that created it; `None`: before everything (a dump, or never seen).
-    pub migration: Option<u32>,
+    /// The deployment that created it; `None`: before everything (a dump, or never seen).
+    pub deployment: Option<Deployment>,
     /// Number of the transaction that created it.
     pub transaction: u32,
-    /// May it hold rows? Set by CREATE TABLE AS, INSERT, COPY; a relation of an earlier migration counts as filled anyway.
+    /// May it hold rows? Set by CREATE TABLE AS, INSERT, COPY; a relation of an earlier deployment counts as filled anyway.
     pub filled: bool,
     /// May these be many? Not where the migration itself writes them out as VALUES, or copies them from the system catalogs.
     pub many: bool,
+}
+
+impl Birth {
+    /// Did this deployment create it?
+    pub fn is_of(&self, deployment: Option<Deployment>) -> bool {
+        deployment.is_some() && self.deployment == deployment
+    }
 }
 
 /// A column: a row of `pg_attribute`.
@@ -107,8 +115,8 @@ pub struct Column {
     pub inherited_from: u16,
     /// Has a value for old rows in the catalog (`attmissingval`).
     pub has_missing_value: bool,
-    /// Number of the migration that added it to a table that was there.
-    pub added_in: Option<u32>,
+    /// The deployment that added it to a table that was there.
+    pub added_in: Option<Deployment>,
     /// It was added without a value, and nothing has given it one since: all rows that were there read null.
     pub null_everywhere: bool,
 }

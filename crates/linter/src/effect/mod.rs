@@ -162,10 +162,10 @@ impl RelationKind {
 /// Who can be hurt by a lock on a relation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Visibility {
-    /// It was there before this migration: treat it as large and in use.
+    /// It was there before this deployment: treat it as large and in use.
     Existing,
-    /// Made earlier in this migration and committed since; others see it. `filled`: it may hold rows.
-    SameMigration { filled: bool },
+    /// Made earlier in this deployment and committed since; others see it. `filled`: it may hold rows.
+    SameDeployment { filled: bool },
     /// Made earlier in this transaction (or by this statement): nobody else can see it. `filled`: it may hold rows,
     /// so that work on it takes time while other locks are held.
     SameTransaction { filled: bool },
@@ -174,14 +174,14 @@ pub enum Visibility {
 impl Visibility {
     /// May other sessions wait for a lock on it, and may work on it take long?
     pub fn is_exposed(self) -> bool {
-        matches!(self, Self::Existing | Self::SameMigration { filled: true })
+        matches!(self, Self::Existing | Self::SameDeployment { filled: true })
     }
 
     /// May it hold rows?
     pub fn may_have_rows(self) -> bool {
         match self {
             Self::Existing => true,
-            Self::SameMigration { filled } | Self::SameTransaction { filled } => filled,
+            Self::SameDeployment { filled } | Self::SameTransaction { filled } => filled,
         }
     }
 }

@@ -75,7 +75,7 @@ impl Executor<'_> {
         }
         if let Some(query) = kept {
             // A dump leaves out the rows that the database has.
-            let populated = into.with_data || self.migration == 0;
+            let populated = into.with_data || self.deployment.is_none();
             let definition = self.view_definition(query, populated);
             for (read, _) in &definition.references {
                 if self.catalog.get_relation(*read).is_some() {

@@ -40,7 +40,8 @@ pub(crate) use expressions::ask as ask_about_types;
 pub(crate) use routine::Bodies;
 
 use crate::ast::{Ast, Transaction};
-use crate::catalog::{Birth, Catalog, Oid};
+use crate::catalog::{Birth, Catalog, Oid, Relation};
+use crate::deployment::Deployment;
 use crate::effect::{Effects, Failure};
 use crate::session::{Place, Session, SettingsInEffect};
 use crate::source::TextRange;
@@ -89,8 +90,8 @@ pub(crate) struct Executor<'a> {
     /// How far into the file the text stands that is being run, so that ranges in it shift by that; `None` where it is
     /// no part of the file.
     pub(crate) text_at: Option<u32>,
-    /// Number of the migration, from 1; 0 for a dump of a schema that counts as there from the beginning.
-    pub(crate) migration: u32,
+    /// `None` for a dump of a schema that counts as there from the beginning.
+    pub(crate) deployment: Option<Deployment>,
     /// Number of the transaction that the statement runs in.
     pub(crate) transaction: u32,
     /// In a transaction block that forbids statements such as CREATE INDEX CONCURRENTLY.
@@ -129,7 +130,7 @@ pub(crate) fn try_statement(catalog: &Catalog, session: &Session, ast: &Ast, tar
         place: Place { file: 0, range: TextRange::default() },
         has_placeholders: false,
         text_at: None,
-        migration: u32::MAX,
+        deployment: Some(Deployment::Alone(u32::MAX)),
         transaction: u32::MAX,
         in_block: true,
         knowledge: Knowledge::History,
@@ -228,8 +229,12 @@ impl Executor<'_> {
 
     /// The birth of an object that this statement makes.
     pub(crate) fn birth(&self, filled: bool) -> Birth {
-        let migration = (self.migration > 0).then_some(self.migration);
-        Birth { migration, transaction: self.transaction, filled, many: filled }
+        Birth { deployment: self.deployment, transaction: self.transaction, filled, many: filled }
+    }
+
+    /// Has this deployment made the relation?
+    pub(crate) fn is_new(&self, relation: &Relation) -> bool {
+        relation.birth.is_of(self.deployment)
     }
 
     /// Notes why the effects may be incomplete.

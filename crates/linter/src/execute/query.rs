@@ -334,7 +334,7 @@ impl Executor<'_> {
     fn check_populated(&self, oid: Oid, range: TextRange) -> Run {
         let read = self.catalog.relation(oid);
         // Whether a job has filled it since an earlier migration is not known.
-        let is_new = read.birth.migration == Some(self.migration);
+        let is_new = self.is_new(read);
         let is_empty =
             is_new && read.kind == RelationKind::MaterializedView && !read.view().is_none_or(|view| view.populated);
         if is_empty {

@@ -35,8 +35,8 @@ impl Executor<'_> {
     pub(crate) fn visibility(&self, oid: Oid) -> Visibility {
         let relation = self.catalog.relation(oid);
         let birth = relation.birth;
-        if birth.migration.is_none() || birth.migration != Some(self.migration) {
-            // A temporary table of an earlier migration is gone or belongs to this session alone.
+        if !self.is_new(relation) {
+            // A temporary table of an earlier deployment is gone or belongs to this session alone.
             if relation.is_temporary() {
                 return Visibility::SameTransaction { filled: birth.filled };
             }
@@ -45,7 +45,7 @@ impl Executor<'_> {
         if birth.transaction == self.transaction || relation.is_temporary() {
             Visibility::SameTransaction { filled: birth.filled }
         } else {
-            Visibility::SameMigration { filled: birth.filled }
+            Visibility::SameDeployment { filled: birth.filled }
         }
     }
 

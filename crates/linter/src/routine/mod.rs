@@ -32,6 +32,7 @@ pub use words::Words;
 use crate::ast::{FunctionCall, ObjectName};
 use crate::catalog::{Catalog, Function, Oid, Relation};
 use crate::check::Migration;
+use crate::deployment::Deployment;
 use crate::effect::RelationName;
 use crate::session::Session;
 use crate::settings::Settings;
@@ -67,6 +68,11 @@ pub struct RoutineContext<'a> {
 }
 
 impl RoutineContext<'_> {
+    /// What is released together with the migration that holds the definition.
+    pub fn deployment(&self) -> Option<Deployment> {
+        self.routines.migrations.get(self.file as usize)?.deployment(self.file)
+    }
+
     /// The text of a range of the file.
     pub fn text(&self, range: TextRange) -> &str {
         self.source.text.get(range.as_usize()).unwrap_or_default()

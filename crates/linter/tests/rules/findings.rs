@@ -1,6 +1,7 @@
 //! Findings as text, for snapshots.
 
 use crate::scenario::{Outcome, Scenario};
+use pgvet_linter::confidence::Confidence;
 use pgvet_linter::diagnostic::Diagnostic;
 use pgvet_linter::source::TextRange;
 use std::fmt::Write;
@@ -24,6 +25,9 @@ fn one(scenario: &Scenario, outcome: &Outcome, found: &Diagnostic, out: &mut Str
     };
     let (severity, message) = (found.severity.as_str(), &found.message);
     writeln!(out, "{}: {severity}[{}] {message}", place(found.file, found.range), found.rule)?;
+    for assumption in found.assumptions.iter().filter(|assumption| assumption.confidence() == Confidence::Possible) {
+        writeln!(out, "  possible: {assumption}")?;
+    }
     for label in &found.labels {
         writeln!(out, "  {}: {}", place(label.file, label.range), label.message)?;
     }

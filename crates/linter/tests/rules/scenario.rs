@@ -10,11 +10,13 @@
 //! -- history:                       a migration that is not reported
 //! -- migration: autocommit          a migration that is reported, with a mode of its own
 //! -- path: 20240131_orders.sql      the path of the section's file
+//! -- release: 1                     it is released together with the sections of the same number
 //! ```
 //!
 //! Without sections the whole text is one migration.
 
 use pgvet_linter::check::{Migration, ParsedFile, TransactionMode, check, parse_file};
+use pgvet_linter::confidence::Confidence;
 use pgvet_linter::diagnostic::{Diagnostic, Severity};
 use pgvet_linter::fix::Edit;
 use pgvet_linter::settings::{LockTimeout, Settings};
@@ -37,12 +39,13 @@ pub(crate) struct Section {
     pub(crate) kind: SectionKind,
     pub(crate) mode: TransactionMode,
     pub(crate) path: String,
+    pub(crate) release: Option<u32>,
     pub(crate) text: String,
 }
 
 impl Section {
     fn new(kind: SectionKind, mode: TransactionMode, text: String) -> Self {
-        Self { kind, mode, path: "migration.sql".to_owned(), text }
+        Self { kind, mode, path: "migration.sql".to_owned(), release: None, text }
     }
 }
 
@@ -67,7 +70,8 @@ impl Scenario {
 
     /// An error is the directive that means nothing.
     pub(crate) fn read(text: &str) -> Result<Self, String> {
-        let settings = Settings { strict: true, level: Severity::Info, ..Settings::default() };
+        let settings =
+            Settings { strict: true, level: Severity::Info, confidence: Confidence::Possible, ..Settings::default() };
         let mut scenario = Self { sections: Vec::new(), ordered: true, settings };
         let mut mode = TransactionMode::default();
         let mut header = String::new();
@@ -93,6 +97,10 @@ impl Scenario {
                 ("mode", _) => mode = transaction_mode(value)?,
                 ("transaction" | "single-string" | "autocommit", "") => mode = transaction_mode(word)?,
                 ("set", _) => set(&mut scenario.settings, value).ok_or(value)?,
+                ("release", _) => {
+                    let section = scenario.sections.last_mut().ok_or("a release stands in a section")?;
+                    section.release = Some(value.parse().map_err(|_| value)?);
+                }
                 ("path", _) => {
                     let section = scenario.sections.last_mut().ok_or("a path stands in a section")?;
                     value.clone_into(&mut section.path);
@@ -129,6 +137,7 @@ impl Scenario {
                 report: section.kind == SectionKind::Migration,
                 baseline: section.kind == SectionKind::Baseline,
                 ordered: self.ordered,
+                release: section.release,
                 ..Migration::new(file)
             })
             .collect()

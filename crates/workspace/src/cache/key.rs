@@ -73,7 +73,7 @@ fn add(hasher: &mut Hasher, migration: &Migration<'_>, text: &Hash) {
         TransactionMode::SingleString => 2,
     };
     hasher.update(&[direction, transaction, u8::from(migration.baseline), u8::from(migration.ordered)]);
-    hasher.update(migration.planned.unwrap_or_default().as_bytes());
+    hasher.update(&migration.release.map_or([0; 4], |release| (release + 1).to_le_bytes()));
     for string in migration.strings {
         hasher.update(&string.start.to_le_bytes()).update(&string.end.to_le_bytes());
     }

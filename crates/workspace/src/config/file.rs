@@ -2,6 +2,7 @@
 
 use crate::layout::Tool;
 use pgvet_linter::check::TransactionMode;
+use pgvet_linter::confidence::Confidence;
 use pgvet_linter::diagnostic::Severity;
 use pgvet_linter::effect::LockMode;
 use pgvet_linter::rule::Category;
@@ -30,6 +31,9 @@ pub(crate) struct ConfigFile {
     /// The least severity that is shown. The default is `warning`.
     #[schemars(with = "Option<SeveritySchema>")]
     pub(crate) level: Option<Severity>,
+    /// Lowest confidence that is shown: `certain`, `likely` (the default) or `possible`.
+    #[schemars(with = "Option<ConfidenceSchema>")]
+    pub(crate) confidence: Option<Confidence>,
     /// Who sets `lock_timeout`: each migration, or what runs them (the tool, the role or the database).
     pub(crate) lock_timeout: Option<LockTimeoutSetting>,
     /// Must suppressions give a reason?
@@ -323,4 +327,14 @@ enum SeveritySchema {
     Info,
     Warning,
     Error,
+}
+
+/// The severities, for the schema.
+#[derive(JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[expect(dead_code, reason = "only its schema is used")]
+enum ConfidenceSchema {
+    Certain,
+    Likely,
+    Possible,
 }

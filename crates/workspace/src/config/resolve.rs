@@ -72,6 +72,9 @@ impl Layer<'_> {
             settings.level = level;
             config.level_configured = true;
         }
+        if let Some(confidence) = file.confidence {
+            settings.confidence = confidence;
+        }
         if let Some(lock_timeout) = file.lock_timeout {
             settings.lock_timeout = lock_timeout.into();
         }

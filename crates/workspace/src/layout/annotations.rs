@@ -46,7 +46,7 @@ pub(super) fn sections(text: &str) -> Option<Layout> {
         strings,
         unlisted: false,
         in_other_languages: false,
-        planned: None,
+        release: None,
     })
 }
 

@@ -71,9 +71,9 @@ impl Facts {
         self.order.as_ref().is_some_and(|order| order.is_autocommit(path))
     }
 
-    /// When the migration was planned, where the tool's own list tells it.
-    pub(super) fn planned(&self, path: &Path) -> Option<&str> {
-        self.order.as_ref().and_then(|order| order.planned(path))
+    /// The number of the release that the migration is part of, where the tool's own list has releases.
+    pub(super) fn release(&self, path: &Path) -> Option<u32> {
+        self.order.as_ref().and_then(|order| order.release(path))
     }
 
     /// Does Flyway run a versioned migration of this version or an older one in the folder?
@@ -236,8 +236,8 @@ pub(crate) struct ExplicitOrder {
     aside_from: usize,
     /// What runs outside of a transaction.
     autocommit: BTreeSet<PathBuf>,
-    /// When the migrations were planned, where the list tells it: `2024-10-02T20:47:01Z`.
-    planned: BTreeMap<PathBuf, String>,
+    /// The number of the release of each path, where the list has releases.
+    releases: BTreeMap<PathBuf, u32>,
 }
 
 /// The orders that hold for the files of folders, looked up once each.
@@ -269,15 +269,15 @@ impl ExplicitOrder {
             let deploy = root.with_file_name("deploy");
             let is_deployed = |name: &str| deploy.join(format!("{name}.sql")).exists();
             let order = Self::new(Tool::Sqitch, root, sqitch_order(&plan, is_deployed));
-            return Some(Self { root: deploy, planned: sqitch_dates(&plan), ..order });
+            return Some(Self { root: deploy, releases: sqitch_releases(&plan), ..order });
         }
         Self::of_liquibase(parent, changelogs)
     }
 
     fn new(tool: Tool, root: &Path, names: Vec<String>) -> Self {
         let places = names.into_iter().enumerate().map(|(place, name)| (PathBuf::from(name), place)).collect();
-        let (root, autocommit, planned) = (root.to_owned(), BTreeSet::new(), BTreeMap::new());
-        Self { tool, base: root.clone(), root, places, aside_from: usize::MAX, autocommit, planned }
+        let (root, autocommit, releases) = (root.to_owned(), BTreeSet::new(), BTreeMap::new());
+        Self { tool, base: root.clone(), root, places, aside_from: usize::MAX, autocommit, releases }
     }
 
     /// The outermost folder around this one with master changelogs that include a file of it. What one includes may be a
@@ -343,8 +343,8 @@ impl ExplicitOrder {
         self.relative(path).is_some_and(|path| self.autocommit.contains(&path))
     }
 
-    fn planned(&self, path: &Path) -> Option<&str> {
-        self.planned.get(&self.relative(path)?).map(String::as_str)
+    fn release(&self, path: &Path) -> Option<u32> {
+        self.releases.get(&self.relative(path)?).copied()
     }
 }
 
@@ -391,17 +391,19 @@ fn sqitch_order(plan: &str, is_deployed: impl Fn(&str) -> bool) -> Vec<String> {
     changes
 }
 
-/// When changes were planned. Of one that was reworked only the last date is known. Source: Sqitch, `sqitchchanges`.
-fn sqitch_dates(plan: &str) -> BTreeMap<PathBuf, String> {
-    let is_date = |word: &&str| {
-        let bytes = word.as_bytes();
-        bytes.len() == "2024-10-02T20:47:01Z".len() && bytes[10] == b'T' && bytes[0].is_ascii_digit()
-    };
-    let date = |line: &str| {
-        let name = line.split_whitespace().next().filter(|word| !word.starts_with(['%', '#', '@']))?;
-        Some((PathBuf::from(name), line.split_whitespace().find(is_date)?.to_owned()))
-    };
-    plan.lines().filter_map(date).collect()
+/// The number of the release that each change is part of: a tag ends a release. Of a change that was reworked only the
+/// last one is known. Empty without tags. Source: Sqitch, `sqitchtutorial`, "Tag".
+fn sqitch_releases(plan: &str) -> BTreeMap<PathBuf, u32> {
+    let mut releases = BTreeMap::new();
+    let mut release = 1;
+    for word in plan.lines().filter_map(|line| line.split_whitespace().next()) {
+        match word.as_bytes()[0] {
+            b'@' => release += 1,
+            b'%' | b'#' => {}
+            _ => drop(releases.insert(PathBuf::from(word), release)),
+        }
+    }
+    if release == 1 { BTreeMap::new() } else { releases }
 }
 
 #[cfg(test)]
@@ -409,12 +411,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_plan_says_when_changes_were_planned() {
-        let plan = "%project=shop\n\nusers 2024-01-02T03:04:05Z a <a@b.c> # x\norders [users] 2024-02-03T04:05:06Z b\n\
-                    @v1 2024-03-04T05:06:07Z c\nnone\n";
-        let expected = [("users", "2024-01-02T03:04:05Z"), ("orders", "2024-02-03T04:05:06Z")];
-        let expected = expected.map(|(name, date)| (PathBuf::from(name), date.to_owned()));
-        assert_eq!(sqitch_dates(plan), expected.into());
+    fn tags_of_a_plan_end_releases() {
+        let changes = "%project=shop\n\nusers 2024-01-02T03:04:05Z a <a@b.c> # x\norders [users] 2024\n";
+        assert_eq!(sqitch_releases(changes), BTreeMap::new());
+        let releases = sqitch_releases(&format!("{changes}@v1 2024-03-04T05:06:07Z c\npayments 2024\n"));
+        let expected = [("users", 1), ("orders", 1), ("payments", 2)];
+        assert_eq!(releases, expected.map(|(name, release)| (PathBuf::from(name), release)).into());
     }
 
     #[test]

@@ -140,8 +140,8 @@ pub struct Layout {
     pub unlisted: bool,
     /// Do migrations in a programming language run among those in SQL?
     pub in_other_languages: bool,
-    /// When it was planned, where the tool's own list tells it.
-    pub planned: Option<String>,
+    /// The number of the release that it is part of, where the tool's own list has releases.
+    pub release: Option<u32>,
 }
 
 /// Finds out how the file at `path` is run. Looks at its text, its name, and then its folder.
@@ -152,7 +152,7 @@ pub(crate) fn detect(path: &Path, text: &str, folders: &Folders, config: &Config
     let mut layout = sections.unwrap_or_else(|| whole(path, text, folders, configured));
     let around = folders.around(path);
     layout.in_other_languages = around.in_other_languages;
-    layout.planned = around.planned(path).map(str::to_owned);
+    layout.release = around.release(path);
     if let Some(transaction) = config.migrations.transaction {
         let usual = transaction::usual(layout.tool);
         let sections = layout.sections.iter_mut().filter(|section| section.transaction == usual);
@@ -184,7 +184,7 @@ fn whole(path: &Path, text: &str, folders: &Folders, configured: Option<Tool>) -
         strings: Vec::new(),
         unlisted: around.is_unlisted(path),
         in_other_languages: false,
-        planned: None,
+        release: None,
     }
 }
 

@@ -64,7 +64,7 @@ impl Executor<'_> {
         let mut column = self.new_column(table, definition)?;
         let fill = self.fill_of(table, definition, &column);
         column.has_missing_value = matches!(fill, Fill::Missing);
-        column.added_in = self.birth(false).migration;
+        column.added_in = self.deployment;
         column.null_everywhere = matches!(fill, Fill::Null);
         for target in self.altered_tables(altering) {
             self.check_mergeable(target, &column, definition)?;

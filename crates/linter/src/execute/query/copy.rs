@@ -63,7 +63,7 @@ impl Executor<'_> {
         if relation.kind == RelationKind::PartitionedTable {
             return fail("0A000", "cannot perform COPY FREEZE on a partitioned table", range);
         }
-        let made_here = relation.birth.transaction == self.transaction && relation.birth.migration.is_some();
+        let made_here = relation.birth.transaction == self.transaction && relation.birth.deployment.is_some();
         let held = self.session.block.iter().flat_map(|block| &block.locks);
         let may_be_truncated =
             held.into_iter().any(|lock| lock.relation == table && lock.mode == LockMode::AccessExclusive);

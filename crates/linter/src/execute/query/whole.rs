@@ -6,7 +6,7 @@ use crate::ast::{
     RelationRef, Select, Update, With,
 };
 use crate::builtin;
-use crate::catalog::{Column, Constraint, ForeignKeyConstraint, Index, Oid, Relation};
+use crate::catalog::{Constraint, ForeignKeyConstraint, Index, Oid, Relation};
 use crate::effect::{RelationKind, ScanCause};
 use crate::execute::Executor;
 use crate::expression::{aggregates, yields_one_row};
@@ -77,7 +77,7 @@ impl Executor<'_> {
         select.group_by.is_empty() && calls.peek().is_some() && calls.all(|call| is_end(&call))
     }
 
-    /// Does an UPDATE fill a column that this migration has added, in rows that no index can find? It reads the whole table
+    /// Does an UPDATE fill a column that this deployment has added, in rows that no index can find? It reads the whole table
     /// for them, and mostly changes a large part of it.
     ///
     /// What sets a flag in a few rows has a default for the others, and compares with a constant.
@@ -85,7 +85,9 @@ impl Executor<'_> {
         let Some(filter) = &update.filter else { return false };
         let relation = self.catalog.relation(table);
         let is_filled = |assignment: &Assignment| {
-            let column = relation.column(&assignment.column.text).filter(|column| self.is_new(column));
+            let column = relation
+                .column(&assignment.column.text)
+                .filter(|column| column.added_in.is_some() && column.added_in == self.deployment);
             column.is_some_and(|column| column.null_everywhere || !picks_rows(filter))
         };
         if relation.kind != RelationKind::Table || !relation.known || relation.unknown_parts {
@@ -202,17 +204,12 @@ impl Executor<'_> {
         found
     }
 
-    /// `column IS NULL`, of a column that this migration has added and not filled.
+    /// `column IS NULL`, of a column that no statement has filled since it was added.
     fn is_null_everywhere(&self, condition: &Expr, own: Member<'_>, all: &[Member<'_>]) -> bool {
         let ExprKind::IsNull { operand, negated: false } = &condition.kind else { return false };
         let column = self.column_of(operand, all).filter(|(member, _)| is(*member, own));
         let column = column.and_then(|(_, name)| self.catalog.relation(own.table).column(name));
-        column.is_some_and(|column| column.null_everywhere && self.is_new(column))
-    }
-
-    /// Has this migration added the column?
-    fn is_new(&self, column: &Column) -> bool {
-        column.added_in.is_some() && column.added_in == self.birth(false).migration
+        column.is_some_and(|column| column.null_everywhere)
     }
 
     /// Is there exactly one row of `next` for each row of the tables that were reached, because a foreign key says so? The

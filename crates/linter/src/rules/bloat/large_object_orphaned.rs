@@ -81,7 +81,7 @@ fn table(context: &RuleContext<'_>, name: &ObjectName, verb: &str, reporter: &mu
 fn existing<'c>(context: &'c RuleContext<'_>, name: &ObjectName) -> Option<&'c Relation> {
     let path = context.session.settings.search_path();
     let relation = context.before.relation(context.before.find_relation(name, &path)?);
-    (relation.birth.migration != Some(context.file + 1) && !relation.is_temporary()).then_some(relation)
+    (!relation.birth.is_of(context.deployment()) && !relation.is_temporary()).then_some(relation)
 }
 
 fn columns<'c>(context: &RuleContext<'_>, relation: &'c Relation) -> Vec<&'c str> {

@@ -77,7 +77,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
 }
 
 fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRange, dropped: &Relation) {
-    let made_here = dropped.birth.migration == Some(context.file + 1);
+    let made_here = dropped.birth.is_of(context.deployment());
     let Some(index) = dropped.index().filter(|index| index.unique && index.predicate.is_none() && !made_here) else {
         return;
     };

@@ -73,7 +73,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let mut tables: Vec<RelationName> = Vec::new();
     let mut uses = Vec::new();
     for relation in context.before.relations_mentioning(&[Mention::Call(function.name.clone())]) {
-        let is_new = relation.birth.migration == Some(context.file + 1);
+        let is_new = relation.birth.is_of(context.deployment());
         let used = if is_new { Vec::new() } else { uses_of(context, relation, function) };
         if !used.is_empty() {
             let table = relation.index().and_then(|index| context.before.get_relation(index.table)).unwrap_or(relation);

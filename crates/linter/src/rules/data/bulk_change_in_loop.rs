@@ -1,9 +1,9 @@
 //! Batches that are all in one transaction.
 
-use super::size::is_likely_small;
 use crate::ast::{Ast, Expr, ExprKind, ObjectKind, ObjectName, OperatorForm, Part};
 use crate::catalog::Relation;
 use crate::check::{Migration, TransactionMode};
+use crate::confidence::Assumption;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::expression::returned_table;
 use crate::plpgsql::{Loop, LoopKind, Statement, StatementKind};
@@ -124,10 +124,7 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
         }
         if let Some(table) = context.relation(name) {
             let table = context.relation_name(table);
-            finding = finding.relation(&table);
-            if is_likely_small(&table, context.catalog, context.file, context.settings) {
-                finding = finding.severity(Severity::Info);
-            }
+            finding = finding.relation(&table).assuming(Assumption::Large { table: table.name.clone() });
         }
         drop(finding);
     }
@@ -162,7 +159,7 @@ fn goes_through_whole_table(context: &RoutineContext<'_>, step: &Step<'_>, a_loo
 }
 
 fn is_in_use(context: &RoutineContext<'_>, table: &Relation) -> bool {
-    let is_new = context.function().is_none() && table.birth.migration == Some(context.file + 1);
+    let is_new = context.function().is_none() && table.birth.is_of(context.deployment());
     table.kind.is_table() && !table.is_temporary() && !is_new
 }
 

@@ -7,11 +7,9 @@ use super::guard::guard_of;
 use super::handled::handler_of;
 use super::inserted::{Inserted, Refusal, ValueSource, Values};
 use super::loaded::check_migration;
-use super::released::is_left_empty;
 use super::unique::{UniqueIndex, accepts_any_conflict, accepts_on_conflict, ambiguity, left_behind};
 use crate::ast::{Ast, Insert, InsertSource, ObjectName, Part, Query, QueryBody};
 use crate::catalog::{Oid, Relation};
-use crate::check::Migration;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::effect::RelationKind;
 use crate::fix::{Applicability, Edit, Fix};
@@ -70,9 +68,7 @@ declare_rule! {
     /// With `ON CONFLICT`; where the key comes from a sequence or `gen_random_uuid()`; where a column of it refers, by
     /// a foreign key, to a row that the same statement inserts in `WITH`, or that the migration has inserted before,
     /// for then no other row can refer to it yet; where the statement asks for the row first; for tables that the same
-    /// migration has made, filled or emptied, and tables without a unique index; for tables that no migration has put
-    /// rows into and that another one of the same version, or less than a day older, made, as the names of files or
-    /// folders or the plan of Sqitch tell it: both are released together.
+    /// migration or release has made, filled or emptied, and tables without a unique index.
     /// In the function of triggers that fire for each row on `INSERT` alone, where it puts one row of `NEW` in whose key
     /// is that of the new row, as for a supertype: the error is meant, and as rare as one in the table itself. Where code
     /// has deleted rows of the table before, it puts others in their place.
@@ -147,11 +143,6 @@ pub(super) fn advise<'r, 'f>(
     let edit = Edit { range: TextRange::new(end, end), text: format!(" {clause}") };
     let title = "Keep the row that is there".to_owned();
     finding.fix(Fix { title, applicability: Applicability::Unsafe, edits: vec![edit] })
-}
-
-/// Did this migration make the table, or one that is released together with it, which has left it empty?
-pub(super) fn is_empty_yet(table: &Relation, file: u32, migrations: &[Migration<'_>]) -> bool {
-    table.birth.migration == Some(file + 1) || is_left_empty(table, file, migrations)
 }
 
 pub(super) fn is_plain_table(table: &Relation) -> bool {
@@ -254,7 +245,7 @@ fn given<'a>(context: &'a RoutineContext<'_>, inserted: &Inserted<'a>, variables
 
 /// In a DO block: keys that are copied into a table that was there before.
 fn copied<'a>(context: &'a RoutineContext<'_>, inserted: &Inserted<'a>) -> Vec<Refusal<'a>> {
-    let is_new = is_empty_yet(inserted.table, context.file, context.routines.migrations);
+    let is_new = inserted.table.birth.is_of(context.deployment());
     let oid = |name: &ObjectName| context.relation(name).map(|relation| relation.oid);
     if is_new || !is_copy(inserted.insert, &oid, inserted.table.oid) {
         return Vec::new();

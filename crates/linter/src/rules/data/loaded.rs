@@ -1,6 +1,6 @@
 //! INSERTs at the top level of a migration.
 
-use super::insert_may_violate_unique::{advise, copy_message, do_nothing, is_copy, is_empty_yet, is_plain_table};
+use super::insert_may_violate_unique::{advise, copy_message, do_nothing, is_copy, is_plain_table};
 use super::inserted::{Inserted, Refusal, ValueSource};
 use crate::ast::{Ast, Do, Expr, ExprKind, Insert, ObjectName, Part, Query, QueryBody, Transaction};
 use crate::catalog::{Column, Oid, Relation};
@@ -120,7 +120,7 @@ impl<'a> Loads<'a> {
             // Rows that the migration itself has made are new, and so are the first rows of a table.
             let is_new = reads_any(insert, |name| self.made.contains(&name))
                 || reads_any(insert, |name| self.filled.contains(name))
-                || is_empty_yet(table, self.context.file, self.context.migrations);
+                || table.birth.is_of(self.context.deployment());
             if !refusals.is_empty() && !is_new {
                 let finding = reporter.report(range, copy_message(&refusals)).relation(&RelationName::existing(table));
                 let clause = do_nothing(table, &refusals, &|_| false);

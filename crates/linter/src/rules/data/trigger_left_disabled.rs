@@ -90,7 +90,7 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
             (None, _) => false,
             (Some(_), None) => true,
             (Some(_), Some(relation)) => {
-                relation.birth.migration == Some(context.file + 1) || (relation.known && !is_there(relation, &off))
+                relation.birth.is_of(context.deployment()) || (relation.known && !is_there(relation, &off))
             }
         };
         let is_given_up =

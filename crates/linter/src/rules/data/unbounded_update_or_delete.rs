@@ -1,11 +1,10 @@
 //! UPDATE or DELETE of a whole table.
 
 use super::one_row::{reads_one_row, stores_total, takes_one_row};
-use super::released::is_left_empty;
-use super::size::is_likely_small;
 use crate::ast::{Ast, Expr, ExprKind, InsertSource, Part, QueryBody};
 use crate::catalog::Catalog;
-use crate::diagnostic::{Diagnostic, Severity};
+use crate::confidence::Assumption;
+use crate::diagnostic::Diagnostic;
 use crate::effect::{DataChange, DataChangeKind, RelationName};
 use crate::report::Reporter;
 use crate::routine::{RoutineContext, Sql, SqlRole, Trial};
@@ -43,19 +42,22 @@ declare_rule! {
     /// that the same migration has added. For tables that the same transaction created, and for tables that configuration
     /// says to be small or that can have one row only; nor for a table that gets the count or sum of another table, the
     /// same for all rows, or whose changed rows code takes for one (`UPDATE ... RETURNING n INTO next`), for it has one row
-    /// then; nor for a table that no migration has put rows into and that another one of the same version, or less than a
-    /// day older, made, as the names of files or folders, or the plan of Sqitch, tell it: both are released together. While
+    /// then; nor for a table that another migration of the same release made and no migration has put rows into. While
     /// the transaction holds a strong lock, `work-after-strong-lock` says it. What triggers do is not reported either, for
     /// they do it at any change of their table, also where a function makes that change. A `MERGE` is reported where a
     /// branch without condition has a whole table as source. What the statements of one migration do is one finding. A
     /// function is reported where it is defined, unless a migration calls it and it is reported there; trigger functions
     /// are not, because what fires them decides.
     ///
-    /// Some tables are worth a note only (`--level info`), for they mostly have few rows: one whose rows the same migration
-    /// deletes and lists anew with `INSERT ... VALUES` or `COPY`; one that has lived through ten migrations and never got
-    /// an index besides its primary key; one of which code reads all rows into one variable (`SELECT version INTO current
-    /// FROM schema_version`); and one that something else has made, of which ten migrations of many tables say nothing.
-    /// Where such a table is large, statistics or `[tables]` in the configuration say so, and the finding is an error.
+    /// ## Confidence
+    ///
+    /// A finding is `likely`: it assumes that the table is large. It is only `possible`, and shown with
+    /// `--confidence possible`, if something speaks against that:
+    ///
+    /// - the same migration deletes the rows and lists them again with `INSERT ... VALUES` or `COPY`
+    /// - code reads all rows into one variable (`SELECT version INTO current FROM schema_version`)
+    ///
+    /// Statistics or `[tables]` in the configuration state the size of a table: a large one makes the finding an error.
     "unbounded-update-or-delete", Data, Warning,
     {
         sources: &["pgls/updateWithoutWhere", "dryrun/update-without-where", "bytebase/statement.where.require"],
@@ -76,7 +78,6 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             || is_small
             || said.contains(&change.range)
             || change.by_trigger
-            || is_empty(context, table)
         {
             continue;
         }
@@ -86,10 +87,13 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             format!("this {verb} every row of `{}` and keeps all of them locked until it is done", table.name);
         let is_refilled = change.kind == DataChangeKind::Delete && is_refilled(context, table);
         let is_taken = context.after.get_relation(table.oid).is_some_and(|table| table.taken_for_one_row);
-        let is_likely_small =
-            is_refilled || is_taken || is_likely_small(table, context.before, context.file, context.settings);
-        let severity = if is_likely_small { Severity::Info } else { Severity::Warning };
-        drop(reporter.report(change.range, message).relation(table).severity(severity).help(help));
+        let name = table.name.clone();
+        let assumption = match () {
+            () if is_refilled => Assumption::LargeThoughListed { table: name },
+            () if is_taken => Assumption::LargeThoughReadAsOneRow { table: name },
+            () => Assumption::Large { table: name },
+        };
+        drop(reporter.report(change.range, message).relation(table).assuming(assumption).help(help));
     }
 }
 
@@ -109,12 +113,6 @@ fn is_refilled(context: &RuleContext<'_>, table: &RelationName) -> bool {
     };
     let after = |statement: &&Statement| statement.range.start > context.statement.range.start;
     context.migration.statements().filter(after).filter_map(Statement::ast).any(fills)
-}
-
-/// Has no code put rows into it yet?
-fn is_empty(context: &RuleContext<'_>, table: &RelationName) -> bool {
-    let relation = context.before.get_relation(table.oid);
-    relation.is_some_and(|relation| is_left_empty(relation, context.file, context.migrations))
 }
 
 /// Says configuration, a constraint, or the statement itself that the table has few rows?
@@ -186,10 +184,13 @@ fn check_change(context: &RoutineContext<'_>, sql: &Sql<'_>, change: &DataChange
         context.name(),
         table.name
     );
-    let is_likely_small =
-        reads_one_row(context, table) || is_likely_small(table, context.catalog, context.file, context.settings);
-    let severity = if is_likely_small { Severity::Info } else { Severity::Warning };
-    drop(reporter.report(sql.place(change.range), message).relation(table).severity(severity).help(help));
+    let name = table.name.clone();
+    let assumption = if reads_one_row(context, table) {
+        Assumption::LargeThoughReadAsOneRow { table: name }
+    } else {
+        Assumption::Large { table: name }
+    };
+    drop(reporter.report(sql.place(change.range), message).relation(table).assuming(assumption).help(help));
 }
 
 /// Has it an UPDATE or DELETE that may concern a whole table? Whether it does, its effects say.

@@ -152,7 +152,7 @@ fn is_wrong_guess(context: &RuleContext<'_>, failure: &Failure) -> bool {
         let oid = context.before.relation_named(schema, &name.name.text)?;
         context.before.get_relation(oid)
     });
-    failure.sqlstate == "42P07" && taken.is_some_and(|relation| !relation.known && relation.birth.migration.is_none())
+    failure.sqlstate == "42P07" && taken.is_some_and(|relation| !relation.known && relation.birth.deployment.is_none())
 }
 
 /// The next step, where the kind of refusal tells.

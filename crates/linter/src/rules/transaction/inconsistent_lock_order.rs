@@ -3,6 +3,7 @@
 use super::mixed_ddl_and_bulk_dml::is_upgrade;
 use crate::ast::{Ast, FunctionBody, Part, Transaction};
 use crate::catalog::{Catalog, Function, Oid};
+use crate::deployment::Deployment;
 use crate::effect::{DataChangeKind, Lock, LockCause, LockMode, RelationKind};
 use crate::lexer::quote_identifier;
 use crate::report::Reporter;
@@ -96,7 +97,7 @@ fn at_commit(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         None => (context.before, taken(&context.effects.locks, context.statement.range)),
     };
     let routines = Routines::new(context.migrations, catalog, context.settings, context.reader);
-    report(&of_others(locked, catalog, context.file), catalog, &routines, reporter);
+    report(&of_others(locked, catalog, context.deployment()), catalog, &routines, reporter);
 }
 
 /// Locks on tables of which the transaction has changed some rows before, and which nothing has kept writers from since.
@@ -110,7 +111,7 @@ fn report_upgrades(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         else {
             continue;
         };
-        let is_old = context.before.relation(lock.relation.oid).birth.migration != Some(context.file + 1);
+        let is_old = !context.before.relation(lock.relation.oid).birth.is_of(context.deployment());
         if !is_old || !is_upgrade(context, lock) {
             continue;
         }
@@ -134,7 +135,7 @@ fn at_end(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
     let Some(block) = &context.session.block else { return };
     let catalog = block.catalog_before();
     let routines = Routines::new(context.migrations, catalog, context.settings, context.reader);
-    report(&of_others(held(block), catalog, context.file), catalog, &routines, reporter);
+    report(&of_others(held(block), catalog, context.deployment()), catalog, &routines, reporter);
 }
 
 fn held(block: &TransactionBlock) -> Vec<Locked> {
@@ -153,10 +154,10 @@ fn is_strong(mode: LockMode, cause: LockCause, kind: RelationKind) -> bool {
 }
 
 /// The tables that the migration has not made itself, each where it is locked first.
-fn of_others(mut locked: Vec<Locked>, catalog: &Catalog, file: u32) -> Vec<Locked> {
+fn of_others(mut locked: Vec<Locked>, catalog: &Catalog, deployment: Option<Deployment>) -> Vec<Locked> {
     let mut seen = FxHashSet::default();
     locked.retain(|lock| {
-        let is_old = catalog.get_relation(lock.table).is_some_and(|table| table.birth.migration != Some(file + 1));
+        let is_old = catalog.get_relation(lock.table).is_some_and(|table| !table.birth.is_of(deployment));
         is_old && seen.insert(lock.table)
     });
     locked

@@ -1,0 +1,81 @@
+//! How sure a finding is, and what it assumes.
+
+use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
+use std::fmt;
+
+/// How sure it is that the harm happens; how bad it is if it does is its severity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Confidence {
+    /// There is evidence against an assumption of the finding, or it needs an unusual situation.
+    Possible,
+    /// Needs an assumption that holds for an ordinary production table or application.
+    #[default]
+    Likely,
+    /// Follows from PostgreSQL and from facts of the history.
+    Certain,
+}
+
+impl Confidence {
+    /// Returns the word that options, configuration and reports use.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Possible => "possible",
+            Self::Likely => "likely",
+            Self::Certain => "certain",
+        }
+    }
+}
+
+/// What a finding assumes, or what speaks against it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Assumption {
+    /// Nothing bounds the rows of the table.
+    Large { table: SmolStr },
+    /// Others use the table while the migration runs.
+    InUse { table: SmolStr },
+    /// The same migration deletes the rows of the table and lists them again.
+    LargeThoughListed { table: SmolStr },
+    /// Code reads all rows of the table into one variable.
+    LargeThoughReadAsOneRow { table: SmolStr },
+}
+
+impl Assumption {
+    /// Returns how sure a finding can be at most that rests on this.
+    pub fn confidence(&self) -> Confidence {
+        match self {
+            Self::Large { .. } | Self::InUse { .. } => Confidence::Likely,
+            Self::LargeThoughListed { .. } | Self::LargeThoughReadAsOneRow { .. } => Confidence::Possible,
+        }
+    }
+}
+
+impl fmt::Display for Assumption {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Large { table } => write!(f, "assumes that `{table}` is large: nothing bounds its rows"),
+            Self::InUse { table } => write!(f, "assumes that others use `{table}` while this runs"),
+            Self::LargeThoughListed { table } => {
+                write!(f, "assumes that `{table}` is large, although this migration lists its rows again")
+            }
+            Self::LargeThoughReadAsOneRow { table } => {
+                write!(f, "assumes that `{table}` is large, although code reads all of it into one variable")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn evidence_against_an_assumption_makes_a_finding_possible() {
+        let table = SmolStr::new("orders");
+        assert_eq!(Assumption::Large { table: table.clone() }.confidence(), Confidence::Likely);
+        assert_eq!(Assumption::LargeThoughListed { table }.confidence(), Confidence::Possible);
+        assert!(Confidence::Possible < Confidence::Likely && Confidence::Likely < Confidence::Certain);
+    }
+}
