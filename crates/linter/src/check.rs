@@ -581,7 +581,7 @@ impl Visitor for Checker<'_> {
         if let Some(mut reporter) = Reporter::new(self.settings, rule, file, statement.range, version, &mut self.found)
         {
             let help = "PostgreSQL refuses the whole statement; correct it (the rest of the file is still checked)";
-            drop(reporter.report(error.range, error.message.clone()).help(help));
+            reporter.report(error.range, error.message.clone()).help(help).emit();
         }
         if let Some(diagnostic) = self.found.last_mut() {
             diagnostic.pg_versions = self.settings.versions.iter().collect();

@@ -71,16 +71,16 @@ impl<'a> Reporter<'a> {
             obstacle: None,
             evidence: Evidence::Predicted,
         };
-        Finding { reporter: self, diagnostic: Some(diagnostic), tables: Vec::new(), work: None, ignored: true }
+        Finding { reporter: self, diagnostic, tables: Vec::new(), work: None, ignored: true }
     }
 }
 
-/// A finding that is being described; recorded when it goes out of scope.
+/// A finding that is being described.
 #[derive(Debug)]
+#[must_use = "a finding is recorded by `emit`"]
 pub struct Finding<'r, 'a> {
     reporter: &'r mut Reporter<'a>,
-    /// `Some` until it is recorded.
-    diagnostic: Option<Diagnostic>,
+    diagnostic: Diagnostic,
     tables: Vec<(SmolStr, TableSettings)>,
     work: Option<Work>,
     /// Are all relations so far to be ignored?
@@ -89,34 +89,28 @@ pub struct Finding<'r, 'a> {
 
 impl Finding<'_, '_> {
     fn edit(mut self, change: impl FnOnce(&mut Diagnostic)) -> Self {
-        if let Some(diagnostic) = &mut self.diagnostic {
-            change(diagnostic);
-        }
+        change(&mut self.diagnostic);
         self
     }
 
     /// The next step. Lines of SQL are indented by four spaces.
-    #[must_use = "a finding is recorded when it is dropped"]
     pub fn help(self, help: impl Into<String>) -> Self {
         self.edit(|diagnostic| diagnostic.help = Some(help.into()))
     }
 
     /// Another place that explains it, in the same file.
-    #[must_use = "a finding is recorded when it is dropped"]
     pub fn label(self, range: TextRange, message: impl Into<String>) -> Self {
         let file = self.reporter.file;
         self.label_in(file, range, message)
     }
 
     /// Another place that explains it, in any file of the run.
-    #[must_use = "a finding is recorded when it is dropped"]
     pub fn label_in(self, file: u32, range: TextRange, message: impl Into<String>) -> Self {
         self.edit(|diagnostic| diagnostic.labels.push(Label { file, range, message: message.into() }))
     }
 
     /// A relation that it concerns. Where all are declared small the finding is worth a note only, and a large one makes
     /// a warning an error, if the harm grows with tables.
-    #[must_use = "a finding is recorded when it is dropped"]
     pub fn relation(mut self, relation: &RelationName) -> Self {
         let table = self.reporter.settings.table(&relation.schema, &relation.name);
         self.tables.push((relation.name.clone(), table));
@@ -125,7 +119,6 @@ impl Finding<'_, '_> {
     }
 
     /// Less (or more) severe than the rule is as a whole; configuration of the rule's level wins.
-    #[must_use = "a finding is recorded when it is dropped"]
     pub fn severity(self, severity: Severity) -> Self {
         let configured = self.reporter.settings.is_configured(self.reporter.file, self.reporter.meta);
         self.edit(|diagnostic| {
@@ -136,31 +129,27 @@ impl Finding<'_, '_> {
     }
 
     /// What the finding assumes: it is no surer than that.
-    #[must_use = "a finding is recorded when it is dropped"]
     pub fn assuming(self, assumption: Assumption) -> Self {
         self.edit(|diagnostic| diagnostic.assume(assumption))
     }
 
     /// What takes the longer the larger the first relation is.
-    #[must_use = "a finding is recorded when it is dropped"]
     pub fn work(mut self, work: Work) -> Self {
         self.work = Some(work);
         self
     }
 
-    #[must_use = "a finding is recorded when it is dropped"]
-    pub fn fix(self, fix: Fix) -> Self {
-        self.edit(|diagnostic| diagnostic.fixes.push(fix))
+    /// A fix, if there is one.
+    pub fn fix(self, fix: impl Into<Option<Fix>>) -> Self {
+        self.edit(|diagnostic| diagnostic.fixes.extend(fix.into()))
     }
 
     /// What can take the place of the whole statement.
-    #[must_use = "a finding is recorded when it is dropped"]
     pub fn steps(self, steps: Vec<Step>) -> Self {
         self.edit(|diagnostic| diagnostic.steps = steps)
     }
 
     /// Why nothing can.
-    #[must_use = "a finding is recorded when it is dropped"]
     pub fn obstacle(self, obstacle: Option<String>) -> Self {
         self.edit(|diagnostic| diagnostic.obstacle = obstacle)
     }
@@ -186,44 +175,53 @@ impl Finding<'_, '_> {
 }
 
 impl Finding<'_, '_> {
+    /// Lowers the severity where all tables are known to be small, and raises it where one is known to be large. A
+    /// configured level wins.
+    fn weigh_sizes(&mut self) {
+        let configured = self.reporter.settings.is_configured(self.reporter.file, self.reporter.meta);
+        if configured || self.tables.is_empty() || !self.reporter.meta.category.grows_with_tables() {
+            return;
+        }
+        let mut sizes = self.tables.iter().map(|(_, table)| table.size());
+        if sizes.clone().all(|size| size == TableSize::Small) {
+            self.diagnostic.severity = Severity::Info;
+        } else if sizes.any(|size| size == TableSize::Large) && self.diagnostic.severity == Severity::Warning {
+            self.diagnostic.severity = Severity::Error;
+        }
+    }
+
     /// Work that takes the longer the larger a table is does harm if the table is large, and a lock if somebody waits for
     /// it. Configuration and statistics may say so.
-    fn assume_usual(&self, diagnostic: &mut Diagnostic) {
+    fn assume_usual(&mut self) {
         let meta = self.reporter.meta;
         let grows = meta.category.grows_with_tables() && meta.confidence == Confidence::Certain;
         let is_known_large = self.tables.iter().any(|(_, table)| table.size() == TableSize::Large);
         let Some((table, _)) = self.tables.first().filter(|_| grows && !is_known_large) else { return };
-        if diagnostic.assumptions.is_empty() {
+        if self.diagnostic.assumptions.is_empty() {
             let table = table.clone();
             let usual = if self.work.is_some() { Assumption::Large { table } } else { Assumption::InUse { table } };
-            diagnostic.assume(usual);
+            self.diagnostic.assume(usual);
         }
     }
 }
 
-impl Drop for Finding<'_, '_> {
-    fn drop(&mut self) {
-        let Some(mut diagnostic) = self.diagnostic.take() else { return };
+impl Finding<'_, '_> {
+    /// Records the finding, unless the configuration ignores all its relations.
+    pub fn emit(mut self) {
         if self.ignored && !self.tables.is_empty() {
             return;
         }
-        let configured = self.reporter.settings.is_configured(self.reporter.file, self.reporter.meta);
-        let grows = self.reporter.meta.category.grows_with_tables() && !configured;
-        let mut sizes = self.tables.iter().map(|(_, table)| table.size()).filter(|_| grows);
-        if grows && !self.tables.is_empty() && sizes.clone().all(|size| size == TableSize::Small) {
-            diagnostic.severity = Severity::Info;
-        } else if sizes.any(|size| size == TableSize::Large) && diagnostic.severity == Severity::Warning {
-            diagnostic.severity = Severity::Error;
-        }
-        self.assume_usual(&mut diagnostic);
+        self.weigh_sizes();
+        self.assume_usual();
+        let sizes = self.sizes();
+        let Self { reporter, mut diagnostic, .. } = self;
         let (file, range) = (diagnostic.file, diagnostic.range);
-        let sizes = self.sizes().into_iter().map(|message| Label { file, range, message });
-        diagnostic.labels.extend(sizes);
+        diagnostic.labels.extend(sizes.into_iter().map(|message| Label { file, range, message }));
         let labels = diagnostic.labels.iter_mut().map(|label| &mut label.message);
         for text in labels.chain([&mut diagnostic.message]).chain(&mut diagnostic.help) {
             show_holes(text);
         }
-        record(self.reporter.found, diagnostic);
+        record(reporter.found, diagnostic);
     }
 }
 

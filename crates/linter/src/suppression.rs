@@ -57,7 +57,7 @@ pub(crate) fn apply(
             Err(message) => {
                 suppression.report(&rules::engine::unknown_suppression::RULE, settings, found, |reporter| {
                     let help = "write `pgvet: ignore[rule] reason` or `pgvet: ignore-file[rule] reason`";
-                    drop(reporter.report(comment, message).help(help));
+                    reporter.report(comment, message).help(help).emit();
                 });
             }
         }
@@ -161,7 +161,7 @@ impl Suppression<'_> {
         if settings.require_reasons && directive.reason.is_empty() && self.is_own() {
             self.report(&rules::engine::suppression_without_reason::RULE, settings, found, |reporter| {
                 let help = "say behind the brackets why it does no harm here, for whoever reads it next";
-                drop(reporter.report(self.comment, "this suppression gives no reason").help(help));
+                reporter.report(self.comment, "this suppression gives no reason").help(help).emit();
             });
         }
     }
@@ -215,7 +215,7 @@ impl Suppression<'_> {
             ),
         };
         self.report(&rules::engine::unknown_suppression::RULE, settings, found, |reporter| {
-            drop(reporter.report(name.range, message).help(help));
+            reporter.report(name.range, message).help(help).emit();
         });
     }
 
@@ -238,7 +238,7 @@ impl Suppression<'_> {
         };
         let range = if unused.len() == directive.names.len() { self.comment } else { unused[0].range };
         self.report(&rules::engine::unused_suppression::RULE, settings, found, |reporter| {
-            drop(reporter.report(range, message).help("delete it, or it will hide the next finding").fix(fix));
+            reporter.report(range, message).help("delete it, or it will hide the next finding").fix(fix).emit();
         });
     }
 

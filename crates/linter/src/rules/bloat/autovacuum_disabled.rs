@@ -59,6 +59,6 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
                     .to_owned(),
             ),
         };
-        drop(reporter.report(left.range, message).help(help));
+        reporter.report(left.range, message).help(help).emit();
     }
 }

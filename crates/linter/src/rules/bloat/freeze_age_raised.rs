@@ -81,6 +81,6 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
                 format!("when the work is done:\n    ALTER SYSTEM RESET {};", left.name),
             ),
         };
-        drop(reporter.report(left.range, message).help(help));
+        reporter.report(left.range, message).help(help).emit();
     }
 }

@@ -109,5 +109,5 @@ fn report(
     let help = format!(
         "first, in batches where they are many:\n    SELECT lo_unlink({column}) FROM {table} WHERE {column} IS NOT NULL;"
     );
-    drop(reporter.report(range, message).help(help));
+    reporter.report(range, message).help(help).emit();
 }

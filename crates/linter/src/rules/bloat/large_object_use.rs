@@ -78,11 +78,10 @@ fn report_call(call: &FunctionCall, range: TextRange, reporter: &mut Reporter<'_
          logical replication treat it apart",
         call.name
     );
-    drop(
-        reporter
-            .report(range, message)
-            .help("keep the data in a column of type bytea, up to 1 GB, or outside of the database"),
-    );
+    reporter
+        .report(range, message)
+        .help("keep the data in a column of type bytea, up to 1 GB, or outside of the database")
+        .emit();
 }
 
 fn check_column(table: &str, column: &ColumnDef, reporter: &mut Reporter<'_>) {
@@ -97,5 +96,5 @@ fn check_column(table: &str, column: &ColumnDef, reporter: &mut Reporter<'_>) {
     );
     let help = "use bytea (text in Hibernate for strings) instead of oid; for oids of the system catalogs say so in the name, \
                 or use regclass, regtype and their like";
-    drop(reporter.report(type_name.range, message).help(help));
+    reporter.report(type_name.range, message).help(help).emit();
 }

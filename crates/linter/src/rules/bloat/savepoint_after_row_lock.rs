@@ -108,7 +108,7 @@ fn report(
     );
     let help = "lock the rows in the same subtransaction that changes them, or do without the subtransaction";
     let finding = reporter.report(range, message).help(help);
-    drop(finding.label(locked, "the rows are locked here").label(begin, what));
+    finding.label(locked, "the rows are locked here").label(begin, what).emit();
 }
 
 /// The blocks with EXCEPTION around a step, by their keyword.

@@ -44,6 +44,6 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
         let message =
             format!("the savepoint `{}` is never released and stays until the transaction ends", savepoint.name);
         let help = format!("when it is not needed any more:\n    RELEASE SAVEPOINT {};", savepoint.name);
-        drop(reporter.report(savepoint.range, message).help(help));
+        reporter.report(savepoint.range, message).help(help).emit();
     }
 }

@@ -70,7 +70,7 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     if let Some(words) = source.in_loop {
         finding = finding.label(words, "this loop multiplies them");
     }
-    drop(label_callee(context.routines, source, finding));
+    label_callee(context.routines, source, finding).emit();
 }
 
 /// The source that begins most of them, if that alone is too many; else the one with which they are too many.
@@ -107,6 +107,6 @@ fn check_migration(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) 
         if let Some(first) = transaction.begins.first() {
             finding = finding.label(first.range, "the first of them");
         }
-        drop(finding);
+        finding.emit();
     }
 }

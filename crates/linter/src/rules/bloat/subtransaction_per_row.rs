@@ -97,7 +97,7 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
         if source.callee.is_none() && deletes_what_is_unused(context, source) {
             finding = finding.severity(Severity::Info);
         }
-        drop(label_callee(context.routines, source, finding));
+        label_callee(context.routines, source, finding).emit();
     }
 }
 
@@ -128,7 +128,7 @@ fn in_loop(context: &RoutineContext<'_>, source: &Source, reporter: &mut Reporte
         };
         finding = finding.label(words, which);
     }
-    drop(label_callee(context.routines, source, finding));
+    label_callee(context.routines, source, finding).emit();
 }
 
 /// Statements of the migration itself that call such a function, or fire such a trigger, for each row.
@@ -147,7 +147,7 @@ fn check_migration(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) 
             "{what}{name} begins a subtransaction for every row: each takes a transaction ID, and from the 65th on all \
              snapshots on the server get slower until this transaction ends"
         );
-        drop(label_callee(&routines, &source, reporter.report(source.range, message).help(fix_help())));
+        label_callee(&routines, &source, reporter.report(source.range, message).help(fix_help())).emit();
     }
 }
 

@@ -72,5 +72,5 @@ fn report(context: &RoutineContext<'_>, creation: &Creation, reporter: &mut Repo
     let help = "create the table in a migration, with a column for what tells the tables apart; \
                 partitions are best created ahead of time, by a job";
     let hotness = context.hotness();
-    drop(hotness.label(reporter.report(creation.range, message).help(help)));
+    hotness.label(reporter.report(creation.range, message).help(help)).emit();
 }

@@ -77,7 +77,7 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     if is_hot && first.often != Often::Session {
         finding = finding.severity(Severity::Error);
     }
-    drop(context.hotness().label(finding));
+    context.hotness().label(finding).emit();
 }
 
 const HELP: &str = "use a CTE, a subquery or an array instead; or a permanent (UNLOGGED) table with a column for the \

@@ -103,7 +103,7 @@ fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
     };
     let finding = reporter.report(range, message).relation(&RelationName::existing(table));
     let (finding, _) = users::label(finding, context, &["conflict", &table.name], &[]);
-    drop(finding.help(help));
+    finding.help(help).emit();
 }
 
 /// The name under which running code can write the table: the old one where the migration has renamed it and left a view.

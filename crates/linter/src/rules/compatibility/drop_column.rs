@@ -145,7 +145,7 @@ fn report(
         relation.iter().flat_map(|relation| &relation.triggers).map(|trigger| trigger.function).collect();
     if is_emptied {
         let help = "change its type with ALTER COLUMN ... TYPE ... USING, or fill a column of another name before this one goes";
-        return drop(reporter.report(place(context, range), message).relation(table).help(help));
+        return reporter.report(place(context, range), message).relation(table).help(help).emit();
     }
     let finding = reporter.report(place(context, range), message).relation(table);
     let (finding, users) = users::label(finding, context, &[column, &table.name], &triggers);
@@ -162,7 +162,7 @@ fn report(
         let _ =
             write!(help, "\nthe table is published by {names}: subscribers keep the column, drop it there afterwards");
     }
-    drop(finding.help(help));
+    finding.help(help).emit();
 }
 
 /// The name of the column, where the statement is an ALTER TABLE.

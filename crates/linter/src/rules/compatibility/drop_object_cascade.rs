@@ -81,7 +81,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         for table in lost.iter().filter_map(|removal| table_of(removal)) {
             finding = finding.relation(table);
         }
-        drop(finding.help("name what is to go, and leave CASCADE out: PostgreSQL then refuses to drop anything else"));
+        finding.help("name what is to go, and leave CASCADE out: PostgreSQL then refuses to drop anything else").emit();
     }
 }
 

@@ -175,7 +175,7 @@ fn report(
         let names = enumerate(published.iter().map(String::as_str));
         let _ = write!(help, "\nthe table is published by {names}: subscribers keep theirs");
     }
-    drop(finding.help(help));
+    finding.help(help).emit();
 }
 
 /// The name in the DROP statement.

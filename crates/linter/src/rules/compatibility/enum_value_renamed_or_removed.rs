@@ -71,7 +71,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         } else {
             "release code that does not use it and change the rows first; a CHECK ... NOT VALID keeps new ones out"
         };
-        drop(reporter.report(change.range, message).relation(change.table).help(help));
+        reporter.report(change.range, message).relation(change.table).help(help).emit();
     }
 }
 
@@ -108,10 +108,12 @@ fn renamed(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         format!("renaming the label `{old}` of `{name}` breaks running code that still writes or compares it");
     let finding = reporter.report(alter.name.range(), message);
     let (finding, _) = users::label(finding, context, &[name], &[]);
-    drop(finding.help(format!(
-        "add `{}` as a new label, release code that knows both, then change the rows in batches",
-        alter.value
-    )));
+    finding
+        .help(format!(
+            "add `{}` as a new label, release code that knows both, then change the rows in batches",
+            alter.value
+        ))
+        .emit();
 }
 
 /// The labels that the first enum has and the second lacks.

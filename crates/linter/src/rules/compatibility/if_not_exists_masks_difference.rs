@@ -92,7 +92,7 @@ fn table(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, create: &Create
     let name = &create.name.name.text;
     if !existing.kind.is_table() {
         let message = format!("`{name}` exists and is no table: this does nothing");
-        drop(reporter.report(create.name.range(), message).help("give the table another name"));
+        reporter.report(create.name.range(), message).help("give the table another name").emit();
         return;
     }
     let missing: Vec<&str> = wanted
@@ -111,7 +111,7 @@ fn table(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, create: &Create
             context.text(create.name.range()),
             identifier(missing[0])
         );
-        drop(reporter.report(create.name.range(), message).help(help));
+        reporter.report(create.name.range(), message).help(help).emit();
         return;
     }
     let differs = wanted.columns.iter().find_map(|column| {
@@ -124,11 +124,10 @@ fn table(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, create: &Create
             "`{name}` exists, and its column `{}` is of type {has}, not {wants}: this does nothing",
             column.name
         );
-        drop(
-            reporter
-                .report(create.name.range(), message)
-                .help("change the type with ALTER TABLE, or use what is there"),
-        );
+        reporter
+            .report(create.name.range(), message)
+            .help("change the type with ALTER TABLE, or use what is there")
+            .emit();
     }
 }
 
@@ -172,7 +171,7 @@ fn columns(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, alter: &Alter
                 "`{}` of `{}` exists and is of type {has}, not {wants}: this does nothing",
                 column.name.text, table.name
             );
-            drop(reporter.report(column.name.range, message).help("give the column another name, or change its type"));
+            reporter.report(column.name.range, message).help("give the column another name, or change its type").emit();
         }
     }
 }
@@ -195,7 +194,7 @@ fn index(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, create: &Create
         }
         _ => "give the new index another name".to_owned(),
     };
-    drop(reporter.report(name.range, message).help(help));
+    reporter.report(name.range, message).help(help).emit();
 }
 
 /// What an index has that CREATE INDEX does not ask for.

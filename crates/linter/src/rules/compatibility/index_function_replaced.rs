@@ -91,7 +91,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     for table in &tables {
         finding = finding.relation(table);
     }
-    drop(finding.help(help(context, &uses, tables.first())));
+    finding.help(help(context, &uses, tables.first())).emit();
 }
 
 fn help(context: &RuleContext<'_>, uses: &[String], table: Option<&RelationName>) -> String {

@@ -102,7 +102,7 @@ fn report(
         relation.iter().flat_map(|relation| &relation.triggers).map(|trigger| trigger.function).collect();
     let finding = reporter.report(range, message).relation(table);
     let (finding, _) = users::label(finding, context, &[old, &table.name], &triggers);
-    drop(finding.help(help(context, table, old, new)));
+    finding.help(help(context, table, old, new)).emit();
 }
 
 fn help(context: &RuleContext<'_>, table: &RelationName, old: &str, new: &str) -> String {

@@ -84,7 +84,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
                 };
                 let finding = reporter.report(renaming.range, message).relation(before);
                 let (finding, _) = users::label(finding, context, &[old.as_str()], &[]);
-                drop(finding.help(match before.kind {
+                finding.help(match before.kind {
                     RelationKind::Sequence => "leave the name, or release code that does not use it first",
                     _ if before.schema == *schema => {
                         "leave a view under the old name in the same transaction, until no running code uses it"
@@ -93,7 +93,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
                         "leave a view under the old name in the same transaction, until no running code uses it; or add the \
                          new schema to the search_path of the application's role first"
                     }
-                }));
+                }).emit();
             }
             RenamedObject::Schema { old, new } => schema(context, reporter, renaming.range, old, new),
             RenamedObject::Other { kind, before, after } => {
@@ -140,7 +140,7 @@ fn schema(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
         "set the search_path of the application's role to both `{new}` and `{old}` first, and release code that names no schema"
     );
     let (finding, _) = users::label(reporter.report(range, message), context, &[old], &[]);
-    drop(finding.help(help));
+    finding.help(help).emit();
 }
 
 fn other(
@@ -190,5 +190,5 @@ fn other(
     };
     let message = format!("renaming the {kind} `{old}` to `{new}` breaks running code that still {use_of_name}");
     let (finding, _) = users::label(reporter.report(range, message), context, &[before.1.as_str()], &[]);
-    drop(finding.help(help));
+    finding.help(help).emit();
 }

@@ -88,7 +88,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         };
         let finding = reporter.report(range, message).relation(table);
         let (finding, _) = users::label(finding, context, &[table.name.as_str()], &[]);
-        drop(finding.help(help));
+        finding.help(help).emit();
     }
 }
 

@@ -106,7 +106,7 @@ fn function(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, create: &Cre
     if let Some(at) = &old.defined_at {
         finding = finding.label_in(at.file, at.name, "the definition that it replaces");
     }
-    drop(finding.help(format!("repeat it, or say that it is meant to go: {}", join(&lost))));
+    finding.help(format!("repeat it, or say that it is meant to go: {}", join(&lost))).emit();
 }
 
 /// What the old function has, the last one has not, and the statement does not mention.
@@ -152,7 +152,7 @@ fn ambiguous(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, create: &Cr
     if let Some(at) = &old.defined_at {
         finding = finding.label_in(at.file, at.name, "the other function");
     }
-    drop(finding.help("drop the old one in the same transaction, or give the new parameter no default"));
+    finding.help("drop the old one in the same transaction, or give the new parameter no default").emit();
 }
 
 fn view(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, create: &CreateView) {
@@ -184,7 +184,7 @@ fn view(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, create: &CreateV
         sql_name(context, &name),
         lost.join(", ")
     );
-    drop(reporter.report(create.name.range(), message).relation(&name).help(help));
+    reporter.report(create.name.range(), message).relation(&name).help(help).emit();
 }
 
 /// An object that is dropped and made again has none of its privileges.
@@ -218,7 +218,7 @@ fn privileges(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         }
         let shown = context.before.get_function(old).map_or_else(|| name.name.text.to_string(), |it| it.display_name());
         let message = format!("`{shown}` is made anew without the privileges that {} had", enumerate(roles));
-        drop(reporter.report(name.range(), message).help(format!("{help} in the same transaction")));
+        reporter.report(name.range(), message).help(format!("{help} in the same transaction")).emit();
     }
 }
 

@@ -87,7 +87,7 @@ fn published(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, name: &str,
     let [first, ..] = tables.as_slice() else { return };
     let names = enumerate(tables.iter().map(|table| table.name.as_str()));
     let message = format!("{refused} on {names} as soon as `{name}` publishes it: there is no replica identity");
-    drop(reporter.report(range, message).help(help(context, &RelationName::existing(first))));
+    reporter.report(range, message).help(help(context, &RelationName::existing(first))).emit();
 }
 
 /// A published table loses its key, or is created without one.
@@ -117,7 +117,7 @@ fn changed(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         let message =
             format!("{refused} on `{}` from here on: {names} publishes it, and it has no replica identity", after.name);
         let table = RelationName::existing(after);
-        drop(reporter.report(place(context, range), message).relation(&table).help(help(context, &table)));
+        reporter.report(place(context, range), message).relation(&table).help(help(context, &table)).emit();
     }
 }
 

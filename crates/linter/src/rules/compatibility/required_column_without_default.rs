@@ -155,7 +155,7 @@ fn report(
         )
     };
     let help = help(context, table, column, is_added);
-    drop(reporter.report(place, message).relation(table).help(help));
+    reporter.report(place, message).relation(table).help(help).emit();
 }
 
 fn help(context: &RuleContext<'_>, table: &RelationName, column: &str, is_added: bool) -> String {

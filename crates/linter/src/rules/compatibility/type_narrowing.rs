@@ -72,7 +72,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         } else {
             "look for such values first, and release code that writes none before the type changes"
         };
-        drop(reporter.report(change.range, message).relation(change.table).help(help));
+        reporter.report(change.range, message).relation(change.table).help(help).emit();
     }
 }
 

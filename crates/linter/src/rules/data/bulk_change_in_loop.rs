@@ -126,7 +126,7 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
             let table = context.relation_name(table);
             finding = finding.relation(&table).assuming(Assumption::Large { table: table.name.clone() });
         }
-        drop(finding);
+        finding.emit();
     }
 }
 

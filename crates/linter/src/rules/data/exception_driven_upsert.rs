@@ -148,7 +148,7 @@ fn report(
     if let Some(fix) = fix {
         finding = finding.fix(fix);
     }
-    drop(context.hotness().label(finding));
+    context.hotness().label(finding).emit();
 }
 
 /// Does a handler of any error only say that there was one? Nobody expects duplicates then.

@@ -216,7 +216,7 @@ fn report(
         .relation(&context.relation_name(table))
         .severity(severity);
     let clause = do_nothing(table, refusals, &ambiguity(context));
-    drop(advise(hotness.label(finding), insert, sql.range.end, clause, refusals));
+    advise(hotness.label(finding), insert, sql.range.end, clause, refusals).emit();
 }
 
 /// Many such statements in one migration are one problem: the first is reported, the others are its labels. Notes, which

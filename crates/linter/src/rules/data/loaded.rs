@@ -124,7 +124,7 @@ impl<'a> Loads<'a> {
             if !refusals.is_empty() && !is_new {
                 let finding = reporter.report(range, copy_message(&refusals)).relation(&RelationName::existing(table));
                 let clause = do_nothing(table, &refusals, &|_| false);
-                drop(advise(finding, insert, statement.range.end, clause, &refusals));
+                advise(finding, insert, statement.range.end, clause, &refusals).emit();
             }
         } else if refusals.iter().any(|refusal| numbers_by_hand(table, refusal)) {
             self.numbered.add(statement.range, range, RelationName::existing(table));
@@ -151,7 +151,7 @@ impl Problem {
             format!("this gives a number that the sequence of {tables} has given to another row, or will give later");
         let help = "leave the column out, so that the sequence gives the number; or set the sequence behind it:\n    \
                     SELECT setval(pg_get_serial_sequence('...', '...'), (SELECT max(...) FROM ...));";
-        drop(reporter.report(*range, message).relation(relation).severity(Severity::Info).help(help));
+        reporter.report(*range, message).relation(relation).severity(Severity::Info).help(help).emit();
     }
 
     fn report_constants(&self, reporter: &mut Reporter<'_>) {
@@ -163,7 +163,7 @@ impl Problem {
         };
         let message = format!("{which} when the migration is run again after a later statement failed");
         let help = "write ON CONFLICT DO NOTHING, or run the file in a transaction";
-        drop(reporter.report(*range, message).relation(relation).severity(Severity::Info).help(help));
+        reporter.report(*range, message).relation(relation).severity(Severity::Info).help(help).emit();
     }
 }
 

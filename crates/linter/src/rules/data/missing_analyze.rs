@@ -75,13 +75,11 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let finding = reporter.report(range, why).relation(table).help(help);
     // A string with one statement runs without the transaction that a second one brings.
     let is_concurrent = matches!(context.ast, Ast::CreateIndex(index) if index.concurrently);
-    if is_concurrent && context.migration.transaction == TransactionMode::SingleString {
-        return;
-    }
-    if let Some(edit) = line_after(context, &format!("ANALYZE {}", sql_name(context, table))) {
-        let title = "Write ANALYZE after it".to_owned();
-        drop(finding.fix(Fix { title, applicability: Applicability::Safe, edits: vec![edit] }));
-    }
+    let runs_alone = is_concurrent && context.migration.transaction == TransactionMode::SingleString;
+    let edit = line_after(context, &format!("ANALYZE {}", sql_name(context, table))).filter(|_| !runs_alone);
+    let title = "Write ANALYZE after it".to_owned();
+    let fix = edit.map(|edit| Fix { title, applicability: Applicability::Safe, edits: vec![edit] });
+    finding.fix(fix).emit();
 }
 
 fn changes_type(ast: &Ast) -> bool {

@@ -105,7 +105,7 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
                 .report(insert.table.name.range(), message)
                 .label(guard.question, asked)
                 .relation(&context.relation_name(table));
-            drop(finding.help(help));
+            finding.help(help).emit();
         }
     }
 }

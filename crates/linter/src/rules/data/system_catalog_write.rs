@@ -82,7 +82,7 @@ fn report(name: &ObjectName, range: TextRange, reporter: &mut Reporter<'_>) {
     if COMMENTS.contains(&name.name.text.as_str()) {
         finding = finding.severity(Severity::Info);
     }
-    drop(finding);
+    finding.emit();
 }
 
 /// Many of them in one migration are one problem: the first is reported, the others are its labels.

@@ -55,7 +55,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
                      UPDATE {} SET {1} = {1} || '' WHERE pg_column_compression({1}) <> '{method}' AND ...;",
                     table.name, column.text
                 );
-                drop(reporter.report(column.range, message).relation(table).help(help));
+                reporter.report(column.range, message).relation(table).help(help).emit();
             }
         }
         Ast::Insert(insert) => copy(context, insert, reporter),
@@ -100,7 +100,7 @@ fn copy(context: &RuleContext<'_>, insert: &Insert, reporter: &mut Reporter<'_>)
             let method = column.compression.as_deref().unwrap_or_default();
             let message = format!("values of `{}` are copied as they are compressed, not by {method}", old.name);
             let help = format!("select {} || '', so that the values are compressed anew", old.name);
-            drop(reporter.report(insert.table.name.range(), message).help(help));
+            reporter.report(insert.table.name.range(), message).help(help).emit();
         }
     }
 }

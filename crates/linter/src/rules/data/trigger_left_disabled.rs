@@ -115,7 +115,7 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
             _ if times > 1 => "was ENABLE meant here?",
             _ => "write ENABLE at the end of the migration; drop it where it is not needed any more",
         };
-        drop(reporter.report(range, format!("{what}{twice}")).help(help));
+        reporter.report(range, format!("{what}{twice}")).help(help).emit();
     }
 }
 

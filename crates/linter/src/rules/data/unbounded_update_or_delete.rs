@@ -93,7 +93,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             () if is_taken => Assumption::LargeThoughReadAsOneRow { table: name },
             () => Assumption::Large { table: name },
         };
-        drop(reporter.report(change.range, message).relation(table).assuming(assumption).help(help));
+        reporter.report(change.range, message).relation(table).assuming(assumption).help(help).emit();
     }
 }
 
@@ -190,7 +190,7 @@ fn check_change(context: &RoutineContext<'_>, sql: &Sql<'_>, change: &DataChange
     } else {
         Assumption::Large { table: name }
     };
-    drop(reporter.report(sql.place(change.range), message).relation(table).assuming(assumption).help(help));
+    reporter.report(sql.place(change.range), message).relation(table).assuming(assumption).help(help).emit();
 }
 
 /// Has it an UPDATE or DELETE that may concern a whole table? Whether it does, its effects say.

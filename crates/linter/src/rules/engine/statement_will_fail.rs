@@ -65,10 +65,11 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         return;
     }
     let range = if failure.range.is_empty() { context.statement.range } else { failure.range };
-    let finding = reporter.report(range, format!("PostgreSQL refuses this: {}", failure.reason));
+    let mut finding = reporter.report(range, format!("PostgreSQL refuses this: {}", failure.reason));
     if let Some(help) = help(failure) {
-        drop(finding.help(help));
+        finding = finding.help(help);
     }
+    finding.emit();
 }
 
 fn merge(context: &RunContext<'_>, found: &mut Vec<Diagnostic>) {

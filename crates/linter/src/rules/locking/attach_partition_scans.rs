@@ -67,7 +67,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     for relation in &work.relations {
         finding = finding.relation(relation);
     }
-    drop(finding);
+    finding.emit();
 }
 
 /// What attaching does to tables that others use.

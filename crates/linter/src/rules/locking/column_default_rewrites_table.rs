@@ -97,15 +97,16 @@ fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
     });
     let Some((table, column)) = column else {
         let help = "add the column without it, set it for new rows, and fill old rows in batches";
-        drop(reporter.report(range, message).relation(&first.relation).help(help));
+        reporter.report(range, message).relation(&first.relation).help(help).emit();
         return;
     };
     let (place, filling) = culprit(column, &first.cause);
     let finding = reporter.report(place.unwrap_or(range), message).relation(table).work(Work::Rewrite);
-    drop(match filling {
+    let finding = match filling {
         Some(filling) => offer(context, finding, fill_later(context, table, column, filling)),
         None => finding,
-    });
+    };
+    finding.emit();
 }
 
 /// The words of the column's definition that are to blame, and what to do instead.

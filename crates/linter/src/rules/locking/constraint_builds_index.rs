@@ -105,8 +105,9 @@ fn report(
         .report(place, message)
         .relation(altered.map_or(&first.table, |altered| altered.table))
         .work(Work::IndexBuild);
-    drop(match written {
+    let finding = match written {
         Some((altered, written)) => offer(context, finding, key::advice(context, altered, written, builds)),
         None => finding.help("build a unique index concurrently, then add the constraint with USING INDEX"),
-    });
+    };
+    finding.emit();
 }

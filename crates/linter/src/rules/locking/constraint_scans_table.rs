@@ -124,9 +124,7 @@ fn report(
         }
         _ => finding.help("add it with NOT VALID, and validate it in a later transaction"),
     };
-    if let Some(fix) = written.and_then(|(altered, written)| without_check(context, altered, written)) {
-        drop(finding.fix(fix));
-    }
+    finding.fix(written.and_then(|(altered, written)| without_check(context, altered, written))).emit();
 }
 
 /// The name that PostgreSQL gives the constraint.

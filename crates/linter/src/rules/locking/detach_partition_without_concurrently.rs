@@ -69,10 +69,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         let message =
             format!("detaching this partition blocks every read and write of `{name}` until the transaction ends");
         let help = help(context, lock.relation.oid, &sql_name(context, &lock.relation), &partition, "");
-        let finding = reporter.report(range, message).relation(&lock.relation).help(help);
-        if let Some(fix) = concurrently(context, lock) {
-            drop(finding.fix(fix));
-        }
+        let fix = concurrently(context, lock);
+        reporter.report(range, message).relation(&lock.relation).help(help).fix(fix).emit();
     }
 }
 

@@ -55,7 +55,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             "every table with a column of domain `{}` is read in full, and blocked for writes until the transaction ends",
             statement.name
         );
-        drop(reporter.report(statement.name.range(), message).help(help(context)));
+        reporter.report(statement.name.range(), message).help(help(context)).emit();
         return;
     }
     let scans = context.effects.scans.iter();
@@ -70,7 +70,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     for scan in scans {
         finding = finding.relation(&scan.relation);
     }
-    drop(finding);
+    finding.emit();
 }
 
 /// Must old values be looked at?

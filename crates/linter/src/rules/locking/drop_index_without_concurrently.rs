@@ -101,13 +101,11 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     if partitioned {
         let name = indexes.first().map_or_else(|| names.join(", "), |index| sql_name(context, index));
         let advice = constraint::give_up_and_retry().sql(format!("DROP INDEX {name}"));
-        drop(finding.help(advice.then("CONCURRENTLY is refused for the index of a partitioned table")));
+        finding.help(advice.then("CONCURRENTLY is refused for the index of a partitioned table")).emit();
         return;
     }
     finding = offer(context, finding, index::drop_concurrently(context, &names, statement.if_exists));
-    if let Some(fix) = concurrently(context, statement) {
-        drop(finding.fix(fix));
-    }
+    finding.fix(concurrently(context, statement)).emit();
 }
 
 fn is_partition_of(context: &RuleContext<'_>, table: &RelationName, parents: &[&RelationName]) -> bool {

@@ -83,7 +83,7 @@ fn report(
     let (name, parent_name) = (sql_name(context, partition), sql_name(context, parent));
     let after = format!("\n    DROP TABLE {name};");
     let help = detach_help(context, parent.oid, &parent_name, &name, &after);
-    drop(reporter.report(range, message).relation(parent).help(help));
+    reporter.report(range, message).relation(parent).help(help).emit();
 }
 
 /// The parent, where the statement locks it, others see it, and it stays.

@@ -65,7 +65,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     for lock in locks {
         finding = finding.relation(&lock.relation);
     }
-    drop(finding);
+    finding.emit();
 }
 
 fn help(context: &RuleContext<'_>, statement: &LockTable) -> String {

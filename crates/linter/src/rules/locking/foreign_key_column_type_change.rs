@@ -72,7 +72,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         for table in &tables {
             finding = finding.relation(table);
         }
-        drop(finding.help(advice(context, altered, range, &tables)));
+        finding.help(advice(context, altered, range, &tables)).emit();
     }
 }
 

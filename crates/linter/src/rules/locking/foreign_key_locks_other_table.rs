@@ -101,14 +101,14 @@ fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
     }
     if !exclusive {
         let help = Advice::new("keep the transaction short, and let it give up where the lock does not come at once:");
-        drop(finding.severity(Severity::Info).help(help.sql("SET lock_timeout = '2s'")));
+        finding.severity(Severity::Info).help(help.sql("SET lock_timeout = '2s'")).emit();
         return;
     }
     let help = match context.ast {
         Ast::Drop(_) => constraint::drop_foreign_keys(context, &dropped(context), &tables),
         _ => constraint::give_up_and_retry().all(command(context, range)),
     };
-    drop(finding.help(help));
+    finding.help(help).emit();
 }
 
 /// The command alone, as a statement.

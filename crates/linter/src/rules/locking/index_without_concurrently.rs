@@ -116,9 +116,7 @@ fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
         None => finding.help("build it with CREATE INDEX CONCURRENTLY, which functions and DO blocks cannot run"),
     };
     let unpartitioned = statement.filter(|_| table.kind != RelationKind::PartitionedTable);
-    if let Some(fix) = unpartitioned.and_then(|statement| concurrently(context, statement)) {
-        drop(finding.fix(fix));
-    }
+    finding.fix(unpartitioned.and_then(|statement| concurrently(context, statement))).emit();
 }
 
 fn concurrently(context: &RuleContext<'_>, statement: &CreateIndex) -> Option<Fix> {

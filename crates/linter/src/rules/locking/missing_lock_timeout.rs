@@ -83,9 +83,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     );
     let help = if context.session.in_transaction() { INSIDE } else { OUTSIDE };
     let finding = reporter.report(lock.range, message).relation(&lock.relation).help(help);
-    if let Some(fix) = set_before(context) {
-        drop(finding.fix(fix));
-    }
+    finding.fix(set_before(context)).emit();
 }
 
 /// The setting on a line before the statement; not where something follows that must be able to wait.

@@ -84,7 +84,7 @@ fn report(context: &RuleContext<'_>, lock: &Lock, reporter: &mut Reporter<'_>) {
         _ => "create it as a table of its own and attach it, which stops neither reads nor writes of the parent"
             .to_owned(),
     };
-    drop(reporter.report(lock.range, message).relation(&lock.relation).help(help));
+    reporter.report(lock.range, message).relation(&lock.relation).help(help).emit();
 }
 
 fn default_help(context: &RuleContext<'_>, statement: &CreateTable, lock: &Lock, scan: &Scan) -> Option<String> {

@@ -74,9 +74,7 @@ fn report(context: &RuleContext<'_>, rewrite: &Rewrite, with_data: bool, reporte
     };
     let finding = reporter.report(rewrite.range, message).relation(&rewrite.relation).help(help);
     let usable = view.is_some_and(|view| view.view().is_some() && has_usable_index(context.before, view));
-    if let Some(fix) = concurrently(context).filter(|_| with_data && usable) {
-        drop(finding.fix(fix));
-    }
+    finding.fix(concurrently(context).filter(|_| with_data && usable)).emit();
 }
 
 fn concurrently(context: &RuleContext<'_>) -> Option<Fix> {

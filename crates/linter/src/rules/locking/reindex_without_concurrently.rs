@@ -80,7 +80,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         finding = finding.relation(relation);
     }
     if let Some(reason) = refused(context, statement, index) {
-        drop(finding.help(format!("{reason}: run it when there is little traffic, with a short lock_timeout")));
+        finding.help(format!("{reason}: run it when there is little traffic, with a short lock_timeout")).emit();
         return;
     }
     let target = TextRange::new(statement.keyword.start, statement.target_keyword.end);
@@ -90,12 +90,10 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     finding = offer(context, finding, advice);
     if !context.session.in_transaction() {
         let edit = Edit { range: TextRange::at(statement.target_keyword.end), text: " CONCURRENTLY".to_owned() };
-        drop(finding.fix(Fix {
-            title: "Rebuild concurrently".to_owned(),
-            applicability: Applicability::Unsafe,
-            edits: vec![edit],
-        }));
+        let title = "Rebuild concurrently".to_owned();
+        finding = finding.fix(Fix { title, applicability: Applicability::Unsafe, edits: vec![edit] });
     }
+    finding.emit();
 }
 
 /// Why PostgreSQL would not do it concurrently.

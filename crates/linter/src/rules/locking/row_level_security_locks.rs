@@ -57,12 +57,12 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         let message =
             format!("`{name}` has no policy: nobody but its owner and superusers will see its rows or write any");
         let help = "create its policies before, or in the same transaction";
-        drop(reporter.report(range, message).relation(&lock.relation).help(help));
+        reporter.report(range, message).relation(&lock.relation).help(help).emit();
     } else if !lock_timeout_in_effect(context) {
         let message = format!("this blocks every read and write of `{name}` until the transaction ends");
         let set = if context.session.in_transaction() { "SET LOCAL" } else { "SET" };
         let help = format!("so that nobody queues behind it for long, before it:\n    {set} lock_timeout = '2s';");
-        drop(reporter.report(range, message).relation(&lock.relation).severity(Severity::Info).help(help));
+        reporter.report(range, message).relation(&lock.relation).severity(Severity::Info).help(help).emit();
     }
 }
 

@@ -144,5 +144,5 @@ fn report(
         "making {names} NOT NULL reads all of {subject} under ACCESS EXCLUSIVE: nobody can read or write meanwhile"
     );
     let advice = not_null::advice(context, table, &columns);
-    drop(offer(context, reporter.report(range, message).relation(table).work(Work::Scan), advice));
+    offer(context, reporter.report(range, message).relation(table).work(Work::Scan), advice).emit();
 }

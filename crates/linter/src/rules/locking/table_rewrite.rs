@@ -78,7 +78,7 @@ fn report(context: &RuleContext<'_>, range: TextRange, rewrites: &[&Rewrite], re
     for rewrite in rewrites {
         finding = finding.relation(table_of(context, &rewrite.relation).as_ref().unwrap_or(&rewrite.relation));
     }
-    drop(finding);
+    finding.emit();
 }
 
 /// The table of an index, whose size counts.

@@ -73,7 +73,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             finding = finding.label_in(setting.place.file, setting.place.range, "set here");
         }
     }
-    drop(finding);
+    finding.emit();
 }
 
 /// Where the statement says what it does, and what is left when it is cancelled.

@@ -67,13 +67,14 @@ fn check_local(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let message = format!("SET LOCAL outside a transaction block does nothing: {name} is not set");
     let help = format!("set it for the session:\n    SET {};", without_local(context));
     let local = context.statement.tokens.get(1).map(|token| token.range);
-    let finding = reporter.report(set.range, message).help(help);
+    let mut finding = reporter.report(set.range, message).help(help);
     if let Some(range) = local.filter(|range| context.text(*range).eq_ignore_ascii_case("local")) {
         let next = context.statement.tokens.get(2).map_or(range.end, |token| token.range.start);
         let edit = Edit { range: TextRange::new(range.start, next), text: String::new() };
         let title = "Set it for the session".to_owned();
-        drop(finding.fix(Fix { title, applicability: Applicability::Unsafe, edits: vec![edit] }));
+        finding = finding.fix(Fix { title, applicability: Applicability::Unsafe, edits: vec![edit] });
     }
+    finding.emit();
 }
 
 /// What stands after SET LOCAL.
@@ -107,7 +108,7 @@ fn check_lost(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let finding = reporter.report(lock.range, message).relation(&lock.relation).label(place, label).help(help);
     let edit = line_before(context, &format!("{set} lock_timeout = '2s'"));
     let title = "Set lock_timeout again before it".to_owned();
-    drop(finding.fix(Fix { title, applicability: Applicability::Unsafe, edits: vec![edit] }));
+    finding.fix(Fix { title, applicability: Applicability::Unsafe, edits: vec![edit] }).emit();
 }
 
 /// What was lost once is reported once.

@@ -55,7 +55,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         );
         let set = if context.session.in_transaction() { "SET LOCAL" } else { "SET" };
         let help = format!("so that nobody queues behind it for long, before it:\n    {set} lock_timeout = '2s';");
-        drop(reporter.report(range, message).relation(&lock.relation).help(help));
+        reporter.report(range, message).relation(&lock.relation).help(help).emit();
     }
 }
 

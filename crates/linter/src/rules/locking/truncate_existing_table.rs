@@ -71,7 +71,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     for relation in exposed {
         finding = finding.relation(relation);
     }
-    drop(finding);
+    finding.emit();
 }
 
 fn is_any_unknown(context: &RuleContext<'_>, relations: &[&RelationName]) -> bool {

@@ -178,7 +178,7 @@ impl Work<'_> {
         if let Some(advice) = self.advice(context, altered, range) {
             finding = offer(context, finding, advice);
         }
-        drop(finding);
+        finding.emit();
     }
 
     fn advice(&self, context: &RuleContext<'_>, altered: Option<Altered<'_>>, range: TextRange) -> Option<Advice> {

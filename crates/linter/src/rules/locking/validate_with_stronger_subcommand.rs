@@ -84,14 +84,15 @@ fn report(
     }
     let table = sql_name(context, altered.table);
     let validate = altered.command(range).and_then(|command| one_line(context, command.range));
-    drop(match validate {
+    let help: String = match validate {
         Some(validate) => {
             let after = if adds_constraint(altered) { ", after the constraint was committed" } else { "" };
             let sentence = format!("validate it in a statement and a transaction of its own{after}:");
-            finding.help(Advice::new(sentence).sql(format!("ALTER TABLE {table} {validate}")))
+            Advice::new(sentence).sql(format!("ALTER TABLE {table} {validate}")).into()
         }
-        None => finding.help("validate it in a statement and a transaction of its own"),
-    });
+        None => "validate it in a statement and a transaction of its own".to_owned(),
+    };
+    finding.help(help).emit();
 }
 
 fn adds_constraint(altered: Altered<'_>) -> bool {

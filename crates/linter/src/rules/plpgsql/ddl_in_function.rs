@@ -100,7 +100,7 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     if let Some(relation) = context.relation(target.name) {
         finding = finding.relation(&context.relation_name(relation));
     }
-    drop(context.hotness().label(finding.help(help)));
+    context.hotness().label(finding.help(help)).emit();
 }
 
 /// The table that a statement makes.

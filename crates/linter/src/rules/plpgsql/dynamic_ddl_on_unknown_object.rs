@@ -56,7 +56,7 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
             let message = format!("this {verb} a {what} that only run time knows");
             let help = "name it, or make sure that the query finds no other: by schema, by owner, \
                         by a part of the name that is constant";
-            drop(reporter.report(sql.place(name.range()), message).help(help));
+            reporter.report(sql.place(name.range()), message).help(help).emit();
         }
     }
 }

@@ -77,7 +77,7 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
         let message =
             format!("a caller of {} can run any SQL here{rights}: `{}` is not quoted", context.name(), tainted.origin);
         let help = "quote names by format('%I', ...) and values by %L, or pass values by EXECUTE ... USING";
-        drop(reporter.report(tainted.range, message).label(query.keyword, "it is executed here").help(help));
+        reporter.report(tainted.range, message).label(query.keyword, "it is executed here").help(help).emit();
     }
 }
 

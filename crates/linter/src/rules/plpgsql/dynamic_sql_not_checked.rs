@@ -55,7 +55,7 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
         0 => "only run time knows what this executes, so it has not been checked".to_owned(),
         more => format!("only run time knows what this and {more} more EXECUTE run, so they have not been checked"),
     };
-    drop(reporter.report(*first, message).help("read it yourself, or run it on a copy: pgvet trace"));
+    reporter.report(*first, message).help("read it yourself, or run it on a copy: pgvet trace").emit();
 }
 
 /// The EXECUTE of a statement.

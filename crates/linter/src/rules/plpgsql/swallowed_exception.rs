@@ -66,7 +66,7 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
         }
         let message = "every error of this block is lost, those that nobody expects included";
         let help = help(section);
-        drop(reporter.report(conditions_range(handler), message).help(help));
+        reporter.report(conditions_range(handler), message).help(help).emit();
     }
 }
 

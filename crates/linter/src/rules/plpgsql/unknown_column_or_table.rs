@@ -323,7 +323,7 @@ impl<'f> Finder<'f> {
             let more = others.len() - MAX_LABELS;
             finding = finding.label(next.range, format!("from here on {more} more names do not exist"));
         }
-        drop(finding);
+        finding.emit();
     }
 }
 

@@ -55,10 +55,9 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
         return;
     }
     let message = format!("`{}` is filled up with blanks to its full length", column.name);
-    drop(
-        reporter
-            .report(range, message)
-            .relation(&RelationName::existing(context.relation))
-            .help("use text, with a CHECK where the length matters"),
-    );
+    reporter
+        .report(range, message)
+        .relation(&RelationName::existing(context.relation))
+        .help("use text, with a CHECK where the length matters")
+        .emit();
 }

@@ -49,7 +49,7 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     let Some((column, range)) = found.filter(|(column, _)| speaks_of_money(&column.name)) else { return };
     let message = format!("`{}` cannot hold most decimal fractions, so that cents get lost", column.name);
     let help = "use numeric, or whole cents in bigint";
-    drop(reporter.report(range, message).relation(&RelationName::existing(context.relation)).help(help));
+    reporter.report(range, message).relation(&RelationName::existing(context.relation)).help(help).emit();
 }
 
 /// Is one of the words of the name, or its plural, one for money?

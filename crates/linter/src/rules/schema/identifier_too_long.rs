@@ -70,7 +70,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         if use_of_name == Use::Internal {
             finding = finding.severity(Severity::Info);
         }
-        drop(finding.help("choose a name of at most 63 bytes"));
+        finding.help("choose a name of at most 63 bytes").emit();
     }
 }
 

@@ -44,5 +44,5 @@ declare_rule! {
 fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     let Some((column, range)) = declared_type(context, "json") else { return };
     let message = format!("`{}` is parsed for every access, and cannot be compared or indexed", column.name);
-    drop(reporter.report(range, message).relation(&RelationName::existing(context.relation)).help("use jsonb"));
+    reporter.report(range, message).relation(&RelationName::existing(context.relation)).help("use jsonb").emit();
 }

@@ -54,7 +54,7 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     }
     let message = format!("the rows of `{}` cannot be told apart: it has no primary key", table.name);
     let help = "declare the columns that identify a row as PRIMARY KEY, or add an identity column";
-    drop(reporter.report(create.name.range(), message).relation(&RelationName::existing(table)).help(help));
+    reporter.report(create.name.range(), message).relation(&RelationName::existing(table)).help(help).emit();
 }
 
 /// A unique index over columns that cannot be null.

@@ -64,7 +64,7 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
             }
             _ => "give both columns the same type".to_owned(),
         };
-        drop(reporter.report(written.keyword, message).relation(&RelationName::existing(table)).help(help));
+        reporter.report(written.keyword, message).relation(&RelationName::existing(table)).help(help).emit();
     }
 }
 

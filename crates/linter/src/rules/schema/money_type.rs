@@ -44,10 +44,9 @@ declare_rule! {
 fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     let Some((column, range)) = declared_type(context, "money") else { return };
     let message = format!("`{}` means another currency where lc_monetary is another", column.name);
-    drop(
-        reporter
-            .report(range, message)
-            .relation(&RelationName::existing(context.relation))
-            .help("use numeric and a column for the currency, or whole cents in bigint"),
-    );
+    reporter
+        .report(range, message)
+        .relation(&RelationName::existing(context.relation))
+        .help("use numeric and a column for the currency, or whole cents in bigint")
+        .emit();
 }

@@ -78,7 +78,7 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
             "drop the older one when the new one is there, outside of a transaction:\n    DROP INDEX CONCURRENTLY {name};"
         )
     };
-    drop(reporter.report(range, message).relation(&RelationName::existing(table)).help(help));
+    reporter.report(range, message).relation(&RelationName::existing(table)).help(help).emit();
 }
 
 /// Can the second index do all that the first does?

@@ -54,5 +54,5 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
         column.name
     );
     let help = format!("use {integer} GENERATED ALWAYS AS IDENTITY");
-    drop(reporter.report(type_name.range, message).relation(&RelationName::existing(context.relation)).help(help));
+    reporter.report(type_name.range, message).relation(&RelationName::existing(context.relation)).help(help).emit();
 }

@@ -45,5 +45,5 @@ declare_rule! {
 fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     let Some((column, range)) = declared_type(context, "timestamp") else { return };
     let message = format!("`{}` stores a time of day that means another moment in every time zone", column.name);
-    drop(reporter.report(range, message).relation(&RelationName::existing(context.relation)).help("use timestamptz"));
+    reporter.report(range, message).relation(&RelationName::existing(context.relation)).help("use timestamptz").emit();
 }

@@ -71,7 +71,7 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     if let Some(at) = &function.defined_at {
         finding = finding.label_in(at.file, at.name, "the function");
     }
-    drop(finding.help("name the time zone: (column AT TIME ZONE 'UTC')::date is immutable by itself"));
+    finding.help("name the time zone: (column AT TIME ZONE 'UTC')::date is immutable by itself").emit();
 }
 
 /// A function of the project in the expression that hides the dependency.

@@ -69,7 +69,7 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
         columns.join(", ")
     );
     let help = help(context.catalog, table, columns);
-    drop(reporter.report(written.keyword, message).relation(&RelationName::existing(table)).help(help));
+    reporter.report(written.keyword, message).relation(&RelationName::existing(table)).help(help).emit();
 }
 
 fn help(catalog: &Catalog, table: &Relation, columns: &[SmolStr]) -> String {

@@ -54,5 +54,5 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
         "keep it only for rows that may be lost; otherwise:\n    ALTER TABLE {} SET LOGGED;",
         qualified(&table.schema, &table.name)
     );
-    drop(reporter.report(range, message).relation(&RelationName::existing(table)).help(help));
+    reporter.report(range, message).relation(&RelationName::existing(table)).help(help).emit();
 }

@@ -48,10 +48,9 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
         return;
     };
     let message = format!("the limit of `{}` is part of its type, and hard to change", column.name);
-    drop(
-        reporter
-            .report(range, message)
-            .relation(&RelationName::existing(context.relation))
-            .help("use text, with a CHECK (char_length(...) <= ...) where the length matters"),
-    );
+    reporter
+        .report(range, message)
+        .relation(&RelationName::existing(context.relation))
+        .help("use text, with a CHECK (char_length(...) <= ...) where the length matters")
+        .emit();
 }

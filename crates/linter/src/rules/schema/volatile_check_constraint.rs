@@ -61,7 +61,7 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
         context.relation.name
     );
     let help = "compare with columns of the row, or check it with a trigger when the row is written";
-    drop(reporter.report(constraint.keyword, message).relation(&RelationName::existing(context.relation)).help(help));
+    reporter.report(constraint.keyword, message).relation(&RelationName::existing(context.relation)).help(help).emit();
 }
 
 fn changing(context: &DeclarationContext<'_>, part: &Expr) -> Option<(String, &'static str)> {

@@ -67,11 +67,10 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         (Scope::Objects, None) => "it".to_owned(),
     };
     let message = format!("every role, those of later too, gets {} on {on}", join(&privileges));
-    drop(
-        reporter
-            .report(grant.keyword, message)
-            .help("grant it to the roles that need it, or to a role that they are members of"),
-    );
+    reporter
+        .report(grant.keyword, message)
+        .help("grant it to the roles that need it, or to a role that they are members of")
+        .emit();
 }
 
 /// What GRANT and REVOKE are about: objects, or those that will be made in these schemas.

@@ -70,5 +70,5 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
         "enable it, with policies for what users may see, in the same migration:\n    \
          ALTER TABLE {name} ENABLE ROW LEVEL SECURITY;"
     );
-    drop(reporter.report(create.name.range(), message).relation(&RelationName::existing(table)).help(help));
+    reporter.report(create.name.range(), message).relation(&RelationName::existing(table)).help(help).emit();
 }

@@ -77,7 +77,7 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
             Exposed::Operators => Severity::Info,
             Exposed::Nothing => return,
         };
-        drop(reporter.report(range, message).severity(severity).help(help));
+        reporter.report(range, message).severity(severity).help(help).emit();
         return;
     };
     let schemas = search_path(path);
@@ -91,7 +91,7 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
             "name pg_temp last:\n    ALTER ROUTINE {signature} SET search_path = {};",
             with_temporary_last(path)
         );
-        drop(reporter.report(range, message).severity(Severity::Info).help(help));
+        reporter.report(range, message).severity(Severity::Info).help(help).emit();
     }
 }
 

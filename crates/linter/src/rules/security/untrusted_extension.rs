@@ -67,5 +67,5 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let Some((name, power)) = known.filter(|_| !is_there && context.effects.fails.is_none()) else { return };
     let message = format!("`{name}` lets SQL {power}");
     let help = "do this outside of the database, or see to it that only a role which nobody logs in with may use it";
-    drop(reporter.report(create.name.range, message).help(help));
+    reporter.report(create.name.range, message).help(help).emit();
 }

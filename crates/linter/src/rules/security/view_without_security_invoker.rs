@@ -85,7 +85,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     };
     let name = sql_name(context, &RelationName::existing(view));
     let help = format!("{first}:\n    ALTER VIEW {name} SET (security_invoker = true);");
-    drop(reporter.report(create.name.range(), message).help(help));
+    reporter.report(create.name.range(), message).help(help).emit();
 }
 
 fn asks_as_user(view: &Relation) -> bool {

@@ -76,7 +76,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             if ends {
                 let message = format!("`{name}` ends the transaction, which PostgreSQL refuses in a transaction block");
                 let help = "call it from a migration that runs without a transaction";
-                drop(reporter.report(call.call.name_range, message).help(help));
+                reporter.report(call.call.name_range, message).help(help).emit();
             }
         }
         _ => {}
@@ -112,12 +112,12 @@ fn report(
         let range = if ending.range.is_empty() { fallback } else { ending.range };
         if let Some(refusal) = refusal {
             let help = "let the caller end the transaction, or use a procedure that is called outside of one";
-            drop(reporter.report(range, format!("PostgreSQL refuses this: {refusal}")).help(help));
+            reporter.report(range, format!("PostgreSQL refuses this: {refusal}")).help(help).emit();
         } else if ending.in_subtransaction {
             let message =
                 "PostgreSQL refuses to end the transaction here: the block has EXCEPTION and is a subtransaction";
             let help = "put the statements that may fail in a block of their own, and end the transaction after it";
-            drop(reporter.report(range, message).help(help));
+            reporter.report(range, message).help(help).emit();
         }
     }
 }

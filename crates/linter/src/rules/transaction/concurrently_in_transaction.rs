@@ -57,7 +57,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let is_code = matches!(context.ast, Ast::Do(_) | Ast::Call(_) | Ast::Select(_));
     let Some(block) = context.session.block.as_ref().filter(|_| !is_code) else {
         let help = "code in DO blocks and functions always runs in a transaction: make it a statement of its own";
-        drop(reporter.report(range, failure.reason.clone()).help(help));
+        reporter.report(range, failure.reason.clone()).help(help).emit();
         return;
     };
     let help = match context.migration.transaction {
@@ -86,8 +86,9 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     }
     // The tool's transaction begins at the first statement, which is no news where that is this one.
     if block.started.range.start < context.statement.range.start {
-        drop(finding.label_in(block.started.file, beginning(context, block.started.range), began));
+        finding = finding.label_in(block.started.file, beginning(context, block.started.range), began);
     }
+    finding.emit();
 }
 
 /// The first word of the statement that a range begins with; the beginning of a tool's transaction has no length.

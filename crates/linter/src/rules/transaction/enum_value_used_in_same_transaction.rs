@@ -67,7 +67,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     };
     let help = split_help(context, "what uses it");
     if let Some(failure) = context.effects.fails.as_ref().filter(|failure| failure.sqlstate == "55P04") {
-        drop(reporter.report(failure.range, format!("PostgreSQL refuses this: {}", failure.reason)).help(help));
+        reporter.report(failure.range, format!("PostgreSQL refuses this: {}", failure.reason)).help(help).emit();
         return;
     }
     for used in defaults(context).into_iter().chain(comparisons(context)) {
@@ -77,7 +77,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
                 "`{}` was added to `{}` in this transaction, and PostgreSQL refuses it until that is committed",
                 used.label, definition.name
             );
-            drop(reporter.report(used.range, message).help(help.clone()));
+            reporter.report(used.range, message).help(help.clone()).emit();
         }
     }
 }

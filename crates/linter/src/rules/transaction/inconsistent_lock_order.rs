@@ -126,7 +126,7 @@ fn report_upgrades(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             lock.mode.sql()
         );
         let finding = reporter.report(lock.range, message).relation(&lock.relation);
-        drop(finding.label_in(change.place.file, change.place.range, "rows are changed here").help(help));
+        finding.label_in(change.place.file, change.place.range, "rows are changed here").help(help).emit();
     }
 }
 
@@ -192,7 +192,7 @@ fn report(locked: &[Locked], catalog: &Catalog, routines: &Routines<'_>, reporte
         };
         let finding = reporter.report(second.range, message);
         let finding = if first.range == second.range { finding } else { finding.label(first.range, "locked here") };
-        drop(finding.label_in(crossing.routine.file, crossing.place, "written here first").help(help));
+        finding.label_in(crossing.routine.file, crossing.place, "written here first").help(help).emit();
     }
 }
 

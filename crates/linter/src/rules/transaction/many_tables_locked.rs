@@ -77,11 +77,13 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             names.join(", ")
         );
         let finding = reporter.report(first_words(context), message);
-        drop(finding.help(if earlier.is_empty() {
-            "do it table by table, each in a transaction of its own".to_owned()
-        } else {
-            split_help(context, "the statements on other tables")
-        }));
+        finding
+            .help(if earlier.is_empty() {
+                "do it table by table, each in a transaction of its own".to_owned()
+            } else {
+                split_help(context, "the statements on other tables")
+            })
+            .emit();
     } else {
         check_foreign_keys(context, block, reporter);
     }
@@ -135,7 +137,7 @@ fn check_foreign_keys(context: &RuleContext<'_>, block: &TransactionBlock, repor
     );
     let finding = reporter.report(first_words(context), message).relation(&target.relation).relation(&other.relation);
     let finding = finding.label_in(place.file, place.range, "the first foreign key is added here");
-    drop(finding.help(split_help(context, "this foreign key")));
+    finding.help(split_help(context, "this foreign key")).emit();
 }
 
 /// The statements of the transaction that added a foreign key between existing tables.

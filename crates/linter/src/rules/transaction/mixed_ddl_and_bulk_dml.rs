@@ -68,7 +68,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             );
             let help = format!("run SET CONSTRAINTS ALL IMMEDIATE before it, or {}", split_help(context, "it"));
             let finding = reporter.report(first_words(context), message).relation(&lock.relation).help(help);
-            drop(finding.label_in(change.place.file, change.place.range, "the rows are changed here"));
+            finding.label_in(change.place.file, change.place.range, "the rows are changed here").emit();
             return;
         }
         let bulk = |change: &&Change| change.unbounded && change.relation == lock.relation.oid;
@@ -79,7 +79,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             );
             let finding = reporter.report(first_words(context), message).relation(&lock.relation);
             let finding = finding.label_in(change.place.file, change.place.range, "the rows are changed here");
-            drop(finding.help(split_help(context, "this statement")));
+            finding.help(split_help(context, "this statement")).emit();
             return;
         }
     }

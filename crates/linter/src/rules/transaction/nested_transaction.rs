@@ -53,17 +53,17 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         (Transaction::Begin, Some(block)) if block.explicit => {
             let message = "a transaction is open already: this BEGIN does nothing";
             let help = "end the first transaction before, or delete this BEGIN";
-            drop(reporter.report(range, message).help(help).label_in(
-                block.started.file,
-                block.started.range,
-                "it was opened here",
-            ));
+            reporter
+                .report(range, message)
+                .help(help)
+                .label_in(block.started.file, block.started.range, "it was opened here")
+                .emit();
         }
         (Transaction::Begin, Some(_)) if wrapped => {
             let message =
                 "the migration tool has opened a transaction: this BEGIN does nothing, and COMMIT ends the tool's";
             let help = "delete BEGIN and COMMIT, or have the tool run this migration without a transaction";
-            drop(reporter.report(range, message).help(help));
+            reporter.report(range, message).help(help).emit();
         }
         (Transaction::Commit { .. } | Transaction::Rollback { .. }, Some(block)) if !block.explicit => {
             let verb = verb(control);
@@ -71,17 +71,17 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
                 let message =
                     format!("this {verb} ends the transaction of the migration tool: what follows runs outside of it");
                 let help = "split the migration, or have the tool run it without a transaction";
-                drop(reporter.report(range, message).help(help));
+                reporter.report(range, message).help(help).emit();
             } else {
                 let message =
                     format!("this {verb} has no BEGIN, and ends the transaction of the statements sent with it");
-                drop(reporter.report(range, message).help("write BEGIN where the transaction is meant to begin"));
+                reporter.report(range, message).help("write BEGIN where the transaction is meant to begin").emit();
             }
         }
         (Transaction::Commit { .. } | Transaction::Rollback { .. }, None) if !may_be_open(context) => {
             let message = format!("no transaction is open: this {} does nothing", verb(control));
             let help = "delete it, or write BEGIN where the transaction is meant to begin";
-            drop(reporter.report(range, message).help(help));
+            reporter.report(range, message).help(help).emit();
         }
         _ => {}
     }
@@ -112,5 +112,5 @@ fn check_end(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
     let begin = statements.find(|statement| is_begin(statement) && own(statement));
     let range = begin.map_or(TextRange::default(), |statement| statement.range);
     let message = "this transaction is never committed: everything since is undone when the session ends";
-    drop(reporter.report(range, message).help("end the file with COMMIT"));
+    reporter.report(range, message).help("end the file with COMMIT").emit();
 }

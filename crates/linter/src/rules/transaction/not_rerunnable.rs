@@ -58,7 +58,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         None if is_last => return,
         None => "this fails when the migration is run again after a later statement failed",
     };
-    drop(reporter.report(first_words(context), message).help(help));
+    reporter.report(first_words(context), message).help(help).emit();
 }
 
 /// Does the file drop the index IF EXISTS, so that an invalid one goes first?

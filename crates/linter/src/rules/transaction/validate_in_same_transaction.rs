@@ -60,7 +60,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         );
         let finding = reporter.report(scan.range, message).relation(table);
         let finding = finding.label_in(lock.place.file, lock.place.range, format!("`{}` is locked here", table.name));
-        drop(finding.help(split_help(context, "VALIDATE CONSTRAINT")));
+        finding.help(split_help(context, "VALIDATE CONSTRAINT")).emit();
     }
 }
 

@@ -72,7 +72,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     );
     let label = format!("`{table}` is locked here, until the end of the transaction");
     let finding = reporter.report(work.range, message).relation(work.relation);
-    drop(finding.label_in(lock.place.file, lock.place.range, label).help(split_help(context, "the slow statement")));
+    finding.label_in(lock.place.file, lock.place.range, label).help(split_help(context, "the slow statement")).emit();
 }
 
 fn works<'a>(context: &'a RuleContext<'_>) -> Vec<Work<'a>> {
