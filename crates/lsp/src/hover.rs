@@ -74,7 +74,7 @@ fn effects(statement: &OpenStatement<'_>, settings: &Settings) -> String {
     if let Some(failure) = &effects.fails {
         let _ = writeln!(text, "- **fails** {} ({})", failure.reason, failure.sqlstate);
     }
-    for reason in &effects.unknown {
+    for reason in effects.unknown_reasons() {
         let _ = writeln!(text, "- **unknown** {reason}");
     }
     if text.is_empty() {

@@ -34,7 +34,7 @@ pub fn compare(trace: &MigrationTrace, predicted: &[StatementEffects]) -> Vec<Mo
         differences.extend(differences_of(&prediction.effects, &seen).into_iter().map(|found| ModelDifference {
             migration: trace.migration,
             range,
-            unknown: unknown.cloned(),
+            unknown: unknown.map(|unknown| unknown.reason.to_string()),
             ..found
         }));
     }

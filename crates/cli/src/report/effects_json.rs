@@ -41,7 +41,7 @@ struct JsonEffects<'a> {
     creates: Vec<String>,
     drops: Vec<String>,
     fails: Option<JsonFailure<'a>>,
-    unknown: &'a [String],
+    unknown: Vec<String>,
     catalog_rows: BTreeMap<&'static str, u64>,
     /// `null` where nothing limits them.
     subtransactions: Option<u64>,
@@ -99,7 +99,7 @@ fn effects(effects: &Effects, subtransactions: Bound) -> JsonEffects<'_> {
             .fails
             .as_ref()
             .map(|failure| JsonFailure { sqlstate: failure.sqlstate, reason: &failure.reason }),
-        unknown: &effects.unknown,
+        unknown: effects.unknown_reasons().into_iter().map(ToString::to_string).collect(),
         catalog_rows: effects.catalog_rows.by_catalog().collect(),
         subtransactions: match subtransactions {
             Bound::AtMost(number) => Some(number),

@@ -49,7 +49,7 @@ fn write_statement(
     if let Some(failure) = &effects.fails {
         writeln!(out, "        {}   {} ({})", style.red("fails"), failure.reason, failure.sqlstate)?;
     }
-    for reason in &effects.unknown {
+    for reason in effects.unknown_reasons() {
         writeln!(out, "        {} {reason}", style.yellow("unknown"))?;
     }
     Ok(())

@@ -6,6 +6,7 @@ mod catalog_rows;
 mod lock_mode;
 mod removal;
 mod summary;
+mod unknown;
 
 use crate::catalog::{Oid, Relation, SqlType};
 use crate::source::TextRange;
@@ -15,6 +16,7 @@ pub use removal::{Removal, RemovalReason, RemovedObject, RenamedObject, Renaming
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 pub use summary::names;
+pub use unknown::{Limit, Unknown, UnknownReason};
 
 /// Where knowledge of an effect comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,8 +43,8 @@ pub struct Effects {
     /// Emptied by TRUNCATE.
     pub truncates: Vec<RelationName>,
     pub fails: Option<Failure>,
-    /// Why the list above may be incomplete.
-    pub unknown: Vec<String>,
+    /// Why the lists may be incomplete.
+    pub unknown: Vec<Unknown>,
     /// Rows that a query or data change may touch in tables that existed before: `(table, whole table?)`.
     pub data_changes: Vec<DataChange>,
     /// Waits until every transaction that can see the old state has ended (CREATE INDEX CONCURRENTLY and its like).

@@ -33,6 +33,7 @@ mod temporary;
 mod testing;
 mod trigger;
 mod types;
+mod unknown;
 mod view;
 
 pub(crate) use alter_table::command_lock_level;
@@ -42,7 +43,7 @@ pub(crate) use routine::Bodies;
 use crate::ast::{Ast, Transaction};
 use crate::catalog::{Birth, Catalog, Oid, Relation};
 use crate::deployment::Deployment;
-use crate::effect::{Effects, Failure};
+use crate::effect::{Effects, Failure, UnknownReason};
 use crate::session::{Place, Session, SettingsInEffect};
 use crate::source::TextRange;
 use crate::version::Target;
@@ -153,7 +154,7 @@ impl Executor<'_> {
         let done = named.and_then(|()| self.statement(ast));
         if let Err(failure) = done {
             if self.is_doubtful(&failure) {
-                self.unknown(routine::NOT_KNOWN);
+                self.note_unknown(UnknownReason::Doubt);
             } else if self.has_placeholders && is_about_values(&failure) {
                 self.unknown("a placeholder whose value is not known");
             } else {
@@ -161,6 +162,7 @@ impl Executor<'_> {
             }
             self.catalog = before;
         }
+        self.place_unknown();
     }
 
     fn statement(&mut self, ast: &Ast) -> Run {
@@ -216,7 +218,8 @@ impl Executor<'_> {
             Ast::Explain(statement) => self.explain(statement),
             Ast::Prepare(statement) => self.prepare(statement),
             Ast::Execute(name) => {
-                self.unknown(format!("runs the prepared statement `{}`", name.text));
+                let reason = UnknownReason::PreparedStatement { name: name.text.clone() };
+                self.skip_code(reason, name.range, true);
                 Ok(())
             }
             Ast::Call(statement) => self.call(statement),
@@ -235,13 +238,5 @@ impl Executor<'_> {
     /// Has this deployment made the relation?
     pub(crate) fn is_new(&self, relation: &Relation) -> bool {
         relation.birth.is_of(self.deployment)
-    }
-
-    /// Notes why the effects may be incomplete.
-    pub(crate) fn unknown(&mut self, reason: impl Into<String>) {
-        let reason = reason.into();
-        if !self.effects.unknown.contains(&reason) {
-            self.effects.unknown.push(reason);
-        }
     }
 }

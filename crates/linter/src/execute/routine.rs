@@ -19,15 +19,14 @@ mod variables;
 
 use super::{Executor, Run, fail};
 use crate::ast::{Ast, Do, FunctionBody, QueryBody};
-use crate::catalog::{Function, Oid};
-use crate::effect::{Effects, Failure};
+use crate::catalog::{Function, Oid, Volatility};
+use crate::effect::{Effects, Failure, Limit, UnknownReason};
 use crate::plpgsql::{
     self, Block, ConditionKind, Conditional, DeclarationKind, Handler, QuerySource, SqlText, Statement, StatementKind,
 };
 use crate::source::TextRange;
 pub(crate) use code::Bodies;
 use code::Code;
-pub(super) use dynamic::NOT_KNOWN;
 use smol_str::{SmolStr, ToSmolStr};
 use std::sync::Arc;
 use value::Value;
@@ -66,7 +65,8 @@ impl Executor<'_> {
     /// DO.
     pub(super) fn run_do(&mut self, statement: &Do) -> Run {
         if statement.language != "plpgsql" {
-            self.unknown(format!("a DO block in language {}", statement.language));
+            let reason = UnknownReason::Language { function: None, language: statement.language.clone() };
+            self.skip_code(reason, statement.keyword, true);
             return Ok(());
         }
         let FunctionBody::Source { text, range } = &statement.body else { return Ok(()) };
@@ -81,7 +81,7 @@ impl Executor<'_> {
     /// Runs the body of a function of the project that a statement calls at `range`.
     pub(crate) fn call_function(&mut self, oid: Oid, arguments: &Arguments, range: TextRange) -> Run {
         let Some(function) = self.catalog.get_function(oid).cloned() else { return Ok(()) };
-        self.deeper(&format!("{}()", function.name), |executor| {
+        self.deeper(range, |executor| {
             let parameters = executor.parameters_of(&function, arguments);
             let outer = std::mem::replace(&mut executor.variables, parameters);
             let result = executor.call_body(&function, range);
@@ -90,14 +90,15 @@ impl Executor<'_> {
         })
     }
 
-    /// Runs code that other code calls, within the bounds of what is followed.
-    fn deeper(&mut self, what: &str, run: impl FnOnce(&mut Self) -> Run) -> Run {
-        if self.depth >= MAX_DEPTH {
-            self.unknown(format!("calls nest deeper than {MAX_DEPTH} at {what}"));
-            return Ok(());
-        }
-        if self.calls >= MAX_CALLS {
-            self.unknown(format!("more than {MAX_CALLS} calls of functions"));
+    /// Runs code that is called at `range`, within the bounds of what is followed.
+    fn deeper(&mut self, range: TextRange, run: impl FnOnce(&mut Self) -> Run) -> Run {
+        let limit = if self.depth >= MAX_DEPTH {
+            Some(Limit::CallDepth(MAX_DEPTH))
+        } else {
+            (self.calls >= MAX_CALLS).then_some(Limit::Calls(MAX_CALLS))
+        };
+        if let Some(limit) = limit {
+            self.skip_code(UnknownReason::Limit(limit), range, true);
             return Ok(());
         }
         self.depth += 1;
@@ -138,12 +139,17 @@ impl Executor<'_> {
                 self.run_body(&code, &Shown::At(range))
             }
             FunctionBody::Source { text, .. } if function.language == "sql" => {
-                let Some(statements) = self.bodies.sql(&function.body, text) else { return Ok(()) };
+                let Some(statements) = self.bodies.sql(&function.body, text) else {
+                    self.skip_code(UnknownReason::Unparsed, range, function.volatility == Volatility::Volatile);
+                    return Ok(());
+                };
                 self.shown(&Shown::At(range), |executor| executor.run_all(&statements))
             }
             FunctionBody::Atomic(statements) => self.shown(&Shown::At(range), |executor| executor.run_all(statements)),
             _ => {
-                self.unknown(format!("calls {}(), which is written in {}", function.name, function.language));
+                let (name, language) = (Some(function.display_name()), function.language.clone());
+                let may_change = function.volatility == Volatility::Volatile;
+                self.skip_code(UnknownReason::Language { function: name, language }, range, may_change);
                 Ok(())
             }
         }
@@ -154,10 +160,12 @@ impl Executor<'_> {
     }
 
     fn run_body(&mut self, code: &Code, shown: &Shown) -> Run {
-        if !code.is_whole {
-            self.unknown("part of a PL/pgSQL body could not be read");
-        }
-        self.shown(shown, |executor| executor.block(&code.block, code).map(|_| ()))
+        self.shown(shown, |executor| {
+            for range in &code.unparsed {
+                executor.skip_code(UnknownReason::Unparsed, *range, true);
+            }
+            executor.block(&code.block, code).map(|_| ())
+        })
     }
 
     /// Runs something and moves the ranges of its effects to where they are shown.
@@ -215,7 +223,7 @@ impl Executor<'_> {
             let before = self.catalog.has_doubts().then(|| (self.catalog.clone(), self.session.clone()));
             let flow = match (self.body_statement(statement, code), before) {
                 (Err(failure), Some((catalog, session))) if self.is_doubtful(&failure) => {
-                    self.unknown(NOT_KNOWN);
+                    self.note_unknown(UnknownReason::Doubt);
                     (self.catalog, self.session) = (catalog, session);
                     Flow::Next
                 }
@@ -406,7 +414,7 @@ impl Executor<'_> {
         if let Some(ast) = code.statement(sql) {
             self.statement(&ast)
         } else {
-            self.unknown("a statement in a PL/pgSQL body could not be read");
+            self.skip_code(UnknownReason::Unparsed, sql.range, true);
             Ok(())
         }
     }
@@ -446,6 +454,7 @@ impl Effects {
         self.calls.iter_mut().for_each(|call| call.range = place(call.range));
         self.removals.iter_mut().for_each(|effect| effect.range = place(effect.range));
         self.renames.iter_mut().for_each(|effect| effect.range = place(effect.range));
+        self.unknown.iter_mut().for_each(|unknown| unknown.range = place(unknown.range));
     }
 
     /// Adds the effects of code that the statement runs.
@@ -464,11 +473,7 @@ impl Effects {
         self.renames.extend(inner.renames);
         self.truncates.extend(inner.truncates);
         self.data_changes.extend(inner.data_changes);
-        for reason in inner.unknown {
-            if !self.unknown.contains(&reason) {
-                self.unknown.push(reason);
-            }
-        }
+        inner.unknown.into_iter().for_each(|unknown| self.note_unknown(unknown));
         self.catalog_rows += inner.catalog_rows;
         for call in inner.calls {
             if !self.calls.contains(&call) {

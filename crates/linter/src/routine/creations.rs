@@ -73,7 +73,7 @@ fn run_creation(trial: &mut Trial, ast: &Ast, mut creation: Creation) -> Option<
     if effects.fails.is_none() && effects.creates.is_empty() {
         return None;
     }
-    let known = effects.fails.is_none() && !effects.unknown.iter().any(|reason| reason.contains("catalog rows"));
+    let known = effects.fails.is_none() && effects.knows_catalog_rows();
     creation.rows = known.then_some(effects.catalog_rows);
     creation.oid = trial.find(&creation.name);
     Some(creation)

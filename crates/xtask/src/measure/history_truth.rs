@@ -242,7 +242,10 @@ pub fn replay(database: &Database) -> Vec<Judged<'_>> {
             let predicted = by_start.get(&measured.start).filter(|found| found.statement.end == measured.end);
             let (verdict, unknown) = match predicted {
                 None => (Verdict::Missing, Vec::new()),
-                Some(found) => (names.judge(file, measured, found), found.effects.unknown.clone()),
+                Some(found) => (
+                    names.judge(file, measured, found),
+                    found.effects.unknown_reasons().into_iter().map(ToString::to_string).collect(),
+                ),
             };
             judged.push(Judged { file, measured, verdict, unknown });
         }

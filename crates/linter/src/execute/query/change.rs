@@ -9,7 +9,7 @@ use crate::ast::{
 };
 use crate::builtin::{self, SystemRelationKind};
 use crate::catalog::{Constraint, Oid};
-use crate::effect::{DataChangeKind, LockCause, LockMode, RelationKind, ScanCause};
+use crate::effect::{DataChangeKind, LockCause, LockMode, RelationKind, ScanCause, UnknownReason};
 use crate::execute::record::Reach;
 use crate::execute::{Executor, Run, fail};
 use crate::source::TextRange;
@@ -225,7 +225,7 @@ impl Executor<'_> {
         let relation = self.catalog.relation(oid);
         if !relation.rules.is_empty() && relation.kind != RelationKind::View && depth >= Depth::Rewrite {
             let name = relation.name.clone();
-            self.unknown(format!("`{name}` has rules, which are not followed"));
+            self.skip_code(UnknownReason::Rules { relation: name }, range, depth == Depth::Run);
         }
         if self.catalog.relation(oid).kind == RelationKind::View {
             return self.change_view(oid, change, depth);
@@ -268,7 +268,7 @@ impl Executor<'_> {
         let relation = self.catalog.relation(view);
         if !relation.rules.is_empty() {
             let name = relation.name.clone();
-            self.unknown(format!("`{name}` has rules, which are not followed"));
+            self.skip_code(UnknownReason::Rules { relation: name }, range, depth == Depth::Run);
             return Ok(());
         }
         self.check_reads_not_itself(view, range)?;

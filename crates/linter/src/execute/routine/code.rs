@@ -15,8 +15,8 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(super) struct Code {
     pub(super) block: Block,
-    /// Could all of it be read?
-    pub(super) is_whole: bool,
+    /// The parts of it that are not PL/pgSQL.
+    pub(super) unparsed: Vec<TextRange>,
     parser: RefCell<SqlParser>,
     statements: Parsed<Ast>,
     queries: Parsed<Query>,
@@ -30,7 +30,7 @@ impl Code {
         let text = &fill_text(text);
         let body = plpgsql::read(&BodyText::verbatim(text, TextRange::new(0, text.len() as u32)));
         Self {
-            is_whole: body.errors.is_empty(),
+            unparsed: body.errors.iter().map(|error| error.range).collect(),
             block: body.block,
             parser: RefCell::new(SqlParser::new(text)),
             statements: Parsed::default(),

@@ -5,14 +5,12 @@ use super::{Code, Shown};
 use crate::ast::from_pg::parse_sql;
 use crate::ast::{Ast, Persistence};
 use crate::catalog::Oid;
-use crate::effect::Failure;
+use crate::effect::{Failure, UnknownReason};
 use crate::execute::{Executor, Run, fail};
 use crate::plpgsql::{HOLE, SqlText};
 use crate::statement::is_template;
 use smol_str::SmolStr;
 use std::collections::HashSet;
-
-pub(in crate::execute) const NOT_KNOWN: &str = "dynamic SQL whose text only run time knows";
 
 /// What a statement begins with that leaves definitions as they are.
 const DATA_COMMANDS: &[&str] = &[
@@ -20,12 +18,16 @@ const DATA_COMMANDS: &[&str] = &[
     "truncate", "update", "vacuum", "with",
 ];
 
+/// What a statement begins with that changes neither data nor definitions, unless a function that it calls does.
+const READING_COMMANDS: &[&str] =
+    &["close", "declare", "explain", "fetch", "move", "reset", "select", "set", "show", "table", "values"];
+
 impl Executor<'_> {
     /// Runs a text; one that `yields_rows` to the code is a query.
     pub(super) fn dynamic(&mut self, expression: &SqlText, yields_rows: bool, code: &Code) -> Run {
         let value = code.expression(expression).and_then(|parsed| self.value(&parsed));
         let Some(Value::Text(text)) = value else {
-            self.unknown(NOT_KNOWN);
+            self.skip_code(UnknownReason::DynamicSql, expression.range, true);
             if !yields_rows {
                 self.catalog.doubt_everything();
             }
@@ -35,7 +37,7 @@ impl Executor<'_> {
         let statements = match parse_sql(&text) {
             Ok(statements) => statements,
             Err(_) if has_holes || is_template(&text) => {
-                self.unknown(NOT_KNOWN);
+                self.skip_code(UnknownReason::DynamicSql, expression.range, may_change(&text));
                 self.doubt_named(&text, true);
                 return Ok(());
             }
@@ -47,14 +49,15 @@ impl Executor<'_> {
         if has_holes {
             self.make_room(&statements);
         }
-        let result = self.deeper("EXECUTE", |executor| {
+        let result = self.deeper(expression.range, |executor| {
             executor.shown(&Shown::At(expression.range), |executor| executor.run_all(&statements))
         });
         self.variables = variables;
         if !has_holes {
             return result;
         }
-        self.unknown(NOT_KNOWN);
+        let reason = if result.is_ok() { UnknownReason::DynamicNames } else { UnknownReason::DynamicSql };
+        self.skip_code(reason, expression.range, may_change(&text));
         if result.is_err() {
             self.catalog = catalog;
             self.session = session;
@@ -70,8 +73,7 @@ impl Executor<'_> {
         let words: HashSet<&str> = text.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '$')).collect();
         let named = words.into_iter().flat_map(|word| self.catalog.relations_with_name(word));
         let named: Vec<Oid> = named.filter(|relation| relation.kind.is_table()).map(|relation| relation.oid).collect();
-        let command = text.trim_start().split(char::is_whitespace).next().unwrap_or_default().to_ascii_lowercase();
-        let defines = !DATA_COMMANDS.contains(&command.as_str());
+        let defines = !DATA_COMMANDS.contains(&command(text).as_str());
         if lost && defines && named.is_empty() {
             self.catalog.doubt_everything();
         }
@@ -134,6 +136,16 @@ impl Executor<'_> {
             }
         }
     }
+}
+
+/// The first word of a text.
+fn command(text: &str) -> String {
+    text.trim_start().split(char::is_whitespace).next().unwrap_or_default().to_ascii_lowercase()
+}
+
+/// Could the text change data or definitions, as far as its first word says?
+fn may_change(text: &str) -> bool {
+    !READING_COMMANDS.contains(&command(text).as_str())
 }
 
 /// Would another catalog accept the statement? Not where code raises an exception, a transaction block forbids it, or
