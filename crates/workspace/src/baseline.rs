@@ -1,8 +1,8 @@
 //! The file with findings that are known.
 
 use crate::config::Config;
+use crate::read;
 use serde::{Deserialize, Serialize};
-use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Where the baseline is unless configuration says otherwise: beside it.
@@ -31,7 +31,7 @@ impl KnownFinding {
     /// # Errors
     /// What is wrong with it, as the end of the sentence "the baseline ...".
     pub fn read_all(path: &Path) -> Result<Vec<Self>, String> {
-        let text = fs::read_to_string(path).map_err(|error| format!("cannot be read: {error}"))?;
+        let text = read::text(path).map_err(|error| format!("cannot be read: {error}"))?;
         let document: Document = serde_json::from_str(&text).map_err(|error| format!("is none: {error}"))?;
         if document.schema_version != SCHEMA_VERSION {
             return Err(format!("has version {}, and this program reads 1", document.schema_version));

@@ -4,6 +4,7 @@
 
 mod ahead;
 mod baseline;
+mod boundary;
 mod cache;
 mod check;
 pub mod config;
@@ -12,12 +13,14 @@ mod discovery;
 mod fingerprint;
 mod git;
 mod identity;
+mod ignored;
 mod layout;
 mod open;
 mod order;
 mod parallel;
 mod placeholders;
 mod plan;
+mod program;
 mod project;
 mod purpose;
 mod read;
@@ -38,7 +41,7 @@ pub use plan::Database;
 pub use project::{Project, ProjectFile, Request, Role};
 pub use read::EncodingError;
 pub use texts::Texts;
-pub use write::{Change, create_files, write_changes};
+pub use write::{Change, create_files, create_report, write_changes};
 
 use pgvet_linter::statement::PARSE_STACK_BYTES;
 

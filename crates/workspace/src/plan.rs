@@ -5,11 +5,10 @@ use crate::discovery::{Problem, files_at};
 use crate::git::{self, Change, Changes};
 use crate::identity::{Identities, identity};
 use crate::layout::Folders;
-use crate::{order, parallel, roots};
+use crate::{order, parallel, read, roots};
 use rustc_hash::FxHashSet;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -80,7 +79,7 @@ impl Plan {
         let configs = Configs::new(request.config.clone());
         let mut plan = Self::default();
         let asked = plan.asked(request, &configs, folders)?;
-        let changes = request.changes.as_ref().map(|selection| git::changes(selection, &asked_folder(request)));
+        let changes = request.changes.as_ref().map(|selection| git::changes(selection, &asked_folders(request)));
         let changes = match changes {
             None => None,
             Some(Ok(changes)) => Some(changes),
@@ -261,8 +260,7 @@ fn look(
         let root = if is_folder {
             Some(roots::below(path, &file, folders, &config))
         } else {
-            let text =
-                || fs::read(&file).map_or(Cow::Borrowed(""), |text| String::from_utf8_lossy(&text).into_owned().into());
+            let text = || read::whole(&file).map_or(Cow::Borrowed(""), Cow::Owned);
             roots::of_single(&file, text, folders, &config)
         };
         let identity = identities.of(&file);
@@ -285,11 +283,14 @@ fn stdin(request: &Request, configs: &Configs, folders: &Folders) -> Result<Aske
     Ok(Asked { identity: identity(&path), path, is_stdin: true, single: true, root, config })
 }
 
-/// A folder to run git in.
-fn asked_folder(request: &Request) -> PathBuf {
-    let first = request.paths.first().map_or(Path::new("."), PathBuf::as_path);
-    let folder = if first.is_dir() { Some(first) } else { first.parent() };
-    folder.filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned()
+/// Folders in the repositories that are asked for changes.
+fn asked_folders(request: &Request) -> BTreeSet<PathBuf> {
+    let folder = |path: &PathBuf| {
+        let folder = if path.is_dir() { Some(path.as_path()) } else { path.parent() };
+        folder.filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned()
+    };
+    let folders: BTreeSet<PathBuf> = request.paths.iter().map(folder).collect();
+    if folders.is_empty() { BTreeSet::from([PathBuf::from(".")]) } else { folders }
 }
 
 /// Looks for the migrations after which findings count.

@@ -1,8 +1,10 @@
 //! Reading one file into text whose offsets are those of the file.
 
+use crate::boundary::Boundary;
 use crate::discovery::{Problem, display};
+use crate::skipped;
 use pgvet_linter::source::{SourceFile, TextRange};
-use std::fs::File;
+use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
 use std::path::Path;
 
@@ -13,26 +15,78 @@ pub struct EncodingError {
     pub range: TextRange,
 }
 
+/// Most bytes of a file with SQL: no migration that a person reviews is larger.
+const MAX_SQL: u64 = 128 << 20;
+
+/// Most bytes of every other file: configuration, statistics, baselines, and what tells of a migration tool.
+const MAX_OTHER: u64 = 16 << 20;
+
 pub(crate) fn read(path: &Path) -> Result<(SourceFile, Option<EncodingError>), Problem> {
-    let failed = |error| Problem::io(path, &error);
-    let file = File::open(path).map_err(failed)?;
-    let size = file.metadata().map_err(failed)?.len();
-    if size >= u64::from(u32::MAX) {
-        return Err(Problem::new(path, "is larger than 4 GB", Some("split it; no migration should be that large")));
+    if let Some(why) = refusal(path, skipped::is_sql) {
+        return Err(Problem::new(path, why, Some("name the file itself to check it")));
     }
-    let mut bytes = Vec::with_capacity(size as usize);
-    // A pipe has no size. Of a file the size is believed: asking for its end would be one more call for each file.
-    let limit = if size == 0 { u64::from(u32::MAX) } else { size };
-    file.take(limit).read_to_end(&mut bytes).map_err(failed)?;
+    let bytes = bytes(path, MAX_SQL).map_err(|error| Problem::io(path, &error))?;
     decode(display(path), bytes)
+}
+
+/// The text of a file that belongs to a checkout and is not SQL.
+pub(crate) fn text(path: &Path) -> io::Result<String> {
+    let extension = path.extension();
+    if let Some(why) = refusal(path, |target| Path::new(target).extension() == extension) {
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("it {why}")));
+    }
+    let bytes = bytes(path, MAX_OTHER)?;
+    String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.utf8_error()))
+}
+
+/// The text of a file with SQL that is to be read again, whatever its encoding; a stream can be read only once.
+pub(crate) fn whole(path: &Path) -> Option<String> {
+    if is_stream(path) { None } else { read(path).ok().map(|(source, _)| source.text) }
+}
+
+/// Why a link is not followed: it leads out of the checkout, or to a file of another kind, which may hold secrets.
+fn refusal(path: &Path, is_of_kind: impl FnOnce(&str) -> bool) -> Option<String> {
+    if !fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink()) || is_stream(path) {
+        return None;
+    }
+    let target = fs::canonicalize(path).ok()?;
+    let name = target.file_name().unwrap_or_default().to_string_lossy();
+    let link = |why: &str| format!("is a symbolic link that {why}");
+    let other = || (!is_of_kind(&name)).then(|| format!("leads to a file of another kind, `{}`", target.display()));
+    Boundary::around(path).refusal(path).or_else(other).map(|why| link(&why))
+}
+
+/// Whether somebody may write to the file while it is read, and nothing tells its size.
+fn is_stream(path: &Path) -> bool {
+    // `pgvet check <(command)` names `/dev/fd/63`; elsewhere a pipe would be waited for, and a device has no end.
+    cfg!(unix) && ["/dev/stdin", "/dev/fd/", "/proc/self/fd/"].iter().any(|start| display(path).starts_with(start))
+}
+
+/// At most `limit` bytes, and only of a regular file: others are not even opened.
+fn bytes(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    let size = if is_stream(path) { None } else { Some(regular_size(&fs::metadata(path)?)?) };
+    let too_large = || io::Error::new(io::ErrorKind::FileTooLarge, format!("it is larger than {} MiB", limit >> 20));
+    if size.is_some_and(|size| size > limit) {
+        return Err(too_large());
+    }
+    let mut bytes = Vec::with_capacity(size.unwrap_or(0) as usize);
+    File::open(path)?.take(size.unwrap_or(limit + 1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > limit { Err(too_large()) } else { Ok(bytes) }
+}
+
+fn regular_size(metadata: &Metadata) -> io::Result<u64> {
+    if metadata.is_file() {
+        return Ok(metadata.len());
+    }
+    Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"))
 }
 
 pub(crate) fn read_stdin(name: &str) -> Result<(SourceFile, Option<EncodingError>), Problem> {
     let mut bytes = Vec::new();
-    let limit = u64::from(u32::MAX);
-    io::stdin().lock().take(limit).read_to_end(&mut bytes).map_err(|error| Problem::io(Path::new(name), &error))?;
-    if bytes.len() as u64 == limit {
-        return Err(Problem::new(Path::new(name), "is larger than 4 GB", None));
+    let failed = |error| Problem::io(Path::new(name), &error);
+    io::stdin().lock().take(MAX_SQL + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > MAX_SQL {
+        return Err(Problem::new(Path::new(name), format!("is larger than {} MiB", MAX_SQL >> 20), None));
     }
     decode(name.to_owned(), bytes)
 }

@@ -1,5 +1,6 @@
 //! Writing files: whole or not at all, and nothing that has changed since it was read.
 
+use crate::boundary::Boundary;
 use crate::discovery::Problem;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -22,6 +23,7 @@ pub fn write_changes(changes: &[Change]) -> Result<(), Problem> {
 
 fn check(change: &Change) -> Result<(), Problem> {
     let Change { path, before, .. } = change;
+    writable(path)?;
     let metadata = fs::metadata(path).map_err(|error| Problem::io(path, &error))?;
     if metadata.permissions().readonly() {
         let help = "make it writable, or see the changes with `--diff`";
@@ -39,34 +41,50 @@ fn check(change: &Change) -> Result<(), Problem> {
     Ok(())
 }
 
+/// Refuses a path at which a checkout may have put something else than a file of its own: a link, a device, a folder
+/// that leads elsewhere.
+fn writable(path: &Path) -> Result<(), Problem> {
+    let refused = |why: String| Err(Problem::new(path, format!("is not written: it {why}"), None));
+    let boundary = Boundary::around(path);
+    if let Some(why) = boundary.refusal(path) {
+        return refused(why);
+    }
+    match fs::symlink_metadata(path) {
+        Ok(metadata) if metadata.is_symlink() && boundary.is_known() => refused("is a symbolic link".to_owned()),
+        Ok(_) if fs::metadata(path).is_ok_and(|metadata| metadata.is_dir()) => refused("is a folder".to_owned()),
+        Ok(metadata) if !metadata.is_file() && boundary.is_known() => refused("is not a regular file".to_owned()),
+        _ => Ok(()),
+    }
+}
+
+/// Opens a file for a report, new or empty. Where a checkout is, nothing is written through a link, and nothing out of it.
+///
+/// # Errors
+/// Why it is not written.
+pub fn create_report(path: &Path) -> Result<File, Problem> {
+    writable(path)?;
+    File::create(path).map_err(|error| Problem::new(path, format!("cannot be written: {error}"), None))
+}
+
 /// Gives a file that is there another text, in one step: readers see the old one or the new one.
 fn replace(path: &Path, text: &str) -> Result<(), Problem> {
     let failure = |error: io::Error| {
         Problem::new(path, format!("was not changed: {error}"), Some("check the permissions of its folder"))
     };
-    // A link stays one.
-    let path = fs::canonicalize(path).map_err(failure)?;
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".pgvet-{}", std::process::id()));
-    let aside = path.with_file_name(name);
-    let moved = write_aside(&path, &aside, text).and_then(|()| fs::rename(&aside, &path));
-    moved.map_err(|error| {
-        // What could not be written may not be there at all.
-        let _ = fs::remove_file(&aside);
-        failure(error)
-    })
-}
-
-fn write_aside(path: &Path, aside: &Path, text: &str) -> io::Result<()> {
-    let mut file = File::create(aside)?;
-    file.write_all(text.as_bytes())?;
-    file.set_permissions(fs::metadata(path)?.permissions())?;
-    file.sync_all()
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let permissions = fs::metadata(path).map_err(failure)?.permissions();
+    // Its name cannot be guessed, and nothing that is there is opened.
+    let mut aside = tempfile::Builder::new().prefix(".pgvet-").tempfile_in(folder).map_err(failure)?;
+    aside.write_all(text.as_bytes()).map_err(failure)?;
+    aside.as_file().set_permissions(permissions).map_err(failure)?;
+    aside.as_file().sync_all().map_err(failure)?;
+    aside.persist(path).map(drop).map_err(|error| failure(error.error))
 }
 
 /// Writes new files, none over one that is there. If one fails, none is left.
 pub fn create_files(files: &[(PathBuf, String)]) -> Result<(), Problem> {
-    if let Some((path, _)) = files.iter().find(|(path, _)| path.exists()) {
+    // A link that leads to nothing is there, too.
+    if let Some((path, _)) = files.iter().find(|(path, _)| fs::symlink_metadata(path).is_ok()) {
         return Err(Problem::new(
             path,
             "is there already: nothing was written",
@@ -88,6 +106,9 @@ pub fn create_files(files: &[(PathBuf, String)]) -> Result<(), Problem> {
 fn create(path: &Path, text: &str) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
+    }
+    if let Some(why) = Boundary::around(path).refusal(path) {
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("it {why}")));
     }
     let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
     file.write_all(text.as_bytes())?;
@@ -139,5 +160,47 @@ mod tests {
         assert!(!at("1.sql").exists());
         create_files(&[(at("new/3.sql"), "c".to_owned())]).unwrap();
         assert_eq!(fs::read_to_string(at("new/3.sql")).unwrap(), "c");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn nothing_is_written_through_a_link_or_out_of_the_checkout() {
+        use std::os::unix::fs::symlink;
+        let root = tempfile::tempdir().unwrap();
+        let at = |path: &str| root.path().join(path);
+        fs::create_dir_all(at("checkout/.git/hooks")).unwrap();
+        fs::create_dir(at("outside")).unwrap();
+        for file in ["outside/1.sql", "checkout/1.sql"] {
+            fs::write(at(file), "a").unwrap();
+        }
+        symlink("1.sql", at("checkout/2.sql")).unwrap();
+        symlink("../outside/1.sql", at("checkout/3.sql")).unwrap();
+        symlink("../outside", at("checkout/folder")).unwrap();
+        symlink(".git/hooks/pre-commit", at("checkout/report.json")).unwrap();
+        symlink("/dev/full", at("checkout/device")).unwrap();
+        for path in ["2.sql", "3.sql", "folder/1.sql", "report.json", "device", ".git/hooks/x", "folder/new"] {
+            let path = at("checkout").join(path);
+            assert!(create_report(&path).is_err(), "{}", path.display());
+            assert!(write_changes(&[change(&path, "a", "x")]).is_err(), "{}", path.display());
+            assert!(create_files(&[(path.clone(), "x".to_owned())]).is_err(), "{}", path.display());
+        }
+        assert_eq!(fs::read_to_string(at("outside/1.sql")).unwrap(), "a");
+        assert_eq!(fs::read_dir(at("outside")).unwrap().count(), 1);
+        assert_eq!(fs::read_dir(at("checkout/.git/hooks")).unwrap().count(), 0);
+        create_report(&at("checkout/new.json")).unwrap();
+        write_changes(&[change(&at("checkout/1.sql"), "a", "x")]).unwrap();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_name_that_can_be_guessed_is_not_used() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("1.sql");
+        fs::write(&path, "a").unwrap();
+        let victim = root.path().join("victim");
+        let planted = root.path().join(format!("1.sql.pgvet-{}", std::process::id()));
+        std::os::unix::fs::symlink(&victim, planted).unwrap();
+        write_changes(&[change(&path, "a", "x")]).unwrap();
+        assert!(!victim.exists());
     }
 }

@@ -7,8 +7,8 @@ use crate::error::{ExitStatus, Failure};
 use crate::report::{Report, plural, relative_path};
 use crate::rule_names;
 use pgvet_linter::settings::Settings;
-use pgvet_workspace::Project;
 use pgvet_workspace::config::Config;
+use pgvet_workspace::{Project, create_report};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -23,7 +23,8 @@ pub(crate) fn run(args: &BaselineArgs, out: &mut dyn Write) -> Result<ExitStatus
     let outcome = super::check(&project, &settings);
     let report = Report::new(&project, &outcome);
     let path = path(&project, &args.file);
-    std::fs::write(&path, baseline::text(&report.findings))
+    let mut file = create_report(&path).map_err(|problem| Failure::from(&problem))?;
+    file.write_all(baseline::text(&report.findings).as_bytes())
         .map_err(|error| Failure::new(format!("cannot write `{}`: {error}", path.display())))?;
     let shown = relative_path(&path.to_string_lossy());
     let findings = plural(report.findings.len(), "known finding");

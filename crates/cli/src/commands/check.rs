@@ -7,7 +7,7 @@ use crate::report::{Report, checkstyle, concise, full, github, gitlab, json, jun
 use crate::rule_names;
 use crate::style::Style;
 use pgvet_workspace::config::Config;
-use std::fs::File;
+use pgvet_workspace::create_report;
 use std::io::{self, BufWriter, Write};
 use std::mem::ManuallyDrop;
 use std::path::Path;
@@ -74,7 +74,7 @@ fn outputs(args: &CheckArgs) -> Result<Vec<Output>, Failure> {
 
 fn write_file(report: &Report<'_>, format: Format, path: &Path) -> Result<(), Failure> {
     let failure = |error: io::Error| Failure::new(format!("cannot write `{}`: {error}", path.display()));
-    let mut file = BufWriter::new(File::create(path).map_err(failure)?);
+    let mut file = BufWriter::new(create_report(path).map_err(|problem| Failure::from(&problem))?);
     let written = write(report, format, Style { color: false }, &mut file);
     written.and_then(|()| file.flush()).map_err(failure)
 }

@@ -8,7 +8,7 @@ use crate::report::plural;
 use pgvet_linter::diagnostic::Severity;
 use pgvet_linter::settings::Settings;
 use pgvet_workspace::config::{ConfigSource, FILE_NAME};
-use pgvet_workspace::{Database, Project, Request, Tool};
+use pgvet_workspace::{Database, Project, Request, Tool, create_files};
 use std::fmt::Write as _;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ pub(crate) fn run(args: &InitArgs, out: &mut dyn Write) -> Result<ExitStatus, Fa
         write!(out, "{text}")?;
         return Ok(ExitStatus::Clean);
     }
-    std::fs::write(path, &text).map_err(|error| Failure::new(format!("cannot write `{FILE_NAME}`: {error}")))?;
+    create_files(&[(path.to_owned(), text)]).map_err(|problem| Failure::from(&problem))?;
     writeln!(out, "Wrote {FILE_NAME}.")?;
     for folder in &folders {
         let tool = folder.tools.first().map_or(Tool::Plain, |count| count.tool);

@@ -5,6 +5,7 @@ use crate::error::{ExitStatus, Failure};
 use crate::report::plural;
 use pgvet_linter::statistics::{Statistics, Throughput};
 use pgvet_trace::provider::{parse_address, with_password};
+use pgvet_workspace::create_report;
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::path::Path;
@@ -18,7 +19,8 @@ pub(crate) fn run(args: &SnapshotArgs, out: &mut dyn Write) -> Result<ExitStatus
         out.write_all(text.as_bytes())?;
     } else {
         let failure = |error: io::Error| Failure::new(format!("cannot write `{}`: {error}", args.out.display()));
-        std::fs::write(&args.out, text).map_err(failure)?;
+        let mut file = create_report(&args.out).map_err(|problem| Failure::from(&problem))?;
+        file.write_all(text.as_bytes()).map_err(failure)?;
         tell(&statistics, &args.out)?;
     }
     Ok(ExitStatus::Clean)

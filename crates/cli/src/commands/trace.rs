@@ -24,7 +24,7 @@ use pgvet_trace::provider::{
 };
 use pgvet_trace::{Address, Event, Observations, Trace, Workload, server};
 use pgvet_workspace::config::Config;
-use pgvet_workspace::{Project, Role};
+use pgvet_workspace::{Project, Role, create_report};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
@@ -57,7 +57,8 @@ pub(crate) fn run(args: &TraceArgs, out: &mut dyn Write) -> Result<ExitStatus, F
     }
     if let Some(file) = &args.report {
         let cannot = |error| Failure::new(format!("cannot write `{}`: {error}", file.display()));
-        std::fs::write(file, trace_html::page(&report)).map_err(cannot)?;
+        let mut written = create_report(file).map_err(|problem| Failure::from(&problem))?;
+        written.write_all(trace_html::page(&report).as_bytes()).map_err(cannot)?;
     }
     if let Some(calibration) = calibration {
         calibration.write(&pgvet_trace::calibrate(&trace, &migrations))?;

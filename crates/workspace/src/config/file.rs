@@ -39,10 +39,12 @@ pub(crate) struct ConfigFile {
     /// Must suppressions give a reason?
     pub(crate) require_reasons: Option<bool>,
     /// The file with known findings, relative to this file. The default is `pgvet-baseline.json`, if it is there.
-    pub(crate) baseline: Option<String>,
+    #[schemars(with = "Option<String>")]
+    pub(crate) baseline: Option<Spanned<String>>,
     /// The file with statistics of production that `pgvet snapshot` writes, relative to this file. The default is
     /// `pgvet.stats.json`, if it is there.
-    pub(crate) statistics: Option<String>,
+    #[schemars(with = "Option<String>")]
+    pub(crate) statistics: Option<Spanned<String>>,
     /// Levels of single rules, by name.
     #[schemars(with = "BTreeMap<String, RuleSetting>")]
     pub(crate) rules: BTreeMap<Spanned<String>, Spanned<RuleSetting>>,
@@ -241,7 +243,8 @@ pub(crate) struct FunctionSetting {
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct MigrationsSetting {
     /// The folders of migrations, relative to this file; each is the history of one database.
-    pub(crate) paths: Vec<String>,
+    #[schemars(with = "Vec<String>")]
+    pub(crate) paths: Vec<Spanned<String>>,
     /// Files that are no migrations: patterns relative to this file, such as `"seeds/**"`.
     #[schemars(with = "Vec<String>")]
     pub(crate) exclude: Vec<Spanned<String>>,
@@ -253,7 +256,8 @@ pub(crate) struct MigrationsSetting {
     /// folders. It and all before it are only replayed.
     pub(crate) start_after: Option<OneOrMany>,
     /// A dump of the schema from before the first migration (`pg_dump --schema-only`), relative to this file.
-    pub(crate) schema: Option<String>,
+    #[schemars(with = "Option<String>")]
+    pub(crate) schema: Option<Spanned<String>>,
 }
 
 /// A text, or a list of them.

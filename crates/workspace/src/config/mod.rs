@@ -12,6 +12,7 @@ pub use limit::{HeldLimits, Limit, parse_duration};
 pub use schema::json_schema;
 
 use crate::layout::Tool;
+use crate::read;
 use globset::GlobSet;
 use pgvet_linter::check::TransactionMode;
 use pgvet_linter::diagnostic::Severity;
@@ -19,7 +20,6 @@ use pgvet_linter::settings::{Levels, Settings};
 use pgvet_linter::statistics::Statistics;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -129,7 +129,7 @@ impl Config {
 
     fn read_statistics(&mut self) -> Result<(), ConfigError> {
         let Some(path) = &self.statistics else { return Ok(()) };
-        let text = fs::read_to_string(path)
+        let text = read::text(path)
             .map_err(|error| ConfigError::new(path, format!("the statistics cannot be read: {error}")))?;
         let statistics = Statistics::parse(&text).map_err(|error| {
             ConfigError::new(path, format!("these are no statistics of pgvet: {error}"))

@@ -7,20 +7,28 @@ use super::file::{
 };
 use super::limit::{Limit, parse_duration};
 use super::{Config, Override, Patterns, absolute};
+use crate::boundary::Boundary;
+use crate::read;
 use globset::{GlobBuilder, GlobSetBuilder};
 use pgvet_linter::rule::Category;
 use pgvet_linter::rules;
 use pgvet_linter::settings::{FunctionSettings, Levels, TableSettings};
 use pgvet_linter::version::VersionRange;
 use std::collections::BTreeMap;
-use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use toml::Spanned;
 
+/// Most files that extend each other.
+const MAX_CHAIN: usize = 16;
+
+/// Most bytes of a pattern, and most patterns of one list: each is compiled, which takes time.
+const MAX_PATTERN: usize = 1024;
+const MAX_PATTERNS: usize = 1000;
+
 /// Reads `path` into `config`, after what it extends. `chain` are the files that extend it.
 pub(super) fn read_into(config: &mut Config, path: &Path, chain: &mut Vec<PathBuf>) -> Result<(), ConfigError> {
-    let text = fs::read_to_string(path).map_err(|error| {
+    let text = read::text(path).map_err(|error| {
         let message = match error.kind() {
             std::io::ErrorKind::NotFound => "does not exist".to_owned(),
             std::io::ErrorKind::InvalidData => "is not UTF-8".to_owned(),
@@ -30,12 +38,20 @@ pub(super) fn read_into(config: &mut Config, path: &Path, chain: &mut Vec<PathBu
     })?;
     let file: ConfigFile = toml::from_str(&text).map_err(|error| ConfigError::from_toml(path, &text, &error))?;
     let path = absolute(path);
-    let layer = Layer { path: &path, text: &text, root: path.parent().unwrap_or(Path::new("")) };
+    let root = path.parent().unwrap_or(Path::new(""));
+    let layer = Layer { path: &path, text: &text, root, boundary: Boundary::around(&path) };
     if let Some(base) = &file.extend {
         let base_path = absolute(&layer.root.join(base.get_ref()));
         chain.push(path.clone());
+        if chain.len() > MAX_CHAIN {
+            return Err(layer.error(base.span(), format!("more than {MAX_CHAIN} files extend each other")));
+        }
         if chain.contains(&base_path) {
             return Err(layer.error(base.span(), "this file extends itself"));
+        }
+        layer.inside(base)?;
+        if base_path.extension() != path.extension() {
+            return Err(layer.error(base.span(), "this is no configuration file"));
         }
         if !base_path.is_file() {
             return Err(layer.error(base.span(), format!("there is no file `{}`", base.get_ref())));
@@ -52,6 +68,7 @@ struct Layer<'a> {
     path: &'a Path,
     text: &'a str,
     root: &'a Path,
+    boundary: Boundary,
 }
 
 impl Layer<'_> {
@@ -103,8 +120,8 @@ impl Layer<'_> {
             settings.functions.insert(name, FunctionSettings { calls_per_hour: function.calls_per_hour });
         }
         config.fail_on = file.fail_on.or(config.fail_on);
-        config.baseline = file.baseline.map(|path| self.root.join(path)).or(config.baseline.take());
-        config.statistics = file.statistics.map(|path| self.root.join(path)).or(config.statistics.take());
+        config.baseline = self.file(file.baseline, "json")?.or(config.baseline.take());
+        config.statistics = self.file(file.statistics, "json")?.or(config.statistics.take());
         config.placeholders.extend(file.placeholders);
         for entry in &file.overrides {
             config.overrides.push(self.override_entry(entry)?);
@@ -115,7 +132,8 @@ impl Layer<'_> {
     fn migrations(&self, setting: MigrationsSetting, config: &mut Config) -> Result<(), ConfigError> {
         let migrations = &mut config.migrations;
         if !setting.paths.is_empty() {
-            migrations.paths = setting.paths.iter().map(|path| absolute(&self.root.join(path))).collect();
+            let paths = setting.paths.iter().map(|path| self.inside(path).map(|path| absolute(&path)));
+            migrations.paths = paths.collect::<Result<_, _>>()?;
         }
         if !setting.exclude.is_empty() {
             migrations.exclude.push(self.patterns(&setting.exclude)?);
@@ -125,8 +143,26 @@ impl Layer<'_> {
         if let Some(start_after) = setting.start_after {
             migrations.start_after = start_after.into();
         }
-        migrations.schema = setting.schema.map(|path| self.root.join(path)).or(migrations.schema.take());
+        migrations.schema = self.file(setting.schema, "sql")?.or(migrations.schema.take());
         Ok(())
+    }
+
+    /// The path that the file names, which must lie in the checkout.
+    fn inside(&self, path: &Spanned<impl AsRef<Path>>) -> Result<PathBuf, ConfigError> {
+        let named = self.root.join(path.get_ref());
+        match self.boundary.refusal(&named) {
+            Some(why) => Err(self.error(path.span(), format!("this {why}"))),
+            None => Ok(named),
+        }
+    }
+
+    /// The same, for a file whose kind its name must say: nothing else is read for it, or overwritten with it.
+    fn file(&self, path: Option<Spanned<String>>, extension: &str) -> Result<Option<PathBuf>, ConfigError> {
+        let Some(path) = path else { return Ok(None) };
+        if !Path::new(path.get_ref()).extension().is_some_and(|actual| actual.eq_ignore_ascii_case(extension)) {
+            return Err(self.error(path.span(), format!("this is no `.{extension}` file")));
+        }
+        self.inside(&path).map(Some)
     }
 
     fn versions(&self, value: &Spanned<toml::Value>) -> Result<VersionRange, ConfigError> {
@@ -197,7 +233,13 @@ impl Layer<'_> {
 
     fn patterns(&self, patterns: &[Spanned<String>]) -> Result<Patterns, ConfigError> {
         let mut globs = GlobSetBuilder::new();
+        if let Some(pattern) = patterns.get(MAX_PATTERNS) {
+            return Err(self.error(pattern.span(), format!("there are more than {MAX_PATTERNS} patterns")));
+        }
         for pattern in patterns {
+            if pattern.get_ref().len() > MAX_PATTERN {
+                return Err(self.error(pattern.span(), format!("the pattern is longer than {MAX_PATTERN} bytes")));
+            }
             let text = pattern.get_ref().trim_start_matches("./");
             // `legacy` and `legacy/` mean all that is in the folder.
             let folder = format!("{}/**", text.trim_end_matches('/'));

@@ -3,6 +3,7 @@ use pgvet_linter::diagnostic::Severity;
 use pgvet_linter::effect::LockMode;
 use pgvet_linter::rules;
 use pgvet_linter::version::{PgVersion, VersionRange};
+use std::fs;
 
 fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
     let root = tempfile::tempdir().unwrap();
@@ -207,4 +208,54 @@ fn the_examples_of_the_documentation_are_read() {
         }
     }
     assert!(examples >= 2, "no examples were found");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_configuration_names_nothing_outside_of_its_repository() {
+    let root = folder(&[
+        ("outside.json", "{}"),
+        ("outside.toml", ""),
+        ("outside/1.sql", ""),
+        ("checkout/.git/config", "token"),
+        ("checkout/.env", "token"),
+        ("checkout/base.toml", ""),
+    ]);
+    let at = |path: &str| root.path().join(path);
+    std::os::unix::fs::symlink("../outside.json", at("checkout/link.json")).unwrap();
+    std::os::unix::fs::symlink("../outside", at("checkout/folder")).unwrap();
+    std::os::unix::fs::symlink(".git/config", at("checkout/link.toml")).unwrap();
+    let absolute = at("outside.toml").display().to_string();
+    for (text, said) in [
+        ("extend = '../outside.toml'", "this leads out of"),
+        (&format!("extend = '{absolute}'"), "this leads out of"),
+        ("extend = '.git/config'", "a file of git"),
+        ("extend = 'link.toml'", "a file of git"),
+        ("extend = '.env'", "this is no configuration file"),
+        ("baseline = '../outside.json'", "this leads out of"),
+        ("baseline = 'link.json'", "this leads out of"),
+        ("baseline = '.env'", "this is no `.json` file"),
+        ("baseline = '.git/hooks/a.json'", "a file of git"),
+        ("statistics = '../outside.json'", "this leads out of"),
+        ("[migrations]\npaths = ['../outside']", "this leads out of"),
+        ("[migrations]\npaths = ['folder']", "this leads out of"),
+        ("[migrations]\nschema = '../outside/1.sql'", "this leads out of"),
+        ("[migrations]\nschema = '.env'", "this is no `.sql` file"),
+        (&format!("[migrations]\nexclude = ['{}']", "{a,b}".repeat(10_000)), "longer than 1024 bytes"),
+    ] {
+        fs::write(at("checkout/pgvet.toml"), text).unwrap();
+        let error = Config::read(&at("checkout/pgvet.toml")).unwrap_err();
+        assert!(error.message.contains(said), "{text}: {}", error.message);
+    }
+    fs::write(at("checkout/pgvet.toml"), "extend = './base.toml'\nbaseline = 'new.json'").unwrap();
+    Config::read(&at("checkout/pgvet.toml")).unwrap();
+}
+
+#[test]
+fn long_chains_of_files_are_refused() {
+    let files: Vec<_> = (0..40).map(|at| (format!("{at}.toml"), format!("extend = '{}.toml'", at + 1))).collect();
+    let files: Vec<_> = files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+    let root = folder(&files);
+    let error = Config::read(&root.path().join("0.toml")).unwrap_err();
+    assert_eq!(error.message, "more than 16 files extend each other");
 }

@@ -4,6 +4,7 @@ use super::Tool;
 use super::liquibase::{Changelogs, Included};
 use crate::config::absolute;
 use crate::order::{self, FlywayName};
+use crate::read;
 use crate::roots::{self, Repositories};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
@@ -178,7 +179,7 @@ fn rust_runner(migrations: &Path) -> Option<Tool> {
     }
     // The manifest of the crate, or of its workspace.
     let manifests = migrations.ancestors().skip(1).take(3).map(|folder| folder.join("Cargo.toml"));
-    for manifest in manifests.filter_map(|manifest| fs::read_to_string(manifest).ok()) {
+    for manifest in manifests.filter_map(|manifest| read::text(&manifest).ok()) {
         for (name, tool) in [("sqlx", Tool::Sqlx), ("refinery", Tool::Refinery)] {
             if manifest.lines().any(|line| is_dependency(line, name)) {
                 return Some(tool);
@@ -200,7 +201,7 @@ fn is_graphile(parent: &Path) -> bool {
 /// Pop, if the go.mod of the project requires it. `known` says of folders whether their go.mod does, if they have one.
 fn go_runner(migrations: &Path, known: &mut FxHashMap<PathBuf, Option<bool>>) -> Option<Tool> {
     let requires = |line: &str| line.trim().trim_start_matches("require ").starts_with("github.com/gobuffalo/pop");
-    let look = |folder: &Path| Some(fs::read_to_string(folder.join("go.mod")).ok()?.lines().any(requires));
+    let look = |folder: &Path| Some(read::text(&folder.join("go.mod")).ok()?.lines().any(requires));
     let mut around = migrations.ancestors().skip(1).take(3);
     let uses_pop = around.find_map(|folder| *known.entry(folder.to_owned()).or_insert_with(|| look(folder)))?;
     uses_pop.then_some(Tool::Pop)
@@ -259,12 +260,12 @@ impl Orders {
 
 impl ExplicitOrder {
     fn of(parent: &Path, changelogs: &mut Changelogs) -> Option<Self> {
-        if let Ok(journal) = fs::read_to_string(parent.join("meta/_journal.json")) {
+        if let Ok(journal) = read::text(&parent.join("meta/_journal.json")) {
             return Some(Self::new(Tool::Drizzle, parent, drizzle_order(&journal)?));
         }
         let from_root = absolute(parent);
         if let Some(root) = sqitch_folder(parent).or_else(|| sqitch_folder(&from_root))
-            && let Ok(plan) = fs::read_to_string(root.with_file_name("sqitch.plan"))
+            && let Ok(plan) = read::text(&root.with_file_name("sqitch.plan"))
         {
             let deploy = root.with_file_name("deploy");
             let is_deployed = |name: &str| deploy.join(format!("{name}.sql")).exists();

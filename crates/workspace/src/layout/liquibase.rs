@@ -2,6 +2,7 @@
 //!
 //! Source: Liquibase documentation, "include", "includeAll", "sqlFile" and "runInTransaction".
 
+use crate::read;
 use rustc_hash::FxHashMap;
 use serde_json::Value;
 use std::fs;
@@ -80,8 +81,9 @@ fn is_master(stem: &str) -> bool {
 /// Is the element, or the key, of changelogs among the first bytes of the file, which a licence may begin?
 fn begins_as_changelog(path: &Path) -> bool {
     let mut start = Vec::new();
-    let read = fs::File::open(path).and_then(|file| file.take(8192).read_to_end(&mut start));
-    read.is_ok() && start.windows(CHANGELOG.len()).any(|bytes| bytes == CHANGELOG)
+    let is_file = fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
+    let mut read = || fs::File::open(path).and_then(|file| file.take(8192).read_to_end(&mut start));
+    is_file && read().is_ok() && start.windows(CHANGELOG.len()).any(|bytes| bytes == CHANGELOG)
 }
 
 const CHANGELOG: &[u8] = b"databaseChangeLog";
@@ -97,7 +99,7 @@ fn follow(changelog: &Path, depth: usize, included: &mut Vec<Included>) {
     if depth > MAX_DEPTH {
         return;
     }
-    let Ok(text) = fs::read_to_string(changelog) else { return };
+    let Ok(text) = read::text(changelog) else { return };
     for entry in entries(changelog, &text).into_iter().filter(|entry| !entry.skipped) {
         let Some(path) = resolve(changelog, &entry) else { continue };
         match entry.kind {

@@ -6,6 +6,7 @@ use crate::discovery::{Problem, files_at};
 use crate::identity::Identities;
 use crate::order;
 use crate::project::ProjectFile;
+use crate::read;
 use crate::write::Change;
 use pgvet_linter::check::{Direction, TransactionMode};
 use pgvet_linter::fix::with_line_breaks_of;
@@ -237,7 +238,7 @@ impl Form<'_> {
             deploy.and_then(|deploy| self.path.strip_prefix(deploy).ok()).unwrap_or(self.path).with_extension("");
         let name = name.to_string_lossy().replace('\\', "/");
         let plan_path = root.join("sqitch.plan");
-        let plan = fs::read_to_string(&plan_path).map_err(|error| Problem::io(&plan_path, &error))?;
+        let plan = read::text(&plan_path).map_err(|error| Problem::io(&plan_path, &error))?;
         let is_ours = |line: &&str| line.split_whitespace().next() == Some(name.as_str());
         let Some(line) = plan.lines().rfind(is_ours) else {
             return Err(Problem::new(self.path, "is not in sqitch.plan", None));

@@ -3,11 +3,11 @@
 use super::Tool;
 use super::annotations::{SQLX_NO_TRANSACTION, header};
 use crate::order;
+use crate::read;
 use pgvet_linter::check::TransactionMode::{self, Autocommit, SingleString, Transaction};
 use pgvet_linter::fix::Edit;
 use pgvet_linter::lexer::{Token, tokenize};
 use pgvet_linter::source::TextRange;
-use std::fs;
 use std::path::Path;
 
 /// The transaction of a file that says nothing about it.
@@ -116,7 +116,7 @@ fn flyway_opt_out(path: &Path) -> bool {
 
 /// Does the file hold the line `name = false`?
 fn setting_is_false(path: &Path, name: &str) -> bool {
-    let Ok(text) = fs::read_to_string(path) else { return false };
+    let Ok(text) = read::text(path) else { return false };
     let is_false = |line: &str| line.split_once('=').is_some_and(|(key, value)| key.trim() == name && is_no(value));
     text.lines().any(is_false)
 }

@@ -1,0 +1,83 @@
+//! What belongs to a checkout. Nothing in it may name a file outside of it, nor one of git's own, which hold tokens.
+
+use crate::config::absolute;
+use crate::identity::identity;
+use crate::roots::Repositories;
+use std::path::{Component, Path, PathBuf};
+
+/// The folder that a path and all that it leads to must lie in.
+#[derive(Debug, Clone)]
+pub(crate) struct Boundary {
+    /// Without links; `None`: the path is nowhere near the run, so the user has named it.
+    root: Option<PathBuf>,
+}
+
+impl Boundary {
+    /// The repository that holds the path, or else the current folder if that holds it. Links are not followed to find it.
+    pub(crate) fn around(path: &Path) -> Self {
+        let path = absolute(path);
+        let current = || Some(absolute(Path::new("."))).filter(|current| path.starts_with(current));
+        let repository = path.parent().and_then(|folder| Repositories::default().around(folder));
+        Self { root: repository.map(Path::to_owned).or_else(current).map(|root| identity(&root)) }
+    }
+
+    /// The same for what a walk finds in a folder, which holds all that it may read where nothing else does.
+    pub(crate) fn of_walk(folder: &Path) -> Self {
+        let Self { root } = Self::around(&folder.join("x"));
+        Self { root: root.or_else(|| Some(identity(folder))) }
+    }
+
+    /// Whether the path belongs to a checkout.
+    pub(crate) fn is_known(&self) -> bool {
+        self.root.is_some()
+    }
+
+    /// Why nothing may be read or written there, as the end of the sentence "`path` ...".
+    pub(crate) fn refusal(&self, path: &Path) -> Option<String> {
+        let root = self.root.as_ref()?;
+        let target = identity(path);
+        let Ok(inside) = target.strip_prefix(root) else {
+            return Some(format!("leads out of `{}`, to `{}`", root.display(), target.display()));
+        };
+        let is_git = |part: Component<'_>| part.as_os_str().eq_ignore_ascii_case(".git");
+        inside.components().any(is_git).then(|| format!("leads to a file of git, `{}`", target.display()))
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn links_may_stay_inside_of_the_repository_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |path: &str| folder.path().join(path);
+        fs::create_dir_all(at("repository/.git")).unwrap();
+        fs::create_dir_all(at("repository/a")).unwrap();
+        for file in ["outside.sql", "repository/inside.sql", "repository/.git/config"] {
+            fs::write(at(file), "").unwrap();
+        }
+        for (name, target) in [("in", "../inside.sql"), ("out", "../../outside.sql"), ("git", "../.git/config")] {
+            symlink(target, at("repository/a").join(name)).unwrap();
+        }
+        let refusal = |path: &str| Boundary::around(&at(path)).refusal(&at(path));
+        assert_eq!(refusal("repository/a/in"), None);
+        assert_eq!(refusal("repository/a/new"), None);
+        assert_eq!(refusal("outside.sql"), None, "the user has named it");
+        assert!(refusal("repository/a/out").unwrap().contains("leads out of"));
+        assert!(refusal("repository/a/../../outside.sql").is_none(), "named from outside");
+        assert!(refusal("repository/a/git").unwrap().contains("a file of git"));
+    }
+
+    #[test]
+    fn a_repository_may_be_reached_through_a_link() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir_all(folder.path().join("real/.git")).unwrap();
+        fs::write(folder.path().join("real/1.sql"), "").unwrap();
+        symlink("real", folder.path().join("link")).unwrap();
+        let path = folder.path().join("link/1.sql");
+        assert_eq!(Boundary::around(&path).refusal(&path), None);
+    }
+}

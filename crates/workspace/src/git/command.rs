@@ -1,0 +1,147 @@
+//! git, called so that nothing in a checkout decides what is run, written or reached.
+//!
+//! A checkout may bring a configuration of its own: an archive with `.git`, a shared folder, or a bare repository that
+//! a branch holds as ordinary files.
+
+use crate::discovery::Problem;
+use crate::program;
+use crate::roots::Repositories;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use tempfile::NamedTempFile;
+
+/// Settings that run a program, reach another machine, or read a file that the configuration names.
+///
+/// Source: git 2.47, `Documentation/config`; what has a name of its own, as a filter, is in [`Git::neutralised`].
+const SETTINGS: [&str; 11] = [
+    "safe.bareRepository=explicit",
+    "core.fsmonitor=false",
+    "core.hooksPath=/dev/null",
+    "core.untrackedCache=false",
+    "core.alternateRefsCommand=",
+    "core.attributesFile=/dev/null",
+    "core.excludesFile=/dev/null",
+    "core.pager=cat",
+    "diff.external=",
+    "submodule.recurse=false",
+    "protocol.allow=never",
+];
+
+/// Variables that the user, and never a checkout, has set: the index of a partial commit while a hook runs, and
+/// configuration, as for `safe.directory`.
+const KEPT: [&str; 7] = [
+    "GIT_INDEX_FILE",
+    "GIT_CONFIG_GLOBAL",
+    "GIT_CONFIG_SYSTEM",
+    "GIT_CONFIG_NOSYSTEM",
+    "GIT_CONFIG_COUNT",
+    "GIT_CONFIG_KEY_",
+    "GIT_CONFIG_VALUE_",
+];
+
+/// The repository around a folder.
+#[derive(Debug)]
+pub(super) struct Git {
+    program: PathBuf,
+    /// The folder with `.git`.
+    pub(super) top: PathBuf,
+    /// Settings for what the configuration has given a name.
+    neutralised: Vec<OsString>,
+    /// A copy of the index, as git may write the one that it compares files with.
+    index: Option<NamedTempFile>,
+}
+
+impl Git {
+    /// The nearest folder with `.git` decides, as git's own search takes folders without one for bare repositories.
+    pub(super) fn around(folder: &Path) -> Result<Self, Problem> {
+        let problem = |message: String| Problem::new(folder, message, None);
+        let absolute = crate::config::absolute(folder);
+        let top = Repositories::default().around(&absolute).map(Path::to_owned);
+        let top = top.ok_or_else(|| problem("is in no git repository".to_owned()))?;
+        let program = program::find("git", &top).ok_or_else(|| {
+            let help = "install git; a `git` below the checked folder is not run";
+            Problem::new(folder, "cannot be asked for changes: there is no git on PATH", Some(help))
+        })?;
+        let mut git = Self { program, top, neutralised: Vec::new(), index: None };
+        let unreadable = |message| problem(format!("is in no git repository that can be read: {message}"));
+        let answer = git.run(&["rev-parse", "--is-bare-repository", "--show-toplevel"]).map_err(unreadable)?;
+        if !answer.starts_with(b"false\n") {
+            return Err(unreadable("it is a bare one".to_owned()));
+        }
+        git.neutralised = git.named_programs().map_err(unreadable)?;
+        git.index = git.copied_index().map_err(unreadable)?;
+        Ok(git)
+    }
+
+    /// `None`: there is no index before the first file is added.
+    fn copied_index(&self) -> Result<Option<NamedTempFile>, String> {
+        let index = self.top.join(PathBuf::from(self.line(&["rev-parse", "--git-path", "index"])?));
+        let Ok(metadata) = fs::metadata(&index) else { return Ok(None) };
+        if !metadata.is_file() {
+            return Err("its index is not a regular file".to_owned());
+        }
+        let copy = NamedTempFile::new().and_then(|copy| fs::copy(&index, copy.path()).map(|_| copy));
+        copy.map(Some).map_err(|error| format!("its index cannot be copied: {error}"))
+    }
+
+    /// Filters and drivers run programs under names that only the configuration knows.
+    fn named_programs(&self) -> Result<Vec<OsString>, String> {
+        let keys = self.run(&["config", "--list", "--name-only", "-z"])?;
+        let keys = keys.split(|byte| *byte == 0).map(|key| String::from_utf8_lossy(key).into_owned());
+        let runs = |key: &String| {
+            (key.starts_with("filter.") && [".clean", ".smudge", ".process"].iter().any(|end| key.ends_with(end)))
+                || (key.starts_with("diff.") && [".command", ".textconv"].iter().any(|end| key.ends_with(end)))
+        };
+        let required = |key: &String| key.starts_with("filter.") && key.ends_with(".required");
+        let mut settings = Vec::new();
+        for key in keys.filter(|key| runs(key) || required(key)) {
+            // On a command line git takes what follows the first `=` for the value.
+            if key.contains('=') {
+                return Err(format!("its configuration has `{key}`, which cannot be switched off"));
+            }
+            let value = if required(&key) { "false" } else { "" };
+            settings.push(OsString::from(format!("{key}={value}")));
+        }
+        Ok(settings)
+    }
+
+    /// The output of a git command, or its message.
+    pub(super) fn run(&self, arguments: &[&str]) -> Result<Vec<u8>, String> {
+        let mut command = Command::new(&self.program);
+        command.stdin(Stdio::null()).current_dir(&self.top);
+        for (name, _) in std::env::vars_os().filter(|(name, _)| is_dropped(name)) {
+            command.env_remove(name);
+        }
+        command.env("LC_ALL", "C").env("GIT_TERMINAL_PROMPT", "0");
+        command.env("GIT_OPTIONAL_LOCKS", "0").env("GIT_NO_LAZY_FETCH", "1").env("GIT_ALLOW_PROTOCOL", "");
+        if let Some(above) = self.top.parent() {
+            command.env("GIT_CEILING_DIRECTORIES", above);
+        }
+        if let Some(index) = &self.index {
+            command.env("GIT_INDEX_FILE", index.path());
+        }
+        command.env("GIT_WORK_TREE", &self.top).args(["--no-pager", "--literal-pathspecs"]);
+        for setting in SETTINGS.iter().map(OsStr::new).chain(self.neutralised.iter().map(OsString::as_os_str)) {
+            command.arg("-c").arg(setting);
+        }
+        let output = command.args(arguments).output().map_err(|error| format!("git cannot be run: {error}"))?;
+        if output.status.success() {
+            return Ok(output.stdout);
+        }
+        let message = String::from_utf8_lossy(&output.stderr);
+        Err(message.trim().trim_start_matches("fatal: ").to_owned())
+    }
+
+    /// The same, on one line.
+    pub(super) fn line(&self, arguments: &[&str]) -> Result<String, String> {
+        self.run(arguments).map(|output| String::from_utf8_lossy(&output).trim().to_owned())
+    }
+}
+
+fn is_dropped(name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
+    let is_kept = |kept: &str| name == kept || (kept.ends_with('_') && name.starts_with(kept));
+    name.starts_with("GIT_") && !KEPT.iter().any(|kept| is_kept(kept))
+}

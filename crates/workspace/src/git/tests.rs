@@ -1,0 +1,147 @@
+use super::*;
+use std::fs;
+use std::process::Command;
+
+struct Repository(tempfile::TempDir);
+
+impl Repository {
+    fn new() -> Self {
+        let repository = Self(tempfile::tempdir().unwrap());
+        repository.git(&["init", "-q", "-b", "main"]);
+        repository
+    }
+
+    fn git(&self, arguments: &[&str]) {
+        let identity = ["-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "commit.gpgsign=false"];
+        let output = Command::new("git").arg("-C").arg(self.0.path()).args(identity).args(arguments).output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        let path = self.0.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn commit(&self) {
+        self.git(&["add", "-A"]);
+        self.git(&["commit", "-q", "-m", "x"]);
+    }
+
+    fn changed(&self, selection: &ChangeSelection) -> Vec<String> {
+        let changes = changes(selection, &BTreeSet::from([self.0.path().to_owned()])).unwrap();
+        let root = identity(self.0.path());
+        changes.files.keys().map(|path| path.strip_prefix(&root).unwrap().display().to_string()).collect()
+    }
+}
+
+#[test]
+fn each_selection_sees_its_changes() {
+    let repository = Repository::new();
+    repository.write("1.sql", "SELECT 1; -- the first\n");
+    assert_eq!(repository.changed(&ChangeSelection::Uncommitted), ["1.sql"]);
+    repository.commit();
+    repository.git(&["checkout", "-q", "-b", "work"]);
+    repository.write("2 é.sql", "SELECT 2;\n");
+    repository.git(&["mv", "1.sql", "0.sql"]);
+    repository.commit();
+    repository.write("3.sql", "SELECT 3;\n");
+    repository.git(&["add", "3.sql"]);
+    repository.write("4.sql", "SELECT 4;\n");
+    assert_eq!(repository.changed(&ChangeSelection::Staged), ["3.sql"]);
+    assert_eq!(repository.changed(&ChangeSelection::Uncommitted), ["3.sql", "4.sql"]);
+    let since = ChangeSelection::Since("main".to_owned());
+    assert_eq!(repository.changed(&since), ["2 é.sql", "3.sql", "4.sql"]);
+}
+
+#[test]
+fn what_others_did_on_the_base_does_not_count() {
+    let repository = Repository::new();
+    repository.write("1.sql", "SELECT 1;");
+    repository.commit();
+    repository.git(&["checkout", "-q", "-b", "work"]);
+    repository.write("3.sql", "SELECT 3;");
+    repository.commit();
+    repository.git(&["checkout", "-q", "main"]);
+    repository.write("1.sql", "SELECT 10;");
+    repository.commit();
+    repository.git(&["checkout", "-q", "work"]);
+    assert_eq!(repository.changed(&ChangeSelection::Since("main".to_owned())), ["3.sql"]);
+}
+
+#[test]
+fn an_unknown_revision_and_a_shallow_clone_are_told() {
+    let repository = Repository::new();
+    repository.write("1.sql", "SELECT 1;");
+    repository.commit();
+    repository.write("1.sql", "SELECT 2;");
+    repository.commit();
+    let error = |folder: &Path, revision: &str| {
+        changes(&ChangeSelection::Since(revision.to_owned()), &BTreeSet::from([folder.to_owned()])).unwrap_err()
+    };
+    let unknown = error(repository.0.path(), "nothing");
+    assert!(unknown.message.contains("has no revision `nothing`"), "{unknown:?}");
+    let clone = tempfile::tempdir().unwrap();
+    let url = format!("file://{}", repository.0.path().display());
+    let target = clone.path().join("c").display().to_string();
+    repository.git(&["clone", "-q", "--depth", "1", &url, &target]);
+    let shallow = error(&clone.path().join("c"), "HEAD~1");
+    assert!(shallow.help.unwrap().contains("shallow clone"));
+    let outside = changes(&ChangeSelection::Staged, &BTreeSet::from([clone.path().to_owned()])).unwrap_err();
+    assert!(outside.message.contains("is in no git repository"), "{outside:?}");
+}
+
+#[test]
+fn renames_have_two_names() {
+    let entry = |status: &str| format!(":100644 100644 1 2 {status}");
+    let fields = [&entry("A"), "a", &entry("R100"), "b", "c", &entry("R090"), "d", "e", &entry("M"), "f"];
+    let fields = fields.map(OsString::from);
+    let names: Vec<OsString> = added_or_modified(&fields).into_iter().map(|named| named.name).collect();
+    assert_eq!(names, ["a", "e", "f"]);
+}
+
+#[test]
+fn a_file_that_comes_from_another_folder_is_new() {
+    let repository = Repository::new();
+    repository.write("drafts/later.txt", "DROP TABLE t;\n");
+    repository.commit();
+    fs::create_dir(repository.0.path().join("migrations")).unwrap();
+    repository.git(&["mv", "drafts/later.txt", "migrations/2.sql"]);
+    assert_eq!(repository.changed(&ChangeSelection::Staged), ["migrations/2.sql"]);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn names_that_are_not_utf_8_are_found() {
+    use std::os::unix::ffi::OsStrExt;
+    let repository = Repository::new();
+    let path = repository.0.path().join(std::ffi::OsStr::from_bytes(b"2_\xff.sql"));
+    fs::write(&path, "SELECT 1;").unwrap();
+    let found = changes(&ChangeSelection::Uncommitted, &BTreeSet::from([repository.0.path().to_owned()])).unwrap();
+    assert_eq!(found.of(&identity(&path)), Some(Change::Added));
+}
+
+#[test]
+fn what_is_in_a_submodule_changes_with_its_commit() {
+    let (repository, inner) = (Repository::new(), Repository::new());
+    inner.write("1.sql", "SELECT 1;");
+    inner.commit();
+    let from = inner.0.path().display().to_string();
+    repository.git(&["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", &from, "sub"]);
+    let found = changes(&ChangeSelection::Staged, &BTreeSet::from([repository.0.path().to_owned()])).unwrap();
+    assert_eq!(found.of(&identity(&repository.0.path().join("sub/1.sql"))), Some(Change::Modified));
+}
+
+#[test]
+fn each_repository_is_asked() {
+    let (one, other) = (Repository::new(), Repository::new());
+    one.write("1.sql", "SELECT 1;");
+    other.write("2.sql", "SELECT 2;");
+    let folders = [&one, &other].map(|repository| repository.0.path().to_owned());
+    let found = changes(&ChangeSelection::Uncommitted, &BTreeSet::from(folders.clone())).unwrap();
+    for (folder, name) in folders.iter().zip(["1.sql", "2.sql"]) {
+        assert_eq!(found.of(&identity(&folder.join(name))), Some(Change::Added), "{name}");
+    }
+}
+
+mod hostile;

@@ -1,0 +1,141 @@
+//! Repositories that try to run something.
+
+use super::*;
+use std::os::unix::fs::PermissionsExt;
+
+/// A repository whose configuration runs a program that leaves a file.
+struct Hostile {
+    repository: Repository,
+    ran: PathBuf,
+    program: String,
+    _elsewhere: tempfile::TempDir,
+}
+
+impl Hostile {
+    fn new() -> Self {
+        let elsewhere = tempfile::tempdir().unwrap();
+        let (ran, program) = (elsewhere.path().join("ran"), elsewhere.path().join("program"));
+        fs::write(&program, format!("#!/bin/sh\necho ran >> '{}'\ncat\n", ran.display())).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        let repository = Repository::new();
+        repository.write("1.sql", "SELECT 1;\n");
+        repository.commit();
+        repository.write("1.sql", "SELECT 2;\n");
+        Self { repository, ran, program: program.display().to_string(), _elsewhere: elsewhere }
+    }
+
+    /// Asks for changes in every way. What is found does not matter, nor whether git refuses.
+    fn look(&self, folder: &str) {
+        let folders = BTreeSet::from([self.repository.0.path().join(folder)]);
+        let since = ChangeSelection::Since("HEAD".to_owned());
+        for selection in [ChangeSelection::Uncommitted, ChangeSelection::Staged, since] {
+            drop(changes(&selection, &folders));
+        }
+    }
+
+    fn assert_nothing_ran(&self, what: &str) {
+        assert!(!self.ran.exists(), "{what}");
+    }
+}
+
+#[test]
+fn no_setting_of_a_repository_runs_a_program() {
+    for (key, attributes) in [
+        ("core.fsmonitor", ""),
+        ("diff.external", ""),
+        ("core.pager", ""),
+        ("diff.x.textconv", "*.sql diff=x"),
+        ("diff.x.command", "*.sql diff=x"),
+        ("filter.x.clean", "*.sql filter=x"),
+        ("filter.x.process", "*.sql filter=x"),
+        ("filter.a.b=c.clean", "*.sql filter=a.b=c"),
+        ("core.sshCommand", ""),
+        ("core.alternateRefsCommand", ""),
+        ("alias.diff", ""),
+    ] {
+        let hostile = Hostile::new();
+        let value = if key.starts_with("alias") { format!("!{}", hostile.program) } else { hostile.program.clone() };
+        hostile.repository.git(&["config", key, &value]);
+        hostile.repository.write(".gitattributes", attributes);
+        hostile.look("");
+        hostile.assert_nothing_ran(key);
+    }
+}
+
+#[test]
+fn no_hook_of_a_repository_runs() {
+    let hostile = Hostile::new();
+    for hook in ["post-index-change", "fsmonitor-watchman", "post-checkout"] {
+        fs::copy(&hostile.program, hostile.repository.0.path().join(".git/hooks").join(hook)).unwrap();
+    }
+    hostile.look("");
+    hostile.assert_nothing_ran("hooks");
+}
+
+#[test]
+fn a_bare_repository_among_the_files_is_not_obeyed() {
+    let hostile = Hostile::new();
+    let at = |path: &str| hostile.repository.0.path().join(path);
+    for (path, text) in [
+        ("bare/HEAD", "ref: refs/heads/main\n".to_owned()),
+        ("bare/refs/heads/.keep", String::new()),
+        ("bare/objects/info/alternates", "../../.git/objects\n".to_owned()),
+        ("bare/config", format!("[core]\nrepositoryformatversion=0\nworktree=.\nfsmonitor={}\n", hostile.program)),
+    ] {
+        hostile.repository.write(path, &text);
+    }
+    fs::copy(at(".git/refs/heads/main"), at("bare/refs/heads/main")).unwrap();
+    fs::copy(at(".git/index"), at("bare/index")).unwrap();
+    hostile.look("bare");
+    hostile.assert_nothing_ran("a bare repository");
+}
+
+#[test]
+fn a_submodule_does_not_bring_its_configuration() {
+    let hostile = Hostile::new();
+    let inner = Repository::new();
+    inner.write("1.sql", "SELECT 1;");
+    inner.commit();
+    let from = inner.0.path().display().to_string();
+    hostile.repository.git(&["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", &from, "sub"]);
+    hostile.repository.commit();
+    let config = hostile.repository.0.path().join(".git/modules/sub/config");
+    let text =
+        fs::read_to_string(&config).unwrap().replace("[core]", &format!("[core]\nfsmonitor={}", hostile.program));
+    fs::write(&config, text).unwrap();
+    hostile.repository.write("sub/1.sql", "SELECT 2;");
+    hostile.look("");
+    hostile.assert_nothing_ran("the configuration of a submodule");
+}
+
+#[test]
+fn objects_that_are_missing_are_fetched_from_nowhere() {
+    let hostile = Hostile::new();
+    hostile.repository.git(&["config", "core.repositoryFormatVersion", "1"]);
+    hostile.repository.git(&["config", "extensions.partialClone", "origin"]);
+    hostile.repository.git(&["config", "remote.origin.url", &format!("ext::{}", hostile.program)]);
+    hostile.repository.git(&["config", "remote.origin.uploadpack", &hostile.program]);
+    hostile.repository.git(&["config", "remote.origin.promisor", "true"]);
+    hostile.repository.git(&["config", "protocol.ext.allow", "always"]);
+    let objects = hostile.repository.0.path().join(".git/objects");
+    for folder in fs::read_dir(&objects).unwrap().flatten() {
+        if folder.file_name().len() == 2 {
+            fs::remove_dir_all(folder.path()).unwrap();
+        }
+    }
+    hostile.look("");
+    hostile.assert_nothing_ran("a partial clone");
+}
+
+#[test]
+fn nothing_is_written_into_the_repository() {
+    let hostile = Hostile::new();
+    let index = hostile.repository.0.path().join(".git/index");
+    let before = fs::metadata(&index).unwrap().modified().unwrap();
+    // The index is out of date for a file that has not changed.
+    let past = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
+    fs::write(hostile.repository.0.path().join("1.sql"), "SELECT 1;\n").unwrap();
+    fs::File::open(hostile.repository.0.path().join("1.sql")).unwrap().set_modified(past).unwrap();
+    hostile.look("");
+    assert_eq!(fs::metadata(&index).unwrap().modified().unwrap(), before);
+}
