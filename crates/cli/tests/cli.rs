@@ -66,6 +66,7 @@ fn json_findings_have_the_documented_shape() {
           "confidence": "certain",
           "fingerprint": "1be948b32b787fbe",
           "fixes": [],
+          "group": "unsupported-encoding:db/1_a.sql",
           "help": "save the file as UTF-8; the bytes were read as `?`, and the rest was checked",
           "labels": [],
           "message": "byte 11 is not UTF-8, the encoding in which migrations are read",

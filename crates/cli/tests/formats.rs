@@ -47,6 +47,24 @@ fn formats_for_people() {
 }
 
 #[test]
+fn similar_findings_are_one_entry_for_people_and_all_are_there_for_programs() {
+    let tables = |line: fn(usize) -> String| (1..=8).map(line).collect::<String>();
+    let make = tables(|number| format!("CREATE TABLE t{number} (id bigint PRIMARY KEY);\n"));
+    let drop = tables(|number| format!("DROP TABLE t{number};\n"));
+    let folder = Folder::new(&[("db/1_a.sql", make.as_bytes()), ("db/2_b.sql", drop.as_bytes())]);
+    let run = |format: &str| folder.run(&["check", "db", "--only", "drop-table", "--format", format]);
+    for format in ["full", "markdown"] {
+        let text = run(format);
+        assert!(text.contains("`t1`") && text.contains("7 similar findings:"), "{text}");
+        assert!(text.contains("db/2_b.sql:6:12: ") && text.contains("and 2 more"), "{text}");
+        assert!(!text.contains("db/2_b.sql:7:12: "), "{text}");
+    }
+    let lines = run("concise");
+    assert_eq!(lines.lines().filter(|line| line.contains("[drop-table]")).count(), 8, "{lines}");
+    assert!(lines.contains("8 warnings in 1 of 2 files"), "{lines}");
+}
+
+#[test]
 fn formats_for_programs() {
     for format in ["json", "sarif", "gitlab", "sonarqube"] {
         let document: serde_json::Value = serde_json::from_str(&shown(format)).unwrap();

@@ -11,7 +11,7 @@ use crate::fix::spare_placeholders;
 use crate::replay::{Replay, StatementVisit, Visitor, stands_for};
 use crate::report::Reporter;
 use crate::routine::{Endings, Routine, RoutineContext, RoutineReader, Routines};
-use crate::rule::{Category, MigrationContext, Rule, RuleContext, RunContext};
+use crate::rule::{Category, MigrationContext, Rule, RuleContext};
 use crate::rules::{self, lasting::Lasting};
 use crate::session::Session;
 use crate::settings::Settings;
@@ -276,20 +276,11 @@ pub(crate) fn report(
     };
     replay.run_down = settings.lint_down;
     replay.run(migrations, &mut checker);
-    let run = RunContext { settings, migrations, sets_lock_timeout: replay.state.sets_lock_timeout };
     let Checker { mut found, comments, .. } = checker;
     let mut suppressed = Vec::new();
     // Overlap comes before suppression: a comment that suppresses a finding must not bring back the one that it replaced.
     yield_to_others(&mut found);
     suppression::apply(&comments, migrations, settings, &mut found, &mut suppressed);
-    for rule in rules::all() {
-        if let Some(finish) = rule.run {
-            let (mut own, others) = found.into_iter().partition(|diagnostic| diagnostic.rule == rule.meta.name);
-            finish(&run, &mut own);
-            found = others;
-            found.append(&mut own);
-        }
-    }
     let hidden = hide(&mut found, settings);
     suppressed.retain(|suppressed| is_shown(&suppressed.diagnostic, settings));
     let place = |diagnostic: &Diagnostic| (diagnostic.file, diagnostic.range.start, diagnostic.range.end);

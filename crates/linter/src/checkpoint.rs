@@ -20,10 +20,6 @@ pub struct Checkpoint {
     others: BTreeMap<u32, Database>,
     /// Number of the last transaction.
     pub(crate) transaction: u32,
-    /// In how many migrations `lock_timeout` was set to a value above zero.
-    pub(crate) sets_lock_timeout: usize,
-    /// The last of them.
-    last_lock_timeout: Option<u32>,
 }
 
 /// What is known of one database.
@@ -65,12 +61,5 @@ impl Checkpoint {
         let mut all: BTreeMap<u32, &Database> = self.others.iter().map(|(number, other)| (*number, other)).collect();
         all.insert(self.number, &self.database);
         all.into_iter()
-    }
-
-    pub(crate) fn note_lock_timeout(&mut self, file: u32) {
-        if self.last_lock_timeout != Some(file) {
-            self.last_lock_timeout = Some(file);
-            self.sets_lock_timeout += 1;
-        }
     }
 }

@@ -341,9 +341,6 @@ impl Replay {
         let predicted;
         (self.state.database.catalog, self.session, predicted) = Ran::into_parts(ran);
         let effects = observed.map_or(predicted, Arc::new);
-        if self.session.settings.timeout("lock_timeout").is_some() {
-            self.state.note_lock_timeout(place.file);
-        }
         self.state.database.called.extend(effects.calls.iter().map(|call| call.oid));
         let Some(block) = &mut self.session.block else { return };
         for lock in &effects.locks {

@@ -6,7 +6,7 @@ use crate::check::Migration;
 use crate::confidence::Confidence;
 use crate::declared::DeclarationContext;
 use crate::deployment::Deployment;
-use crate::diagnostic::{Diagnostic, Severity};
+use crate::diagnostic::Severity;
 use crate::effect::{Effects, Evidence};
 use crate::report::Reporter;
 use crate::routine::{Endings, RoutineContext, RoutineReader, Routines};
@@ -79,6 +79,15 @@ pub enum Status {
     Deprecated,
 }
 
+/// Which findings of a rule a report for people folds into one entry. Formats for programs list every finding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GroupedBy {
+    /// Those of one migration.
+    Migration,
+    /// All of the run: they have one cause outside of the migrations.
+    Run,
+}
+
 /// What is known about a rule without running it.
 #[derive(Debug)]
 pub struct RuleMeta {
@@ -97,6 +106,8 @@ pub struct RuleMeta {
     pub sources: &'static [&'static str],
     /// Rules whose finding at the same place says it better, so that this one is silent there.
     pub yields_to: &'static [&'static str],
+    /// Which of its findings are one entry in a report for people.
+    pub grouped_by: GroupedBy,
     /// Does it harm only where the statement stays? Such a rule is silent about what a ROLLBACK of the migration undoes.
     pub needs_commit: bool,
     /// The version of pgvet that has it first.
@@ -139,8 +150,6 @@ pub struct Rule {
     pub declaration: Option<fn(&DeclarationContext<'_>, &mut Reporter<'_>)>,
     /// Called when a migration has ended.
     pub migration: Option<fn(&MigrationContext<'_>, &mut Reporter<'_>)>,
-    /// Called with all findings of the rule when the run has ended; may merge them.
-    pub run: Option<fn(&RunContext<'_>, &mut Vec<Diagnostic>)>,
 }
 
 /// All that a rule may look at: the statement, what it does, and the state before it.
@@ -208,15 +217,6 @@ impl<'a> MigrationContext<'a> {
     }
 }
 
-/// A run that has ended.
-#[derive(Debug)]
-pub struct RunContext<'a> {
-    pub settings: &'a Settings,
-    pub migrations: &'a [Migration<'a>],
-    /// How many migrations, of history or reported, set `lock_timeout` to a value above zero.
-    pub sets_lock_timeout: usize,
-}
-
 /// Declares a rule as a `pub static RULE`. The doc comment is the rule's page. A rule without functions is reported by
 /// the run itself.
 macro_rules! declare_rule {
@@ -240,6 +240,7 @@ macro_rules! declare_rule {
                     fixable: false,
                     sources: &[],
                     yields_to: &[],
+                    grouped_by: $crate::rule::GroupedBy::Migration,
                     needs_commit: $crate::rule::Category::$category.needs_commit(),
                     since: "0.1.0",
                     docs: concat!($($doc, "\n"),+),
@@ -268,6 +269,7 @@ pub const NO_HOOKS: Rule = Rule {
         fixable: false,
         sources: &[],
         yields_to: &[],
+        grouped_by: GroupedBy::Migration,
         needs_commit: false,
         since: "",
         docs: "",
@@ -277,5 +279,4 @@ pub const NO_HOOKS: Rule = Rule {
     routine: None,
     declaration: None,
     migration: None,
-    run: None,
 };

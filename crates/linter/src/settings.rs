@@ -44,8 +44,6 @@ pub struct Settings {
     pub lock_timeout: LockTimeout,
     /// Above how many tables under `AccessExclusive` in one transaction `many-tables-locked` reports.
     pub max_locked_tables: usize,
-    /// Is each finding told by itself, however many a migration has of it? A plan needs the steps of all.
-    pub one_by_one: bool,
 }
 
 /// Severities that configuration gives to rules; `None` switches a rule off.
@@ -217,7 +215,6 @@ impl Default for Settings {
             throughput: Throughput::default(),
             lock_timeout: LockTimeout::default(),
             max_locked_tables: 3,
-            one_by_one: false,
         }
     }
 }

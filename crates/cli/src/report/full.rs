@@ -1,6 +1,7 @@
 //! Findings for reading: the source with the place underlined, and the next step. miette is known only here.
 
 use super::Report;
+use super::entry::Entry;
 use crate::style::Style;
 use miette::{
     GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteError, MietteSpanContents, SourceCode, SourceSpan,
@@ -24,9 +25,10 @@ pub(crate) fn write(report: &Report<'_>, style: Style, out: &mut dyn Write) -> i
         .with_context_lines(1)
         .with_wrap_lines(false);
     let mut text = String::new();
-    for found in report.findings.iter().map(|finding| finding.diagnostic) {
+    for entry in Entry::of(report) {
         text.clear();
-        let shown = Shown::new(report, found);
+        let found = entry.finding.diagnostic;
+        let shown = Shown::new(report, &entry);
         // Rendering fails only when a place lies outside of its text; the finding counts more than its picture.
         if handler.render_report(&mut text, &shown).is_err() {
             text = format!("{}: {}\n", report.place(found.file, found.range), found.message);
@@ -44,7 +46,10 @@ pub(crate) fn write(report: &Report<'_>, style: Style, out: &mut dyn Write) -> i
     writeln!(out, "{}", style.bold(&report.summary.to_string()))
 }
 
-/// So many entries are told one by one.
+/// How many of the places that explain a finding are shown.
+const LABELS: usize = 8;
+
+/// How many entries of the baseline are named.
 const FIXED_SHOWN: usize = 5;
 
 /// Which entries of the baseline are not needed any more.
@@ -70,13 +75,14 @@ struct Shown<'a> {
 }
 
 impl<'a> Shown<'a> {
-    fn new(report: &Report<'a>, found: &'a Diagnostic) -> Self {
+    fn new(report: &Report<'a>, entry: &Entry<'_, 'a>) -> Self {
+        let found = entry.finding.diagnostic;
         let source = Source(report.file(found.file));
         let mut labels = vec![LabeledSpan::new_primary_with_span(None, span(found.range))];
         let mut help: Vec<String> = found.help.iter().map(|help| wrap(help)).collect();
         let doubts = found.assumptions.iter().filter(|assumption| assumption.confidence() == Confidence::Possible);
         help.extend(doubts.map(|assumption| wrap(&assumption.to_string())));
-        for label in &found.labels {
+        for label in found.labels.iter().take(LABELS) {
             let text = &label.message;
             if report.path(label.file) == report.path(found.file) {
                 labels.push(LabeledSpan::new_with_span(Some(text.clone()), span(label.range)));
@@ -84,6 +90,10 @@ impl<'a> Shown<'a> {
                 help.push(format!("{}: {text}", report.place(label.file, label.range)));
             }
         }
+        if let more @ 1.. = found.labels.len().saturating_sub(LABELS) {
+            help.push(format!("{more} more places explain it (--format json lists them)"));
+        }
+        help.extend(entry.similar_lines(report));
         Self { found, source, labels, help: (!help.is_empty()).then(|| help.join("\n")) }
     }
 }

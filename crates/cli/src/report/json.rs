@@ -43,6 +43,8 @@ pub(super) struct JsonDiagnostic<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     rewrite: Vec<JsonStep<'a>>,
     fingerprint: &'a str,
+    /// Findings of the same group are one entry in reports for people.
+    group: String,
     url: String,
     /// After a trace: was the statement judged by what it was seen to do?
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -143,6 +145,7 @@ fn diagnostic<'a>(report: &Report<'a>, finding: &'a Finding<'a>) -> JsonDiagnost
         fixes: fixes.collect(),
         rewrite: found.steps.iter().map(JsonStep::new).collect(),
         fingerprint: &finding.fingerprint,
+        group: finding.group(),
         url: rule_url(found.rule),
         evidence: None,
         reason: finding.reason,

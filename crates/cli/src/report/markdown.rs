@@ -1,6 +1,7 @@
 //! A summary for the page of a job or a comment on a pull request, in GitHub's markdown.
 
-use super::{Finding, Report, rule_url};
+use super::entry::Entry;
+use super::{Report, plural, rule_url};
 use pgvet_linter::diagnostic::Severity;
 use std::io::{self, Write};
 
@@ -13,18 +14,18 @@ pub(crate) fn write(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> 
         writeln!(out, "| | Where | Rule | |\n|---|---|---|---|")?;
     }
     // The worst are shown where not all are.
-    let mut findings: Vec<&Finding<'_>> = report.findings.iter().collect();
-    if findings.len() > MOST {
-        findings.sort_by_key(|finding| std::cmp::Reverse(finding.diagnostic.severity));
+    let mut entries = Entry::of(report);
+    if entries.len() > MOST {
+        entries.sort_by_key(|entry| std::cmp::Reverse(entry.finding.diagnostic.severity));
     }
-    for finding in findings.iter().take(MOST) {
-        row(finding, out)?;
+    for entry in entries.iter().take(MOST) {
+        row(entry, out)?;
     }
-    if let Some(more) = findings.len().checked_sub(MOST).filter(|more| *more > 0) {
+    if let Some(more) = entries.len().checked_sub(MOST).filter(|more| *more > 0) {
         writeln!(out, "\nand {more} more.")?;
     }
-    for finding in findings.iter().take(MOST) {
-        details(finding, out)?;
+    for entry in entries.iter().take(MOST) {
+        details(report, entry, out)?;
     }
     for problem in &report.project.problems {
         writeln!(out, "\n> [!CAUTION]\n> `{}` {}", problem.path, problem.message)?;
@@ -43,11 +44,16 @@ fn icon(severity: Severity) -> &'static str {
     }
 }
 
-fn row(finding: &Finding<'_>, out: &mut dyn Write) -> io::Result<()> {
+fn row(entry: &Entry<'_, '_>, out: &mut dyn Write) -> io::Result<()> {
+    let finding = entry.finding;
     let found = finding.diagnostic;
+    let similar = match entry.similar.len() {
+        0 => String::new(),
+        count => format!(" (and {})", plural(count, "similar finding")),
+    };
     writeln!(
         out,
-        "| {} | `{}:{}` | [{}]({}) | {} |",
+        "| {} | `{}:{}` | [{}]({}) | {}{similar} |",
         icon(found.severity),
         finding.relative_path(),
         finding.start.line,
@@ -62,9 +68,12 @@ fn cell(text: &str) -> String {
     text.replace('|', "\\|").replace('\n', " ")
 }
 
-fn details(finding: &Finding<'_>, out: &mut dyn Write) -> io::Result<()> {
+fn details(report: &Report<'_>, entry: &Entry<'_, '_>, out: &mut dyn Write) -> io::Result<()> {
+    let finding = entry.finding;
     let found = finding.diagnostic;
-    let Some(help) = &found.help else { return Ok(()) };
+    if found.help.is_none() && entry.similar.is_empty() {
+        return Ok(());
+    }
     writeln!(
         out,
         "\n<details><summary><code>{}:{}</code> {}</summary>\n",
@@ -77,7 +86,12 @@ fn details(finding: &Finding<'_>, out: &mut dyn Write) -> io::Result<()> {
     if !statement.is_empty() {
         write_sql(statement, out)?;
     }
-    writeln!(out, "{}\n", prose(help))?;
+    if let Some(help) = &found.help {
+        writeln!(out, "{}\n", prose(help))?;
+    }
+    for line in entry.similar_lines(report) {
+        writeln!(out, "{}", line.replacen("  ", "- ", 1))?;
+    }
     writeln!(out, "</details>")
 }
 

@@ -6,6 +6,7 @@ pub(crate) mod config_error;
 pub(crate) mod effects;
 pub(crate) mod effects_json;
 pub(crate) mod effects_table;
+mod entry;
 pub(crate) mod full;
 pub(crate) mod github;
 pub(crate) mod gitlab;

@@ -99,6 +99,7 @@ fn result(report: &Report<'_>, finding: &Finding<'_>, rules: &BTreeMap<&str, usi
             "relations": found.relations,
             "pgVersions": found.pg_versions,
             "confidence": found.confidence,
+            "group": finding.group(),
             "assumptions": found.assumptions.iter().map(ToString::to_string).collect::<Vec<_>>(),
         },
     });

@@ -117,7 +117,6 @@ pub fn rewrite(migrations: &[Migration<'_>], settings: &Settings) -> Result<Plan
         ignore: Vec::new(),
         level: crate::diagnostic::Severity::Warning,
         file_levels: rustc_hash::FxHashMap::default(),
-        one_by_one: true,
         ..settings.clone()
     };
     draft.improve(history, original, &settings)

@@ -10,7 +10,6 @@ mod doomed;
 pub mod engine;
 pub(crate) mod lasting;
 pub mod locking;
-mod merged;
 mod names;
 mod partition_bound;
 pub mod plpgsql;

@@ -2,13 +2,12 @@
 
 use super::subtransactions::{deletes_what_is_unused, fix_help, label_callee};
 use super::transactions::transactions;
-use crate::diagnostic::{Diagnostic, Severity};
+use crate::diagnostic::Severity;
 use crate::report::Reporter;
 use crate::routine::Bound;
 use crate::routine::RoutineContext;
 use crate::routine::subtransactions::Source;
-use crate::rule::{MigrationContext, RunContext, declare_rule};
-use crate::rules::merged::in_each_routine;
+use crate::rule::{MigrationContext, declare_rule};
 
 declare_rule! {
     /// A block with `EXCEPTION` runs, and writes, once for each row: in a loop without a constant bound, or in a function
@@ -65,7 +64,6 @@ declare_rule! {
     { yields_to: &["exception-driven-upsert"] }
     routine = check,
     migration = check_migration,
-    run = merge,
 }
 
 fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
@@ -149,12 +147,4 @@ fn check_migration(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) 
         );
         label_callee(&routines, &source, reporter.report(source.range, message).help(fix_help())).emit();
     }
-}
-
-/// All that code begins happens in one transaction, so it is one problem.
-fn merge(_: &RunContext<'_>, found: &mut Vec<Diagnostic>) {
-    in_each_routine(found, |more| match more {
-        1 => "one more place of this code does the like".to_owned(),
-        _ => format!("{more} more places of this code do the like"),
-    });
 }

@@ -8,7 +8,6 @@ use crate::plpgsql::Context;
 use crate::report::Reporter;
 use crate::routine::{Creation, RoutineContext, Step};
 use crate::rule::declare_rule;
-use crate::rules::merged::MAX_LABELS;
 use crate::source::TextRange;
 use std::fmt::Write as _;
 
@@ -66,13 +65,8 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     let Some((first, others)) = groups.split_first() else { return };
     let mut finding = reporter.report(first.creations[0].range, first.message(context)).help(HELP);
     let rest = others.iter().map(|group| (group.creations[0].range, group.message(context)));
-    let labels: Vec<(TextRange, String)> = first.tables(context).into_iter().chain(rest).collect();
-    for (range, message) in labels.iter().take(MAX_LABELS) {
-        finding = finding.label(*range, message);
-    }
-    if let Some((range, _)) = labels.get(MAX_LABELS) {
-        let more = labels.len() - MAX_LABELS;
-        finding = finding.label(*range, format!("from here on {more} more"));
+    for (range, message) in first.tables(context).into_iter().chain(rest) {
+        finding = finding.label(range, message);
     }
     if is_hot && first.often != Often::Session {
         finding = finding.severity(Severity::Error);

@@ -2,12 +2,10 @@
 
 use super::along::{cascaded, described, listed, parts, publications};
 use crate::ast::{AlterTableAction, Ast};
-use crate::diagnostic::Diagnostic;
 use crate::effect::{RelationKind, RelationName, Removal, RemovalReason, RemovedObject, Visibility};
 use crate::report::Reporter;
-use crate::rule::{RuleContext, RunContext, declare_rule};
+use crate::rule::{RuleContext, declare_rule};
 use crate::rules::around::{Until, adds, ahead_of_maker, is_column_made_here, means, rest};
-use crate::rules::merged::once_in_each_statement;
 use crate::rules::text::enumerate;
 use crate::rules::users;
 use crate::source::TextRange;
@@ -52,8 +50,6 @@ declare_rule! {
     /// values, and is reported. A column of partitions or children is reported
     /// with that of the parent.
     ///
-    /// The columns of one statement are one finding, and so are more than 20 statements of one migration.
-    ///
     /// ## Other linters
     ///
     /// squawk and pgls report every `DROP COLUMN`, those of the table that the migration made and those that are put back
@@ -66,14 +62,6 @@ declare_rule! {
             "pg-migration-lint/PGM009", "pg-migration-lint/PGM010", "pg-migration-lint/PGM011", "pg-migration-lint/PGM012"],
     }
     statement = check,
-    run = merge,
-}
-
-fn merge(run: &RunContext<'_>, found: &mut Vec<Diagnostic>) {
-    once_in_each_statement(run, found, |more| match more {
-        1 => "so does dropping another column here".to_owned(),
-        _ => format!("so does dropping {more} more columns here"),
-    });
 }
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {

@@ -2,12 +2,10 @@
 
 use super::along::{cascaded, described, is_queried, listed, publications};
 use crate::ast::Ast;
-use crate::diagnostic::Diagnostic;
 use crate::effect::{Evidence, RelationKind, RelationName, Removal, RemovalReason, RemovedObject, Visibility};
 use crate::report::Reporter;
-use crate::rule::{RuleContext, RunContext, declare_rule};
+use crate::rule::{RuleContext, declare_rule};
 use crate::rules::around::{Successor, Until, ahead_of_maker, means, successor};
-use crate::rules::merged::{MANY, in_each_migration};
 use crate::rules::text::enumerate;
 use crate::rules::users;
 use crate::source::TextRange;
@@ -51,7 +49,7 @@ declare_rule! {
     /// For tables that the same migration made, for temporary tables, and for partitions (`drop-partition-locks-parent`). For a
     /// table whose name something has again when the transaction commits, with all of its columns and, where it is a new
     /// table, with rows that were put into it. For a view that the same migration creates again with all of its columns. For
-    /// `IF EXISTS` of what the migrations do not show. A file that drops more than 20 of them is reported once.
+    /// `IF EXISTS` of what the migrations do not show.
     ///
     /// ## Other linters
     ///
@@ -64,11 +62,6 @@ declare_rule! {
             "strong_migrations/drop_table"],
     }
     statement = check,
-    run = merge,
-}
-
-fn merge(_: &RunContext<'_>, found: &mut Vec<Diagnostic>) {
-    in_each_migration(found, MANY, 0, |more| format!("so does dropping {more} more tables and views below"));
 }
 
 /// What becomes of a table that is dropped.

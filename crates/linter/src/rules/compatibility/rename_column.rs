@@ -4,7 +4,6 @@ use crate::effect::{RelationKind, RelationName, RenamedObject, Visibility};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::around::{Until, ahead_of_maker, is_column_made_here, is_column_name_freed};
-use crate::rules::merged::once_where_many;
 use crate::rules::text::{identifier, sql_name};
 use crate::rules::users;
 use crate::source::TextRange;
@@ -47,8 +46,6 @@ declare_rule! {
     /// (a generated column, or the replacement of a swap); for the replacement itself, whose new name another column of the
     /// table had before; and where the table as a whole is replaced in the same transaction by a view that has the old name.
     ///
-    /// More than 20 statements of one migration are one finding.
-    ///
     /// ## Other linters
     ///
     /// squawk, pgls and `strong_migrations` report every rename. pgvet, like Atlas, is silent about the recipes that keep the old
@@ -60,7 +57,6 @@ declare_rule! {
             "pg-migration-lint/PGM504"],
     }
     statement = check,
-    run = once_where_many,
 }
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {

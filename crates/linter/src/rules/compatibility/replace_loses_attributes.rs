@@ -2,12 +2,10 @@
 
 use crate::ast::{Ast, CreateFunction, CreateView, ObjectKind, ObjectName};
 use crate::catalog::{Catalog, Function, Oid, Volatility};
-use crate::diagnostic::Diagnostic;
 use crate::effect::{RelationName, RemovalReason, RemovedObject, Visibility};
 use crate::report::Reporter;
-use crate::rule::{RuleContext, RunContext, declare_rule};
+use crate::rule::{RuleContext, declare_rule};
 use crate::rules::around::{Until, ahead};
-use crate::rules::merged::in_each_migration_alike;
 use crate::rules::text::{enumerate, join, sql_name};
 use smol_str::SmolStr;
 use std::collections::BTreeSet;
@@ -45,8 +43,7 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// Where the statement says the new value itself (`SECURITY INVOKER`, `VOLATILE`), or the migration sets it again, grants the
-    /// privileges again or drops the other function. Privileges are those that migrations gave. More
-    /// than three of one migration that lose the same are one finding.
+    /// privileges again or drops the other function. Privileges are those that migrations gave.
     ///
     /// ## Other linters
     ///
@@ -54,12 +51,6 @@ declare_rule! {
     "replace-loses-attributes", Compatibility, Warning,
     {}
     statement = check,
-    run = merge,
-}
-
-/// Where more than a few lose the same, somebody has decided so once.
-fn merge(_: &RunContext<'_>, found: &mut Vec<Diagnostic>) {
-    in_each_migration_alike(found, |more| format!("{more} more of this migration do"));
 }
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {

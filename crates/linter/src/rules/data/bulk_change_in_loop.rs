@@ -4,13 +4,12 @@ use crate::ast::{Ast, Expr, ExprKind, ObjectKind, ObjectName, OperatorForm, Part
 use crate::catalog::Relation;
 use crate::check::{Migration, TransactionMode};
 use crate::confidence::Assumption;
-use crate::diagnostic::{Diagnostic, Severity};
+use crate::diagnostic::Severity;
 use crate::expression::returned_table;
 use crate::plpgsql::{Loop, LoopKind, Statement, StatementKind};
 use crate::report::Reporter;
 use crate::routine::{Around, Node, RoutineContext, Step};
-use crate::rule::{RunContext, declare_rule};
-use crate::rules::merged::in_each_routine;
+use crate::rule::declare_rule;
 use crate::rules::transaction::strong_locks;
 use crate::source::TextRange;
 use crate::statement::Statement as SqlStatement;
@@ -57,12 +56,9 @@ declare_rule! {
     /// their rows can do so no longer. A table that has lived through ten migrations and never got an index besides its
     /// primary key mostly has few rows, and is worth a note only (`--level info`). Where the transaction already holds a
     /// lock that stops reads or writes of a table in use, the finding is an error: the batches hold it as well.
-    ///
-    /// All loops of one function or `DO` block are one finding: they are one transaction, and want the same change.
     "bulk-change-in-loop", Data, Warning,
     {}
     routine = check,
-    run = merge,
 }
 
 fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
@@ -128,14 +124,6 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
         }
         finding.emit();
     }
-}
-
-/// The loops of one routine are one problem: the first is reported, the others are its labels.
-fn merge(_: &RunContext<'_>, found: &mut Vec<Diagnostic>) {
-    in_each_routine(found, |more| match more {
-        1 => "one more loop does the like".to_owned(),
-        _ => format!("{more} more loops do the like"),
-    });
 }
 
 fn is_inside(step: &Step<'_>, statement: &Statement) -> bool {

@@ -10,13 +10,12 @@ use super::loaded::check_migration;
 use super::unique::{UniqueIndex, accepts_any_conflict, accepts_on_conflict, ambiguity, left_behind};
 use crate::ast::{Ast, Insert, InsertSource, ObjectName, Part, Query, QueryBody};
 use crate::catalog::{Oid, Relation};
-use crate::diagnostic::{Diagnostic, Severity};
+use crate::diagnostic::Severity;
 use crate::effect::RelationKind;
 use crate::fix::{Applicability, Edit, Fix};
 use crate::report::{Finding, Reporter};
 use crate::routine::{RoutineContext, Sql, SqlRole, Step};
-use crate::rule::{RunContext, declare_rule};
-use crate::rules::merged::{MAX_FINDINGS, MAX_LABELS, in_each_migration};
+use crate::rule::declare_rule;
 use crate::rules::text::identifier;
 use crate::source::TextRange;
 use smol_str::SmolStr;
@@ -60,9 +59,6 @@ declare_rule! {
     /// - A function that runs often inserts a key that its caller gives; as a note where nothing says that it runs often.
     /// - A migration that is no transaction inserts constant keys: as a note, for it cannot be run again.
     ///
-    /// Where one migration has more than three such statements, they are one finding, and so are its notes. It has the
-    /// fixes of all.
-    ///
     /// ## When it is not reported
     ///
     /// With `ON CONFLICT`; where the key comes from a sequence or `gen_random_uuid()`; where a column of it refers, by
@@ -82,7 +78,6 @@ declare_rule! {
     { fixable: true }
     routine = check_routine,
     migration = check_migration,
-    run = merge,
 }
 
 /// ON CONFLICT for a statement that these indexes may refuse; `None` where PostgreSQL accepts none, or none is known.
@@ -217,18 +212,6 @@ fn report(
         .severity(severity);
     let clause = do_nothing(table, refusals, &ambiguity(context));
     advise(hotness.label(finding), insert, sql.range.end, clause, refusals).emit();
-}
-
-/// Many such statements in one migration are one problem: the first is reported, the others are its labels. Notes, which
-/// are mostly not shown, are one of their own.
-fn merge(_: &RunContext<'_>, found: &mut Vec<Diagnostic>) {
-    let (mut notes, mut others) = found.drain(..).partition(|finding| finding.severity == Severity::Info);
-    for group in [&mut others, &mut notes] {
-        in_each_migration(group, MAX_FINDINGS, MAX_LABELS, |more| {
-            format!("{more} more INSERTs of this migration may fail")
-        });
-        found.append(group);
-    }
 }
 
 /// The indexes for whose keys the caller gives a part.

@@ -3,11 +3,10 @@
 use crate::ast::{Ast, ObjectName, Part};
 use crate::builtin;
 use crate::catalog::Catalog;
-use crate::diagnostic::{Diagnostic, Severity};
+use crate::diagnostic::Severity;
 use crate::report::Reporter;
 use crate::routine::RoutineContext;
-use crate::rule::{RuleContext, RunContext, declare_rule};
-use crate::rules::merged::{MAX_FINDINGS, MAX_LABELS, in_each_migration};
+use crate::rule::{RuleContext, declare_rule};
 use crate::source::TextRange;
 use crate::statement::Statement;
 use smol_str::SmolStr;
@@ -36,7 +35,7 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// For `pg_settings`, a view whose `UPDATE` is the same as `SET`. Of several statements of a migration that change the
-    /// same table only the first is reported. Where more than three findings are left in one migration, they are one.
+    /// same table only the first is reported.
     ///
     /// A change of `pg_description` or `pg_shdescription` is a note (`--level info`): they hold comments, and nothing of
     /// PostgreSQL depends on what they say.
@@ -44,7 +43,6 @@ declare_rule! {
     { sources: &["bytebase/statement.disallow-system-catalog"] }
     statement = check,
     routine = check_routine,
-    run = merge,
 }
 
 /// The tables of comments.
@@ -83,13 +81,6 @@ fn report(name: &ObjectName, range: TextRange, reporter: &mut Reporter<'_>) {
         finding = finding.severity(Severity::Info);
     }
     finding.emit();
-}
-
-/// Many of them in one migration are one problem: the first is reported, the others are its labels.
-fn merge(_: &RunContext<'_>, found: &mut Vec<Diagnostic>) {
-    in_each_migration(found, MAX_FINDINGS, MAX_LABELS, |more| {
-        format!("{more} more statements of this migration do the like")
-    });
 }
 
 /// Calls `found` for each system table that a statement changes.

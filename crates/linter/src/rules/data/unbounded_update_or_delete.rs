@@ -4,12 +4,10 @@ use super::one_row::{reads_one_row, stores_total, takes_one_row};
 use crate::ast::{Ast, Expr, ExprKind, InsertSource, Part, QueryBody};
 use crate::catalog::Catalog;
 use crate::confidence::Assumption;
-use crate::diagnostic::Diagnostic;
 use crate::effect::{DataChange, DataChangeKind, RelationName};
 use crate::report::Reporter;
 use crate::routine::{RoutineContext, Sql, SqlRole, Trial};
-use crate::rule::{RuleContext, RunContext, declare_rule};
-use crate::rules::merged::{MAX_FINDINGS, in_each_migration, in_what_runs_together};
+use crate::rule::{RuleContext, declare_rule};
 use crate::settings::{Settings, TableSize};
 use crate::source::TextRange;
 use crate::statement::Statement;
@@ -45,7 +43,7 @@ declare_rule! {
     /// then; nor for a table that another migration of the same release made and no migration has put rows into. While
     /// the transaction holds a strong lock, `work-after-strong-lock` says it. What triggers do is not reported either, for
     /// they do it at any change of their table, also where a function makes that change. A `MERGE` is reported where a
-    /// branch without condition has a whole table as source. What the statements of one migration do is one finding. A
+    /// branch without condition has a whole table as source. A
     /// function is reported where it is defined, unless a migration calls it and it is reported there; trigger functions
     /// are not, because what fires them decides.
     ///
@@ -65,7 +63,6 @@ declare_rule! {
     }
     statement = check,
     routine = check_routine,
-    run = merge,
 }
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
@@ -208,15 +205,4 @@ fn may_reach_all(ast: &Ast) -> bool {
 
 fn is_constant(filter: &Expr) -> bool {
     matches!(filter.kind, ExprKind::Literal(_))
-}
-
-/// What a migration or a function does to all rows of some tables is one problem: all of them stay locked to its end. So
-/// is what many functions of a migration do.
-fn merge(run: &RunContext<'_>, found: &mut Vec<Diagnostic>) {
-    let also = |more| match more {
-        1 => "one more statement of this migration does the like".to_owned(),
-        _ => format!("{more} more statements of this migration do the like"),
-    };
-    in_what_runs_together(run, found, also);
-    in_each_migration(found, MAX_FINDINGS, usize::MAX, also);
 }

@@ -7,7 +7,6 @@ use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::key;
 use crate::rules::advice::offer::offer;
 use crate::rules::altered::{Altered, by_range, subject};
-use crate::rules::merged::once_where_many;
 use crate::source::TextRange;
 use crate::statistics::Work;
 
@@ -41,8 +40,6 @@ declare_rule! {
     /// For `USING INDEX`; for the constraint of a new column that rewrites the table, which `column-default-rewrites-table`
     /// reports; for a table that the same transaction created, or the same migration while it is empty.
     ///
-    /// More than 20 statements of one migration are one finding.
-    ///
     /// ## Fix safety
     ///
     /// Where each statement of the file is a transaction of its own, the fix writes the steps in its place. It
@@ -62,7 +59,6 @@ declare_rule! {
             "pgls/avoidAddingExclusionConstraint", "atlas/PG104", "atlas/PG105"],
     }
     statement = check,
-    run = once_where_many,
 }
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {

@@ -1,14 +1,12 @@
 //! A CHECK or NOT NULL constraint that is checked for all rows when it is added.
 
 use crate::ast::{AlterTableAction, ConstraintKind};
-use crate::diagnostic::Diagnostic;
 use crate::effect::{RelationName, Scan, ScanCause};
 use crate::report::Reporter;
-use crate::rule::{RuleContext, RunContext, declare_rule};
+use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::constraint::{self, without_check};
 use crate::rules::advice::offer::offer;
 use crate::rules::altered::{Altered, by_range, subject};
-use crate::rules::merged::once_in_each_statement;
 use crate::source::TextRange;
 use crate::statistics::Work;
 use smol_str::SmolStr;
@@ -41,8 +39,7 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// For `NOT VALID` and `NOT ENFORCED`; where the statement rewrites the table anyway, which its own rule reports; for a
-    /// table that the same transaction created, or the same migration while it is empty. The constraints of one statement
-    /// are checked in one pass, and are one finding; so are the statements of a migration that has more than 20 of them.
+    /// table that the same transaction created, or the same migration while it is empty.
     ///
     /// ## Fix safety
     ///
@@ -59,14 +56,6 @@ declare_rule! {
             "pgls/constraintMissingNotValid", "atlas/PG305"],
     }
     statement = check,
-    run = merge,
-}
-
-fn merge(run: &RunContext<'_>, found: &mut Vec<Diagnostic>) {
-    once_in_each_statement(run, found, |more| match more {
-        1 => "so does checking another one here".to_owned(),
-        _ => format!("so does checking {more} more here"),
-    });
 }
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {

@@ -8,7 +8,6 @@ use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::offer::{leave_transaction, offer};
 use crate::rules::advice::{constraint, index};
 use crate::rules::doomed::is_doomed;
-use crate::rules::merged::once_where_many;
 use crate::rules::text::{enumerate, sql_name};
 use crate::source::TextRange;
 
@@ -41,8 +40,6 @@ declare_rule! {
     /// that of a table that the same migration drops later, and for `IF EXISTS` of an index that the migrations show not
     /// to exist.
     ///
-    /// More than 20 statements of one migration are one finding.
-    ///
     /// ## Fix safety
     ///
     /// The fix adds `CONCURRENTLY`. It is unsafe: the file can no longer run in a transaction. It is not offered inside a
@@ -56,7 +53,6 @@ declare_rule! {
             "pgls/requireConcurrentIndexDeletion", "atlas/PG102"],
     }
     statement = check,
-    run = once_where_many,
 }
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {

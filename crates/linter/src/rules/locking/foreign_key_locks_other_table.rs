@@ -9,7 +9,6 @@ use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::{Advice, constraint, one_line};
 use crate::rules::altered::{Altered, by_range};
 use crate::rules::doomed::is_doomed;
-use crate::rules::merged::once_where_many;
 use crate::rules::text::{enumerate, sql_name};
 use crate::source::TextRange;
 
@@ -53,12 +52,9 @@ declare_rule! {
     /// transaction created, or the same migration while it is empty. The short lock of a foreign key that is added to a
     /// new table or with `NOT VALID` is only a note. When adding it reads the table, `foreign-key-without-not-valid` says
     /// that both are locked.
-    ///
-    /// More than 20 statements of one migration are one finding.
     "foreign-key-locks-other-table", Locking, Warning,
     {}
     statement = check,
-    run = once_where_many,
 }
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {

@@ -1,13 +1,11 @@
 //! A foreign key that is checked for all rows when it is added.
 
-use crate::diagnostic::Diagnostic;
 use crate::effect::{LockCause, RelationName, Scan, ScanCause};
 use crate::report::Reporter;
-use crate::rule::{RuleContext, RunContext, declare_rule};
+use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::constraint::{self, without_check};
 use crate::rules::advice::offer::offer;
 use crate::rules::altered::{Altered, by_range, subject};
-use crate::rules::merged::once_in_each_statement;
 use crate::rules::text::enumerate;
 use crate::source::TextRange;
 use crate::statistics::Work;
@@ -42,8 +40,7 @@ declare_rule! {
     ///
     /// For `NOT VALID` and `NOT ENFORCED`; for `ADD COLUMN ... REFERENCES` without default, since PostgreSQL knows that all
     /// values are null; when the referencing table is new and empty. A new table that was filled counts: the
-    /// referenced table is locked while it is read. The foreign keys of one statement are one finding, and so are the
-    /// statements of a migration that has more than 20 of them.
+    /// referenced table is locked while it is read.
     ///
     /// ## Fix safety
     ///
@@ -62,14 +59,6 @@ declare_rule! {
             "pgls/addingForeignKeyConstraint", "atlas/PG306"],
     }
     statement = check,
-    run = merge,
-}
-
-fn merge(run: &RunContext<'_>, found: &mut Vec<Diagnostic>) {
-    once_in_each_statement(run, found, |more| match more {
-        1 => "so does checking another one here".to_owned(),
-        _ => format!("so does checking {more} more here"),
-    });
 }
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {

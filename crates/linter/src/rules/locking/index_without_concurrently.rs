@@ -9,7 +9,6 @@ use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::index;
 use crate::rules::advice::offer::{leave_transaction, offer};
 use crate::rules::altered::by_range;
-use crate::rules::merged::once_where_many;
 use crate::source::TextRange;
 use crate::statistics::Work;
 
@@ -44,8 +43,6 @@ declare_rule! {
     /// partitioned table, which builds nothing; for a temporary table; for a materialized view of the same migration,
     /// which has no writers. For an older materialized view, where only REFRESH waits, it is a warning.
     ///
-    /// More than 20 statements of one migration are one finding.
-    ///
     /// ## Fix safety
     ///
     /// The fix adds `CONCURRENTLY`. It is unsafe: the file can no longer run in a transaction, and a build that fails
@@ -62,7 +59,6 @@ declare_rule! {
             "pgls/requireConcurrentIndexCreation", "atlas/PG101"],
     }
     statement = check,
-    run = once_where_many,
 }
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {

@@ -1,13 +1,13 @@
 //! A strong lock that is waited for without limit.
 
 use crate::ast::{Ast, ObjectKind};
-use crate::diagnostic::Diagnostic;
-use crate::fix::{Applicability, Fix};
+use crate::fix::{Applicability, Edit, Fix};
 use crate::report::Reporter;
-use crate::rule::{RuleContext, RunContext, declare_rule};
+use crate::rule::{GroupedBy, RuleContext, declare_rule};
 use crate::rules::advice::offer::{leave_transaction, line_before};
 use crate::rules::timeouts::{first_strong_lock, lock_timeout_in_effect, lost, waited_before};
 use crate::settings::LockTimeout;
+use crate::source::TextRange;
 use crate::statement::Statement;
 
 declare_rule! {
@@ -19,9 +19,8 @@ declare_rule! {
     /// queues behind it. One forgotten transaction or long report, and the table is as good as locked until that ends.
     /// With a `lock_timeout` the migration gives up after a moment and can be tried again.
     ///
-    /// Where no migration of the run ever sets `lock_timeout` this is said once, with the number of transactions. Perhaps
-    /// the program that runs the migrations sets it, or their role: then `lock-timeout = "runner"` in the configuration
-    /// says so.
+    /// Perhaps the program that runs the migrations sets `lock_timeout`, or their role: then say so in the configuration
+    /// with `lock-timeout = "runner"`. Reports for people fold all findings of a run into one entry.
     ///
     /// ## Example
     ///
@@ -40,7 +39,7 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// A second time in the same transaction, or outside of transactions in the same file; for `LOCK TABLE`, which is
+    /// A second time in the same transaction; for `LOCK TABLE`, which is
     /// `explicit-table-lock`; where the migration did set a timeout that does not act, which is `timeout-not-in-effect`;
     /// for statements such as `CREATE INDEX CONCURRENTLY`, which a timeout would harm; for a table that the same
     /// transaction created, or the same migration while it is empty.
@@ -48,22 +47,21 @@ declare_rule! {
     /// ## Fix safety
     ///
     /// In a transaction the fix writes `SET LOCAL lock_timeout` before the statement, and is safe: a migration
-    /// that gives up is undone as a whole. Elsewhere it writes `SET lock_timeout`, and is unsafe: what ran
-    /// before the statement that gives up stays, and the setting stays for the session. It is not offered in
-    /// files with CONCURRENTLY, which must be able to wait, for an index that can be built or dropped so, and where one
-    /// finding stands for many migrations.
+    /// that gives up is undone as a whole. Elsewhere it writes `SET lock_timeout` at the start of the file, and is unsafe:
+    /// what ran before the statement that gives up stays, and the setting stays for the session. It is not offered in
+    /// files with CONCURRENTLY, which must be able to wait, and for an index that can be built or dropped so.
     "missing-lock-timeout", Locking, Warning,
     {
         fixable: true,
+        grouped_by: GroupedBy::Run,
         sources: &["squawk/require-lock-timeout", "eugene/E9", "pgls/lockTimeoutWarning"],
     }
     statement = check,
-    run = merge,
 }
 
 const INSIDE: &str = "at the start of the transaction:\n    SET LOCAL lock_timeout = '2s';";
 const OUTSIDE: &str = "at the start of the file:\n    SET lock_timeout = '2s';";
-const RUNNER: &str = "if the program that runs the migrations sets it, or their role, say so in the configuration: \
+const ELSEWHERE: &str = "if the program that runs the migrations sets it, or their role, say so in the configuration: \
                       lock-timeout = \"runner\"";
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
@@ -77,28 +75,33 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     }
     let stopped = if lock.mode.blocks_reads() { "query" } else { "write" };
     let message = format!(
-        "without lock_timeout this may wait for its {} lock on `{}` for any time, and every later {stopped} of it waits behind",
+        "without lock_timeout this can wait indefinitely for {} on `{}`, and every later {stopped} queues behind it",
         lock.mode.sql(),
         lock.relation.name
     );
-    let help = if context.session.in_transaction() { INSIDE } else { OUTSIDE };
+    let setting = if context.session.in_transaction() { INSIDE } else { OUTSIDE };
+    let help = format!("{setting}\n{ELSEWHERE}");
     let finding = reporter.report(lock.range, message).relation(&lock.relation).help(help);
     finding.fix(set_before(context)).emit();
 }
 
-/// The setting on a line before the statement; not where something follows that must be able to wait.
+/// In a transaction the setting stands on a line before the statement, elsewhere once at the start of the file; not where something follows that must be able to wait.
 fn set_before(context: &RuleContext<'_>) -> Option<Fix> {
     let waits = |statement: &Statement| statement.ast().is_some_and(Ast::is_concurrent);
     let in_transaction = context.session.in_transaction();
     if can_be_concurrent(context) || !in_transaction && context.migration.statements().any(waits) {
         return None;
     }
-    let (sql, applicability) = if in_transaction {
-        ("SET LOCAL lock_timeout = '2s'", Applicability::Safe)
-    } else {
-        ("SET lock_timeout = '2s'", Applicability::Unsafe)
-    };
-    Some(Fix { title: format!("Write {sql} before it"), applicability, edits: vec![line_before(context, sql)] })
+    if in_transaction {
+        let sql = "SET LOCAL lock_timeout = '2s'";
+        let (title, edits) = (format!("Write {sql} before it"), vec![line_before(context, sql)]);
+        return Some(Fix { title, applicability: Applicability::Safe, edits });
+    }
+    let sql = "SET lock_timeout = '2s'";
+    let first = context.migration.statements().next()?.range.start;
+    let edit = Edit { range: TextRange::at(first), text: format!("{sql};\n") };
+    let title = format!("Write {sql} at the start of the file");
+    Some(Fix { title, applicability: Applicability::Unsafe, edits: vec![edit] })
 }
 
 /// Is there a CONCURRENTLY to be written, beside which a timeout would do harm?
@@ -109,45 +112,4 @@ fn can_be_concurrent(context: &RuleContext<'_>) -> bool {
         _ => false,
     };
     knows_it && leave_transaction(context).is_some()
-}
-
-/// With fewer than one migration in this many that sets it, its lack is a habit of the project.
-const RARE: usize = 10;
-
-/// Leaves one finding per file outside of transactions, and one of the whole run where hardly any migration sets the
-/// timeout.
-fn merge(run: &RunContext<'_>, found: &mut Vec<Diagnostic>) {
-    found.sort_by_key(|finding| (finding.file, finding.range.start));
-    let mut outside = None;
-    found.retain(|finding| {
-        let again = finding.help.as_deref() == Some(OUTSIDE) && outside == Some(finding.file);
-        if finding.help.as_deref() == Some(OUTSIDE) {
-            outside = Some(finding.file);
-        }
-        !again
-    });
-    let transactions = found.len();
-    if run.sets_lock_timeout * RARE > transactions || (run.sets_lock_timeout > 0 && transactions < RARE) {
-        return;
-    }
-    let severity = found.iter().map(|finding| finding.severity).max();
-    let newest = found.last().map(|finding| finding.file);
-    let at = found.iter().position(|finding| Some(finding.file) == newest);
-    let (Some(at), Some(severity)) = (at, severity) else { return };
-    let mut only = found.swap_remove(at);
-    only.severity = severity;
-    if transactions > 1 {
-        only.message = format!(
-            "{} lock_timeout: {transactions} transactions may wait for their locks for any time, \
-             and every later query of those tables waits behind",
-            if run.sets_lock_timeout == 0 { "no migration sets" } else { "hardly any migration sets" }
-        );
-    }
-    let first = only.help.unwrap_or_default();
-    only.help = Some(format!("{first}\n{RUNNER}"));
-    // The one finding stands for transactions that a fix of one would leave as they are.
-    if transactions > 1 {
-        only.fixes.clear();
-    }
-    *found = vec![only];
 }

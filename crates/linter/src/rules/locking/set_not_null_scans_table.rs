@@ -1,14 +1,12 @@
 //! SET NOT NULL that has to look at every row.
 
 use crate::ast::{AlterTableAction, ConstraintKind};
-use crate::diagnostic::Diagnostic;
 use crate::effect::{IndexBuild, IndexBuildCause, RelationName, Scan, ScanCause};
 use crate::report::Reporter;
-use crate::rule::{RuleContext, RunContext, declare_rule};
+use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::not_null;
 use crate::rules::advice::offer::offer;
 use crate::rules::altered::{Altered, by_range, subject};
-use crate::rules::merged::once_in_each_statement;
 use crate::rules::text::enumerate;
 use crate::source::TextRange;
 use crate::statistics::Work;
@@ -46,8 +44,7 @@ declare_rule! {
     /// When a valid CHECK proves it by PostgreSQL's own rules: `note IS NOT NULL`, alone or joined with AND. When the
     /// column is NOT NULL already. For a table that the same transaction created, or the same migration while it is empty.
     /// `ADD COLUMN ... NOT NULL` without default is `required-column-without-default`, and so is `SET NOT NULL` of a column that
-    /// the same migration adds; a primary key that also builds its index is `constraint-builds-index`. The columns of
-    /// one statement are one finding, and so are the statements of a migration that has more than 20 of them.
+    /// the same migration adds; a primary key that also builds its index is `constraint-builds-index`.
     ///
     /// ## Fix safety
     ///
@@ -66,14 +63,6 @@ declare_rule! {
         yields_to: &["required-column-without-default"],
     }
     statement = check,
-    run = merge,
-}
-
-fn merge(run: &RunContext<'_>, found: &mut Vec<Diagnostic>) {
-    once_in_each_statement(run, found, |more| match more {
-        1 => "so does making another column NOT NULL here".to_owned(),
-        _ => format!("so does making {more} more columns NOT NULL here"),
-    });
 }
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {

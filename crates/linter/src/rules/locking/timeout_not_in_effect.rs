@@ -1,10 +1,9 @@
 //! A `lock_timeout` that is set and does not act.
 
 use crate::ast::{Ast, Literal, Setting};
-use crate::diagnostic::Diagnostic;
 use crate::fix::{Applicability, Edit, Fix};
 use crate::report::Reporter;
-use crate::rule::{RuleContext, RunContext, declare_rule};
+use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::offer::line_before;
 use crate::rules::timeouts::{Lost, TIMEOUTS, first_strong_lock, lock_timeout_in_effect, lost, waited_before};
 use crate::settings::LockTimeout;
@@ -45,7 +44,6 @@ declare_rule! {
     "timeout-not-in-effect", Locking, Warning,
     { fixable: true }
     statement = check,
-    run = merge,
 }
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
@@ -99,7 +97,7 @@ fn check_lost(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         Lost::RolledBack => "what the transaction set is undone",
     };
     let message = format!(
-        "lock_timeout is not in effect any more: this may wait for its {} lock on `{}` for any time",
+        "lock_timeout is no longer in effect, so this can wait indefinitely for {} on `{}`",
         lock.mode.sql(),
         lock.relation.name
     );
@@ -109,13 +107,4 @@ fn check_lost(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let edit = line_before(context, &format!("{set} lock_timeout = '2s'"));
     let title = "Set lock_timeout again before it".to_owned();
     finding.fix(Fix { title, applicability: Applicability::Unsafe, edits: vec![edit] }).emit();
-}
-
-/// What was lost once is reported once.
-fn merge(_: &RunContext<'_>, found: &mut Vec<Diagnostic>) {
-    found.sort_by_key(|finding| (finding.file, finding.range.start));
-    found.dedup_by(|later, earlier| {
-        let place = |finding: &Diagnostic| finding.labels.first().map(|label| label.range);
-        later.file == earlier.file && place(later).is_some() && place(later) == place(earlier)
-    });
 }

@@ -2,14 +2,12 @@
 
 use crate::ast::AlterTableAction;
 use crate::builtin::type_by_name;
-use crate::diagnostic::Diagnostic;
 use crate::effect::{IndexBuildCause, RelationName, RewriteCause, ScanCause};
 use crate::report::Reporter;
-use crate::rule::{RuleContext, RunContext, declare_rule};
+use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::offer::offer;
 use crate::rules::advice::{Advice, column, outside_transaction};
 use crate::rules::altered::{Altered, subject};
-use crate::rules::merged::{self, MANY, MAX_LABELS};
 use crate::rules::text::{enumerate, sql_name};
 use crate::source::TextRange;
 
@@ -45,8 +43,6 @@ declare_rule! {
     /// same scale, `cidr` to `inet`, a domain without constraints to its base type and back, `timestamp` to `timestamptz`
     /// where the time zone is UTC. Also for a table that the same transaction created, or the same migration while it is
     /// empty. Where no migration shows the type that the column has, the change is taken to rewrite the table.
-    /// The changes of one table in one migration are one finding, and so are those of a migration that changes more than
-    /// 20 tables.
     "type-change-rewrites-table", Locking, Error,
     {
         sources: &[
@@ -56,22 +52,6 @@ declare_rule! {
             "pgls/changingColumnType", "atlas/PG301"],
     }
     statement = check,
-    run = merge,
-}
-
-fn merge(run: &RunContext<'_>, found: &mut Vec<Diagnostic>) {
-    if run.settings.one_by_one {
-        return;
-    }
-    merged::in_each_statement(found, |more| match more {
-        1 => "another type change here has work of its own".to_owned(),
-        _ => format!("{more} more type changes here have work of their own"),
-    });
-    merged::in_each_table(found, |more| match more {
-        1 => "another type change of it does such work again, where one ALTER TABLE would do both at once".to_owned(),
-        _ => format!("{more} more type changes of it do such work again, where one ALTER TABLE would do all at once"),
-    });
-    merged::in_each_migration(found, MANY, MAX_LABELS, |more| format!("types change in {more} more tables"));
 }
 
 /// What one change of a type does.

@@ -4,11 +4,9 @@ use super::dynamic_sql_not_checked::query_of;
 use super::taint::Taints;
 use crate::ast::{Expr, ExprKind, Part};
 use crate::catalog::Oid;
-use crate::diagnostic::Diagnostic;
 use crate::report::Reporter;
 use crate::routine::{CallerKind, Node, RoutineContext};
-use crate::rule::{RunContext, declare_rule};
-use crate::rules::merged::in_each_routine;
+use crate::rule::declare_rule;
 use smol_str::SmolStr;
 use std::rc::Rc;
 
@@ -47,12 +45,11 @@ declare_rule! {
     /// For values that cannot be SQL (numbers, dates, `regclass`), for what `replace` only looks for, for parameters that
     /// an `IF` compares with what is allowed before it raises an error, for values that `USING` passes, for functions that
     /// a migration calls itself, for parameters to which the functions that call it give texts of their own, and in `DO`
-    /// blocks, which have no caller. A function that executes its whole parameter is reported only if it is `SECURITY DEFINER`. A function is
-    /// one finding: of one parameter only the first use is shown, and other parameters are labels.
+    /// blocks, which have no caller. A function that executes its whole parameter is reported only if it is `SECURITY
+    /// DEFINER`. A parameter has one finding, at its first use.
     "dynamic-sql-injection", Plpgsql, Warning,
     { sources: &["plpgsql_check/security"] }
     routine = check,
-    run = merge,
 }
 
 fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
@@ -79,14 +76,6 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
         let help = "quote names by format('%I', ...) and values by %L, or pass values by EXECUTE ... USING";
         reporter.report(tainted.range, message).label(query.keyword, "it is executed here").help(help).emit();
     }
-}
-
-/// The parameters of one function are one problem: the first is reported, the others are its labels.
-fn merge(_: &RunContext<'_>, found: &mut Vec<Diagnostic>) {
-    in_each_routine(found, |more| match more {
-        1 => "one more parameter is not either".to_owned(),
-        _ => format!("{more} more parameters are not either"),
-    });
 }
 
 /// Do all calls in other functions give a parameter nothing that comes from their callers? There must be one.

@@ -1,13 +1,11 @@
 //! Handlers that catch every error and do nothing.
 
 use crate::ast::Ast;
-use crate::diagnostic::Diagnostic;
 use crate::plpgsql::{ExceptionSection, Handler, StatementKind};
 use crate::report::Reporter;
 use crate::routine::{Node, RoutineContext, SqlRole, Step};
-use crate::rule::{RunContext, declare_rule};
+use crate::rule::declare_rule;
 use crate::rules::data::handled::conditions_range;
-use crate::rules::merged::{MAX_FINDINGS, in_each_migration};
 use crate::source::TextRange;
 
 declare_rule! {
@@ -49,7 +47,6 @@ declare_rule! {
     "swallowed-exception", Plpgsql, Warning,
     { yields_to: &["exception-driven-upsert"] }
     routine = check,
-    run = merge,
 }
 
 fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
@@ -100,13 +97,6 @@ fn changes(step: &Step<'_>) -> bool {
 fn only_drops(step: &Step<'_>) -> bool {
     let mut run = step.sql.iter().filter(|sql| sql.role != SqlRole::Expression).peekable();
     run.peek().is_some() && run.all(|sql| matches!(sql.ast, Ast::Drop(_)))
-}
-
-/// Many such blocks in one migration are one problem: the first is reported, the others are its labels.
-fn merge(_: &RunContext<'_>, found: &mut Vec<Diagnostic>) {
-    in_each_migration(found, MAX_FINDINGS, usize::MAX, |more| {
-        format!("{more} more blocks of this migration do the like")
-    });
 }
 
 fn is_select(word: &str) -> bool {

@@ -4,16 +4,14 @@ use super::names::Names;
 use crate::ast::{Assignment, Ast, Expr, ExprKind, FunctionBody, Name, ObjectName, OnConflict, Part};
 use crate::builtin;
 use crate::catalog::{Function, Relation, SqlType};
-use crate::diagnostic::{Diagnostic, Severity};
+use crate::diagnostic::Severity;
 use crate::effect::RelationKind;
 use crate::report::Reporter;
 use crate::routine::{Node, RoutineContext, Sql, SqlRole};
-use crate::rule::{RunContext, declare_rule};
-use crate::rules::merged::of_one_cause;
+use crate::rule::declare_rule;
 use crate::rules::text::signature;
 use crate::source::TextRange;
 use smol_str::SmolStr;
-use std::collections::BTreeMap;
 
 declare_rule! {
     /// The code of a function names a table that was dropped or renamed, or a column that its table does not have.
@@ -48,39 +46,13 @@ declare_rule! {
     ///
     /// Where the migrations do not show the whole table; for a name that some code may create; for functions that change
     /// `search_path`; in `DO` blocks, which `statement-will-fail` runs; and for tables that no migration has ever had, for
-    /// something else may have made them. What is judged is the schema after the last migration. Three or more functions
-    /// that fail at the same table are one finding. One that is left over, a trigger function whose triggers went with the
+    /// something else may have made them. What is judged is the schema after the last migration. A function
+    /// has one finding. One that is left over, a trigger function whose triggers went with the
     /// table that it names or one of which a later migration has made a variant with other parameters, is a note (`--level
     /// info`): nothing seems to run it.
     "unknown-column-or-table", Plpgsql, Error,
     { sources: &["plpgsql_check/plpgsql_check_function"] }
     routine = check,
-    run = merge,
-}
-
-/// Where so many functions fail at one table, the migrations may not show all of it.
-const MANY_FUNCTIONS: usize = 3;
-
-/// Many functions that fail at the same table have one problem: it was changed without them, or by hand.
-fn merge(run: &RunContext<'_>, found: &mut Vec<Diagnostic>) {
-    let table = |finding: &Diagnostic| {
-        let database = run.migrations[finding.file as usize].database;
-        let table = finding.message.split('`').nth(1).map(str::to_owned);
-        (database, finding.severity, table)
-    };
-    let mut functions: BTreeMap<_, usize> = BTreeMap::new();
-    found.iter().for_each(|finding| *functions.entry(table(finding)).or_default() += 1);
-    let (mut many, few): (Vec<_>, Vec<_>) =
-        std::mem::take(found).into_iter().partition(|finding| functions[&table(finding)] >= MANY_FUNCTIONS);
-    for finding in &mut many {
-        let help = finding.help.get_or_insert_default();
-        help.push_str(
-            "\nif the database has it, no migration here makes it: add one, or give pgvet a dump of the schema",
-        );
-    }
-    of_one_cause(&mut many, table, |more| format!("{more} more functions fail at this table"));
-    *found = few;
-    found.append(&mut many);
 }
 
 fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
@@ -108,9 +80,6 @@ fn changes_search_path(context: &RoutineContext<'_>) -> bool {
     };
     text.to_ascii_lowercase().contains("search_path")
 }
-
-/// How many names that do not exist are shown beside the first.
-const MAX_LABELS: usize = 8;
 
 struct Finder<'f> {
     context: &'f RoutineContext<'f>,
@@ -315,13 +284,9 @@ impl<'f> Finder<'f> {
         if self.is_left_over() {
             finding = finding.severity(Severity::Info);
         }
-        for missing in others.iter().take(MAX_LABELS) {
+        for missing in others {
             let near = missing.near.as_ref().map_or_else(String::new, |near| format!(": {near}"));
             finding = finding.label(missing.range, format!("{}{near}", missing.what));
-        }
-        if let Some(next) = others.get(MAX_LABELS) {
-            let more = others.len() - MAX_LABELS;
-            finding = finding.label(next.range, format!("from here on {more} more names do not exist"));
         }
         finding.emit();
     }

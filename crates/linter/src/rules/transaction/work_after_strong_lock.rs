@@ -3,14 +3,12 @@
 use super::split_help;
 use crate::ast::Ast;
 use crate::catalog::Oid;
-use crate::diagnostic::Diagnostic;
 use crate::effect::{DataChangeKind, Effects, LockMode, RelationName, ScanCause, Visibility};
 use crate::report::Reporter;
-use crate::rule::{RuleContext, RunContext, declare_rule};
+use crate::rule::{RuleContext, declare_rule};
 use crate::rules::timeouts::stops_queries;
 use crate::session::{HeldLock, Place};
 use crate::source::TextRange;
-use crate::version::PgVersion;
 
 declare_rule! {
     /// A scan, rewrite, index build or backfill while the transaction holds a strong lock that an earlier statement took.
@@ -44,13 +42,12 @@ declare_rule! {
     /// the same transaction made and fills with a few rows, written out or of the system catalogs; for locks on tables
     /// that the same transaction created, and where the slow statement stops the writes of its table itself, as a plain
     /// `CREATE INDEX` or `SET NOT NULL` does: the rule about that statement says how to do it outside of the
-    /// transaction. It is reported once for each transaction, at the first slow statement.
+    /// transaction.
     "work-after-strong-lock", Transaction, Error,
     {
         sources: &["eugene/E4", "pgls/runningStatementWhileHoldingAccessExclusive", "gitlab/with_lock_retries"],
     }
     statement = check,
-    run = once_per_transaction,
 }
 
 /// Something that takes as long as a table is large.
@@ -170,17 +167,4 @@ fn lock_in_code(context: &RuleContext<'_>, work: &Work<'_>) -> Option<HeldLock> 
         place: Place { file: context.file, range: lock.range },
         range: lock.range,
     })
-}
-
-/// Of the findings about one lock, keeps the first for each version.
-fn once_per_transaction(_: &RunContext<'_>, found: &mut Vec<Diagnostic>) {
-    let mut said: Vec<(u32, TextRange, PgVersion)> = Vec::new();
-    found.sort_by_key(|diagnostic| (diagnostic.file, diagnostic.range));
-    found.retain_mut(|diagnostic| {
-        let Some(label) = diagnostic.labels.first() else { return true };
-        let (file, range) = (label.file, label.range);
-        diagnostic.pg_versions.retain(|version| !said.contains(&(file, range, *version)));
-        said.extend(diagnostic.pg_versions.iter().map(|version| (file, range, *version)));
-        !diagnostic.pg_versions.is_empty()
-    });
 }

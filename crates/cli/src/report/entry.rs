@@ -1,0 +1,74 @@
+//! Findings for people: those of a group are one entry. Formats for programs list every finding.
+
+use super::{Finding, Report, plural};
+use pgvet_linter::rule::GroupedBy;
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+/// How many similar findings an entry names; `--format concise` lists all of them.
+const SHOWN: usize = 5;
+
+/// One entry of a report: a finding, and those that are similar to it.
+#[derive(Debug)]
+pub(crate) struct Entry<'r, 'a> {
+    /// The first of the most severe.
+    pub(crate) finding: &'r Finding<'a>,
+    /// In the order of the report.
+    pub(crate) similar: Vec<&'r Finding<'a>>,
+}
+
+impl<'r, 'a> Entry<'r, 'a> {
+    /// Folds the findings of each group, in the order in which the groups begin.
+    pub(crate) fn of(report: &'r Report<'a>) -> Vec<Self> {
+        let mut groups: Vec<Vec<&Finding<'a>>> = Vec::new();
+        let mut known: HashMap<(&str, Option<u32>), usize> = HashMap::new();
+        for finding in &report.findings {
+            let at = *known.entry(group(finding)).or_insert(groups.len());
+            if at == groups.len() {
+                groups.push(Vec::new());
+            }
+            groups[at].push(finding);
+        }
+        groups.into_iter().filter_map(Self::fold).collect()
+    }
+
+    fn fold(mut findings: Vec<&'r Finding<'a>>) -> Option<Self> {
+        let most_severe = |(at, finding): &(usize, &&Finding<'_>)| (Reverse(finding.diagnostic.severity), *at);
+        let (at, _) = findings.iter().enumerate().min_by_key(most_severe)?;
+        let finding = findings.remove(at);
+        Some(Self { finding, similar: findings })
+    }
+
+    /// A line for each similar finding, the last with the number of those that have none.
+    pub(crate) fn similar_lines(&self, report: &Report<'_>) -> Vec<String> {
+        if self.similar.is_empty() {
+            return Vec::new();
+        }
+        let mut lines = vec![format!("{}:", plural(self.similar.len(), "similar finding"))];
+        let line = |finding: &&Finding<'_>| {
+            let found = finding.diagnostic;
+            format!("  {}: {}", report.place(found.file, found.range), found.message)
+        };
+        lines.extend(self.similar.iter().take(SHOWN).map(line));
+        if let more @ 1.. = self.similar.len().saturating_sub(SHOWN) {
+            lines.push(format!("  and {more} more (--format concise lists them)"));
+        }
+        lines
+    }
+}
+
+/// What the findings of a group share: the rule, and the migration if the rule groups by it.
+fn group<'a>(finding: &Finding<'a>) -> (&'a str, Option<u32>) {
+    let by = finding.rule().map_or(GroupedBy::Migration, |rule| rule.grouped_by);
+    (finding.diagnostic.rule, (by == GroupedBy::Migration).then_some(finding.diagnostic.file))
+}
+
+impl Finding<'_> {
+    /// Names its group for programs: the rule, and the path if the rule groups by migration.
+    pub(crate) fn group(&self) -> String {
+        match group(self) {
+            (rule, Some(_)) => format!("{rule}:{}", self.relative_path()),
+            (rule, None) => rule.to_owned(),
+        }
+    }
+}
