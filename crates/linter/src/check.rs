@@ -20,7 +20,7 @@ use crate::statement::{self, Statement, SyntaxError, Unchanged};
 use crate::suppression::{self, FoundComment, Suppressed};
 use crate::version::PgVersion;
 use serde::{Deserialize, Serialize};
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -309,16 +309,22 @@ fn is_severe(diagnostic: &Diagnostic, settings: &Settings) -> bool {
     diagnostic.severity >= settings.level || is_engine(diagnostic)
 }
 
-/// Drops findings where a rule that says it better has one at the same place, or points to it.
+/// Drops findings where a rule that says it better has one at the same place or within it, or points to it.
 fn yield_to_others(found: &mut Vec<Diagnostic>) {
     let yields_to = |diagnostic: &Diagnostic| rules::find(diagnostic.rule).map_or(&[][..], |rule| rule.meta.yields_to);
-    let mut places: HashSet<(&str, u32, TextRange)> = HashSet::new();
+    let mut places: BTreeSet<(&str, u32, u32, u32)> = BTreeSet::new();
     for diagnostic in found.iter() {
-        places.insert((diagnostic.rule, diagnostic.file, diagnostic.range));
-        places.extend(diagnostic.labels.iter().map(|label| (diagnostic.rule, label.file, label.range)));
+        let labels = diagnostic.labels.iter().map(|label| (label.file, label.range));
+        for (file, range) in labels.chain([(diagnostic.file, diagnostic.range)]) {
+            places.insert((diagnostic.rule, file, range.start, range.end));
+        }
     }
     let is_said = |diagnostic: &Diagnostic| {
-        yields_to(diagnostic).iter().any(|rule| places.contains(&(*rule, diagnostic.file, diagnostic.range)))
+        let TextRange { start, end } = diagnostic.range;
+        yields_to(diagnostic).iter().any(|rule| {
+            let mut within = places.range((*rule, diagnostic.file, start, 0)..=(*rule, diagnostic.file, end, u32::MAX));
+            within.any(|(_, _, _, ends)| *ends <= end)
+        })
     };
     let silent: Vec<bool> = found.iter().map(is_said).collect();
     let mut silent = silent.into_iter();

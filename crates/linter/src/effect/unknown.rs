@@ -20,6 +20,8 @@ pub struct Unknown {
 pub enum UnknownReason {
     /// EXECUTE of a text of which too little is constant.
     DynamicSql,
+    /// EXECUTE of a statement about an object that only run time names, so that it could not be run.
+    DynamicTarget,
     /// EXECUTE of a text that is constant except for names and values, run with placeholders for them.
     DynamicNames,
     /// Code in a language that is not read, such as `plpython3u`; the name of its function, or `None` for DO.
@@ -54,6 +56,7 @@ impl UnknownReason {
     pub fn hides_code(&self) -> bool {
         match self {
             Self::DynamicSql
+            | Self::DynamicTarget
             | Self::Language { .. }
             | Self::Unparsed
             | Self::Limit(_)
@@ -68,6 +71,7 @@ impl fmt::Display for UnknownReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::DynamicSql => f.write_str("dynamic SQL whose text is known at run time only"),
+            Self::DynamicTarget => f.write_str("dynamic SQL about an object that is known at run time only"),
             Self::DynamicNames => f.write_str("dynamic SQL with names that are known at run time only"),
             Self::Language { function: Some(function), language } => {
                 write!(f, "calls {function}, which is written in {language}")

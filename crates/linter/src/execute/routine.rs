@@ -22,7 +22,8 @@ use crate::ast::{Ast, Do, FunctionBody, QueryBody};
 use crate::catalog::{Function, Oid, Volatility};
 use crate::effect::{Effects, Failure, Limit, UnknownReason};
 use crate::plpgsql::{
-    self, Block, ConditionKind, Conditional, DeclarationKind, Handler, QuerySource, SqlText, Statement, StatementKind,
+    self, Block, ConditionKind, Conditional, DeclarationKind, Handler, OpenSource, QuerySource, SqlText, Statement,
+    StatementKind,
 };
 use crate::source::TextRange;
 pub(crate) use code::Bodies;
@@ -285,6 +286,11 @@ impl Executor<'_> {
             }
             StatementKind::Call(sql) => self.body_sql(sql, code)?,
             StatementKind::Sql(sql) => self.embedded(sql, code)?,
+            StatementKind::Open(open) => match &open.source {
+                OpenSource::Unbound(QuerySource::Static(sql)) => self.body_sql(sql, code)?,
+                OpenSource::Unbound(QuerySource::Dynamic(query)) => self.dynamic(&query.expression, true, code)?,
+                OpenSource::Bound(_) => {}
+            },
             StatementKind::Fetch(_) | StatementKind::GetDiagnostics(_) => {
                 self.variables.forget(assigned(std::slice::from_ref(statement)));
             }

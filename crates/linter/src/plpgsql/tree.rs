@@ -316,6 +316,25 @@ pub enum QuerySource {
     Dynamic(DynamicQuery),
 }
 
+impl StatementKind {
+    /// Returns the EXECUTE of a statement.
+    pub fn dynamic_query(&self) -> Option<&DynamicQuery> {
+        match self {
+            Self::Execute(execute) => Some(&execute.query),
+            Self::ReturnQuery(QuerySource::Dynamic(query)) => Some(query),
+            Self::Loop(a_loop) => match &a_loop.kind {
+                LoopKind::Dynamic { query, .. } => Some(query),
+                _ => None,
+            },
+            Self::Open(open) => match &open.source {
+                OpenSource::Unbound(QuerySource::Dynamic(query)) => Some(query),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
 /// `EXECUTE expression [USING ...]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DynamicQuery {

@@ -66,6 +66,15 @@ impl Routine {
         self.unread.is_empty() && !has_errors
     }
 
+    /// Returns the parts of the code that could not be parsed.
+    pub fn unparsed(&self) -> Vec<TextRange> {
+        let errors = match &self.code {
+            Code::Plpgsql(body) => body.errors.as_slice(),
+            Code::Sql(_) => &[],
+        };
+        errors.iter().map(|error| error.range).chain(self.unread.iter().copied()).collect()
+    }
+
     /// `app.f()`, or `this DO block`.
     pub fn name(&self) -> String {
         match &self.function {

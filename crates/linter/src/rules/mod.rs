@@ -25,6 +25,7 @@ use crate::rule::Rule;
 /// Every rule, by category and name.
 static RULES: &[&Rule] = &[
     // engine
+    &engine::not_analyzed::RULE,
     &engine::statement_will_fail::RULE,
     &engine::suppression_without_reason::RULE,
     &engine::syntax_error::RULE,
@@ -109,7 +110,6 @@ static RULES: &[&Rule] = &[
     &plpgsql::ddl_in_function::RULE,
     &plpgsql::dynamic_ddl_on_unknown_object::RULE,
     &plpgsql::dynamic_sql_injection::RULE,
-    &plpgsql::dynamic_sql_not_checked::RULE,
     &plpgsql::swallowed_exception::RULE,
     &plpgsql::unknown_column_or_table::RULE,
     // schema

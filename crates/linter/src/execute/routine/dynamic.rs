@@ -56,7 +56,7 @@ impl Executor<'_> {
         if !has_holes {
             return result;
         }
-        let reason = if result.is_ok() { UnknownReason::DynamicNames } else { UnknownReason::DynamicSql };
+        let reason = if result.is_ok() { UnknownReason::DynamicNames } else { UnknownReason::DynamicTarget };
         self.skip_code(reason, expression.range, may_change(&text));
         if result.is_err() {
             self.catalog = catalog;

@@ -1,6 +1,5 @@
 //! Dynamic SQL with unquoted text of the caller.
 
-use super::dynamic_sql_not_checked::query_of;
 use super::taint::Taints;
 use crate::ast::{Expr, ExprKind, Part};
 use crate::catalog::Oid;
@@ -61,7 +60,7 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     let mut said: Vec<SmolStr> = Vec::new();
     for step in context.routine.steps() {
         let Node::Statement(statement) = step.node else { continue };
-        let Some(query) = query_of(&statement.kind) else { continue };
+        let Some(query) = statement.kind.dynamic_query() else { continue };
         let Some(tainted) = taints.get_or_insert_with(|| Taints::of(context)).text(&query.expression) else { continue };
         if (!tainted.composed && !function.security_definer) || said.contains(&tainted.origin) {
             continue;

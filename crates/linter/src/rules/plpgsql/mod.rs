@@ -3,7 +3,6 @@
 pub mod ddl_in_function;
 pub mod dynamic_ddl_on_unknown_object;
 pub mod dynamic_sql_injection;
-pub mod dynamic_sql_not_checked;
 mod names;
 pub mod swallowed_exception;
 mod taint;

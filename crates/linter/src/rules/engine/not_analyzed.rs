@@ -1,0 +1,146 @@
+//! Code that nobody but PostgreSQL can read.
+
+use crate::ast::Ast;
+use crate::diagnostic::Severity;
+use crate::effect::{Limit, Unknown, UnknownReason};
+use crate::report::Reporter;
+use crate::routine::{Node, RoutineContext};
+use crate::rule::{RuleContext, declare_rule};
+use crate::source::TextRange;
+
+declare_rule! {
+    /// A statement runs or defines code that pgvet does not analyze.
+    ///
+    /// ## Why it matters
+    ///
+    /// What is not analyzed is not judged. The code may lock or rewrite a table or delete its rows, and no other finding
+    /// says so.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// CREATE TABLE settings (name text PRIMARY KEY, statement text NOT NULL);
+    /// DO $$
+    /// DECLARE
+    ///     command text;
+    /// BEGIN
+    ///     SELECT statement INTO command FROM settings WHERE name = 'upgrade';
+    ///     EXECUTE command;
+    /// END $$;
+    /// ```
+    ///
+    /// Use instead:
+    ///
+    /// ```sql,clean
+    /// ALTER TABLE settings ADD COLUMN changed_at timestamptz;
+    /// ```
+    ///
+    /// ## What is not analyzed
+    ///
+    /// - `EXECUTE` of a text that is known at run time only, or that changes an object that only run time names
+    /// - functions and `DO` blocks in languages other than SQL and PL/pgSQL
+    /// - code that cannot be parsed
+    /// - calls that nest more than 8 deep, and more than 500 calls in one statement
+    /// - rules of tables and views (`CREATE RULE`)
+    /// - prepared statements that the migration has not prepared
+    ///
+    /// ## Severity
+    ///
+    /// The finding is a warning where the code runs in the migration and could change data or definitions. It is a note
+    /// where a function is only defined, and where the code can only read.
+    ///
+    /// ## When it is not reported
+    ///
+    /// - The text of `EXECUTE` is constant except for values and for names of new objects.
+    /// - A loop over constants or a variable with a constant value gives the text.
+    /// - `dynamic-ddl-on-unknown-object` reports the same `EXECUTE`.
+    "not-analyzed", Engine, Warning,
+    {
+        sources: &["strong_migrations/opaque-dynamic-sql"],
+        yields_to: &["dynamic-ddl-on-unknown-object"],
+    }
+    statement = check_statement,
+    routine = check_definition,
+}
+
+const HELP: &str = "write the SQL out so that it can be checked; otherwise read it yourself or run the migration on a \
+                    copy (pgvet trace), and add a comment: -- pgvet: ignore[not-analyzed] reason";
+
+fn check_statement(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    for reason in context.effects.unknown_reasons().into_iter().filter(|reason| reason.hides_code()) {
+        let gaps = || context.effects.unknown.iter().filter(|unknown| unknown.reason == *reason);
+        report(reporter, reason, gaps());
+    }
+    if let Ast::CreateFunction(create) = context.ast
+        && !["sql", "plpgsql", "internal"].contains(&create.language.as_str())
+    {
+        let message =
+            format!("pgvet does not analyze functions in {}: what `{}` does is unknown", create.language, create.name);
+        reporter.report(create.name.range(), message).severity(Severity::Info).emit();
+    }
+}
+
+/// Reports the gaps of one reason as one finding.
+fn report<'u>(reporter: &mut Reporter<'_>, reason: &UnknownReason, gaps: impl Iterator<Item = &'u Unknown>) {
+    let gaps: Vec<&Unknown> = gaps.collect();
+    let Some(first) = gaps.iter().find(|gap| gap.may_change).or(gaps.first()) else { return };
+    let severity = if first.may_change { Severity::Warning } else { Severity::Info };
+    let mut finding = reporter.report(first.range, message(reason)).severity(severity).help(HELP);
+    for other in gaps.iter().filter(|other| other.range != first.range) {
+        finding = finding.label(other.range, "this is not analyzed either");
+    }
+    finding.emit();
+}
+
+fn message(reason: &UnknownReason) -> String {
+    let what = match reason {
+        UnknownReason::DynamicSql => "this executes SQL that is known at run time only".to_owned(),
+        UnknownReason::DynamicTarget => "this executes SQL about an object that is known at run time only".to_owned(),
+        UnknownReason::Language { function: Some(function), language } => {
+            format!("this runs `{function}`, which is written in {language}")
+        }
+        UnknownReason::Language { function: None, language } => format!("this runs code in {language}"),
+        UnknownReason::Unparsed => "this runs code that pgvet cannot parse".to_owned(),
+        UnknownReason::Limit(Limit::CallDepth(limit)) => format!("this nests calls more than {limit} deep"),
+        UnknownReason::Limit(Limit::Calls(limit)) => format!("this statement makes more than {limit} calls"),
+        UnknownReason::Rules { relation } => format!("the rules of `{relation}` rewrite this statement"),
+        UnknownReason::PreparedStatement { name } => format!("no statement of this migration prepares `{name}`"),
+        other => other.to_string(),
+    };
+    format!("{what}, so what it does is not checked")
+}
+
+/// A function that no migration calls.
+fn check_definition(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
+    if context.function().is_none() || context.called_by_migration {
+        return;
+    }
+    let name = context.name();
+    let mut gap = |ranges: Vec<TextRange>, what: &str| {
+        let Some((first, others)) = ranges.split_first() else { return };
+        let message = format!("{what}, so what `{name}` does is not checked");
+        let mut finding = reporter.report(*first, message).severity(Severity::Info).help(DEFINITION_HELP);
+        for other in others {
+            finding = finding.label(*other, "this is not analyzed either");
+        }
+        finding.emit();
+    };
+    gap(context.routine.unparsed(), "pgvet cannot parse this");
+    gap(dynamic_sql(context), "this executes SQL that is known at run time only");
+}
+
+const DEFINITION_HELP: &str = "read it yourself, or run it on a copy: pgvet trace";
+
+/// The EXECUTEs of which the text is not constant.
+fn dynamic_sql(context: &RoutineContext<'_>) -> Vec<TextRange> {
+    let mut found = Vec::new();
+    for step in context.routine.steps() {
+        let Node::Statement(statement) = step.node else { continue };
+        let Some(query) = statement.kind.dynamic_query() else { continue };
+        let is_read = context.routine.dynamic(&query.expression).is_some_and(|dynamic| !dynamic.statements.is_empty());
+        if !is_read {
+            found.push(query.keyword);
+        }
+    }
+    found
+}
