@@ -8,6 +8,7 @@ use crate::deployment::Deployment;
 use crate::diagnostic::{Diagnostic, Label, Severity};
 use crate::effect::Effects;
 use crate::fix::spare_placeholders;
+use crate::guard::run_rule;
 use crate::replay::{Replay, StatementVisit, Visitor, stands_for};
 use crate::report::Reporter;
 use crate::routine::{Endings, Routine, RoutineContext, RoutineReader, Routines};
@@ -447,7 +448,7 @@ impl Checker<'_> {
             let at = self.found.len();
             let version = self.settings.versions.from;
             if let Some(mut reporter) = Reporter::new(self.settings, rule, file, statement, version, &mut self.found) {
-                function(&context, &mut reporter);
+                run_rule(rule, &mut reporter, |reporter| function(&context, reporter));
             }
             for diagnostic in &mut self.found[at..] {
                 diagnostic.pg_versions = self.settings.versions.iter().collect();
@@ -484,7 +485,7 @@ impl Checker<'_> {
                 for (rule, function) in &rules {
                     let version = settings.versions.from;
                     if let Some(mut reporter) = Reporter::new(settings, rule, file, statement, version, &mut own) {
-                        function(context, &mut reporter);
+                        run_rule(rule, &mut reporter, |reporter| function(context, reporter));
                     }
                 }
                 for diagnostic in &mut own {
@@ -536,7 +537,7 @@ impl Visitor for Checker<'_> {
             let Some(function) = rule.statement else { continue };
             let (range, found) = (visit.statement.range, &mut self.statement_found);
             let mut reporter = Reporter::at(self.settings, rule, *severity, visit.file, range, version, found);
-            function(&context, &mut reporter);
+            run_rule(rule, &mut reporter, |reporter| function(&context, reporter));
         }
         self.statement_found.iter_mut().for_each(|found| found.evidence = visit.evidence);
         self.label_calls(visit);
@@ -606,7 +607,7 @@ impl Visitor for Checker<'_> {
             let at = self.found.len();
             let (range, version) = (TextRange::default(), self.settings.versions.from);
             if let Some(mut reporter) = Reporter::new(self.settings, rule, file, range, version, &mut self.found) {
-                function(&context, &mut reporter);
+                run_rule(rule, &mut reporter, |reporter| function(&context, reporter));
             }
             for diagnostic in &mut self.found[at..] {
                 diagnostic.pg_versions = self.settings.versions.iter().collect();

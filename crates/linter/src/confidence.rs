@@ -40,6 +40,16 @@ pub enum Assumption {
     LargeThoughListed { table: SmolStr },
     /// Code reads all rows of the table into one variable.
     LargeThoughReadAsOneRow { table: SmolStr },
+    /// The files run in the order of their names, which nothing shows.
+    OrderOfNames,
+    /// The migrations drop more relations than they leave, so they may not be one history.
+    OneHistory,
+    /// Code of the project speaks of creating a relation of this name.
+    AbsentThoughCodeMayCreate { table: SmolStr },
+    /// The code changes `search_path` itself.
+    SearchPathUnchanged,
+    /// Only an earlier use shows that the relation exists.
+    ExistsAsUsed { table: SmolStr },
 }
 
 impl Assumption {
@@ -47,7 +57,13 @@ impl Assumption {
     pub fn confidence(&self) -> Confidence {
         match self {
             Self::Large { .. } | Self::InUse { .. } => Confidence::Likely,
-            Self::LargeThoughListed { .. } | Self::LargeThoughReadAsOneRow { .. } => Confidence::Possible,
+            Self::LargeThoughListed { .. }
+            | Self::LargeThoughReadAsOneRow { .. }
+            | Self::OrderOfNames
+            | Self::OneHistory
+            | Self::AbsentThoughCodeMayCreate { .. }
+            | Self::SearchPathUnchanged
+            | Self::ExistsAsUsed { .. } => Confidence::Possible,
         }
     }
 }
@@ -62,6 +78,19 @@ impl fmt::Display for Assumption {
             }
             Self::LargeThoughReadAsOneRow { table } => {
                 write!(f, "assumes that `{table}` is large, although code reads all of it into one variable")
+            }
+            Self::OrderOfNames => f.write_str("assumes that the files run in the order of their names"),
+            Self::OneHistory => {
+                f.write_str("assumes that the files are one history, although they drop more relations than they leave")
+            }
+            Self::AbsentThoughCodeMayCreate { table } => {
+                write!(f, "assumes that nothing creates `{table}`, although code of the project may")
+            }
+            Self::SearchPathUnchanged => {
+                f.write_str("assumes that names mean the same, although the code sets search_path")
+            }
+            Self::ExistsAsUsed { table } => {
+                write!(f, "assumes that `{table}` exists, because an earlier statement uses it")
             }
         }
     }

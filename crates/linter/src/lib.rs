@@ -17,6 +17,7 @@ pub mod effect;
 mod execute;
 pub mod expression;
 pub mod fix;
+mod guard;
 pub mod lexer;
 pub mod plpgsql;
 pub mod predict;

@@ -51,6 +51,26 @@ impl<'a> Reporter<'a> {
         Self { settings, meta: &rule.meta, severity, file, statement, version, found }
     }
 
+    /// How many findings there are, of all rules.
+    pub(crate) fn count(&self) -> usize {
+        self.found.len()
+    }
+
+    /// Forgets the findings after the first `count`.
+    pub(crate) fn truncate(&mut self, count: usize) {
+        self.found.truncate(count);
+    }
+
+    /// The statement that is looked at.
+    pub(crate) fn statement(&self) -> TextRange {
+        self.statement
+    }
+
+    /// The same for a rule of the engine that cannot be switched off.
+    pub(crate) fn of_rule(&mut self, rule: &'static Rule) -> Reporter<'_> {
+        Reporter { meta: &rule.meta, severity: rule.meta.severity, found: &mut *self.found, ..*self }
+    }
+
     /// Reports a finding at a range. `message` is one sentence without period: object, lock, consequence.
     pub fn report(&mut self, range: TextRange, message: impl Into<String>) -> Finding<'_, 'a> {
         let diagnostic = Diagnostic {

@@ -25,6 +25,7 @@ use crate::rule::Rule;
 /// Every rule, by category and name.
 static RULES: &[&Rule] = &[
     // engine
+    &engine::internal_error::RULE,
     &engine::not_analyzed::RULE,
     &engine::statement_will_fail::RULE,
     &engine::suppression_without_reason::RULE,

@@ -14,8 +14,8 @@ use pgvet_linter::rules;
 use pgvet_linter::statement::PARSE_STACK_BYTES;
 use std::path::{Path, PathBuf};
 
-/// Reported by the program that reads files: no SQL can show them.
-const NOT_ABOUT_SQL: &[&str] = &["unsupported-encoding"];
+/// A file that is no text, and a defect of the program: no SQL can show them.
+const NOT_ABOUT_SQL: &[&str] = &["internal-error", "unsupported-encoding"];
 
 /// The rules whose examples and fixtures are SQL; with the environment variable `RULE` only the one of that name.
 fn tested_rules() -> impl Iterator<Item = &'static RuleMeta> {

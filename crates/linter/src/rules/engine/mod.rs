@@ -1,5 +1,6 @@
 //! Problems of the text itself.
 
+pub mod internal_error;
 pub mod not_analyzed;
 pub mod statement_will_fail;
 pub mod suppression_without_reason;

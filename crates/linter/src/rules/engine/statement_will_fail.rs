@@ -1,9 +1,11 @@
 //! PostgreSQL would certainly refuse the statement here.
 
 use crate::ast::{Ast, QueryBody};
+use crate::confidence::Assumption;
 use crate::effect::Failure;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
+use smol_str::SmolStr;
 
 declare_rule! {
     /// A statement that PostgreSQL would refuse at this point of the history.
@@ -53,7 +55,7 @@ const EXPLAINED_ELSEWHERE: &[&str] = &["25001", "55P04"];
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let Some(failure) = &context.effects.fails else { return };
-    if EXPLAINED_ELSEWHERE.contains(&failure.sqlstate) || is_wrong_guess(context, failure) {
+    if EXPLAINED_ELSEWHERE.contains(&failure.sqlstate) {
         return;
     }
     let range = if failure.range.is_empty() { context.statement.range } else { failure.range };
@@ -61,28 +63,31 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     if let Some(help) = help(failure) {
         finding = finding.help(help);
     }
+    if let Some(table) = guessed(context, failure) {
+        finding = finding.assuming(Assumption::ExistsAsUsed { table });
+    }
     finding.emit();
 }
 
-/// Is the name taken only because an earlier statement used it before any had made it? That statement may have failed,
-/// or have run in another order or database.
-fn is_wrong_guess(context: &RuleContext<'_>, failure: &Failure) -> bool {
+/// Returns the relation whose name is taken only because an earlier statement used it before any had made it. That
+/// statement may have failed, or have run in another order or database.
+fn guessed(context: &RuleContext<'_>, failure: &Failure) -> Option<SmolStr> {
     let name = match context.ast {
         Ast::CreateTable(create) => &create.name,
         Ast::CreateTableAs(create) => &create.into.name,
         Ast::Select(query) => {
-            let QueryBody::Select(select) = &query.body else { return false };
-            let Some(into) = &select.into else { return false };
-            &into.name
+            let QueryBody::Select(select) = &query.body else { return None };
+            &select.into.as_ref()?.name
         }
-        _ => return false,
+        _ => return None,
     };
     let schemas = context.session.settings.schemas_of(name);
     let taken = schemas.iter().find_map(|schema| {
         let oid = context.before.relation_named(schema, &name.name.text)?;
         context.before.get_relation(oid)
     });
-    failure.sqlstate == "42P07" && taken.is_some_and(|relation| !relation.known && relation.birth.deployment.is_none())
+    let guess = taken.filter(|relation| !relation.known && relation.birth.deployment.is_none())?;
+    (failure.sqlstate == "42P07").then(|| guess.name.clone())
 }
 
 /// The next step, where the kind of refusal tells.

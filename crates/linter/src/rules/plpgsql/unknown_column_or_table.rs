@@ -1,9 +1,10 @@
 //! Code that names what does not exist.
 
 use super::names::Names;
-use crate::ast::{Assignment, Ast, Expr, ExprKind, FunctionBody, Name, ObjectName, OnConflict, Part};
+use crate::ast::{Assignment, Ast, Expr, ExprKind, FunctionBody, Name, ObjectName, OnConflict, Part, Setting};
 use crate::builtin;
 use crate::catalog::{Function, Relation, SqlType};
+use crate::confidence::Assumption;
 use crate::diagnostic::Severity;
 use crate::effect::RelationKind;
 use crate::report::Reporter;
@@ -44,19 +45,22 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// Where the migrations do not show the whole table; for a name that some code may create; for functions that change
-    /// `search_path`; in `DO` blocks, which `statement-will-fail` runs; and for tables that no migration has ever had, for
-    /// something else may have made them. What is judged is the schema after the last migration. A function
-    /// has one finding. One that is left over, a trigger function whose triggers went with the
-    /// table that it names or one of which a later migration has made a variant with other parameters, is a note (`--level
-    /// info`): nothing seems to run it.
+    /// - The migrations do not show the whole table.
+    /// - No migration has ever had the table: something else may have made it.
+    /// - The code is a `DO` block, which `statement-will-fail` runs.
+    ///
+    /// The schema after the last migration is what counts, and a function has one finding. It is only possible
+    /// (`--confidence possible`) if code of the project may create the table, if the function sets `search_path`, or if
+    /// the order of the files is not known. A function that nothing seems to run is a note (`--level info`): a trigger
+    /// function whose triggers went with the table that it names, or one of which a later migration has made a variant
+    /// with other parameters.
     "unknown-column-or-table", Plpgsql, Error,
     { sources: &["plpgsql_check/plpgsql_check_function"] }
     routine = check,
 }
 
 fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
-    if context.function().is_none() || changes_search_path(context) {
+    if context.function().is_none() {
         return;
     }
     let mut finder = Finder { context, missing: Vec::new() };
@@ -74,11 +78,19 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     finder.report(reporter);
 }
 
-fn changes_search_path(context: &RoutineContext<'_>) -> bool {
-    let Some(FunctionBody::Source { text, .. }) = context.function().map(|function| &*function.body) else {
-        return false;
+/// Whether a statement of the code sets `search_path`.
+fn sets_search_path(context: &RoutineContext<'_>) -> bool {
+    let is_set = |ast: &Ast| {
+        let mut found = matches!(ast, Ast::Set(set) if matches!(&set.setting,
+            Setting::Value { name, .. } | Setting::Default { name } if name == "search_path"));
+        ast.visit(&mut |part| {
+            if let Part::Expr(Expr { kind: ExprKind::Call(call), .. }) = part {
+                found |= call.name == "set_config";
+            }
+        });
+        found
     };
-    text.to_ascii_lowercase().contains("search_path")
+    context.routine.steps().iter().any(|step| step.sql.iter().any(|sql| is_set(sql.ast)))
 }
 
 struct Finder<'f> {
@@ -95,6 +107,8 @@ struct Missing {
     is_gone: bool,
     /// `did you mean ...?`
     near: Option<String>,
+    /// What speaks against it.
+    doubt: Option<Assumption>,
 }
 
 impl<'f> Finder<'f> {
@@ -123,14 +137,37 @@ impl<'f> Finder<'f> {
     /// A table that a migration dropped or renamed, and that nothing makes again.
     fn table(&mut self, sql: &Sql<'_>, name: &ObjectName) {
         let path = &self.context.routine.search_path;
-        let is_missing = self.context.relation(name).is_none() && self.context.catalog.is_gone(name, path);
-        let is_ordered = self.context.routines.migrations[self.context.file as usize].ordered;
-        let is_torn_down = self.context.catalog.relation_count() < self.context.catalog.names_gone();
-        if !is_missing || !is_ordered || is_torn_down || self.is_made_by_code(&name.name.text) {
+        let is_there = self.context.relation(name).is_some() || self.creates(&name.name.text);
+        if is_there || !self.context.catalog.is_gone(name, path) {
             return;
         }
         let what = format!("there is no table `{name}` any more");
-        self.add(Missing { range: sql.place(name.range()), what, is_gone: true, near: None });
+        let doubt = self.doubt(&name.name.text);
+        self.add(Missing { range: sql.place(name.range()), what, is_gone: true, near: None, doubt });
+    }
+
+    /// Whether a statement of the function itself creates a table of that name.
+    fn creates(&self, table: &str) -> bool {
+        let is_created = |ast: &Ast| match ast {
+            Ast::CreateTable(create) => create.name.name.text == table,
+            Ast::CreateTableAs(create) => create.into.name.name.text == table,
+            _ => false,
+        };
+        self.context.routine.steps().iter().any(|step| step.sql.iter().any(|sql| is_created(sql.ast)))
+    }
+
+    /// What speaks against it that a table that the migrations dropped does not exist.
+    fn doubt(&self, table: &str) -> Option<Assumption> {
+        let catalog = self.context.catalog;
+        if !self.context.routines.migrations[self.context.file as usize].ordered {
+            Some(Assumption::OrderOfNames)
+        } else if catalog.relation_count() < catalog.names_gone() {
+            Some(Assumption::OneHistory)
+        } else if self.is_made_by_code(table) {
+            Some(Assumption::AbsentThoughCodeMayCreate { table: table.into() })
+        } else {
+            None
+        }
     }
 
     /// Does any function, or a statement of this one, speak of making a relation of that name?
@@ -226,7 +263,7 @@ impl<'f> Finder<'f> {
             .filter(|(distance, _)| *distance <= 2 && *distance < column.len())
             .map(|(_, name)| format!("did you mean `{name}`?"));
         let what = format!("`{}` has no column `{column}`", relation.name);
-        self.add(Missing { range, what, is_gone: false, near });
+        self.add(Missing { range, what, is_gone: false, near, doubt: None });
     }
 
     /// CREATE OR REPLACE with other parameters makes another function, and leaves the one before it.
@@ -273,9 +310,9 @@ impl<'f> Finder<'f> {
         }
     }
 
-    /// A function that fails is one finding: at the first of the names, with the others as labels.
+    /// A function that fails is one finding: at the first of the surest names, with the others as labels.
     fn report(mut self, reporter: &mut Reporter<'_>) {
-        self.missing.sort_by_key(|missing| missing.range.start);
+        self.missing.sort_by_key(|missing| (missing.doubt.is_some(), missing.range.start));
         let Some((first, others)) = self.missing.split_first() else { return };
         let near = first.near.clone().or_else(|| self.drop_left_over());
         let help = near.unwrap_or_else(|| "change the function along with the table".to_owned());
@@ -283,6 +320,10 @@ impl<'f> Finder<'f> {
         let mut finding = self.context.hotness().label(reporter.report(first.range, message).help(help));
         if self.is_left_over() {
             finding = finding.severity(Severity::Info);
+        }
+        let search_path = sets_search_path(self.context).then_some(Assumption::SearchPathUnchanged);
+        for assumption in first.doubt.iter().cloned().chain(search_path) {
+            finding = finding.assuming(assumption);
         }
         for missing in others {
             let near = missing.near.as_ref().map_or_else(String::new, |near| format!(": {near}"));

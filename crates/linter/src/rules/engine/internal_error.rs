@@ -1,0 +1,29 @@
+//! A rule that panicked; reported by the run itself.
+
+use crate::rule::declare_rule;
+
+declare_rule! {
+    /// A defect of pgvet: one of its rules stopped at a statement.
+    ///
+    /// ## Why it matters
+    ///
+    /// What the rule would have found there is missing. All other rules and all other statements were checked.
+    ///
+    /// ## Example
+    ///
+    /// No statement is known for which it happens.
+    ///
+    /// Use instead:
+    ///
+    /// Switch the rule off for the file until it is mended, and report the statement:
+    ///
+    /// ```sql
+    /// -- pgvet:ignore-file name-of-the-rule: it stops here
+    /// ```
+    ///
+    /// ## When it is not reported
+    ///
+    /// In files of the history, for which no rule runs.
+    "internal-error", Engine, Error,
+    {}
+}
