@@ -325,8 +325,10 @@ impl Replay {
             created: Vec::new(),
             in_the_way: None,
             depth: 0,
+            running: Vec::new(),
             calls: 0,
             rounds: 0,
+            compared: 0,
             variables: crate::execute::routine::Variables::default(),
         };
         if let Some(ast) = statement.ast() {

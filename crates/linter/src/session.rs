@@ -1,6 +1,6 @@
 //! The state of the session in which migrations run: transaction, settings, locks held.
 
-use crate::ast::ObjectName;
+use crate::ast::{Ast, ObjectName};
 use crate::catalog::{Catalog, Oid};
 use crate::effect::{DataChangeKind, LockCause, LockMode, RelationKind};
 use crate::lexer::quote_identifier;
@@ -24,6 +24,8 @@ pub struct Session {
     pub settings: SettingsInEffect,
     /// The open transaction block, if any.
     pub block: Option<TransactionBlock>,
+    /// The statements of PREPARE. No transaction undoes them.
+    pub prepared: OrdMap<SmolStr, Arc<Ast>>,
 }
 
 /// Settings (GUCs) by lower-case name. What is absent has the server's default.

@@ -30,6 +30,8 @@ pub enum UnknownReason {
     Unparsed,
     /// A bound on the cost of the analysis was reached.
     Limit(Limit),
+    /// A function runs SQL that it is given as text, where the effects of a statement do not reach.
+    TextFunction { function: String },
     /// Rules of the relation rewrite the statement.
     Rules { relation: SmolStr },
     /// A prepared statement that no statement of the session has prepared.
@@ -47,11 +49,18 @@ pub enum UnknownReason {
 pub enum Limit {
     /// Nested calls.
     CallDepth(u8),
-    /// Calls of functions and texts of EXECUTE.
+    /// Calls of functions.
     Calls(u32),
+    /// Rounds of loops, where the dynamic SQL of each round is another one.
+    Rounds(usize),
 }
 
 impl UnknownReason {
+    /// Whether the text of EXECUTE is the reason.
+    pub(crate) fn is_dynamic(&self) -> bool {
+        matches!(self, Self::DynamicSql | Self::DynamicTarget | Self::DynamicNames)
+    }
+
     /// Whether code was not analyzed at all, so that anything it does is missing from the effects.
     pub fn hides_code(&self) -> bool {
         match self {
@@ -60,6 +69,7 @@ impl UnknownReason {
             | Self::Language { .. }
             | Self::Unparsed
             | Self::Limit(_)
+            | Self::TextFunction { .. }
             | Self::Rules { .. }
             | Self::PreparedStatement { .. } => true,
             Self::DynamicNames | Self::Doubt | Self::CatalogRows { .. } | Self::Fact(_) => false,
@@ -80,6 +90,8 @@ impl fmt::Display for UnknownReason {
             Self::Unparsed => f.write_str("code that could not be parsed"),
             Self::Limit(Limit::CallDepth(limit)) => write!(f, "calls nested more than {limit} deep"),
             Self::Limit(Limit::Calls(limit)) => write!(f, "more than {limit} calls in one statement"),
+            Self::Limit(Limit::Rounds(limit)) => write!(f, "loops of more than {limit} rounds in one statement"),
+            Self::TextFunction { function } => write!(f, "`{function}` runs SQL that it is given as text"),
             Self::Rules { relation } => write!(f, "the rules of `{relation}` are not followed"),
             Self::PreparedStatement { name } => write!(f, "no statement before it prepares `{name}`"),
             Self::Doubt => f.write_str("dynamic SQL before it may have changed what it uses"),

@@ -105,10 +105,14 @@ pub(crate) struct Executor<'a> {
     pub(crate) in_the_way: Option<Oid>,
     /// How deep calls of functions nest.
     pub(crate) depth: u8,
-    /// How many functions, and texts of EXECUTE, the statement has run.
+    /// The functions that are being run, with their parameters, the outermost first.
+    pub(crate) running: Vec<(Oid, routine::Variables)>,
+    /// How many functions the statement has run.
     pub(crate) calls: u32,
     /// How many rounds of loops it has run.
     pub(crate) rounds: usize,
+    /// How many rows of system catalogs its queries were compared with.
+    pub(crate) compared: usize,
     /// Variables of the code that is being run.
     pub(crate) variables: routine::Variables,
 }
@@ -138,8 +142,10 @@ pub(crate) fn try_statement(catalog: &Catalog, session: &Session, ast: &Ast, tar
         created: Vec::new(),
         in_the_way: None,
         depth: 0,
+        running: Vec::new(),
         calls: 0,
         rounds: 0,
+        compared: 0,
         variables: routine::Variables::default(),
     };
     executor.run(ast);
@@ -217,11 +223,7 @@ impl Executor<'_> {
             Ast::Copy(statement) => self.copy(statement),
             Ast::Explain(statement) => self.explain(statement),
             Ast::Prepare(statement) => self.prepare(statement),
-            Ast::Execute(name) => {
-                let reason = UnknownReason::PreparedStatement { name: name.text.clone() };
-                self.skip_code(reason, name.range, true);
-                Ok(())
-            }
+            Ast::Execute(name) => self.execute_prepared(name),
             Ast::Call(statement) => self.call(statement),
             Ast::Set(statement) => self.set(statement),
             Ast::Discard(discard) => self.discard(*discard),

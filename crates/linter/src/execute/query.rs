@@ -10,6 +10,7 @@ pub(super) mod describe;
 mod functions;
 mod reach;
 mod references;
+mod text_functions;
 mod updatable;
 mod utility;
 mod values;

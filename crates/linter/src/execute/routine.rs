@@ -8,6 +8,7 @@ mod branch;
 mod code;
 mod condition;
 mod dynamic;
+mod listed;
 mod loops;
 mod rows;
 mod system_catalog;
@@ -28,9 +29,10 @@ use crate::plpgsql::{
 use crate::source::TextRange;
 pub(crate) use code::Bodies;
 use code::Code;
+pub(super) use dynamic::may_change;
 use smol_str::{SmolStr, ToSmolStr};
 use std::sync::Arc;
-use value::Value;
+pub(super) use value::Value;
 pub(crate) use variables::Variables;
 use variables::{assigned, target_name};
 
@@ -82,28 +84,39 @@ impl Executor<'_> {
     /// Runs the body of a function of the project that a statement calls at `range`.
     pub(crate) fn call_function(&mut self, oid: Oid, arguments: &Arguments, range: TextRange) -> Run {
         let Some(function) = self.catalog.get_function(oid).cloned() else { return Ok(()) };
-        self.deeper(range, |executor| {
-            let parameters = executor.parameters_of(&function, arguments);
+        let parameters = self.parameters_of(&function, arguments);
+        let call = (oid, parameters.clone());
+        // What a function does that calls itself in the same way is what it does anyway.
+        if self.running.contains(&call) {
+            return Ok(());
+        }
+        self.within_calls(range, |executor| {
             let outer = std::mem::replace(&mut executor.variables, parameters);
+            executor.running.push(call);
             let result = executor.call_body(&function, range);
+            executor.running.pop();
             executor.variables = outer;
             result
         })
     }
 
-    /// Runs code that is called at `range`, within the bounds of what is followed.
+    /// Runs a function that is called at `range`, within the bounds of what is followed.
+    fn within_calls(&mut self, range: TextRange, run: impl FnOnce(&mut Self) -> Run) -> Run {
+        if self.calls >= MAX_CALLS {
+            self.skip_code(UnknownReason::Limit(Limit::Calls(MAX_CALLS)), range, true);
+            return Ok(());
+        }
+        self.calls += 1;
+        self.deeper(range, run)
+    }
+
+    /// Runs code that other code runs at `range`, unless it nests too deep.
     fn deeper(&mut self, range: TextRange, run: impl FnOnce(&mut Self) -> Run) -> Run {
-        let limit = if self.depth >= MAX_DEPTH {
-            Some(Limit::CallDepth(MAX_DEPTH))
-        } else {
-            (self.calls >= MAX_CALLS).then_some(Limit::Calls(MAX_CALLS))
-        };
-        if let Some(limit) = limit {
-            self.skip_code(UnknownReason::Limit(limit), range, true);
+        if self.depth >= MAX_DEPTH {
+            self.skip_code(UnknownReason::Limit(Limit::CallDepth(MAX_DEPTH)), range, true);
             return Ok(());
         }
         self.depth += 1;
-        self.calls += 1;
         let result = run(self);
         self.depth -= 1;
         result

@@ -36,6 +36,7 @@ impl Executor<'_> {
         if discard == Discard::All {
             self.prevent_in_block("DISCARD ALL", self.place.range)?;
             self.session.settings.reset_all();
+            self.session.prepared.clear();
         }
         if matches!(discard, Discard::All | Discard::Temporary) {
             let temporary: Vec<_> = (self.catalog.relations_in_order().into_iter())

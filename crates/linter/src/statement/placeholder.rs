@@ -143,7 +143,7 @@ fn recognise(text: &str, tokens: &[Token], loose: bool, in_brackets: bool) -> Op
         let control = is_control(token.text(text));
         return Some((if control { PlaceholderKind::Control } else { PlaceholderKind::Template }, 1));
     }
-    if !loose {
+    if !loose && !is_extension_macro(text, tokens) {
         return None;
     }
     let glued = |at: usize| {
@@ -164,6 +164,12 @@ fn recognise(text: &str, tokens: &[Token], loose: bool, in_brackets: bool) -> Op
         }
         _ => None,
     }
+}
+
+/// `@extschema` and `@extowner`, which are SQL nowhere.
+fn is_extension_macro(text: &str, tokens: &[Token]) -> bool {
+    let words = ["extschema", "extowner"];
+    matches!(tokens, [mark, word, ..] if mark.kind == TokenKind::Operator && words.contains(&word.text(text)))
 }
 
 fn hole(text: &str, kind: PlaceholderKind, range: TextRange, before: Option<Token>, after: Option<&Token>) -> Hole {

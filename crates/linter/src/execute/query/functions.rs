@@ -31,7 +31,11 @@ impl Executor<'_> {
         }
         let argument = |argument: &crate::ast::Argument| (argument.name.clone(), self.value(&argument.value));
         let arguments = call.arguments.iter().map(argument).collect();
-        for oid in self.called_functions(call) {
+        let called = self.called_functions(call);
+        if called.is_empty() {
+            return self.run_text_function(call);
+        }
+        for oid in called {
             self.note_call(oid, call.name_range);
             self.run_function_with(oid, &arguments, call.name_range);
         }

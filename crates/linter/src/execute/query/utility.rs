@@ -4,6 +4,7 @@ use super::{Depth, Env};
 use crate::ast::{Ast, Explain, ExprKind, IntoClause, Prepare, Query, QueryBody};
 use crate::execute::{Executor, Run};
 use crate::expression::table_taken_for_one_row;
+use std::sync::Arc;
 
 impl Executor<'_> {
     /// SELECT as a statement.
@@ -66,7 +67,9 @@ impl Executor<'_> {
 
     /// Source: PostgreSQL 18, `src/backend/commands/prepare.c`, `PrepareQuery`.
     pub(crate) fn prepare(&mut self, prepare: &Prepare) -> Run {
-        self.read_statement(&prepare.statement, Depth::Rewrite)
+        self.read_statement(&prepare.statement, Depth::Rewrite)?;
+        self.session.prepared.insert(prepare.name.text.clone(), Arc::new((*prepare.statement).clone()));
+        Ok(())
     }
 }
 

@@ -59,6 +59,10 @@ impl Executor<'_> {
                 let equal: Option<Vec<bool>> = list.iter().map(|one| compare("=", &tested, one.as_ref()?)).collect();
                 equal.map(|equal| equal.contains(&true))
             }
+            (OperatorForm::Like, [text, pattern, ..]) if matches!(operator, "~~" | "!~~") && operands.len() == 2 => {
+                let (text, pattern) = (self.value(text)?, self.value(pattern)?);
+                Some(is_like(text.as_text()?, pattern.as_text()?) == (operator == "~~"))
+            }
             _ => None,
         }
     }
@@ -130,6 +134,30 @@ impl Executor<'_> {
     }
 }
 
+/// `text LIKE pattern`.
+///
+/// Source: PostgreSQL 18, `src/backend/utils/adt/like_match.c`, `MatchText`.
+fn is_like(text: &str, pattern: &str) -> bool {
+    // What the pattern so far matches: prefixes of the text, by their length in characters.
+    let text: Vec<char> = text.chars().collect();
+    let mut matched = vec![false; text.len() + 1];
+    matched[0] = true;
+    let mut pattern = pattern.chars();
+    while let Some(mark) = pattern.next() {
+        if mark == '%' {
+            let first = matched.iter().position(|matched| *matched).unwrap_or(matched.len());
+            matched[first..].fill(true);
+            continue;
+        }
+        let wanted = if mark == '\\' { pattern.next() } else { Some(mark).filter(|mark| *mark != '_') };
+        for end in (0..text.len()).rev() {
+            matched[end + 1] = matched[end] && wanted.is_none_or(|wanted| wanted == text[end]);
+        }
+        matched[0] = false;
+    }
+    matched[text.len()]
+}
+
 /// A comparison of values; NULL counts as not decided.
 fn compare(operator: &str, left: &Value, right: &Value) -> Option<bool> {
     if let (Value::Positive, Some(number)) = (left, right.as_integer()) {
@@ -175,5 +203,29 @@ fn object_name(text: &str) -> ObjectName {
     match text.split_once('.') {
         Some((schema, name)) => ObjectName { schema: Some(part(schema)), name: part(name) },
         None => ObjectName { schema: None, name: part(text) },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_like;
+
+    /// Each answer is that of PostgreSQL 18.
+    #[test]
+    fn like_patterns() {
+        for (text, pattern, is_matched) in [
+            ("tmp_a", "tmp%", true),
+            ("tmp_a", "tmp\\_%", true),
+            ("tmpxa", "tmp\\_%", false),
+            ("abc", "a_c", true),
+            ("abc", "%b%", true),
+            ("abc", "b%", false),
+            ("", "%", true),
+            ("", "_", false),
+            ("abab", "%ab", true),
+            ("a%", "a\\%", true),
+        ] {
+            assert_eq!(is_like(text, pattern), is_matched, "{text} LIKE {pattern}");
+        }
     }
 }

@@ -3,11 +3,12 @@
 use super::value::Value;
 use super::{Code, Shown};
 use crate::ast::from_pg::parse_sql;
-use crate::ast::{Ast, Persistence};
+use crate::ast::{Ast, Name, Persistence};
 use crate::catalog::Oid;
 use crate::effect::{Failure, UnknownReason};
 use crate::execute::{Executor, Run, fail};
 use crate::plpgsql::{HOLE, SqlText};
+use crate::source::TextRange;
 use crate::statement::is_template;
 use smol_str::SmolStr;
 use std::collections::HashSet;
@@ -26,22 +27,31 @@ impl Executor<'_> {
     /// Runs a text; one that `yields_rows` to the code is a query.
     pub(super) fn dynamic(&mut self, expression: &SqlText, yields_rows: bool, code: &Code) -> Run {
         let value = code.expression(expression).and_then(|parsed| self.value(&parsed));
-        let Some(Value::Text(text)) = value else {
-            self.skip_code(UnknownReason::DynamicSql, expression.range, true);
+        self.run_text(value, expression.range, yields_rows)
+    }
+
+    /// Runs a text that stands, or is called, at `range`.
+    pub(in crate::execute) fn run_text(&mut self, text: Option<Value>, range: TextRange, yields_rows: bool) -> Run {
+        let Some(Value::Text(text)) = text else {
+            self.skip_code(UnknownReason::DynamicSql, range, true);
             if !yields_rows {
                 self.catalog.doubt_everything();
             }
             return Ok(());
         };
         let has_holes = text.contains(HOLE);
-        let statements = match parse_sql(&text) {
+        // A hole where only a number can stand: `RESTART WITH` takes no name.
+        let with_number = |error| parse_sql(&text.replace(HOLE, "1")).map_err(|_| error);
+        let parsed = parse_sql(&text);
+        let parsed = if has_holes { parsed.or_else(with_number) } else { parsed };
+        let statements = match parsed {
             Ok(statements) => statements,
             Err(_) if has_holes || is_template(&text) => {
-                self.skip_code(UnknownReason::DynamicSql, expression.range, may_change(&text));
+                self.skip_code(UnknownReason::DynamicSql, range, may_change(&text));
                 self.doubt_named(&text, true);
                 return Ok(());
             }
-            Err(_) => return fail("42601", "syntax error in dynamic SQL", expression.range),
+            Err(_) => return fail("42601", "syntax error in dynamic SQL", range),
         };
         // Variables of the code are not visible in the text that it executes.
         let variables = std::mem::take(&mut self.variables);
@@ -49,15 +59,14 @@ impl Executor<'_> {
         if has_holes {
             self.make_room(&statements);
         }
-        let result = self.deeper(expression.range, |executor| {
-            executor.shown(&Shown::At(expression.range), |executor| executor.run_all(&statements))
-        });
+        let result =
+            self.deeper(range, |executor| executor.shown(&Shown::At(range), |executor| executor.run_all(&statements)));
         self.variables = variables;
         if !has_holes {
             return result;
         }
         let reason = if result.is_ok() { UnknownReason::DynamicNames } else { UnknownReason::DynamicTarget };
-        self.skip_code(reason, expression.range, may_change(&text));
+        self.skip_code(reason, range, may_change(&text));
         if result.is_err() {
             self.catalog = catalog;
             self.session = session;
@@ -65,6 +74,23 @@ impl Executor<'_> {
         self.doubt_named(&text, result.is_err());
         self.mark_unknown_parts();
         Ok(())
+    }
+
+    /// EXECUTE of a prepared statement, whose parameters are not known.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/commands/prepare.c`, `ExecuteQuery`.
+    pub(in crate::execute) fn execute_prepared(&mut self, name: &Name) -> Run {
+        let Some(statement) = self.session.prepared.get(&name.text).cloned() else {
+            // The session may have prepared it before the migration.
+            self.skip_code(UnknownReason::PreparedStatement { name: name.text.clone() }, name.range, true);
+            return Ok(());
+        };
+        let variables = std::mem::take(&mut self.variables);
+        let result = self.deeper(name.range, |executor| {
+            executor.shown(&Shown::At(name.range), |executor| executor.statement(&statement))
+        });
+        self.variables = variables;
+        result
     }
 
     /// After statements of which a part is not known: the tables that the text names may have other parts than these.
@@ -144,7 +170,7 @@ fn command(text: &str) -> String {
 }
 
 /// Could the text change data or definitions, as far as its first word says?
-fn may_change(text: &str) -> bool {
+pub(in crate::execute) fn may_change(text: &str) -> bool {
     !READING_COMMANDS.contains(&command(text).as_str())
 }
 

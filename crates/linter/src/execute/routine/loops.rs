@@ -5,12 +5,32 @@ use super::value::Value;
 use super::variables::{assigned, loop_targets, target_name};
 use super::{Code, Flow};
 use crate::ast::Ast;
+use crate::effect::{Limit, UnknownReason};
 use crate::execute::{Executor, Run};
 use crate::plpgsql::{Loop, LoopKind, SqlText, Target};
+use crate::source::TextRange;
 use smol_str::SmolStr;
 
 /// So many rounds of one statement are run one by one: loops within loops make a lot of them.
 const MAX_ROUNDS: usize = 1000;
+
+/// Up to so many rounds are run one by one in any case.
+const FEW_ROUNDS: usize = 64;
+
+/// The values that a loop takes in turn.
+enum Rounds {
+    Known(Vec<Row>),
+    /// These, and perhaps others that no statement shows.
+    Listed(Vec<Row>),
+    /// More than are run one by one.
+    TooMany,
+    Unknown,
+}
+
+/// A row of one column without a name.
+fn column(value: Option<Value>) -> Row {
+    vec![(SmolStr::default(), value)]
+}
 
 impl Executor<'_> {
     pub(super) fn run_loop(&mut self, a_loop: &Loop, code: &Code) -> Run<Flow> {
@@ -19,10 +39,53 @@ impl Executor<'_> {
             LoopKind::Dynamic { query, .. } => self.dynamic(&query.expression, true, code)?,
             _ => {}
         }
-        if let Some(rows) = self.loop_rows(&a_loop.kind, code).filter(|rows| self.rounds + rows.len() <= MAX_ROUNDS) {
-            self.rounds += rows.len();
+        match self.rounds_of(&a_loop.kind, code) {
+            Rounds::Known(rows) if rows.len() <= FEW_ROUNDS && self.rounds + rows.len() <= MAX_ROUNDS => {
+                self.run_each(a_loop, rows, code)
+            }
+            Rounds::Listed(rows) if self.rounds + rows.len() <= MAX_ROUNDS => {
+                self.rounds += rows.len();
+                for row in rows {
+                    self.bind(loop_targets(&a_loop.kind), row);
+                    self.perhaps(&a_loop.statements, code);
+                }
+                self.run_once(a_loop, code)
+            }
+            Rounds::Unknown => self.run_once(a_loop, code),
+            Rounds::Known(rows) => self.run_many(a_loop, rows, code),
+            Rounds::Listed(_) | Rounds::TooMany => self.run_many(a_loop, Vec::new(), code),
+        }
+    }
+
+    /// A loop of many rounds, or of too many to know them. Once is enough, unless it makes dynamic SQL.
+    fn run_many(&mut self, a_loop: &Loop, rows: Vec<Row>, code: &Code) -> Run<Flow> {
+        let known = std::mem::take(&mut self.effects.unknown);
+        let before = (self.catalog.clone(), self.session.clone(), self.variables.clone(), self.effects.clone());
+        let flow = self.run_once(a_loop, code);
+        let is_dynamic = self.effects.unknown.iter().any(|unknown| unknown.reason.is_dynamic());
+        let fits = !rows.is_empty() && self.rounds + rows.len() <= MAX_ROUNDS;
+        if is_dynamic && fits {
+            (self.catalog, self.session, self.variables, self.effects) = before;
+        }
+        let new = std::mem::replace(&mut self.effects.unknown, known);
+        if !is_dynamic {
+            new.into_iter().for_each(|unknown| self.effects.note_unknown(unknown));
+            return flow;
+        }
+        if fits {
             return self.run_each(a_loop, rows, code);
         }
+        let range = new.first().map_or_else(TextRange::default, |unknown| unknown.range);
+        // The limit is the reason for names that are not known.
+        let by_limit = [UnknownReason::DynamicTarget, UnknownReason::DynamicNames];
+        let others = new.into_iter().filter(|unknown| !by_limit.contains(&unknown.reason));
+        others.for_each(|unknown| self.effects.note_unknown(unknown));
+        self.skip_code(UnknownReason::Limit(Limit::Rounds(MAX_ROUNDS)), range, true);
+        flow
+    }
+
+    /// Runs the body as code that may run, with loop variables whose values are not known.
+    fn run_once(&mut self, a_loop: &Loop, code: &Code) -> Run<Flow> {
         self.variables.forget(assigned(&a_loop.statements));
         self.variables.forget(loop_targets(&a_loop.kind).iter().map(target_name));
         if matches!(a_loop.kind, LoopKind::Endless) {
@@ -37,6 +100,7 @@ impl Executor<'_> {
 
     /// Runs the body once per row.
     fn run_each(&mut self, a_loop: &Loop, rows: Vec<Row>, code: &Code) -> Run<Flow> {
+        self.rounds += rows.len();
         let targets = loop_targets(&a_loop.kind);
         let mut left = Flow::Next;
         for row in rows {
@@ -75,27 +139,36 @@ impl Executor<'_> {
         }
     }
 
-    /// The values that a loop takes in turn, where they are known.
-    fn loop_rows(&self, kind: &LoopKind, code: &Code) -> Option<Vec<Row>> {
-        let column = |value: Option<Value>| vec![(SmolStr::default(), value)];
+    /// The values that a loop takes in turn, as far as they are known.
+    fn rounds_of(&mut self, kind: &LoopKind, code: &Code) -> Rounds {
+        let known = |rows: Option<Vec<Row>>| rows.map_or(Rounds::Unknown, Rounds::Known);
         match kind {
             LoopKind::Integer { reverse, from, to, by, .. } => {
-                let step = by.as_ref().map_or(Some(1), |by| self.integer(by, code)).filter(|step| *step > 0)?;
-                let (from, to) = (self.integer(from, code)?, self.integer(to, code)?);
-                let numbers = series(from, to, if *reverse { -step } else { step })?;
-                Some(numbers.into_iter().map(|number| column(Some(Value::Text(number.to_string())))).collect())
+                let bounds = self.integer(from, code).zip(self.integer(to, code));
+                let step = by.as_ref().map_or(Some(1), |by| self.integer(by, code)).filter(|step| *step > 0);
+                let (Some((from, to)), Some(step)) = (bounds, step) else { return Rounds::Unknown };
+                let Some(numbers) = series(from, to, if *reverse { -step } else { step }) else {
+                    return Rounds::TooMany;
+                };
+                let row = |number: i64| column(Some(Value::Text(number.to_string())));
+                Rounds::Known(numbers.into_iter().map(row).collect())
             }
-            LoopKind::Foreach { array, slice: 0, .. } => match self.value(&*code.expression(array)?)? {
-                Value::List(list) if list.len() <= super::rows::MAX_ROWS => {
-                    Some(list.into_iter().map(column).collect())
+            LoopKind::Foreach { array, slice: 0, .. } => {
+                match code.expression(array).and_then(|array| self.value(&array)) {
+                    Some(Value::List(list)) if list.len() > MAX_ROUNDS => Rounds::TooMany,
+                    Some(Value::List(list)) => Rounds::Known(list.into_iter().map(column).collect()),
+                    _ => Rounds::Unknown,
                 }
-                _ => None,
+            }
+            LoopKind::Query { query, .. } => match code.statement(query).as_deref() {
+                Some(Ast::Select(query)) => match self.listed(query) {
+                    Some(listed) if listed.is_whole => Rounds::Known(listed.rows),
+                    Some(listed) => Rounds::Listed(listed.rows),
+                    None => known(self.constant_rows(query)),
+                },
+                _ => Rounds::Unknown,
             },
-            LoopKind::Query { query, .. } => match &*code.statement(query)? {
-                Ast::Select(query) => self.constant_rows(query),
-                _ => None,
-            },
-            _ => None,
+            _ => Rounds::Unknown,
         }
     }
 

@@ -9,7 +9,7 @@ use smol_str::{SmolStr, ToSmolStr};
 pub(super) type Row = Vec<(SmolStr, Option<Value>)>;
 
 /// Longer lists are not followed.
-pub(super) const MAX_ROWS: usize = 64;
+pub(super) const MAX_ROWS: usize = 1000;
 
 impl Executor<'_> {
     /// The only value of a query with one row and one column; NULL where there is no row.
@@ -184,7 +184,7 @@ pub(super) fn aggregate(expr: &Expr) -> Option<&str> {
     }
 }
 
-fn output_name(target: &Target) -> SmolStr {
+pub(super) fn output_name(target: &Target) -> SmolStr {
     match (&target.alias, &target.value.kind) {
         (Some(alias), _) => alias.clone(),
         (None, ExprKind::Call(call)) => call.name.clone(),

@@ -1,5 +1,6 @@
 //! Tests of code that statements run.
 
+use crate::effect::{Effects, Limit, UnknownReason};
 use crate::execute::testing::{check, check_failure, effects_on, locks_of, summary};
 
 const PARTITIONED: &str = "CREATE TABLE task(id int, day date) PARTITION BY RANGE (day);
@@ -82,11 +83,91 @@ fn loops_over_constants_run_once_per_value() {
 
 #[test]
 fn a_table_that_run_time_names_leaves_nothing_but_doubt() {
-    let body = "DECLARE r record; BEGIN FOR r IN SELECT tablename FROM pg_tables LOOP
-        EXECUTE format('ALTER TABLE %I ADD COLUMN x int', r.tablename); END LOOP; END";
-    let effects = effects_on(17, "CREATE TABLE t(id int)", &format!("DO $$ {body} $$"));
-    assert_eq!(summary(&effects), [""; 0]);
-    assert_eq!(effects.unknown.len(), 1, "{:?}", effects.unknown);
+    let body = "DECLARE r record; BEGIN FOR r IN SELECT name FROM t LOOP
+        EXECUTE format('ALTER TABLE %I ADD COLUMN x int', r.name); END LOOP; END";
+    let effects = effects_on(17, "CREATE TABLE t(name text)", &format!("DO $$ {body} $$"));
+    assert_eq!(summary(&effects), ["lock public.t AccessShare", "scan public.t"]);
+    assert_eq!(reasons(&effects), [UnknownReason::DynamicTarget]);
+}
+
+fn reasons(effects: &Effects) -> Vec<UnknownReason> {
+    effects.unknown.iter().map(|unknown| unknown.reason.clone()).collect()
+}
+
+#[test]
+fn a_loop_over_a_system_catalog_runs_for_the_tables_of_the_history() {
+    let history = "CREATE TABLE a(id int); CREATE TABLE b(id int, gone int); CREATE SCHEMA s; CREATE TABLE s.c(id int);
+        CREATE VIEW v AS SELECT 1 AS id;";
+    let both = ["lock public.a AccessExclusive", "lock public.b AccessExclusive"];
+    for (query, locks) in [
+        ("SELECT tablename AS t FROM pg_tables WHERE schemaname = 'public'", &both[..]),
+        ("SELECT format('%I', c.tablename) AS t FROM pg_catalog.pg_tables c WHERE c.tablename IN ('a', 'b')", &both),
+        (
+            "SELECT table_name AS t FROM information_schema.tables WHERE table_schema = 'public'
+            AND table_type = 'BASE TABLE' AND table_name NOT LIKE 'b%' ORDER BY 1",
+            &both[..1],
+        ),
+        ("SELECT DISTINCT table_name AS t FROM information_schema.columns WHERE column_name = 'gone'", &both[1..]),
+        ("SELECT tablename AS t FROM pg_tables WHERE schemaname ~ 'x'", &[]),
+    ] {
+        let body = format!("FOR r IN {query} LOOP EXECUTE 'ALTER TABLE ' || r.t || ' ADD COLUMN x int'; END LOOP;");
+        let effects = effects_on(17, history, &format!("DO $$ DECLARE r record; BEGIN {body} END $$"));
+        assert_eq!(summary(&effects), locks, "{query}");
+        // Tables that no migration shows may be there as well.
+        assert_eq!(reasons(&effects), [UnknownReason::DynamicTarget], "{query}");
+    }
+}
+
+#[test]
+fn loops_over_many_constants_are_run_to_a_limit() {
+    let tables = |count: usize| (0..count).map(|at| format!("CREATE TABLE t{at}()")).collect::<Vec<_>>().join(";");
+    let names = |count: usize| (0..count).map(|at| format!("'t{at}'")).collect::<Vec<_>>().join(", ");
+    let values = |count: usize| (0..count).map(|at| format!("('t{at}')")).collect::<Vec<_>>().join(", ");
+    let alter = "EXECUTE format('ALTER TABLE %I ADD COLUMN x int', t)";
+    for (head, count, limit) in [
+        (format!("FOREACH t IN ARRAY ARRAY[{}]", names(65)), 65, None),
+        (format!("FOR t IN VALUES {}", values(65)), 65, None),
+        (format!("FOR t IN SELECT unnest(ARRAY[{}])", names(65)), 65, None),
+        (format!("FOREACH t IN ARRAY ARRAY[{}]", names(1001)), 0, Some(Limit::Rounds(1000))),
+    ] {
+        let sql = format!("DO $$ DECLARE t text; BEGIN {head} LOOP {alter}; END LOOP; END $$");
+        let effects = effects_on(17, &tables(66), &sql);
+        assert_eq!(effects.locks.len(), count, "{sql}");
+        let limits = reasons(&effects).into_iter().filter(|reason| matches!(reason, UnknownReason::Limit(_)));
+        assert_eq!(limits.collect::<Vec<_>>(), limit.map(UnknownReason::Limit).into_iter().collect::<Vec<_>>());
+    }
+    let sql = "DO $$ BEGIN FOR i IN 1..100000 LOOP INSERT INTO t0 DEFAULT VALUES; END LOOP; END $$";
+    assert_eq!(reasons(&effects_on(17, &tables(1), sql)), []);
+}
+
+#[test]
+fn a_function_that_calls_itself_is_no_gap() {
+    let history = "CREATE TABLE t(id int, parent int);
+        CREATE FUNCTION walk(node int) RETURNS void LANGUAGE plpgsql AS $$ BEGIN
+            DELETE FROM t WHERE id = node; PERFORM walk(parent) FROM t WHERE id = node; END $$;";
+    let effects = effects_on(17, history, "SELECT walk(id) FROM t");
+    assert_eq!((locks_of(&effects), reasons(&effects)), (vec!["t RowExclusive".to_owned()], vec![]));
+}
+
+#[test]
+fn a_hole_may_be_a_number() {
+    let body = "EXECUTE format('ALTER SEQUENCE s RESTART WITH %s', (SELECT max(id) FROM t))";
+    let effects = effects_on(17, "CREATE SEQUENCE s; CREATE TABLE t(id int);", &format!("DO $$ BEGIN {body}; END $$"));
+    assert!(locks_of(&effects).contains(&"s ShareRowExclusive".to_owned()), "{:?}", locks_of(&effects));
+    assert_eq!(reasons(&effects), [UnknownReason::DynamicNames]);
+}
+
+#[test]
+fn a_prepared_statement_runs_where_it_is_executed() {
+    let delete = "PREPARE p(int) AS DELETE FROM t WHERE id = $1;";
+    let effects = effects_on(17, "CREATE TABLE t(id int)", &format!("{delete} EXECUTE p(1)"));
+    assert_eq!((locks_of(&effects), effects.data_changes.len()), (vec!["t RowExclusive".to_owned()], 1));
+    assert_eq!(reasons(&effects), []);
+    let unprepared = UnknownReason::PreparedStatement { name: "p".into() };
+    for sql in ["EXECUTE p(1)", "PREPARE q AS SELECT 1; EXECUTE p", &format!("{delete} DISCARD ALL; EXECUTE p(1)")] {
+        let effects = effects_on(17, "CREATE TABLE t(id int)", sql);
+        assert_eq!(reasons(&effects), std::slice::from_ref(&unprepared), "{sql}");
+    }
 }
 
 #[test]
@@ -279,4 +360,10 @@ fn what_follows_unknown_sql_is_not_certain_to_be_refused() {
     assert_eq!(after("EXECUTE 'DROP TABEL t'"), Some("42601"));
     let known = "DO $do$ BEGIN ALTER TABLE t ADD PRIMARY KEY (name); END $do$";
     assert_eq!(effects_on(17, history, known).fails.map(|failure| failure.sqlstate), Some("42P16"));
+}
+
+#[test]
+fn query_to_xml_runs_its_query() {
+    let effects = effects_on(17, "CREATE TABLE t(id int)", "SELECT query_to_xml('SELECT * FROM t', true, true, '')");
+    assert_eq!((locks_of(&effects), reasons(&effects)), (vec!["t AccessShare".to_owned()], vec![]));
 }

@@ -9,7 +9,7 @@ use crate::plpgsql::HOLE;
 pub(super) const MAX_TEXT: usize = 64 * 1024;
 
 /// A value that is at least partly known.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Value {
     Null,
     /// As output would show it, with [`HOLE`] for every part that only run time knows.
@@ -198,7 +198,7 @@ fn cast(value: Value, target: &TypeName) -> Option<Value> {
             _ => Some(value),
         };
     }
-    let text = ["text", "varchar", "name", "regclass", "regtype", "regproc", "uuid"];
+    let text = ["text", "varchar", "name", "regclass", "regnamespace", "regtype", "regproc", "uuid"];
     let number = ["int2", "int4", "int8", "numeric"];
     let name = target.name.as_str();
     let keeps = target.modifiers.is_empty()

@@ -40,7 +40,9 @@ declare_rule! {
     /// - `EXECUTE` of a text that is known at run time only, or that changes an object that only run time names
     /// - functions and `DO` blocks in languages other than SQL and PL/pgSQL
     /// - code that cannot be parsed
-    /// - calls that nest more than 8 deep, and more than 500 calls in one statement
+    /// - calls that nest more than 8 deep, more than 500 calls and, with dynamic SQL, more than 1000 rounds of loops in one
+    ///   statement
+    /// - SQL that `dblink`, `pg_cron` and Citus run on other connections
     /// - rules of tables and views (`CREATE RULE`)
     /// - prepared statements that the migration has not prepared
     ///
@@ -103,6 +105,8 @@ fn message(reason: &UnknownReason) -> String {
         UnknownReason::Unparsed => "this runs code that pgvet cannot parse".to_owned(),
         UnknownReason::Limit(Limit::CallDepth(limit)) => format!("this nests calls more than {limit} deep"),
         UnknownReason::Limit(Limit::Calls(limit)) => format!("this statement makes more than {limit} calls"),
+        UnknownReason::Limit(Limit::Rounds(limit)) => format!("this statement loops more than {limit} times"),
+        UnknownReason::TextFunction { function } => format!("`{function}` runs SQL that it is given as text"),
         UnknownReason::Rules { relation } => format!("the rules of `{relation}` rewrite this statement"),
         UnknownReason::PreparedStatement { name } => format!("no statement of this migration prepares `{name}`"),
         other => other.to_string(),

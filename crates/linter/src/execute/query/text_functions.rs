@@ -1,0 +1,80 @@
+//! Functions of PostgreSQL and of extensions that run SQL which they are given as text.
+
+use crate::ast::FunctionCall;
+use crate::effect::UnknownReason;
+use crate::execute::routine::{Value, may_change};
+use crate::execute::{Executor, Run};
+
+/// Where and when such a function runs its text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Runs {
+    /// In the statement that calls it, as a query: PostgreSQL refuses data changes, except those of functions.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/utils/adt/xml.c`, `query_to_xml_internal`: `SPI_execute(query, true, 0)`;
+    /// `src/backend/utils/adt/tsvector_op.c`, `ts_stat_sql`; `contrib/tablefunc/tablefunc.c`, `crosstab`.
+    Query,
+    /// In the statement that calls it.
+    Here,
+    /// On another connection, perhaps of another server.
+    Elsewhere,
+    /// When a schedule says so.
+    Later,
+}
+
+/// A function by name, and the argument that is the text: its position, or `None` for the last one in quotes.
+type TextFunction = (&'static str, Option<usize>, Runs);
+
+/// Functions that are found whatever schema their extension is in.
+const ANYWHERE: &[TextFunction] = &[
+    ("query_to_xml", Some(0), Runs::Query),
+    ("query_to_xmlschema", Some(0), Runs::Query),
+    ("query_to_xml_and_xmlschema", Some(0), Runs::Query),
+    ("ts_stat", Some(0), Runs::Query),
+    ("crosstab", Some(0), Runs::Query),
+    ("replicate_ddl_command", Some(0), Runs::Here),
+    ("dblink", None, Runs::Elsewhere),
+    ("dblink_exec", None, Runs::Elsewhere),
+    ("dblink_open", None, Runs::Elsewhere),
+    ("dblink_send_query", None, Runs::Elsewhere),
+    ("run_command_on_all_nodes", Some(0), Runs::Elsewhere),
+    ("run_command_on_coordinator", Some(0), Runs::Elsewhere),
+    ("run_command_on_placements", Some(1), Runs::Elsewhere),
+    ("run_command_on_shards", Some(1), Runs::Elsewhere),
+    ("run_command_on_workers", Some(0), Runs::Elsewhere),
+];
+
+/// Functions of the schema `cron`, whose names say too little.
+const CRON: &[TextFunction] = &[
+    ("alter_job", None, Runs::Later),
+    ("schedule", None, Runs::Later),
+    ("schedule_in_database", Some(2), Runs::Later),
+];
+
+impl Executor<'_> {
+    /// Runs the text that a call gives to such a function, or notes that it is not analyzed.
+    pub(super) fn run_text_function(&mut self, call: &FunctionCall) -> Run {
+        let is_cron = call.schema.as_ref().is_some_and(|schema| schema == "cron");
+        let functions = if is_cron { CRON } else { ANYWHERE };
+        let Some((name, position, runs)) = functions.iter().find(|(name, ..)| call.name == *name).copied() else {
+            return Ok(());
+        };
+        let mut values = call.arguments.iter().map(|argument| self.value(&argument.value));
+        let text = match position {
+            Some(position) => values.nth(position).flatten(),
+            None => values.flatten().rfind(|value| matches!(value, Value::Text(_))),
+        };
+        match (&text, runs) {
+            (Some(Value::Text(_)), Runs::Query | Runs::Here) => return self.run_text(text, call.name_range, true),
+            (Some(Value::Null), _) => return Ok(()),
+            _ => {}
+        }
+        let could_change = match (&text, runs) {
+            (_, Runs::Query | Runs::Later) => false,
+            (Some(Value::Text(text)), _) => may_change(text),
+            _ => true,
+        };
+        let function = if is_cron { format!("cron.{name}()") } else { format!("{name}()") };
+        self.skip_code(UnknownReason::TextFunction { function }, call.name_range, could_change);
+        Ok(())
+    }
+}
