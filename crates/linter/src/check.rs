@@ -1,18 +1,21 @@
 //! The run: parsed migrations in, diagnostics and effects out.
 
+mod in_code;
+
 use crate::ast::{Ast, Do};
 use crate::catalog::Catalog;
 use crate::checkpoint::{Checkpoint, Database};
 use crate::declared::Subjects;
 use crate::deployment::Deployment;
-use crate::diagnostic::{Diagnostic, Label, Severity};
+use crate::diagnostic::{Diagnostic, Severity};
 use crate::effect::Effects;
+use crate::execute::InFile;
 use crate::fix::spare_placeholders;
 use crate::guard::run_rule;
 use crate::replay::{Replay, StatementVisit, Visitor, stands_for};
-use crate::report::Reporter;
+use crate::report::{self, Reporter};
 use crate::routine::{Endings, Routine, RoutineContext, RoutineReader, Routines};
-use crate::rule::{Category, MigrationContext, Rule, RuleContext};
+use crate::rule::{Category, Earlier, MigrationContext, Rule};
 use crate::rules::{self, lasting::Lasting};
 use crate::session::Session;
 use crate::settings::Settings;
@@ -118,7 +121,7 @@ impl<'a> Migration<'a> {
     }
 
     /// The statements of the part of the file that is run.
-    pub fn statements(&self) -> impl Iterator<Item = &'a Statement> + use<'a> {
+    pub fn statements(&self) -> impl DoubleEndedIterator<Item = &'a Statement> + use<'a> {
         let section = self.section;
         let statements = self.parsed.iter();
         statements.filter(move |statement| section.is_none_or(|section| section.contains(statement.range)))
@@ -274,6 +277,7 @@ pub(crate) fn report(
         found: Vec::new(),
         statement_found: Vec::new(),
         statement_rules: (u32::MAX, Rc::from([])),
+        done: Vec::new(),
     };
     replay.run_down = settings.lint_down;
     replay.run(migrations, &mut checker);
@@ -353,6 +357,8 @@ struct Checker<'s> {
     statement_found: Vec<Diagnostic>,
     /// The rules that look at the statements of a file, with their severities.
     statement_rules: (u32, Rc<[(&'static Rule, Severity)]>),
+    /// What the present migration has run so far, code and all, with the beginning of the statement of the file.
+    done: Vec<Earlier>,
 }
 
 impl Checker<'_> {
@@ -364,18 +370,6 @@ impl Checker<'_> {
             (*known, *rules) = (file, running.collect());
         }
         Rc::clone(rules)
-    }
-
-    /// What a called function does is found at the call: shows where the function is, too.
-    fn label_calls(&mut self, visit: &StatementVisit<'_>) {
-        for call in &visit.effects.calls {
-            let Some((file, range)) = call.defined_at else { continue };
-            let label = Label { file, range, message: format!("in {}, which this runs", call.name) };
-            let at_call = |found: &&mut Diagnostic| found.range == call.range && !found.labels.contains(&label);
-            for found in self.statement_found.iter_mut().filter(at_call) {
-                found.labels.push(label.clone());
-            }
-        }
     }
 
     /// Gives findings the versions that their run stood for, and drops what only an unconfigured old major refuses.
@@ -480,15 +474,17 @@ impl Checker<'_> {
                 continue;
             }
             let (file, found) = (file as u32, &mut self.found);
-            self.subjects.visit(file, catalog, &mut |context, statement| {
+            self.subjects.visit(file, catalog, &mut |context, statement, code| {
                 let mut own = Vec::new();
                 for (rule, function) in &rules {
                     let version = settings.versions.from;
-                    if let Some(mut reporter) = Reporter::new(settings, rule, file, statement, version, &mut own) {
+                    if let Some(reporter) = Reporter::new(settings, rule, file, statement, version, &mut own) {
+                        let mut reporter = if code.is_some() { reporter.in_code() } else { reporter };
                         run_rule(rule, &mut reporter, |reporter| function(context, reporter));
                     }
                 }
                 for diagnostic in &mut own {
+                    code.into_iter().for_each(|code| report::place_in_file(diagnostic, file, code));
                     diagnostic.pg_versions = settings.versions.iter().collect();
                 }
                 found.append(&mut own);
@@ -503,6 +499,7 @@ impl Visitor for Checker<'_> {
     }
 
     fn migration_start(&mut self, file: u32, migration: &Migration<'_>) {
+        self.done.clear();
         if migration.report {
             suppression::find_comments(file, migration, &mut self.comments);
         }
@@ -516,29 +513,10 @@ impl Visitor for Checker<'_> {
         if !visit.migration.report {
             return;
         }
-        let context = RuleContext {
-            file: visit.file,
-            migration: visit.migration,
-            statement: visit.statement,
-            ast: visit.ast,
-            effects: visit.effects,
-            evidence: visit.evidence,
-            before: visit.before,
-            after: visit.after,
-            session: visit.session,
-            target: visit.target,
-            settings: self.settings,
-            migrations: self.migrations,
-            reader: self.reader,
-            endings: self.endings,
-        };
-        let version = visit.target.version();
-        for (rule, severity) in self.statement_rules(visit.file).iter() {
-            let Some(function) = rule.statement else { continue };
-            let (range, found) = (visit.statement.range, &mut self.statement_found);
-            let mut reporter = Reporter::at(self.settings, rule, *severity, visit.file, range, version, found);
-            run_rule(rule, &mut reporter, |reporter| function(&context, reporter));
-        }
+        let rules = self.statement_rules(visit.file);
+        let mut found = self.found_in_code(visit, &rules);
+        found.extend(self.found_by_rules(&self.context(visit, None), visit.statement.range, &rules));
+        found.into_iter().for_each(|diagnostic| report::record(&mut self.statement_found, diagnostic));
         self.statement_found.iter_mut().for_each(|found| found.evidence = visit.evidence);
         self.label_calls(visit);
         spare_placeholders(&mut self.statement_found, &visit.statement.placeholders);
@@ -546,8 +524,15 @@ impl Visitor for Checker<'_> {
         if visit.migration.direction == Direction::Up {
             self.subjects.note(visit);
         }
+        self.note_done(visit);
         if let Ast::Do(block) = visit.ast {
             self.block(visit, block);
+        }
+        for run in &visit.code.executed {
+            // Elsewhere the ranges of its body would be no places in the file.
+            if let (Some(Ast::Do(block)), InFile::Shifted(by)) = (run.statement.ast(), run.code.shown) {
+                self.block(visit, &block.clone().shifted(by));
+            }
         }
     }
 
@@ -601,7 +586,8 @@ impl Visitor for Checker<'_> {
         self.forget_undone(file, migration);
         let (migrations, settings) = (self.migrations, self.settings);
         let reader = self.reader;
-        let context = MigrationContext { file, migration, migrations, session, before, after, settings, reader };
+        let context =
+            MigrationContext { file, migration, migrations, session, before, after, ran: &self.done, settings, reader };
         for rule in rules::all() {
             let Some(function) = rule.migration else { continue };
             let at = self.found.len();

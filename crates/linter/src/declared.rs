@@ -5,10 +5,12 @@ use crate::ast::{
     AlterTable, AlterTableAction, Ast, ColumnDef, Constraint, CreateIndex, CreateTable, TableElement, TypeName,
 };
 use crate::catalog::{Catalog, Oid, Relation};
-use crate::effect::{Lock, LockCause};
+use crate::effect::{Effects, Lock, LockCause};
+use crate::execute::CodeText;
 use crate::replay::StatementVisit;
-use crate::session::SearchPath;
+use crate::session::{SearchPath, Session};
 use crate::source::TextRange;
+use crate::statement::Statement;
 use rustc_hash::FxHashMap;
 use smol_str::SmolStr;
 use std::sync::Arc;
@@ -47,12 +49,42 @@ pub struct DeclarationContext<'a> {
 struct Subject {
     /// The statement: the others of its file are gone by then.
     ast: Arc<Ast>,
+    /// The statement of the file.
     range: TextRange,
+    /// The code that runs it, whose ranges the statement has.
+    code: Option<Arc<CodeText>>,
     /// The table or index that it made or altered.
     oid: Oid,
     search_path: SearchPath,
     /// Columns that ADD COLUMN IF NOT EXISTS found: others have declared them.
     found: Vec<SmolStr>,
+}
+
+impl Subject {
+    fn of(
+        statement: &Statement,
+        effects: &Effects,
+        before: &Catalog,
+        session: &Session,
+        range: TextRange,
+    ) -> Option<Self> {
+        let ast = statement.parsed.as_ref().ok()?;
+        let mut created = effects.creates.iter();
+        let relation = match &**ast {
+            // What IF NOT EXISTS finds was declared elsewhere.
+            Ast::CreateTable(_) => created.find(|relation| relation.kind.is_table()),
+            Ast::CreateIndex(_) => created.find(|relation| relation.kind.is_index()),
+            Ast::AlterTable(alter) => {
+                let named = |lock: &&Lock| lock.range == alter.name.range() && lock.cause == LockCause::Target;
+                effects.locks.iter().find(named).map(|lock| &lock.relation)
+            }
+            _ => None,
+        };
+        let oid = relation?.oid;
+        let search_path = session.settings.search_path();
+        let found = before.get_relation(oid).map_or_else(Vec::new, |table| columns_found(ast, table));
+        Some(Self { ast: Arc::clone(ast), range, code: None, oid, search_path, found })
+    }
 }
 
 /// Which relation the statements of reported migrations made or altered.
@@ -63,29 +95,19 @@ pub(crate) struct Subjects {
 }
 
 impl Subjects {
-    /// Notes the relation of a statement that declares something. Of several visits for different versions the last
-    /// one counts.
+    /// Notes the relations of a statement that declares something, and of those that its code runs. Of several visits for
+    /// different versions the last one counts.
     pub(crate) fn note(&mut self, visit: &StatementVisit<'_>) {
-        let mut created = visit.effects.creates.iter();
-        let relation = match visit.ast {
-            // What IF NOT EXISTS finds was declared elsewhere.
-            Ast::CreateTable(_) => created.find(|relation| relation.kind.is_table()),
-            Ast::CreateIndex(_) => created.find(|relation| relation.kind.is_index()),
-            Ast::AlterTable(alter) => {
-                let named = |lock: &&Lock| lock.range == alter.name.range() && lock.cause == LockCause::Target;
-                visit.effects.locks.iter().find(named).map(|lock| &lock.relation)
-            }
-            _ => None,
-        };
-        let Some(oid) = relation.map(|relation| relation.oid) else { return };
-        let search_path = visit.session.settings.search_path();
-        let found = visit.before.get_relation(oid).map_or_else(Vec::new, |table| columns_found(visit.ast, table));
-        let Ok(ast) = &visit.statement.parsed else { return };
-        let subject = Subject { ast: Arc::clone(ast), range: visit.statement.range, oid, search_path, found };
         let subjects = self.known.entry(visit.file).or_default();
-        match subjects.last_mut().filter(|last| last.range == subject.range) {
-            Some(last) => *last = subject,
-            None => subjects.push(subject),
+        let range = visit.statement.range;
+        while subjects.last().is_some_and(|last| last.range == range) {
+            subjects.pop();
+        }
+        let own = Subject::of(visit.statement, visit.effects, visit.before, visit.session, range);
+        subjects.extend(own);
+        for run in &visit.code.executed {
+            let subject = Subject::of(&run.statement, &run.effects, &run.before, &run.session, range);
+            subjects.extend(subject.map(|subject| Subject { code: Some(Arc::clone(&run.code)), ..subject }));
         }
     }
 
@@ -94,14 +116,15 @@ impl Subjects {
         &self,
         file: u32,
         catalog: &Catalog,
-        visit: &mut dyn FnMut(&DeclarationContext<'_>, TextRange),
+        visit: &mut dyn FnMut(&DeclarationContext<'_>, TextRange, Option<&CodeText>),
     ) {
         for subject in self.known.get(&file).into_iter().flatten() {
             let Some(relation) = catalog.get_relation(subject.oid) else { continue };
             for declared in declarations(&subject.ast) {
                 if is_there(declared, relation) && !subject.found.iter().any(|found| is_about(declared, found)) {
                     let search_path = &subject.search_path;
-                    visit(&DeclarationContext { declared, relation, catalog, search_path }, subject.range);
+                    let context = DeclarationContext { declared, relation, catalog, search_path };
+                    visit(&context, subject.range, subject.code.as_deref());
                 }
             }
         }

@@ -6,13 +6,13 @@ use crate::catalog::Catalog;
 use crate::check::{Direction, Migration, TransactionState};
 use crate::checkpoint::{Checkpoint, Database};
 use crate::effect::{Effects, Evidence};
-use crate::execute::{Bodies, Executor, Knowledge};
+use crate::execute::{Bodies, CodeRun, Executor, Knowledge, Recorder};
 use crate::resume::{Memory, Ran, Step};
 use crate::session::{Change, HeldLock, Place, Session};
 use crate::source::TextRange;
 use crate::statement::{Statement, SyntaxError};
 use crate::version::{PgVersion, Target, VersionRange};
-use smol_str::ToSmolStr;
+use smol_str::SmolStr;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -53,6 +53,8 @@ pub(crate) struct StatementVisit<'a> {
     pub(crate) statement: &'a Statement,
     pub(crate) ast: &'a Ast,
     pub(crate) effects: &'a Effects,
+    /// What code did that the statement ran.
+    pub(crate) code: &'a CodeRun,
     pub(crate) evidence: Evidence,
     pub(crate) before: &'a Catalog,
     pub(crate) after: &'a Catalog,
@@ -224,12 +226,7 @@ impl Replay {
     /// Relations that a statement names which could not be read may be anything now.
     fn doubt(&mut self, statement: &Statement, text: &str) {
         let path = self.session.settings.search_path();
-        for token in &statement.tokens {
-            use crate::lexer::TokenKind::{QuotedIdentifier, Word};
-            if !matches!(token.kind, Word | QuotedIdentifier) {
-                continue;
-            }
-            let name = crate::lexer::identifier(token.text(text));
+        for name in names_in(statement, text) {
             for schema in path.iter() {
                 match self.state.database.catalog.relation_named(schema, &name) {
                     Some(oid) => self.state.database.catalog.relation_mut(oid).known = false,
@@ -268,6 +265,7 @@ impl Replay {
                 statement,
                 ast,
                 effects: observed.as_ref().unwrap_or(&ran.effects),
+                code: &ran.code,
                 evidence,
                 before: &self.state.database.catalog,
                 after: &ran.catalog,
@@ -329,13 +327,15 @@ impl Replay {
             calls: 0,
             rounds: 0,
             compared: 0,
+            recorder: Recorder::default(),
             variables: crate::execute::routine::Variables::default(),
         };
         if let Some(ast) = statement.ast() {
             executor.run(ast);
         }
-        let Executor { catalog, session, effects, .. } = executor;
-        Ran::new(target, catalog, session, effects)
+        let Executor { catalog, session, effects, recorder, .. } = executor;
+        let code = recorder.finish(&effects);
+        Ran::new(target, catalog, session, effects, code)
     }
 
     /// Takes over the state after a statement.
@@ -348,25 +348,10 @@ impl Replay {
         for lock in &effects.locks {
             let held = block.locks.iter().any(|held| held.relation == lock.relation.oid && held.mode >= lock.mode);
             if !held {
-                block.locks.push_back(HeldLock {
-                    relation: lock.relation.oid,
-                    name: lock.relation.to_smolstr(),
-                    kind: lock.relation.kind,
-                    mode: lock.mode,
-                    cause: lock.cause,
-                    exposed: lock.relation.visibility.is_exposed(),
-                    place,
-                    range: lock.range,
-                });
+                block.locks.push_back(HeldLock::new(lock, place, lock.range));
             }
         }
-        let changes = effects.data_changes.iter().map(|change| Change {
-            relation: change.relation.oid,
-            kind: change.kind,
-            unbounded: change.unbounded,
-            place,
-        });
-        block.changes.extend(changes);
+        block.changes.extend(effects.data_changes.iter().map(|change| Change::new(change, place)));
     }
 
     fn transaction_state(&self) -> TransactionState {
@@ -408,6 +393,18 @@ impl Replay {
             self.begin(true, place);
         }
     }
+}
+
+/// The words of a statement that may be names; those of a DO block stand in a string.
+fn names_in(statement: &Statement, text: &str) -> Vec<SmolStr> {
+    use crate::lexer::TokenKind::{QuotedIdentifier, Word};
+    if let Some(Ast::Do(_)) = statement.ast() {
+        let code = text.get(statement.range.as_usize()).unwrap_or_default();
+        let words = code.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '$'));
+        return words.filter(|word| !word.is_empty()).map(crate::lexer::identifier).collect();
+    }
+    let names = statement.tokens.iter().filter(|token| matches!(token.kind, Word | QuotedIdentifier));
+    names.map(|token| crate::lexer::identifier(token.text(text))).collect()
 }
 
 /// The way back is not run here, but must be readable when it is needed.

@@ -3,6 +3,7 @@
 use crate::confidence::{Assumption, Confidence};
 use crate::diagnostic::{Diagnostic, Label, Severity};
 use crate::effect::{Evidence, RelationName};
+use crate::execute::{CodeKind, CodeText, InFile};
 use crate::fix::{Fix, Step};
 use crate::plpgsql::HOLE;
 use crate::rule::{Rule, RuleMeta};
@@ -21,8 +22,13 @@ pub struct Reporter<'a> {
     file: u32,
     statement: TextRange,
     version: PgVersion,
+    /// Are ranges offsets in code, which are still to be placed in the file?
+    in_code: bool,
     found: &'a mut Vec<Diagnostic>,
 }
+
+/// Stands for the file in ranges that are offsets in code.
+const CODE: u32 = u32::MAX;
 
 impl<'a> Reporter<'a> {
     /// `None` where settings switch the rule off.
@@ -48,7 +54,12 @@ impl<'a> Reporter<'a> {
         version: PgVersion,
         found: &'a mut Vec<Diagnostic>,
     ) -> Self {
-        Self { settings, meta: &rule.meta, severity, file, statement, version, found }
+        Self { settings, meta: &rule.meta, severity, file, statement, version, in_code: false, found }
+    }
+
+    /// The ranges of findings are offsets in code: [`place_in_file`] moves them.
+    pub(crate) fn in_code(self) -> Self {
+        Self { in_code: true, ..self }
     }
 
     /// How many findings there are, of all rules.
@@ -80,7 +91,7 @@ impl<'a> Reporter<'a> {
             assumptions: Vec::new(),
             message: message.into(),
             help: None,
-            file: self.file,
+            file: if self.in_code { CODE } else { self.file },
             range,
             statement: self.statement,
             labels: Vec::new(),
@@ -120,8 +131,10 @@ impl Finding<'_, '_> {
 
     /// Another place that explains it, in the same file.
     pub fn label(self, range: TextRange, message: impl Into<String>) -> Self {
-        let file = self.reporter.file;
-        self.label_in(file, range, message)
+        self.edit(|diagnostic| {
+            let file = diagnostic.file;
+            diagnostic.labels.push(Label { file, range, message: message.into() });
+        })
     }
 
     /// Another place that explains it, in any file of the run.
@@ -252,8 +265,37 @@ fn show_holes(text: &mut String) {
     }
 }
 
+/// Moves what was found in code to where the file shows it. Only what stands there as it is can be edited, and no
+/// statements can take the place of one inside of code.
+pub(crate) fn place_in_file(diagnostic: &mut Diagnostic, file: u32, code: &CodeText) {
+    if diagnostic.file != CODE {
+        return;
+    }
+    let inner = diagnostic.range;
+    diagnostic.file = file;
+    diagnostic.range = code.shown.range(inner);
+    for label in diagnostic.labels.iter_mut().filter(|label| label.file == CODE) {
+        (label.file, label.range) = (file, code.shown.range(label.range));
+    }
+    if let CodeKind::Function(Some(function)) = &code.kind {
+        let message = format!("in {}, which this runs", function.name);
+        diagnostic.labels.push(Label { file: function.file, range: inner.shifted(function.start), message });
+    }
+    diagnostic.steps.clear();
+    diagnostic.obstacle = None;
+    match code.shown {
+        InFile::Shifted(by) => {
+            let is_quoted = code.kind == CodeKind::Text;
+            diagnostic.fixes.retain(|fix| !(is_quoted && fix.edits.iter().any(|edit| edit.text.contains(['\'', '$']))));
+            let edits = diagnostic.fixes.iter_mut().flat_map(|fix| &mut fix.edits);
+            edits.for_each(|edit| edit.range = edit.range.shifted(by));
+        }
+        InFile::At(_) => diagnostic.fixes.clear(),
+    }
+}
+
 /// Adds a finding, or the version for which it was found to the one that is there.
-fn record(found: &mut Vec<Diagnostic>, diagnostic: Diagnostic) {
+pub(crate) fn record(found: &mut Vec<Diagnostic>, diagnostic: Diagnostic) {
     let same = |other: &&mut Diagnostic| {
         other.rule == diagnostic.rule
             && other.range == diagnostic.range

@@ -8,6 +8,7 @@ use crate::catalog::Catalog;
 use crate::check::{Direction, Host, Migration, Outcome, TransactionMode, TransactionState, report};
 use crate::checkpoint::{Checkpoint, Database};
 use crate::effect::Effects;
+use crate::execute::CodeRun;
 use crate::replay::{Replay, StatementVisit, Visitor};
 use crate::session::{Place, Session};
 use crate::settings::Settings;
@@ -138,11 +139,12 @@ pub(crate) struct Ran {
     pub(crate) catalog: Catalog,
     session: Session,
     pub(crate) effects: Arc<Effects>,
+    pub(crate) code: CodeRun,
 }
 
 impl Ran {
-    pub(crate) fn new(target: &Target, catalog: Catalog, session: Session, effects: Effects) -> Self {
-        Self { version: target.version(), asked: target.asked(), catalog, session, effects: Arc::new(effects) }
+    pub(crate) fn new(target: &Target, catalog: Catalog, session: Session, effects: Effects, code: CodeRun) -> Self {
+        Self { version: target.version(), asked: target.asked(), catalog, session, effects: Arc::new(effects), code }
     }
 
     pub(crate) fn target(&self) -> Target {

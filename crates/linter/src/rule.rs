@@ -8,13 +8,16 @@ use crate::declared::DeclarationContext;
 use crate::deployment::Deployment;
 use crate::diagnostic::Severity;
 use crate::effect::{Effects, Evidence};
+use crate::execute::{CodeText, Executed};
 use crate::report::Reporter;
 use crate::routine::{Endings, RoutineContext, RoutineReader, Routines};
 use crate::session::Session;
 use crate::settings::Settings;
+use crate::source::TextRange;
 use crate::statement::Statement;
 use crate::version::Target;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// Groups of rules; the folder of a rule is its category.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -153,14 +156,17 @@ pub struct Rule {
 }
 
 /// All that a rule may look at: the statement, what it does, and the state before it.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct RuleContext<'a> {
     /// Index of the migration in the run.
     pub file: u32,
     pub migration: &'a Migration<'a>,
     pub statement: &'a Statement,
     pub ast: &'a Ast,
+    /// What it does itself; what its code does belongs to the statements there, which rules see one by one.
     pub effects: &'a Effects,
+    /// What it does with all of its code.
+    pub whole: &'a Effects,
     /// Where they come from.
     pub evidence: Evidence,
     /// The catalog before the statement, and after it.
@@ -175,17 +181,89 @@ pub struct RuleContext<'a> {
     pub migrations: &'a [Migration<'a>],
     pub reader: &'a RoutineReader,
     pub endings: &'a Endings,
+    /// What the migration has run before the statement of the file, in the order of their beginnings.
+    pub earlier: &'a [Earlier],
+    /// The code that runs the statement; `None` where it stands in the file itself.
+    pub code: Option<InCode<'a>>,
 }
 
-impl RuleContext<'_> {
+/// A statement that the migration has run.
+#[derive(Debug, Clone)]
+pub struct Earlier {
+    /// Where the statement of the file begins: this one, or the one whose code runs it.
+    pub outer: u32,
+    pub ast: Arc<Ast>,
+    /// Where the file shows it.
+    pub range: TextRange,
+    /// The code that runs it, in whose text its ranges are offsets.
+    pub code: Option<Arc<CodeText>>,
+}
+
+impl Earlier {
+    /// Where the file shows a range of the statement.
+    pub fn in_file(&self, range: TextRange) -> TextRange {
+        self.code.as_ref().map_or(range, |code| code.shown.range(range))
+    }
+}
+
+/// The place of a statement that code runs.
+#[derive(Debug, Clone, Copy)]
+pub struct InCode<'a> {
+    /// The text in which the ranges of the statement and its effects are offsets.
+    pub text: &'a CodeText,
+    /// The statement of the file that runs the code.
+    pub outer: TextRange,
+    /// Does that statement run in a transaction block?
+    pub in_transaction: bool,
+    /// Does it depend on a condition or a handler of exceptions whether the statement runs, or fails?
+    pub guarded: bool,
+    /// The catalog when the code has ended.
+    pub end: &'a Catalog,
+    /// What the same code runs before and after it.
+    pub earlier: &'a [Executed],
+    pub later: &'a [Executed],
+}
+
+impl<'a> RuleContext<'a> {
     /// What is released together with the migration.
     pub fn deployment(&self) -> Option<Deployment> {
         self.migration.deployment(self.file)
     }
 
-    /// The text of a range of the file.
-    pub fn text(&self, range: crate::source::TextRange) -> &str {
-        self.migration.file.text.get(range.as_usize()).unwrap_or_default()
+    /// The text that ranges are offsets in: the file, or the code that runs the statement.
+    pub fn source(&self) -> &'a str {
+        self.code.map_or(&self.migration.file.text, |code| &code.text.text)
+    }
+
+    /// The text of a range.
+    pub fn text(&self, range: TextRange) -> &'a str {
+        self.source().get(range.as_usize()).unwrap_or_default()
+    }
+
+    /// Where the file shows a range.
+    pub fn in_file(&self, range: TextRange) -> TextRange {
+        self.code.map_or(range, |code| code.text.shown.range(range))
+    }
+
+    /// The statement of the file: this one, or the one that runs it.
+    pub fn outer(&self) -> TextRange {
+        self.code.map_or(self.statement.range, |code| code.outer)
+    }
+
+    /// Does that statement run in a transaction block?
+    pub fn in_block(&self) -> bool {
+        self.code.map_or(self.session.in_transaction(), |code| code.in_transaction)
+    }
+
+    /// The catalog after that statement.
+    pub fn end(&self) -> &'a Catalog {
+        self.code.map_or(self.after, |code| code.end)
+    }
+
+    /// The statements of the file after it.
+    pub fn later(&self) -> impl Iterator<Item = &'a Statement> + use<'a> {
+        let start = self.outer().start;
+        self.migration.statements().filter(move |statement| statement.range.start > start)
     }
 }
 
@@ -201,11 +279,19 @@ pub struct MigrationContext<'a> {
     /// The catalog before the migration, and after it.
     pub before: &'a Catalog,
     pub after: &'a Catalog,
+    /// What it has run, in the file and in code.
+    pub ran: &'a [Earlier],
     pub settings: &'a Settings,
     pub reader: &'a RoutineReader,
 }
 
 impl<'a> MigrationContext<'a> {
+    /// What a statement of the file has run: its code, and then the statement itself.
+    pub fn ran_by(&self, statement: &Statement) -> impl Iterator<Item = &'a Earlier> + use<'a> {
+        let start = statement.range.start;
+        self.ran.iter().filter(move |run| run.outer == start)
+    }
+
     /// What is released together with the migration.
     pub fn deployment(&self) -> Option<Deployment> {
         self.migration.deployment(self.file)

@@ -2,11 +2,11 @@
 
 use crate::ast::{Ast, ObjectName};
 use crate::catalog::{Catalog, Oid};
-use crate::effect::{DataChangeKind, LockCause, LockMode, RelationKind};
+use crate::effect::{DataChange, DataChangeKind, Lock, LockCause, LockMode, RelationKind};
 use crate::lexer::quote_identifier;
 use crate::source::TextRange;
 use imbl::{OrdMap, Vector};
-use smol_str::SmolStr;
+use smol_str::{SmolStr, ToSmolStr};
 use std::sync::Arc;
 
 /// A place in the run: the migration's index and a range in its text.
@@ -230,6 +230,20 @@ pub struct HeldLock {
 }
 
 impl HeldLock {
+    /// A lock that a statement has taken. `range`: what asks for it, in the file.
+    pub(crate) fn new(lock: &Lock, place: Place, range: TextRange) -> Self {
+        Self {
+            relation: lock.relation.oid,
+            name: lock.relation.to_smolstr(),
+            kind: lock.relation.kind,
+            mode: lock.mode,
+            cause: lock.cause,
+            exposed: lock.relation.visibility.is_exposed(),
+            place,
+            range,
+        }
+    }
+
     pub fn unqualified_name(&self) -> &str {
         self.name.rsplit_once('.').map_or(&self.name, |(_, name)| name)
     }
@@ -243,6 +257,12 @@ pub struct Change {
     /// As [`crate::effect::DataChange::unbounded`].
     pub unbounded: bool,
     pub place: Place,
+}
+
+impl Change {
+    pub(crate) fn new(change: &DataChange, place: Place) -> Self {
+        Self { relation: change.relation.oid, kind: change.kind, unbounded: change.unbounded, place }
+    }
 }
 
 impl TransactionBlock {

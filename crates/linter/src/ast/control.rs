@@ -64,6 +64,17 @@ pub struct Do {
     pub keyword: TextRange,
 }
 
+impl Do {
+    /// The same statement in a text that has its text `by` bytes further on.
+    pub(crate) fn shifted(self, by: u32) -> Self {
+        let body = match self.body {
+            FunctionBody::Source { text, range } => FunctionBody::Source { text, range: range.shifted(by) },
+            other => other,
+        };
+        Self { body, keyword: self.keyword.shifted(by), ..self }
+    }
+}
+
 /// CALL.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Call {

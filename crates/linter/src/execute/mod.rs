@@ -11,6 +11,7 @@ mod comment;
 mod create_table;
 mod create_table_as;
 mod drop;
+mod executed;
 mod expressions;
 mod foreign_key;
 mod function;
@@ -37,6 +38,7 @@ mod unknown;
 mod view;
 
 pub(crate) use alter_table::command_lock_level;
+pub(crate) use executed::{CodeKind, CodeRun, CodeText, Executed, InFile, Recorder};
 pub(crate) use expressions::ask as ask_about_types;
 pub(crate) use routine::Bodies;
 
@@ -113,6 +115,8 @@ pub(crate) struct Executor<'a> {
     pub(crate) rounds: usize,
     /// How many rows of system catalogs its queries were compared with.
     pub(crate) compared: usize,
+    /// The statements of code that has run.
+    pub(crate) recorder: Recorder,
     /// Variables of the code that is being run.
     pub(crate) variables: routine::Variables,
 }
@@ -122,6 +126,7 @@ pub(crate) struct Tried {
     pub(crate) catalog: Catalog,
     pub(crate) settings: SettingsInEffect,
     pub(crate) effects: Effects,
+    pub(crate) code: CodeRun,
 }
 
 /// Tries a statement on a copy of the catalog, for one major version.
@@ -146,10 +151,12 @@ pub(crate) fn try_statement(catalog: &Catalog, session: &Session, ast: &Ast, tar
         calls: 0,
         rounds: 0,
         compared: 0,
+        recorder: Recorder::default(),
         variables: routine::Variables::default(),
     };
     executor.run(ast);
-    Tried { catalog: executor.catalog, settings: executor.session.settings, effects: executor.effects }
+    let code = executor.recorder.finish(&executor.effects);
+    Tried { catalog: executor.catalog, settings: executor.session.settings, effects: executor.effects, code }
 }
 
 impl Executor<'_> {
@@ -160,6 +167,7 @@ impl Executor<'_> {
         let done = named.and_then(|()| self.statement(ast));
         if let Err(failure) = done {
             if self.is_doubtful(&failure) {
+                self.doubt_refused();
                 self.note_unknown(UnknownReason::Doubt);
             } else if self.has_placeholders && is_about_values(&failure) {
                 self.unknown("a placeholder whose value is not known");

@@ -18,10 +18,11 @@ mod text;
 mod value;
 mod variables;
 
+use super::executed::{CodeKind, FunctionText, InFile};
 use super::{Executor, Run, fail};
 use crate::ast::{Ast, Do, FunctionBody, QueryBody};
 use crate::catalog::{Function, Oid, Volatility};
-use crate::effect::{Effects, Failure, Limit, UnknownReason};
+use crate::effect::{Failure, Limit, UnknownReason};
 use crate::plpgsql::{
     self, Block, ConditionKind, Conditional, DeclarationKind, Handler, OpenSource, QuerySource, SqlText, Statement,
     StatementKind,
@@ -56,14 +57,6 @@ enum Flow {
     Return,
 }
 
-/// Where effects of a body are shown.
-enum Shown {
-    /// The body stands in the file: ranges shift by this much.
-    Shifted(u32),
-    /// The body stands elsewhere: at the call.
-    At(TextRange),
-}
-
 impl Executor<'_> {
     /// DO.
     pub(super) fn run_do(&mut self, statement: &Do) -> Run {
@@ -74,11 +67,11 @@ impl Executor<'_> {
         }
         let FunctionBody::Source { text, range } = &statement.body else { return Ok(()) };
         let shown = if text.len() == (range.end - range.start) as usize {
-            Shown::Shifted(range.start)
+            InFile::Shifted(range.start)
         } else {
-            Shown::At(statement.keyword)
+            InFile::At(statement.keyword)
         };
-        self.run_body(&Code::read(text), &shown)
+        self.run_body(&Code::read(text), shown, CodeKind::Block)
     }
 
     /// Runs the body of a function of the project that a statement calls at `range`.
@@ -147,19 +140,25 @@ impl Executor<'_> {
     }
 
     fn call_body(&mut self, function: &Arc<Function>, range: TextRange) -> Run {
+        let shown = InFile::At(range);
         match &*function.body {
             FunctionBody::Source { text, .. } if function.language == "plpgsql" => {
                 let code = self.bodies.code(&function.body, text);
-                self.run_body(&code, &Shown::At(range))
+                self.run_body(&code, shown, CodeKind::Function(function_text(function, text)))
             }
             FunctionBody::Source { text, .. } if function.language == "sql" => {
-                let Some(statements) = self.bodies.sql(&function.body, text) else {
+                let Some(code) = self.bodies.sql(&function.body, text) else {
                     self.skip_code(UnknownReason::Unparsed, range, function.volatility == Volatility::Volatile);
                     return Ok(());
                 };
-                self.shown(&Shown::At(range), |executor| executor.run_all(&statements))
+                let kind = CodeKind::Function(function_text(function, text));
+                self.shown(&code.text, shown, kind, |executor| executor.run_all(&code.statements))
             }
-            FunctionBody::Atomic(statements) => self.shown(&Shown::At(range), |executor| executor.run_all(statements)),
+            FunctionBody::Atomic(statements) => {
+                self.shown(&Arc::from(""), shown, CodeKind::Function(None), |executor| {
+                    statements.iter().try_for_each(|statement| executor.statement(statement))
+                })
+            }
             _ => {
                 let (name, language) = (Some(function.display_name()), function.language.clone());
                 let may_change = function.volatility == Volatility::Volatile;
@@ -169,12 +168,12 @@ impl Executor<'_> {
         }
     }
 
-    fn run_all(&mut self, statements: &[Ast]) -> Run {
-        statements.iter().try_for_each(|statement| self.statement(statement))
+    fn run_all(&mut self, statements: &[(SqlText, Arc<Ast>)]) -> Run {
+        statements.iter().try_for_each(|(sql, statement)| self.run_in_code(statement, sql))
     }
 
-    fn run_body(&mut self, code: &Code, shown: &Shown) -> Run {
-        self.shown(shown, |executor| {
+    fn run_body(&mut self, code: &Code, shown: InFile, kind: CodeKind) -> Run {
+        self.shown(&code.text, shown, kind, |executor| {
             for range in &code.unparsed {
                 executor.skip_code(UnknownReason::Unparsed, *range, true);
             }
@@ -182,26 +181,24 @@ impl Executor<'_> {
         })
     }
 
-    /// Runs something and moves the ranges of its effects to where they are shown.
-    fn shown(&mut self, shown: &Shown, run: impl FnOnce(&mut Self) -> Run) -> Run {
+    /// Runs something of a text and moves the ranges of its effects to where they are shown.
+    fn shown(&mut self, text: &Arc<str>, shown: InFile, kind: CodeKind, run: impl FnOnce(&mut Self) -> Run) -> Run {
         let outer = std::mem::take(&mut self.effects);
+        let outer_text = self.recorder.enter(text, shown, kind);
         // What is refused in a transaction block is refused in code as well, wherever that runs.
         let in_block = std::mem::replace(&mut self.in_block, true);
         let text_at = self.text_at;
         self.text_at = match shown {
-            Shown::Shifted(by) => text_at.map(|at| at + by),
-            Shown::At(_) => None,
+            InFile::Shifted(by) => text_at.map(|at| at + by),
+            InFile::At(_) => None,
         };
         let result = run(self);
         (self.in_block, self.text_at) = (in_block, text_at);
         let mut inner = std::mem::replace(&mut self.effects, outer);
-        let place = |range: TextRange| match shown {
-            Shown::Shifted(by) => range.shifted(*by),
-            Shown::At(range) => *range,
-        };
-        inner.move_ranges(place);
+        inner.move_ranges(|range| shown.range(range));
+        self.recorder.leave(outer_text, |range| shown.range(range));
         self.effects.absorb(inner);
-        result.map_err(|failure| Failure { range: place(failure.range), ..failure })
+        result.map_err(|failure| Failure { range: shown.range(failure.range), ..failure })
     }
 
     fn block(&mut self, block: &Block, code: &Code) -> Run<Flow> {
@@ -218,9 +215,10 @@ impl Executor<'_> {
         }
         let Some(section) = &block.exception else { return self.statements(&block.statements, code) };
         let (catalog, session) = (self.catalog.clone(), self.session.clone());
-        match self.statements(&block.statements, code) {
+        match self.guarded(|executor| executor.statements(&block.statements, code)) {
             Ok(flow) => Ok(flow),
             Err(failure) => {
+                self.forget_refused();
                 self.catalog = catalog;
                 self.session = session;
                 self.variables.forget(assigned(&block.statements));
@@ -238,6 +236,7 @@ impl Executor<'_> {
             let flow = match (self.body_statement(statement, code), before) {
                 (Err(failure), Some((catalog, session))) if self.is_doubtful(&failure) => {
                     self.note_unknown(UnknownReason::Doubt);
+                    self.doubt_refused();
                     (self.catalog, self.session) = (catalog, session);
                     Flow::Next
                 }
@@ -263,11 +262,13 @@ impl Executor<'_> {
                 self.variables.forget(block.declarations.iter().map(|declaration| declaration.name.text.clone()));
                 return flow;
             }
-            StatementKind::If(conditional) => return self.conditional(conditional, code),
+            StatementKind::If(conditional) => {
+                return self.guarded(|executor| executor.conditional(conditional, code));
+            }
             StatementKind::Case(case) => {
                 let branches = case.branches.iter().map(|branch| branch.statements.as_slice());
                 let otherwise = case.otherwise.iter().map(|otherwise| otherwise.statements.as_slice());
-                return Ok(self.one_of(branches.chain(otherwise), code));
+                return Ok(self.guarded(|executor| executor.one_of(branches.chain(otherwise), code)));
             }
             StatementKind::Loop(a_loop) => return self.run_loop(a_loop, code),
             StatementKind::Assign(assign) => {
@@ -422,6 +423,7 @@ impl Executor<'_> {
             return flow;
         }
         // Had they run, the statement would have failed.
+        self.forget_refused();
         self.catalog = catalog;
         self.session = session;
         self.variables = variables;
@@ -431,7 +433,7 @@ impl Executor<'_> {
     /// A statement of SQL in the body.
     fn body_sql(&mut self, sql: &SqlText, code: &Code) -> Run {
         if let Some(ast) = code.statement(sql) {
-            self.statement(&ast)
+            self.run_in_code(&ast, sql)
         } else {
             self.skip_code(UnknownReason::Unparsed, sql.range, true);
             Ok(())
@@ -450,6 +452,14 @@ impl Executor<'_> {
     }
 }
 
+/// Where the body of a function stands, if it is written as PostgreSQL sees it.
+fn function_text(function: &Function, text: &str) -> Option<FunctionText> {
+    let definition = function.defined_at.as_ref()?;
+    let is_verbatim = (definition.body.end - definition.body.start) as usize == text.len();
+    let (name, file, start) = (function.display_name(), definition.file, definition.body.start);
+    is_verbatim.then_some(FunctionText { name, file, start })
+}
+
 /// Does a handler catch this SQLSTATE?
 fn catches(handler: &Handler, sqlstate: &str) -> bool {
     handler.conditions.iter().any(|condition| match &condition.kind {
@@ -460,45 +470,4 @@ fn catches(handler: &Handler, sqlstate: &str) -> bool {
             if state.ends_with("000") { sqlstate.starts_with(&state[..2]) } else { state == sqlstate }
         }),
     })
-}
-
-impl Effects {
-    /// Moves every range.
-    fn move_ranges(&mut self, place: impl Fn(TextRange) -> TextRange) {
-        self.locks.iter_mut().for_each(|effect| effect.range = place(effect.range));
-        self.rewrites.iter_mut().for_each(|effect| effect.range = place(effect.range));
-        self.scans.iter_mut().for_each(|effect| effect.range = place(effect.range));
-        self.index_builds.iter_mut().for_each(|effect| effect.range = place(effect.range));
-        self.data_changes.iter_mut().for_each(|effect| effect.range = place(effect.range));
-        self.calls.iter_mut().for_each(|call| call.range = place(call.range));
-        self.removals.iter_mut().for_each(|effect| effect.range = place(effect.range));
-        self.renames.iter_mut().for_each(|effect| effect.range = place(effect.range));
-        self.unknown.iter_mut().for_each(|unknown| unknown.range = place(unknown.range));
-    }
-
-    /// Adds the effects of code that the statement runs.
-    fn absorb(&mut self, inner: Self) {
-        for lock in inner.locks {
-            if !self.locks.iter().any(|held| held.relation.oid == lock.relation.oid && held.mode >= lock.mode) {
-                self.locks.push(lock);
-            }
-        }
-        self.rewrites.extend(inner.rewrites);
-        self.scans.extend(inner.scans);
-        self.index_builds.extend(inner.index_builds);
-        self.creates.extend(inner.creates);
-        self.drops.extend(inner.drops);
-        self.removals.extend(inner.removals);
-        self.renames.extend(inner.renames);
-        self.truncates.extend(inner.truncates);
-        self.data_changes.extend(inner.data_changes);
-        inner.unknown.into_iter().for_each(|unknown| self.note_unknown(unknown));
-        self.catalog_rows += inner.catalog_rows;
-        for call in inner.calls {
-            if !self.calls.contains(&call) {
-                self.calls.push(call);
-            }
-        }
-        self.waits_for_transactions |= inner.waits_for_transactions;
-    }
 }

@@ -161,7 +161,7 @@ impl RoutineReader {
         search_path: SearchPath,
         text: &str,
     ) -> Option<Rc<Routine>> {
-        let key = (file, statement.start);
+        let key = (file, block.keyword.start);
         if let Some(known) = self.blocks.borrow().get(&key)
             && known.search_path == search_path
         {

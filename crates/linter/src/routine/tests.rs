@@ -89,11 +89,14 @@ fn ranges_are_those_of_the_file_however_the_body_is_quoted() {
 #[test]
 fn a_function_that_a_do_block_defines_has_its_place_in_the_file() {
     let text = "DO $d$ BEGIN CREATE FUNCTION f() RETURNS void LANGUAGE plpgsql AS $f$ BEGIN DELETE FROM a; END $f$;
-        EXECUTE 'CREATE FUNCTION g() RETURNS void LANGUAGE sql AS $g$ SELECT 1 $g$'; END $d$";
+        EXECUTE 'CREATE FUNCTION g() RETURNS void LANGUAGE sql AS $g$ DELETE FROM b $g$';
+        EXECUTE 'CREATE FUNCTION h() RETURNS void LANGUAGE sql AS ''DELETE FROM c'''; END $d$";
     assert_eq!(tables(text, "f"), ["a"]);
+    assert_eq!(tables(text, "g"), ["b"]);
     with_routines(&[text], &Settings::default(), |routines| {
-        assert_eq!(routines.defined_in(|_| true), [named(routines, "f")]);
-        assert!(routines.function(named(routines, "g")).is_none());
+        assert_eq!(routines.defined_in(|_| true), [named(routines, "f"), named(routines, "g")]);
+        // The text has escapes.
+        assert!(routines.function(named(routines, "h")).is_none());
     });
 }
 

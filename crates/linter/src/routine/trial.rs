@@ -3,12 +3,14 @@
 use crate::ast::{Ast, ObjectName, Set};
 use crate::catalog::{Catalog, Oid};
 use crate::effect::Effects;
-use crate::execute::try_statement;
+use crate::execute::{Tried, try_statement};
 use crate::session::{Place, Session, SettingValue, search_path_value};
 use crate::source::TextRange;
 use crate::version::{PgVersion, Target};
 use smol_str::SmolStr;
 use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
 
 /// A copy of the catalog on which statements run one after the other.
 #[derive(Debug)]
@@ -29,14 +31,24 @@ impl Trial {
 
     /// What a statement does; the next one finds catalog and settings as this one leaves them.
     pub fn run(&mut self, ast: &Ast) -> Effects {
+        self.try_next(ast).effects
+    }
+
+    /// The statements that its code runs.
+    pub(crate) fn run_code(&mut self, ast: &Ast) -> Vec<Arc<Ast>> {
+        let executed = self.try_next(ast).code.executed;
+        executed.into_iter().filter_map(|run| run.statement.parsed.ok()).collect()
+    }
+
+    fn try_next(&mut self, ast: &Ast) -> Tried {
         // The statements are those of one transaction, or of one that commits each.
         let lasting = match ast {
             Ast::Set(set) if set.local => Some(Ast::Set(Set { local: false, ..set.clone() })),
             _ => None,
         };
         let tried = try_statement(&self.catalog, &self.session, lasting.as_ref().unwrap_or(ast), &self.target);
-        (self.catalog, self.session.settings) = (tried.catalog, tried.settings);
-        tried.effects
+        (self.catalog, self.session.settings) = (tried.catalog.clone(), tried.settings.clone());
+        tried
     }
 
     /// The catalog as the statements so far leave it.
@@ -52,7 +64,18 @@ impl Trial {
 /// The catalogs at the ends of the transactions and of the migration that is looked at: what its statements ask for, one
 /// after the other, is run once.
 #[derive(Debug, Default)]
-pub struct Endings(RefCell<Vec<(Ending, Catalog)>>);
+pub struct Endings {
+    catalogs: RefCell<Vec<(Ending, Catalog)>>,
+    later: RefCell<Option<Later>>,
+}
+
+/// What a migration will run after a statement of a file.
+#[derive(Debug)]
+struct Later {
+    file: u32,
+    after: u32,
+    statements: Rc<[(u32, Arc<Ast>)]>,
+}
 
 /// The end of what begins in a migration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,14 +90,30 @@ impl Endings {
     /// The catalog at an ending, which `run` finds out.
     pub fn get(&self, ending: Ending, run: impl FnOnce() -> Catalog) -> Catalog {
         let known = |known: &&(Ending, Catalog)| known.0 == ending;
-        if let Some((_, catalog)) = self.0.borrow().iter().find(known) {
+        if let Some((_, catalog)) = self.catalogs.borrow().iter().find(known) {
             return catalog.clone();
         }
         let catalog = run();
-        let mut kept = self.0.borrow_mut();
+        let mut kept = self.catalogs.borrow_mut();
         kept.retain(|(other, _)| other.file == ending.file && other.last >= ending.last);
         kept.push((ending, catalog.clone()));
         catalog
+    }
+
+    /// What a migration will run after the statement that begins at `start`, and perhaps more before it.
+    pub(crate) fn later(
+        &self,
+        file: u32,
+        start: u32,
+        run: impl FnOnce() -> Vec<(u32, Arc<Ast>)>,
+    ) -> Rc<[(u32, Arc<Ast>)]> {
+        let known = |known: &&Later| known.file == file && known.after <= start;
+        if let Some(later) = self.later.borrow().as_ref().filter(known) {
+            return Rc::clone(&later.statements);
+        }
+        let statements: Rc<[_]> = run().into();
+        *self.later.borrow_mut() = Some(Later { file, after: start, statements: Rc::clone(&statements) });
+        statements
     }
 }
 

@@ -1,12 +1,16 @@
 //! The statements of a migration around one of them, and what those that follow make of its change.
 
-use crate::ast::{AlterTable, AlterTableAction, Ast, ColumnDef, ObjectKind, ObjectName, TableElement, Transaction};
+use crate::ast::{
+    AlterTable, AlterTableAction, Ast, ColumnDef, Expr, ExprKind, ObjectKind, ObjectName, Part, TableElement,
+    Transaction,
+};
 use crate::catalog::{Catalog, Oid, Relation, TEMPORARY_SCHEMA};
 use crate::effect::{RelationName, RemovedObject, RenamedObject};
 use crate::routine::{Ending, Trial};
 use crate::rule::RuleContext;
 use crate::rules::names::{Names, speaks_of};
 use crate::statement::Statement;
+use std::sync::Arc;
 
 /// How far to look ahead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,30 +20,65 @@ pub(crate) enum Until {
     EndOfMigration,
 }
 
-/// The statements of the migration before this one.
+/// What the migration has run before this statement, in the file and in code.
 pub(crate) fn earlier<'a>(context: &RuleContext<'a>) -> impl Iterator<Item = &'a Ast> + use<'a> {
-    let start = context.statement.range.start;
-    let before = context.migration.statements().take_while(move |statement| statement.range.start < start);
-    before.filter_map(Statement::ast)
+    let start = context.outer().start;
+    let before = context.earlier.iter().take_while(move |run| run.outer < start).map(|run| &*run.ast);
+    let same_code = context.code.map_or(&[][..], |code| code.earlier);
+    before.chain(same_code.iter().filter_map(|run| run.statement.ast()))
 }
 
+/// The later statements of the file, up to the end of the transaction or all of them.
 fn later<'a>(context: &RuleContext<'a>, until: Until) -> Vec<&'a Statement> {
-    let start = context.statement.range.start;
-    let after = context.migration.statements().skip_while(move |statement| statement.range.start <= start);
     let ends = |statement: &&Statement| {
         let ends = [Transaction::Prepare, Transaction::Commit { chain: false }, Transaction::Commit { chain: true }];
         matches!(statement.ast(), Some(Ast::Transaction(control)) if ends.contains(control))
     };
     match until {
-        Until::EndOfMigration => after.collect(),
-        Until::Commit if !context.session.in_transaction() => Vec::new(),
-        Until::Commit => after.take_while(|statement| !ends(statement)).collect(),
+        Until::EndOfMigration => context.later().collect(),
+        Until::Commit if !context.in_block() => Vec::new(),
+        Until::Commit => context.later().take_while(|statement| !ends(statement)).collect(),
     }
 }
 
-/// The later statements of the migration.
-pub(crate) fn rest<'a>(context: &RuleContext<'a>) -> impl Iterator<Item = &'a Ast> + use<'a> {
-    later(context, Until::EndOfMigration).into_iter().filter_map(Statement::ast)
+/// What the migration will run after this statement, in the file and in code.
+pub(crate) fn rest(context: &RuleContext<'_>) -> Vec<Arc<Ast>> {
+    rest_until(context, Until::EndOfMigration)
+}
+
+/// The same, up to the end of the transaction or all of it.
+pub(crate) fn rest_until(context: &RuleContext<'_>, until: Until) -> Vec<Arc<Ast>> {
+    let same_code = context.code.map_or(&[][..], |code| code.later);
+    let mut rest: Vec<Arc<Ast>> = same_code.iter().filter_map(|run| run.statement.parsed.clone().ok()).collect();
+    let start = context.outer().start;
+    let later = later(context, until);
+    if let (Some(last), true) = (later.last(), later.iter().any(|statement| statement.ast().is_some_and(may_run_code)))
+    {
+        let all = context.endings.later(context.file, start, || run_later(context));
+        let is_wanted = |at: u32| start < at && at <= last.range.start;
+        rest.extend(all.iter().filter(|(at, _)| is_wanted(*at)).map(|(_, ast)| Arc::clone(ast)));
+    } else {
+        rest.extend(later.into_iter().filter_map(|statement| statement.parsed.clone().ok()));
+    }
+    rest
+}
+
+fn may_run_code(ast: &Ast) -> bool {
+    matches!(ast, Ast::Do(_) | Ast::Call(_) | Ast::Select(_))
+}
+
+/// Later statements and those that their code runs, with the beginning of the statement of the file.
+fn run_later(context: &RuleContext<'_>) -> Vec<(u32, Arc<Ast>)> {
+    let version = context.settings.versions.to;
+    let mut trial = Trial::new(context.end(), &context.session.settings.search_path(), version);
+    let mut found = Vec::new();
+    for statement in context.later() {
+        let Ok(ast) = &statement.parsed else { continue };
+        let start = statement.range.start;
+        found.extend(trial.run_code(ast).into_iter().map(|inner| (start, inner)));
+        found.push((start, Arc::clone(ast)));
+    }
+    found
 }
 
 /// The catalog when the transaction, or the migration, has ended, where a later statement speaks of `name`; else it is as it
@@ -55,9 +94,11 @@ pub(crate) fn ahead_of(context: &RuleContext<'_>, names: &Names<'_>, until: Unti
 
 /// [`ahead`] where it only matters whether something has the name then: nothing is run where nothing can get it.
 pub(crate) fn ahead_of_maker(context: &RuleContext<'_>, name: &str, until: Until) -> Catalog {
-    let makes =
-        |statement: &&Statement| statement.ast().is_some_and(|ast| may_give(ast, name, context.text(statement.range)));
-    if later(context, until).iter().any(makes) { ahead(context, name, until) } else { context.after.clone() }
+    let makes = |statement: &&Statement| {
+        statement.ast().is_some_and(|ast| may_give(ast, name, in_file(context, statement)) || calls_code(context, ast))
+    };
+    let runs_on = context.code.is_some_and(|code| !code.later.is_empty());
+    if runs_on || later(context, until).iter().any(makes) { ahead(context, name, until) } else { context.after.clone() }
 }
 
 /// Can the statement give the name to a relation or a column? `text` is what it is written as.
@@ -91,15 +132,17 @@ fn may_give(ast: &Ast, name: &str, text: &str) -> bool {
 
 fn run_ahead(context: &RuleContext<'_>, until: Until, speaks: impl Fn(&str) -> bool) -> Catalog {
     let statements = later(context, until);
-    let (Some(last), true) =
-        (statements.last(), statements.iter().any(|statement| speaks(context.text(statement.range))))
-    else {
-        return context.after.clone();
+    let may_matter = |statement: &&Statement| {
+        speaks(in_file(context, statement)) || statement.ast().is_some_and(|ast| calls_code(context, ast))
+    };
+    let spoken = statements.iter().any(may_matter);
+    let Some(last) = statements.last().filter(|_| spoken) else {
+        return context.end().clone();
     };
     let version = context.settings.versions.to;
     let ending = Ending { file: context.file, last: last.range.start, version };
     context.endings.get(ending, || {
-        let mut trial = Trial::new(context.after, &context.session.settings.search_path(), version);
+        let mut trial = Trial::new(context.end(), &context.session.settings.search_path(), version);
         for ast in statements.iter().filter_map(|statement| statement.ast()) {
             trial.run(ast);
         }
@@ -109,9 +152,26 @@ fn run_ahead(context: &RuleContext<'_>, until: Until, speaks: impl Fn(&str) -> b
 
 /// The texts of the later statements of the migration.
 pub(crate) fn later_texts<'a>(context: &RuleContext<'a>) -> impl Iterator<Item = &'a str> + use<'a> {
-    let text = &context.migration.file.text;
-    let later = later(context, Until::EndOfMigration).into_iter();
-    later.filter_map(|statement| text.get(statement.range.as_usize()))
+    let context = *context;
+    context.later().map(move |statement| in_file(&context, statement))
+}
+
+/// Does the statement call a function of the project, whose code stands elsewhere?
+fn calls_code(context: &RuleContext<'_>, ast: &Ast) -> bool {
+    let path = context.session.settings.search_path();
+    let mut found = matches!(ast, Ast::Call(_));
+    if matches!(ast, Ast::Select(_)) {
+        ast.visit(&mut |part| {
+            if let Part::Expr(Expr { kind: ExprKind::Call(call), .. }) = part {
+                found = found || !context.end().functions_called(call, &path).is_empty();
+            }
+        });
+    }
+    found
+}
+
+fn in_file<'a>(context: &RuleContext<'a>, statement: &Statement) -> &'a str {
+    context.migration.file.text.get(statement.range.as_usize()).unwrap_or_default()
 }
 
 /// Does a name in another statement of the migration mean this relation, under its name here?

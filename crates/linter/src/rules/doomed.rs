@@ -3,8 +3,7 @@
 use crate::ast::{Ast, ObjectKind};
 use crate::effect::{RelationKind, RelationName};
 use crate::rule::RuleContext;
-use crate::rules::around::means;
-use crate::statement::Statement;
+use crate::rules::around::{means, rest};
 
 /// Does a later statement of the migration drop the table or view by its name?
 pub(crate) fn is_doomed(context: &RuleContext<'_>, relation: &RelationName) -> bool {
@@ -14,10 +13,8 @@ pub(crate) fn is_doomed(context: &RuleContext<'_>, relation: &RelationName) -> b
         RelationKind::ForeignTable => ObjectKind::ForeignTable,
         _ => ObjectKind::Table,
     };
-    let migration = context.migration;
-    let later = migration.statements().filter(|statement| statement.range.start > context.statement.range.start);
-    later.filter_map(Statement::ast).any(|ast| {
-        let Ast::Drop(drop) = ast else { return false };
+    rest(context).iter().any(|ast| {
+        let Ast::Drop(drop) = &**ast else { return false };
         drop.kind == dropped_as && drop.objects.iter().any(|object| means(context, &object.name, relation))
     })
 }

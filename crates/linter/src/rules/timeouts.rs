@@ -3,7 +3,7 @@
 use crate::ast::{Ast, Discard, Literal, Setting, Transaction};
 use crate::check::Migration;
 use crate::effect::{Lock, LockMode, RelationKind};
-use crate::rule::RuleContext;
+use crate::rule::{Earlier, RuleContext};
 use crate::session::HeldLock;
 use crate::settings::LockTimeout;
 use crate::source::TextRange;
@@ -27,13 +27,28 @@ pub(crate) enum Lost {
     RolledBack,
 }
 
-/// What the statements of a migration before `end` did to `lock_timeout` last, where that means that it is off.
-pub(crate) fn lost(migration: &Migration<'_>, end: u32) -> Option<(Lost, TextRange)> {
+/// What the migration did to `lock_timeout` last, where that means that it is off.
+pub(crate) fn lost(context: &RuleContext<'_>) -> Option<(Lost, TextRange)> {
+    let mut walk = before(context.migration, context.outer().start, context.earlier);
+    if let Some(code) = &context.code {
+        walk.in_block = true;
+        for run in code.earlier {
+            let range = run.code.shown.range(run.statement.range);
+            run.statement.ast().into_iter().for_each(|ast| walk.statement(ast, range));
+        }
+    }
+    walk.lost
+}
+
+/// What the statements of a migration before `end` did, which have run all this.
+fn before(migration: &Migration<'_>, end: u32, ran: &[Earlier]) -> Walk {
     let mut walk = Walk { in_block: false, local: false, set_in_block: false, set: false, lost: None };
     let statements: Vec<&Statement> = migration.statements().collect();
     for (at, statement) in statements.iter().enumerate().take_while(|(_, statement)| statement.range.start < end) {
         let sent = migration.sent(&statements, at);
         walk.in_block |= sent.opens;
+        let in_code = ran.iter().filter(|run| run.outer == statement.range.start && run.code.is_some());
+        walk.code(in_code, statement.range);
         if let Some(ast) = statement.ast() {
             walk.statement(ast, statement.range);
         }
@@ -42,7 +57,7 @@ pub(crate) fn lost(migration: &Migration<'_>, end: u32) -> Option<(Lost, TextRan
             walk.in_block = false;
         }
     }
-    walk.lost
+    walk
 }
 
 struct Walk {
@@ -56,6 +71,20 @@ struct Walk {
 }
 
 impl Walk {
+    /// Code runs in a transaction, be it that of its statement alone.
+    fn code<'r>(&mut self, ran: impl Iterator<Item = &'r Earlier>, statement: TextRange) {
+        let mut ran = ran.peekable();
+        if ran.peek().is_none() {
+            return;
+        }
+        let in_block = std::mem::replace(&mut self.in_block, true);
+        ran.for_each(|run| self.statement(&run.ast, run.range));
+        if !in_block {
+            self.end(self.local, Lost::Committed, statement);
+        }
+        self.in_block = in_block;
+    }
+
     fn statement(&mut self, ast: &Ast, range: TextRange) {
         match ast {
             Ast::Set(set) => match &set.setting {
@@ -159,7 +188,7 @@ pub(crate) fn waited_before(context: &RuleContext<'_>) -> bool {
 }
 
 fn is_nowait(context: &RuleContext<'_>, held: &HeldLock) -> bool {
-    let mut statements = context.migration.parsed.iter();
+    let mut statements = context.migration.statements();
     let statement = statements.find(|statement| statement.range == held.place.range);
     statement.is_some_and(|statement| matches!(statement.ast(), Some(Ast::LockTable(lock)) if lock.nowait))
 }
@@ -179,7 +208,7 @@ mod tests {
         let source = SourceFile::new("m.sql".into(), text.into());
         let file = parse_file(source);
         let migration = Migration { transaction, ..Migration::new(&file) };
-        lost(&migration, text.len() as u32).map(|(why, _)| why)
+        before(&migration, text.len() as u32, &[]).lost.map(|(why, _)| why)
     }
 
     #[test]

@@ -20,7 +20,8 @@ pub(crate) fn label<'r, 'a>(
     names: &[&str],
     triggers: &[Oid],
 ) -> (Finding<'r, 'a>, usize) {
-    let replaced: Vec<&ObjectName> = rest(context).flat_map(remade).collect();
+    let rest = rest(context);
+    let replaced: Vec<&ObjectName> = rest.iter().flat_map(|ast| remade(ast)).collect();
     let is_replaced = |function: &Function| {
         let same = |name: &&ObjectName| {
             let schema = name.schema.as_ref().is_none_or(|schema| schema.text == function.schema);

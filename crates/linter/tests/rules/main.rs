@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot read its files fails")]
 
+mod code;
 mod examples;
 mod findings;
 mod fix_made;
@@ -94,4 +95,9 @@ fn fixtures_read_as_in_their_snapshots() {
 #[test]
 fn fixes_parse_and_silence_their_rule() {
     with_large_stack(fixes::check);
+}
+
+#[test]
+fn findings_in_code_are_those_of_the_file() {
+    with_large_stack(code::check_findings);
 }

@@ -44,7 +44,7 @@ pub(crate) struct Section {
 }
 
 impl Section {
-    fn new(kind: SectionKind, mode: TransactionMode, text: String) -> Self {
+    pub(crate) fn new(kind: SectionKind, mode: TransactionMode, text: String) -> Self {
         Self { kind, mode, path: "migration.sql".to_owned(), release: None, text }
     }
 }

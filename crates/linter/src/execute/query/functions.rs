@@ -90,6 +90,7 @@ impl Executor<'_> {
     fn run_function_with(&mut self, oid: Oid, arguments: &Arguments, range: TextRange) {
         let (catalog, session) = (self.catalog.clone(), self.session.clone());
         if let Err(failure) = self.call_function(oid, arguments, range) {
+            self.forget_refused();
             self.catalog = catalog;
             self.session = session;
             self.unknown(format!("a function that it calls may fail: {}", failure.reason));
@@ -131,9 +132,7 @@ impl Executor<'_> {
             .map(|trigger| trigger.function)
             .collect();
         let before = self.effects.data_changes.len();
-        for function in functions {
-            self.run_function(function, range);
-        }
+        self.unrecorded(|executor| functions.into_iter().for_each(|function| executor.run_function(function, range)));
         // The triggers of a view do what the statement says.
         if self.catalog.relation(table).kind != RelationKind::View {
             self.effects.data_changes[before..].iter_mut().for_each(|change| change.by_trigger = true);

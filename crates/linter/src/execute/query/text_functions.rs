@@ -2,6 +2,7 @@
 
 use crate::ast::FunctionCall;
 use crate::effect::UnknownReason;
+use crate::execute::executed::InFile;
 use crate::execute::routine::{Value, may_change};
 use crate::execute::{Executor, Run};
 
@@ -64,7 +65,9 @@ impl Executor<'_> {
             None => values.flatten().rfind(|value| matches!(value, Value::Text(_))),
         };
         match (&text, runs) {
-            (Some(Value::Text(_)), Runs::Query | Runs::Here) => return self.run_text(text, call.name_range, true),
+            (Some(Value::Text(_)), Runs::Query | Runs::Here) => {
+                return self.run_text(text, call.name_range, InFile::At(call.name_range), true);
+            }
             (Some(Value::Null), _) => return Ok(()),
             _ => {}
         }

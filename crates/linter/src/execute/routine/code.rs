@@ -5,7 +5,7 @@ use crate::ast::{Ast, Expr, FunctionBody, Query};
 use crate::catalog::PerBody;
 use crate::plpgsql::{self, Block, BodyText, SqlParser, SqlText};
 use crate::source::TextRange;
-use crate::statement::{SyntaxError, fill_text};
+use crate::statement::{SyntaxError, fill_text, split};
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -14,6 +14,7 @@ use std::sync::Arc;
 /// A body in PL/pgSQL, and the SQL in it as far as it has run.
 #[derive(Debug)]
 pub(super) struct Code {
+    pub(super) text: Arc<str>,
     pub(super) block: Block,
     /// The parts of it that are not PL/pgSQL.
     pub(super) unparsed: Vec<TextRange>,
@@ -23,13 +24,14 @@ pub(super) struct Code {
     expressions: Parsed<Expr>,
 }
 
-type Parsed<T> = RefCell<FxHashMap<SqlText, Option<Rc<T>>>>;
+type Parsed<T> = RefCell<FxHashMap<SqlText, Option<Arc<T>>>>;
 
 impl Code {
     pub(super) fn read(text: &str) -> Self {
         let text = &fill_text(text);
         let body = plpgsql::read(&BodyText::verbatim(text, TextRange::new(0, text.len() as u32)));
         Self {
+            text: Arc::from(text.as_ref()),
             unparsed: body.errors.iter().map(|error| error.range).collect(),
             block: body.block,
             parser: RefCell::new(SqlParser::new(text)),
@@ -40,15 +42,15 @@ impl Code {
     }
 
     /// `None` for what cannot be read, here and below.
-    pub(super) fn statement(&self, sql: &SqlText) -> Option<Rc<Ast>> {
+    pub(super) fn statement(&self, sql: &SqlText) -> Option<Arc<Ast>> {
         self.once(&self.statements, sql, SqlParser::statement)
     }
 
-    pub(super) fn query(&self, sql: &SqlText) -> Option<Rc<Query>> {
+    pub(super) fn query(&self, sql: &SqlText) -> Option<Arc<Query>> {
         self.once(&self.queries, sql, SqlParser::query)
     }
 
-    pub(super) fn expression(&self, sql: &SqlText) -> Option<Rc<Expr>> {
+    pub(super) fn expression(&self, sql: &SqlText) -> Option<Arc<Expr>> {
         self.once(&self.expressions, sql, SqlParser::expression)
     }
 
@@ -57,13 +59,36 @@ impl Code {
         known: &Parsed<T>,
         sql: &SqlText,
         parse: impl FnOnce(&mut SqlParser, &SqlText) -> Result<T, SyntaxError>,
-    ) -> Option<Rc<T>> {
+    ) -> Option<Arc<T>> {
         if let Some(known) = known.borrow().get(sql) {
             return known.clone();
         }
-        let parsed = parse(&mut self.parser.borrow_mut(), sql).ok().map(Rc::new);
+        let parsed = parse(&mut self.parser.borrow_mut(), sql).ok().map(Arc::new);
         known.borrow_mut().insert(sql.clone(), parsed.clone());
         parsed
+    }
+}
+
+/// Statements of SQL one after the other, in a body or in what EXECUTE is given.
+#[derive(Debug)]
+pub(super) struct SqlCode {
+    pub(super) text: Arc<str>,
+    pub(super) statements: Vec<(SqlText, Arc<Ast>)>,
+}
+
+impl SqlCode {
+    /// `None` where it cannot be read.
+    pub(super) fn read(text: &str) -> Option<Self> {
+        let statements = parse_sql(text).ok()?;
+        let pieces: Vec<TextRange> =
+            split(text).pieces.iter().filter(|piece| piece.kind.is_statement()).map(|piece| piece.range).collect();
+        let whole = TextRange::new(0, text.len() as u32);
+        let is_split = pieces.len() == statements.len();
+        let place = |(at, ast)| {
+            let range = if is_split { pieces[at] } else { whole };
+            (SqlText { range, place: range, text: text[range.as_usize()].to_owned() }, Arc::new(ast))
+        };
+        Some(Self { text: Arc::from(text), statements: statements.into_iter().enumerate().map(place).collect() })
     }
 }
 
@@ -71,7 +96,7 @@ impl Code {
 #[derive(Debug, Default)]
 pub(crate) struct Bodies {
     code: PerBody<Rc<Code>>,
-    sql: PerBody<Option<Rc<Vec<Ast>>>>,
+    sql: PerBody<Option<Rc<SqlCode>>>,
 }
 
 impl Bodies {
@@ -81,7 +106,7 @@ impl Bodies {
     }
 
     /// The same for a body in SQL; `None` where it cannot be read.
-    pub(super) fn sql(&self, body: &Arc<FunctionBody>, text: &str) -> Option<Rc<Vec<Ast>>> {
-        self.sql.once(body, || parse_sql(text).ok().map(Rc::new))
+    pub(super) fn sql(&self, body: &Arc<FunctionBody>, text: &str) -> Option<Rc<SqlCode>> {
+        self.sql.once(body, || SqlCode::read(text).map(Rc::new))
     }
 }

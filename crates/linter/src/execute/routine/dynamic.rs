@@ -1,17 +1,19 @@
 //! EXECUTE: SQL whose text is known before it runs, wholly or but for some names.
 
+use super::Code;
+use super::code::SqlCode;
 use super::value::Value;
-use super::{Code, Shown};
-use crate::ast::from_pg::parse_sql;
 use crate::ast::{Ast, Name, Persistence};
 use crate::catalog::Oid;
 use crate::effect::{Failure, UnknownReason};
+use crate::execute::executed::{CodeKind, InFile};
 use crate::execute::{Executor, Run, fail};
 use crate::plpgsql::{HOLE, SqlText};
 use crate::source::TextRange;
 use crate::statement::is_template;
 use smol_str::SmolStr;
 use std::collections::HashSet;
+use std::sync::Arc;
 
 /// What a statement begins with that leaves definitions as they are.
 const DATA_COMMANDS: &[&str] = &[
@@ -27,11 +29,22 @@ impl Executor<'_> {
     /// Runs a text; one that `yields_rows` to the code is a query.
     pub(super) fn dynamic(&mut self, expression: &SqlText, yields_rows: bool, code: &Code) -> Run {
         let value = code.expression(expression).and_then(|parsed| self.value(&parsed));
-        self.run_text(value, expression.range, yields_rows)
+        let place = match &value {
+            Some(Value::Text(text)) => literal(expression, text),
+            _ => None,
+        };
+        let shown = place.map_or(InFile::At(expression.range), InFile::Shifted);
+        self.run_text(value, expression.range, shown, yields_rows)
     }
 
-    /// Runs a text that stands, or is called, at `range`.
-    pub(in crate::execute) fn run_text(&mut self, text: Option<Value>, range: TextRange, yields_rows: bool) -> Run {
+    /// Runs a text that stands, or is called, at `range`, and is shown there or where it stands as it is.
+    pub(in crate::execute) fn run_text(
+        &mut self,
+        text: Option<Value>,
+        range: TextRange,
+        shown: InFile,
+        yields_rows: bool,
+    ) -> Run {
         let Some(Value::Text(text)) = text else {
             self.skip_code(UnknownReason::DynamicSql, range, true);
             if !yields_rows {
@@ -41,26 +54,25 @@ impl Executor<'_> {
         };
         let has_holes = text.contains(HOLE);
         // A hole where only a number can stand: `RESTART WITH` takes no name.
-        let with_number = |error| parse_sql(&text.replace(HOLE, "1")).map_err(|_| error);
-        let parsed = parse_sql(&text);
-        let parsed = if has_holes { parsed.or_else(with_number) } else { parsed };
-        let statements = match parsed {
-            Ok(statements) => statements,
-            Err(_) if has_holes || is_template(&text) => {
+        let with_number = || if has_holes { SqlCode::read(&text.replace(HOLE, "1")) } else { None };
+        let code = match SqlCode::read(&text).or_else(with_number) {
+            Some(code) => code,
+            None if has_holes || is_template(&text) => {
                 self.skip_code(UnknownReason::DynamicSql, range, may_change(&text));
                 self.doubt_named(&text, true);
                 return Ok(());
             }
-            Err(_) => return fail("42601", "syntax error in dynamic SQL", range),
+            None => return fail("42601", "syntax error in dynamic SQL", range),
         };
         // Variables of the code are not visible in the text that it executes.
         let variables = std::mem::take(&mut self.variables);
         let (catalog, session) = (self.catalog.clone(), self.session.clone());
         if has_holes {
-            self.make_room(&statements);
+            self.make_room(&code.statements);
         }
-        let result =
-            self.deeper(range, |executor| executor.shown(&Shown::At(range), |executor| executor.run_all(&statements)));
+        let result = self.deeper(range, |executor| {
+            executor.shown(&code.text, shown, CodeKind::Text, |executor| executor.run_all(&code.statements))
+        });
         self.variables = variables;
         if !has_holes {
             return result;
@@ -68,6 +80,7 @@ impl Executor<'_> {
         let reason = if result.is_ok() { UnknownReason::DynamicNames } else { UnknownReason::DynamicTarget };
         self.skip_code(reason, range, may_change(&text));
         if result.is_err() {
+            self.forget_refused();
             self.catalog = catalog;
             self.session = session;
         }
@@ -87,7 +100,9 @@ impl Executor<'_> {
         };
         let variables = std::mem::take(&mut self.variables);
         let result = self.deeper(name.range, |executor| {
-            executor.shown(&Shown::At(name.range), |executor| executor.statement(&statement))
+            executor.shown(&Arc::from(""), InFile::At(name.range), CodeKind::Text, |executor| {
+                executor.statement(&statement)
+            })
         });
         self.variables = variables;
         result
@@ -125,9 +140,9 @@ impl Executor<'_> {
     }
 
     /// A table that run time names is another one each time: an older one under the same placeholder makes way.
-    fn make_room(&mut self, statements: &[Ast]) {
-        for statement in statements {
-            let Ast::CreateTable(create) = statement else { continue };
+    fn make_room(&mut self, statements: &[(SqlText, Arc<Ast>)]) {
+        for (_, statement) in statements {
+            let Ast::CreateTable(create) = &**statement else { continue };
             let name = &create.name.name.text;
             let schema = self.schema_for(&create.name, create.persistence == Persistence::Temporary);
             if !name.contains(HOLE) {
@@ -172,6 +187,15 @@ fn command(text: &str) -> String {
 /// Could the text change data or definitions, as far as its first word says?
 pub(in crate::execute) fn may_change(text: &str) -> bool {
     !READING_COMMANDS.contains(&command(text).as_str())
+}
+
+/// Where a text begins that is one constant and stands there as it is, without escapes.
+fn literal(expression: &SqlText, text: &str) -> Option<u32> {
+    let written = expression.text.as_str();
+    let start = written.find(text).filter(|_| !text.is_empty())?;
+    let (before, after) = (written[..start].trim_start(), written[start + text.len()..].trim_end());
+    let is_quote = before == "'" || before.len() >= 2 && before.starts_with('$') && before.ends_with('$');
+    (is_quote && before == after).then_some(expression.range.start + start as u32)
 }
 
 /// Would another catalog accept the statement? Not where code raises an exception, a transaction block forbids it, or

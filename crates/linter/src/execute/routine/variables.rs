@@ -23,6 +23,11 @@ impl Variables {
         self.0.iter().rev().find(|(known, _)| known == name).and_then(|(_, value)| value.as_ref())
     }
 
+    /// Whether code has no variable besides FOUND, which all code has.
+    pub(in crate::execute) fn is_empty(&self) -> bool {
+        self.0.iter().all(|(name, _)| name == "found")
+    }
+
     /// Is it a variable, or a field of a record?
     pub(super) fn has(&self, path: &[SmolStr]) -> bool {
         path.first().is_some_and(|first| self.0.iter().any(|(known, _)| known == first))

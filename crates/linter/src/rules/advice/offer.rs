@@ -46,7 +46,7 @@ pub(crate) fn line_before(context: &RuleContext<'_>, sql: &str) -> Edit {
 /// A statement on a line after the present one.
 pub(crate) fn line_after(context: &RuleContext<'_>, sql: &str) -> Option<Edit> {
     let end = context.statement.range.end;
-    let rest = context.migration.file.text.get(end as usize..)?;
+    let rest = context.source().get(end as usize..)?;
     let spaces = rest.len() - rest.trim_start().len();
     let line = format!("\n{}{sql};", indentation(context));
     match rest.as_bytes().get(spaces) {
@@ -58,15 +58,19 @@ pub(crate) fn line_after(context: &RuleContext<'_>, sql: &str) -> Option<Edit> {
 
 /// What stands before the statement on its line, if that is nothing but white space.
 fn indentation<'c>(context: &RuleContext<'c>) -> &'c str {
-    let before = &context.migration.file.text[..context.statement.range.start as usize];
+    let before = &context.source()[..context.statement.range.start as usize];
     let line = &before[before.rfind('\n').map_or(0, |at| at + 1)..];
     if line.trim().is_empty() { line } else { "" }
 }
 
 /// What else has to be changed so that the statement runs outside of a transaction: nothing, or the comment that takes
-/// its migration out of the tool's. `None` where it has company in that transaction, or the tool knows no such comment.
+/// its migration out of the tool's. `None` where it has company in that transaction, or the tool knows no such comment, and
+/// in code, which always runs in one.
 pub(crate) fn leave_transaction(context: &RuleContext<'_>) -> Option<Vec<Edit>> {
     let Some(block) = &context.session.block else { return Some(Vec::new()) };
+    if context.code.is_some() {
+        return None;
+    }
     let alone = context.migration.statements().nth(1).is_none();
     let opt_out = context.settings.opt_outs.get(&context.file);
     opt_out.filter(|_| alone && !block.explicit).map(|edit| vec![edit.clone()])

@@ -1,10 +1,11 @@
 //! Large objects whose last reference goes away.
 
 use super::large_objects::is_large_object;
-use crate::ast::{AlterTableAction, Ast, ObjectKind, ObjectName};
+use crate::ast::{AlterTableAction, Ast, Expr, ExprKind, ObjectKind, ObjectName, Part};
 use crate::catalog::Relation;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
+use crate::rules::around::{earlier, rest};
 use crate::rules::text::{enumerate, identifier};
 use crate::source::TextRange;
 
@@ -97,7 +98,10 @@ fn report(
     range: TextRange,
     reporter: &mut Reporter<'_>,
 ) {
-    if context.migration.file.text.contains("lo_unlink") {
+    if context.migration.file.text.contains("lo_unlink")
+        || earlier(context).any(unlinks)
+        || rest(context).iter().any(|ast| unlinks(ast))
+    {
         return;
     }
     let message = format!(
@@ -110,4 +114,13 @@ fn report(
         "first, in batches where they are many:\n    SELECT lo_unlink({column}) FROM {table} WHERE {column} IS NOT NULL;"
     );
     reporter.report(range, message).help(help).emit();
+}
+
+/// Does the statement remove large objects?
+fn unlinks(ast: &Ast) -> bool {
+    let mut found = false;
+    ast.visit(&mut |part| {
+        found |= matches!(part, Part::Expr(Expr { kind: ExprKind::Call(call), .. }) if call.name == "lo_unlink");
+    });
+    found
 }

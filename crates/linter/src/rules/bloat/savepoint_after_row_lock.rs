@@ -7,7 +7,6 @@ use crate::report::Reporter;
 use crate::routine::{Around, RoutineContext, Sql, SqlRole, Step};
 use crate::rule::{MigrationContext, declare_rule};
 use crate::source::TextRange;
-use crate::statement::Statement;
 use smol_str::SmolStr;
 
 declare_rule! {
@@ -176,7 +175,8 @@ fn check_migration(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) 
     let mut locked: Vec<(SmolStr, TextRange, usize)> = Vec::new();
     let mut savepoints: Vec<(SmolStr, TextRange)> = Vec::new();
     let path = context.session.settings.search_path();
-    for ast in context.migration.parsed.iter().filter_map(Statement::ast) {
+    for run in context.ran {
+        let ast = &*run.ast;
         match ast {
             Ast::Transaction(Transaction::Savepoint(name)) => savepoints.push((name.text.clone(), name.range)),
             Ast::Transaction(Transaction::Release(name)) => {
@@ -193,12 +193,19 @@ fn check_migration(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) 
                     let table = table_key(&name, context.after, &path);
                     let lock = locked.iter().find(|(other, _, depth)| *other == table && *depth < savepoints.len());
                     if let Some((_, at, depth)) = lock {
-                        report(&table, range, *at, (savepoints[*depth].1, "this begins a subtransaction"), reporter);
+                        report(
+                            &table,
+                            run.in_file(range),
+                            *at,
+                            (savepoints[*depth].1, "this begins a subtransaction"),
+                            reporter,
+                        );
                     }
                 }
                 let depth = savepoints.len();
-                let keyed =
-                    |(name, range): (ObjectName, TextRange)| (table_key(&name, context.after, &path), range, depth);
+                let keyed = |(name, range): (ObjectName, TextRange)| {
+                    (table_key(&name, context.after, &path), run.in_file(range), depth)
+                };
                 locked.extend(locks(ast).into_iter().map(keyed));
             }
             _ => {}

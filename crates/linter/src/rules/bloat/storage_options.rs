@@ -1,10 +1,8 @@
 //! Storage parameters and server settings that a migration leaves behind.
 
 use crate::ast::{AlterTableAction, Ast, DefElem, DefValue, Literal, ObjectName, Persistence};
-use crate::routine::{Routine, SqlRole};
 use crate::rule::MigrationContext;
 use crate::rules::lasting::Lasting;
-use crate::session::SearchPath;
 use crate::source::TextRange;
 use crate::statement::Statement;
 use smol_str::{SmolStr, format_smolstr};
@@ -22,22 +20,13 @@ pub(super) struct LeftBehind {
 
 /// The parameters that begin with `autovacuum` and that a migration sets and neither resets nor sets again.
 pub(super) fn left_behind(context: &MigrationContext<'_>) -> Vec<LeftBehind> {
-    let text = &context.migration.file.text;
-    if !text.to_ascii_lowercase().contains("autovacuum") {
-        return Vec::new();
-    }
-    let mut walk = Walk { found: Vec::new(), text };
-    let routines = context.routines();
+    let mut walk = Walk { found: Vec::new(), text: &context.migration.file.text };
     for statement in Lasting::of(context.migration).statements {
-        match statement.ast() {
-            Some(Ast::CreateOther(other)) if other.tag == "ALTER SYSTEM" => walk.alter_system(statement),
-            Some(Ast::Do(block)) => {
-                if let Some(routine) = routines.block(context.file, statement.range, block, SearchPath::default()) {
-                    walk.code(&routine);
-                }
+        for run in context.ran_by(statement) {
+            match &*run.ast {
+                Ast::CreateOther(other) if other.tag == "ALTER SYSTEM" => walk.alter_system(statement),
+                ast => walk.statement(ast, &|range| run.in_file(range)),
             }
-            Some(ast) => walk.statement(ast, &|range| range),
-            None => {}
         }
     }
     walk.found
@@ -49,14 +38,6 @@ struct Walk<'t> {
 }
 
 impl Walk<'_> {
-    fn code(&mut self, routine: &Routine) {
-        for step in routine.steps() {
-            for sql in step.sql.iter().filter(|sql| sql.role != SqlRole::Expression) {
-                self.statement(sql.ast, &|range| sql.place(range));
-            }
-        }
-    }
-
     fn statement(&mut self, ast: &Ast, place: &dyn Fn(TextRange) -> TextRange) {
         match ast {
             Ast::AlterTable(alter) => {

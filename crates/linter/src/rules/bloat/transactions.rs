@@ -44,7 +44,7 @@ pub(super) fn transactions(context: &MigrationContext<'_>) -> Vec<TransactionSte
         Some(Ast::Select(_) | Ast::Call(_) | Ast::Insert(_) | Ast::Update(_) | Ast::Delete(_)) => has_functions,
         _ => false,
     };
-    if !context.migration.parsed.iter().any(interesting) {
+    if !context.migration.statements().any(interesting) {
         return Vec::new();
     }
     let mut walk = Walk {

@@ -107,7 +107,7 @@ fn is_added_again(context: &RuleContext<'_>, table: &RelationName, column: &str)
         Ast::AlterTable(alter) => adds(alter, column) && means(context, &alter.name, table),
         _ => false,
     };
-    adds_it(context.ast) || rest(context).any(adds_it)
+    adds_it(context.ast) || rest(context).iter().any(|ast| adds_it(ast))
 }
 
 fn report(

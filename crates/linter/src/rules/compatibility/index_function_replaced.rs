@@ -167,7 +167,7 @@ fn calls(catalog: &Catalog, expr: &Expr, function: &Function) -> bool {
 fn is_rebuilt(context: &RuleContext<'_>, index: &Relation, table: crate::catalog::Oid) -> bool {
     let index = RelationName::existing(index);
     let table = context.before.get_relation(table).map(|table| RelationName::existing(table));
-    rest(context).any(|ast| match ast {
+    rest(context).iter().any(|ast| match &**ast {
         Ast::Reindex(reindex) => match &reindex.target {
             ReindexTarget::Index(name) => means(context, name, &index),
             ReindexTarget::Table(name) => table.as_ref().is_some_and(|table| means(context, name, table)),

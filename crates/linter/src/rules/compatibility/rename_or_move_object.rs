@@ -131,7 +131,7 @@ fn schema(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
     };
     // The name that it gets was that of another: it is the replacement.
     let is_new = earlier(context).any(|ast| is_made(ast) || takes(ast, Some(new), None));
-    if is_new || rest(context).any(|ast| is_made(ast) || takes(ast, None, Some(old))) {
+    if is_new || rest(context).iter().any(|ast| is_made(ast) || takes(ast, None, Some(old))) {
         return;
     }
     let message =
@@ -174,7 +174,8 @@ fn other(
     if kind == "function" && is_trigger_function(context, before) {
         return;
     }
-    if earlier(context).any(|ast| makes(ast) || frees(ast)) || rest(context).any(|ast| makes(ast) || gives(ast)) {
+    if earlier(context).any(|ast| makes(ast) || frees(ast)) || rest(context).iter().any(|ast| makes(ast) || gives(ast))
+    {
         return;
     }
     let shown = |(schema, name): &QualifiedName| match schema.as_str() {

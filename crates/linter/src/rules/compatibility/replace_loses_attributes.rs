@@ -75,7 +75,7 @@ fn defined(context: &RuleContext<'_>, create: &CreateFunction) -> Option<Arc<Fun
     let schema = create.name.schema.as_ref().map(|schema| schema.text.clone());
     let schema = schema.or_else(|| context.session.settings.search_path().first().cloned())?;
     let is_this = |function: &&Arc<Function>| {
-        function.defined_at.as_ref().is_some_and(|at| at.file == context.file && at.name == create.name.range())
+        context.before.get_function(function.oid).is_none_or(|before| !Arc::ptr_eq(before, function))
     };
     context.after.functions_named(&schema, name).find(is_this).cloned()
 }

@@ -7,6 +7,7 @@ use crate::fix::{Applicability, Fix};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::offer::line_after;
+use crate::rules::around::rest;
 use crate::rules::text::sql_name;
 use crate::source::TextRange;
 
@@ -67,8 +68,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         }
         _ => false,
     };
-    let mut later = context.migration.statements().filter(|other| other.range.start > context.statement.range.start);
-    if later.any(|statement| statement.ast().is_some_and(is_analyzed)) {
+    if rest(context).iter().any(|ast| is_analyzed(ast)) {
         return;
     }
     let help = format!("at the end of the migration:\n    ANALYZE {};", sql_name(context, table));

@@ -7,8 +7,8 @@ use crate::diagnostic::Severity;
 use crate::report::Reporter;
 use crate::routine::RoutineContext;
 use crate::rule::{RuleContext, declare_rule};
+use crate::rules::around::earlier;
 use crate::source::TextRange;
-use crate::statement::Statement;
 use smol_str::SmolStr;
 
 declare_rule! {
@@ -54,8 +54,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let path = context.session.settings.search_path();
     written(context.ast, context.before, &path, &mut |name| {
         let mut said = false;
-        let earlier = context.migration.statements().take_while(|other| other.range != context.statement.range);
-        for ast in earlier.filter_map(Statement::ast) {
+        for ast in earlier(context) {
             written(ast, context.before, &path, &mut |other| said |= other.name.text == name.name.text);
         }
         if !said {
@@ -65,6 +64,10 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
 }
 
 fn check_routine(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
+    // What a DO block runs is reported as it runs.
+    if context.routine.function.is_none() {
+        return;
+    }
     for step in context.routine.steps() {
         for sql in &step.sql {
             written(sql.ast, context.catalog, &context.routine.search_path, &mut |name| {

@@ -4,7 +4,7 @@ use crate::ast::{AlterTableAction, Ast, ExprKind, FromItem, Insert, InsertSource
 use crate::effect::LockCause;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use crate::statement::Statement;
+use crate::rules::around::rest;
 
 declare_rule! {
     /// `SET COMPRESSION` on a column that has values, or a copy of values that is meant to compress them anew.
@@ -65,9 +65,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
 
 /// Does the rest of the migration update the column?
 fn is_updated(context: &RuleContext<'_>, table: &str, column: &str) -> bool {
-    let later = context.migration.statements().filter(|other| other.range.start > context.statement.range.start);
-    later.filter_map(Statement::ast).any(|ast| {
-        matches!(ast, Ast::Update(update) if update.table.name.name.text == table
+    rest(context).iter().any(|ast| {
+        matches!(&**ast, Ast::Update(update) if update.table.name.name.text == table
             && update.assignments.iter().any(|assignment| assignment.column.text == column))
     })
 }

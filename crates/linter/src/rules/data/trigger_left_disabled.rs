@@ -70,14 +70,14 @@ struct Left<'a> {
 fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
     let mut left: Vec<Left<'_>> = Vec::new();
     let lasting = Lasting::of(context.migration).statements;
-    for ast in lasting.iter().filter_map(|statement| statement.ast()) {
-        match ast {
+    for run in lasting.iter().flat_map(|statement| context.ran_by(statement)) {
+        match &*run.ast {
             Ast::AlterTable(alter) => {
                 for command in &alter.commands {
-                    switch(&mut left, &alter.name, &command.action, command.keyword);
+                    switch(&mut left, &alter.name, &command.action, run.in_file(command.keyword));
                 }
             }
-            Ast::Set(set) => set_role(&mut left, set),
+            Ast::Set(set) => set_role(&mut left, set, run.in_file(set.range)),
             Ast::Discard(crate::ast::Discard::All) => left.retain(|left| left.off != Off::SessionTriggers),
             _ => {}
         }
@@ -93,8 +93,10 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
                 relation.birth.is_of(context.deployment()) || (relation.known && !is_there(relation, &off))
             }
         };
-        let is_given_up =
-            || relation.is_some_and(|relation| relation.policies.is_empty() && drops_policy(&lasting, &relation.name));
+        let is_given_up = || {
+            relation
+                .is_some_and(|relation| relation.policies.is_empty() && drops_policy(context, &lasting, &relation.name))
+        };
         if is_gone || off == Off::RowSecurity && is_given_up() {
             continue;
         }
@@ -120,14 +122,14 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
 }
 
 /// Does the migration drop a policy of the table?
-fn drops_policy(lasting: &[&Statement], table: &str) -> bool {
-    let drops = |statement: &&Statement| match statement.ast() {
-        Some(Ast::Drop(drop)) if drop.kind == ObjectKind::Policy => {
+fn drops_policy(context: &MigrationContext<'_>, lasting: &[&Statement], table: &str) -> bool {
+    let mut ran = lasting.iter().flat_map(|statement| context.ran_by(statement));
+    ran.any(|run| match &*run.ast {
+        Ast::Drop(drop) if drop.kind == ObjectKind::Policy => {
             drop.objects.iter().any(|object| object.on.as_ref().is_some_and(|on| on.name.text == table))
         }
         _ => false,
-    };
-    lasting.iter().any(drops)
+    })
 }
 
 /// Is there still something that can be off?
@@ -190,7 +192,7 @@ fn add<'a>(
     }
 }
 
-fn set_role(left: &mut Vec<Left<'_>>, set: &Set) {
+fn set_role(left: &mut Vec<Left<'_>>, set: &Set, range: TextRange) {
     let name = match &set.setting {
         Setting::Value { name, .. } | Setting::Default { name } => name.as_str(),
         Setting::ResetAll => "session_replication_role",
@@ -202,7 +204,7 @@ fn set_role(left: &mut Vec<Left<'_>>, set: &Set) {
     let is_replica = matches!(&set.setting, Setting::Value { values, .. }
         if matches!(values.first(), Some(Literal::String(value)) if value.eq_ignore_ascii_case("replica")));
     if is_replica {
-        add(left, None, Off::SessionTriggers, set.range, &|other| other.table.is_none());
+        add(left, None, Off::SessionTriggers, range, &|other| other.table.is_none());
     } else {
         left.retain(|other| other.off != Off::SessionTriggers);
     }

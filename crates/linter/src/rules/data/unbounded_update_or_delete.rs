@@ -8,9 +8,9 @@ use crate::effect::{DataChange, DataChangeKind, RelationName};
 use crate::report::Reporter;
 use crate::routine::{RoutineContext, Sql, SqlRole, Trial};
 use crate::rule::{RuleContext, declare_rule};
+use crate::rules::around::rest;
 use crate::settings::{Settings, TableSize};
 use crate::source::TextRange;
-use crate::statement::Statement;
 
 declare_rule! {
     /// `UPDATE`, `DELETE` or `MERGE` of all rows of a table that is in use.
@@ -108,8 +108,7 @@ fn is_refilled(context: &RuleContext<'_>, table: &RelationName) -> bool {
         };
         target.is_some_and(|target| context.before.find_relation(target, &path) == Some(table.oid))
     };
-    let after = |statement: &&Statement| statement.range.start > context.statement.range.start;
-    context.migration.statements().filter(after).filter_map(Statement::ast).any(fills)
+    rest(context).iter().any(|ast| fills(ast))
 }
 
 /// Says configuration, a constraint, or the statement itself that the table has few rows?

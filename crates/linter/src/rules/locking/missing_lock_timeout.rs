@@ -70,7 +70,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         return;
     }
     let Some(lock) = first_strong_lock(context) else { return };
-    if lost(context.migration, context.statement.range.start).is_some() {
+    if lost(context).is_some() {
         return;
     }
     let stopped = if lock.mode.blocks_reads() { "query" } else { "write" };
@@ -79,7 +79,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         lock.mode.sql(),
         lock.relation.name
     );
-    let setting = if context.session.in_transaction() { INSIDE } else { OUTSIDE };
+    let setting = if context.in_block() { INSIDE } else { OUTSIDE };
     let help = format!("{setting}\n{ELSEWHERE}");
     let finding = reporter.report(lock.range, message).relation(&lock.relation).help(help);
     finding.fix(set_before(context)).emit();

@@ -5,7 +5,7 @@ use crate::diagnostic::Severity;
 use crate::effect::{Lock, LockMode, RelationName};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use crate::rules::around::means;
+use crate::rules::around::{Until, means, rest_until};
 use crate::rules::timeouts::lock_timeout_in_effect;
 use crate::source::TextRange;
 
@@ -94,11 +94,10 @@ fn denies_all(context: &RuleContext<'_>, lock: &Lock) -> bool {
 
 /// Does a later statement of the same transaction create a policy for the table?
 fn policy_follows(context: &RuleContext<'_>, table: &RelationName) -> bool {
-    let start = context.statement.range.start;
-    for statement in context.migration.statements().filter(|statement| statement.range.start > start) {
-        match statement.ast() {
-            Some(Ast::CreatePolicy(create)) if means(context, &create.table, table) => return true,
-            Some(Ast::Transaction(Transaction::Commit { .. } | Transaction::Rollback { .. })) => return false,
+    for ast in rest_until(context, Until::Commit) {
+        match &*ast {
+            Ast::CreatePolicy(create) if means(context, &create.table, table) => return true,
+            Ast::Transaction(Transaction::Commit { .. } | Transaction::Rollback { .. }) => return false,
             _ => {}
         }
     }

@@ -77,7 +77,7 @@ fn check_local(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
 
 /// What stands after SET LOCAL.
 fn without_local<'c>(context: &RuleContext<'c>) -> &'c str {
-    let (statement, text) = (context.statement, &context.migration.file.text);
+    let (statement, text) = (context.statement, context.source());
     let start = statement.tokens.get(2).map_or(statement.range.start, |token| token.range.start);
     text.get(start as usize..statement.range.end as usize).unwrap_or_default()
 }
@@ -85,7 +85,7 @@ fn without_local<'c>(context: &RuleContext<'c>) -> &'c str {
 /// A strong lock after the timeout was switched off or lost.
 fn check_lost(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let Some(lock) = first_strong_lock(context) else { return };
-    let Some((why, place)) = lost(context.migration, context.statement.range.start) else { return };
+    let Some((why, place)) = lost(context) else { return };
     let by_runner = context.settings.lock_timeout == LockTimeout::Runner && why != Lost::Zero;
     let label = match why {
         // Reported where it stands.

@@ -49,8 +49,9 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     if !grant.grant || !is_public(grant) || context.effects.fails.is_some() {
         return;
     }
+    let rest = rest(context);
     let revoked: Vec<&Grant> =
-        rest(context).filter_map(granted).filter(|(_, other)| *other == scope).map(|it| it.0).collect();
+        rest.iter().filter_map(|ast| granted(ast)).filter(|(_, other)| *other == scope).map(|it| it.0).collect();
     let is_revoked = |privilege: &NamedPrivilege| {
         revoked.iter().any(|revoke| covers_objects(context, revoke, grant) && covers(revoke, privilege))
     };

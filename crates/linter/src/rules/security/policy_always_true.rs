@@ -87,7 +87,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
 
 /// Does a later statement of the migration drop or alter the policy? That is judged there.
 fn is_changed_later(context: &RuleContext<'_>, policy: &Name, table: &RelationName) -> bool {
-    rest(context).any(|ast| match ast {
+    rest(context).iter().any(|ast| match &**ast {
         Ast::Drop(drop) if drop.kind == ObjectKind::Policy => drop.objects.iter().any(|object| {
             let on = object.on.as_ref();
             object.name.name.text == policy.text && on.is_some_and(|on| means(context, on, table))

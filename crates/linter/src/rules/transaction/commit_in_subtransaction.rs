@@ -58,20 +58,19 @@ struct Ending {
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     match context.ast {
         Ast::Do(statement) if statement.language == "plpgsql" => {
-            let in_transaction = context.session.in_transaction();
+            let in_transaction = context.in_block();
             let why = "a DO block cannot end the transaction block that it runs in";
             report(context, &statement.body, statement.keyword, in_transaction.then_some(why), reporter);
         }
         Ast::CreateFunction(function) if function.language == "plpgsql" => {
             report(context, &function.body, function.name.range(), refusal(function), reporter);
         }
-        Ast::Call(call) if context.session.in_transaction() => {
+        Ast::Call(call) if context.in_block() => {
             let (name, schema) = (&call.call.name, &call.call.schema);
             let path = context.session.settings.schemas(schema.as_ref());
             let mut named = path.iter().flat_map(|schema| context.before.functions_named(schema, name));
             let ends = named.next().is_some_and(|procedure| {
-                procedure.language == "plpgsql"
-                    && !endings(&context.migration.file.text, &procedure.body, false).is_empty()
+                procedure.language == "plpgsql" && !endings(context.source(), &procedure.body, false).is_empty()
             });
             if ends {
                 let message = format!("`{name}` ends the transaction, which PostgreSQL refuses in a transaction block");
@@ -108,7 +107,7 @@ fn report(
     refusal: Option<&str>,
     reporter: &mut Reporter<'_>,
 ) {
-    for ending in endings(&context.migration.file.text, body, true) {
+    for ending in endings(context.source(), body, true) {
         let range = if ending.range.is_empty() { fallback } else { ending.range };
         if let Some(refusal) = refusal {
             let help = "let the caller end the transaction, or use a procedure that is called outside of one";

@@ -54,7 +54,7 @@ declare_rule! {
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let Some(failure) = context.effects.fails.as_ref().filter(|failure| failure.sqlstate == "25001") else { return };
     let range = if failure.range.is_empty() { first_words(context) } else { failure.range };
-    let is_code = matches!(context.ast, Ast::Do(_) | Ast::Call(_) | Ast::Select(_));
+    let is_code = context.code.is_some() || matches!(context.ast, Ast::Do(_) | Ast::Call(_) | Ast::Select(_));
     let Some(block) = context.session.block.as_ref().filter(|_| !is_code) else {
         let help = "code in DO blocks and functions always runs in a transaction: make it a statement of its own";
         reporter.report(range, failure.reason.clone()).help(help).emit();
@@ -85,7 +85,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         finding = finding.fix(Fix { title, applicability: Applicability::Unsafe, edits });
     }
     // The tool's transaction begins at the first statement, which is no news where that is this one.
-    if block.started.range.start < context.statement.range.start {
+    if block.started.range.start < context.outer().start {
         finding = finding.label_in(block.started.file, beginning(context, block.started.range), began);
     }
     finding.emit();
@@ -93,7 +93,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
 
 /// The first word of the statement that a range begins with; the beginning of a tool's transaction has no length.
 fn beginning(context: &RuleContext<'_>, range: TextRange) -> TextRange {
-    let mut statements = context.migration.parsed.iter();
+    let mut statements = context.migration.statements();
     let first = statements.find(|statement| statement.range.start == range.start);
     first.and_then(|statement| statement.tokens.first()).map_or(range, |token| token.range)
 }

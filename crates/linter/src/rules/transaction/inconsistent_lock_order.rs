@@ -94,7 +94,7 @@ fn at_commit(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let (catalog, locked) = match &context.session.block {
         Some(block) if is_end => (block.catalog_before(), held(block)),
         Some(_) => return,
-        None => (context.before, taken(&context.effects.locks, context.statement.range)),
+        None => (context.before, taken(&context.whole.locks, context.statement.range)),
     };
     let routines = Routines::new(context.migrations, catalog, context.settings, context.reader);
     report(&of_others(locked, catalog, context.deployment()), catalog, &routines, reporter);

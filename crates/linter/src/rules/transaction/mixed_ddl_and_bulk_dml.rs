@@ -118,9 +118,10 @@ fn has_deferred_key(context: &RuleContext<'_>, table: Oid, kind: DataChangeKind)
 
 /// Does a SET CONSTRAINTS stand between the change and this statement?
 fn checked_since(context: &RuleContext<'_>, change: &Change) -> bool {
-    context.migration.parsed.iter().any(|statement| {
-        matches!(statement.ast(), Some(Ast::Other(node)) if node == "ConstraintsSetStmt")
-            && change.place.range.end <= statement.range.start
-            && statement.range.end <= context.statement.range.start
-    })
+    let checks = |ast: &Ast| matches!(ast, Ast::Other(node) if node == "ConstraintsSetStmt");
+    let in_file = context.earlier.iter().filter(|run| run.outer < context.outer().start && checks(&run.ast));
+    let same_code = context.code.map_or(&[][..], |code| code.earlier).iter();
+    let same_code = same_code.filter(|run| run.statement.ast().is_some_and(checks));
+    let mut ranges = in_file.map(|run| run.range).chain(same_code.map(|run| run.code.shown.range(run.statement.range)));
+    ranges.any(|range| change.place.range.end <= range.start)
 }

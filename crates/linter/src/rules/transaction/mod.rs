@@ -19,6 +19,9 @@ use crate::source::TextRange;
 
 /// How to leave a transaction before a statement, for the tool and the file at hand.
 fn split_help(context: &RuleContext<'_>, what: &str) -> String {
+    if context.code.is_some() {
+        return format!("move {what} out of this code, to a statement of its own");
+    }
     match (context.migration.transaction, &context.session.block) {
         (TransactionMode::Transaction, _) => format!("move {what} to a later migration"),
         (_, None) => format!("move {what} out of this code, to a statement of its own"),
@@ -40,7 +43,7 @@ pub(super) fn strong_locks(session: &Session) -> impl Iterator<Item = &HeldLock>
 /// The words that open a statement: what to point at where it is the statement as a whole that matters.
 fn first_words(context: &RuleContext<'_>) -> TextRange {
     let tokens = &context.statement.tokens;
-    let text = &context.migration.file.text;
+    let text = context.source();
     let is_verb = |keyword: &str| tokens.first().is_some_and(|token| token.is_keyword(text, keyword));
     let words = if ["ALTER", "CREATE", "DROP", "LOCK"].into_iter().any(is_verb) { 2 } else { 1 };
     tokens.iter().take(words).fold(TextRange::default(), |range, token| range.cover(token.range))

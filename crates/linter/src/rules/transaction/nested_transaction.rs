@@ -90,7 +90,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
 /// Does something since the last such statement not parse? It may have held the BEGIN that this one ends.
 fn may_be_open(context: &RuleContext<'_>) -> bool {
     let is_before = |statement: &&Statement| statement.range.end <= context.statement.range.start;
-    let before = context.migration.parsed.iter().rev().filter(is_before);
+    let before = context.migration.statements().rev().filter(is_before);
     let is_control = |statement: &&Statement| matches!(statement.ast(), Some(Ast::Transaction(_)));
     before.take_while(|statement| !is_control(statement)).any(|statement| statement.ast().is_none())
 }
@@ -106,10 +106,7 @@ fn check_end(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
         return;
     }
     let is_begin = |statement: &&Statement| matches!(statement.ast(), Some(Ast::Transaction(Transaction::Begin)));
-    let mut statements = context.migration.parsed.iter().rev();
-    let own =
-        |statement: &&Statement| context.migration.section.is_none_or(|section| section.contains(statement.range));
-    let begin = statements.find(|statement| is_begin(statement) && own(statement));
+    let begin = context.migration.statements().rev().find(is_begin);
     let range = begin.map_or(TextRange::default(), |statement| statement.range);
     let message = "this transaction is never committed: everything since is undone when the session ends";
     reporter.report(range, message).help("end the file with COMMIT").emit();

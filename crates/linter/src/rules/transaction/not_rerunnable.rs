@@ -4,7 +4,7 @@ use super::first_words;
 use crate::ast::{AlterTableAction, Ast, CreateIndex, ObjectKind};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use crate::statement::Statement;
+use crate::rules::around::earlier;
 
 declare_rule! {
     /// A statement outside of a transaction that fails when the migration is run a second time.
@@ -42,10 +42,10 @@ declare_rule! {
 }
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
-    if context.session.in_transaction() {
+    if context.in_block() || context.code.is_some_and(|code| code.guarded) {
         return;
     }
-    let is_last = context.migration.parsed.last().is_none_or(|last| last.range == context.statement.range);
+    let is_last = context.later().next().is_none();
     let Some(help) = missing_guard(context.ast) else { return };
     let concurrent = match context.ast {
         Ast::CreateIndex(index) if index.concurrently => Some(index),
@@ -63,8 +63,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
 
 /// Does the file drop the index IF EXISTS, so that an invalid one goes first?
 fn is_dropped_before(context: &RuleContext<'_>, index: &CreateIndex) -> bool {
-    let earlier = context.migration.parsed.iter().take_while(|other| other.range != context.statement.range);
-    earlier.filter_map(Statement::ast).any(|ast| match ast {
+    earlier(context).any(|ast| match ast {
         Ast::Drop(drop) if drop.kind == ObjectKind::Index && drop.if_exists => {
             let name = index.name.as_ref().map(|name| &name.text);
             drop.objects.iter().any(|object| Some(&object.name.name.text) == name)
