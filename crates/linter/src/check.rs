@@ -12,10 +12,11 @@ use crate::effect::Effects;
 use crate::execute::InFile;
 use crate::fix::spare_placeholders;
 use crate::guard::run_rule;
+use crate::passes;
 use crate::replay::{Replay, StatementVisit, Visitor, stands_for};
 use crate::report::{self, Reporter};
 use crate::routine::{Endings, Routine, RoutineContext, RoutineReader, Routines};
-use crate::rule::{Category, Earlier, MigrationContext, Rule};
+use crate::rule::{Earlier, MigrationContext, Rule};
 use crate::rules::{self, lasting::Lasting};
 use crate::session::Session;
 use crate::settings::Settings;
@@ -24,7 +25,7 @@ use crate::statement::{self, Statement, SyntaxError, Unchanged};
 use crate::suppression::{self, FoundComment, Suppressed};
 use crate::version::PgVersion;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -284,61 +285,14 @@ pub(crate) fn report(
     let Checker { mut found, comments, .. } = checker;
     let mut suppressed = Vec::new();
     // Overlap comes before suppression: a comment that suppresses a finding must not bring back the one that it replaced.
-    yield_to_others(&mut found);
+    passes::yield_to_others(&mut found, settings);
     suppression::apply(&comments, migrations, settings, &mut found, &mut suppressed);
-    let hidden = hide(&mut found, settings);
-    suppressed.retain(|suppressed| is_shown(&suppressed.diagnostic, settings));
+    let hidden = passes::hide(&mut found, settings);
+    suppressed.retain(|suppressed| passes::is_shown(&suppressed.diagnostic, settings));
     let place = |diagnostic: &Diagnostic| (diagnostic.file, diagnostic.range.start, diagnostic.range.end);
     found.sort_by_key(place);
     suppressed.sort_by_key(|suppressed| place(&suppressed.diagnostic));
     Outcome { found, suppressed, hidden }
-}
-
-/// Takes away what the settings do not show, and counts it.
-fn hide(found: &mut Vec<Diagnostic>, settings: &Settings) -> Hidden {
-    let mut hidden = Hidden::default();
-    found.retain(|diagnostic| {
-        let (severe, sure) = (is_severe(diagnostic, settings), diagnostic.confidence >= settings.confidence);
-        hidden.below_level += usize::from(!severe);
-        hidden.below_confidence += usize::from(severe && !sure);
-        severe && sure
-    });
-    hidden
-}
-
-fn is_shown(diagnostic: &Diagnostic, settings: &Settings) -> bool {
-    is_severe(diagnostic, settings) && diagnostic.confidence >= settings.confidence
-}
-
-fn is_severe(diagnostic: &Diagnostic, settings: &Settings) -> bool {
-    diagnostic.severity >= settings.level || is_engine(diagnostic)
-}
-
-/// Drops findings where a rule that says it better has one at the same place or within it, or points to it.
-fn yield_to_others(found: &mut Vec<Diagnostic>) {
-    let yields_to = |diagnostic: &Diagnostic| rules::find(diagnostic.rule).map_or(&[][..], |rule| rule.meta.yields_to);
-    let mut places: BTreeSet<(&str, u32, u32, u32)> = BTreeSet::new();
-    for diagnostic in found.iter() {
-        let labels = diagnostic.labels.iter().map(|label| (label.file, label.range));
-        for (file, range) in labels.chain([(diagnostic.file, diagnostic.range)]) {
-            places.insert((diagnostic.rule, file, range.start, range.end));
-        }
-    }
-    let is_said = |diagnostic: &Diagnostic| {
-        let TextRange { start, end } = diagnostic.range;
-        yields_to(diagnostic).iter().any(|rule| {
-            let mut within = places.range((*rule, diagnostic.file, start, 0)..=(*rule, diagnostic.file, end, u32::MAX));
-            within.any(|(_, _, _, ends)| *ends <= end)
-        })
-    };
-    let silent: Vec<bool> = found.iter().map(is_said).collect();
-    let mut silent = silent.into_iter();
-    found.retain(|_| !silent.next().unwrap_or_default());
-}
-
-fn is_engine(diagnostic: &Diagnostic) -> bool {
-    rules::find(diagnostic.rule).is_some_and(|rule| rule.meta.category == Category::Engine)
-        && diagnostic.severity > Severity::Info
 }
 
 /// Runs the rules over what the replay shows.

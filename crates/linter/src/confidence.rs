@@ -48,6 +48,8 @@ pub enum Assumption {
     AbsentThoughCodeMayCreate { table: SmolStr },
     /// The code changes `search_path` itself.
     SearchPathUnchanged,
+    /// Deployed code leaves a column out that it knows.
+    LeftOut { table: SmolStr, column: SmolStr },
     /// Only an earlier use shows that the relation exists.
     ExistsAsUsed { table: SmolStr },
 }
@@ -63,6 +65,7 @@ impl Assumption {
             | Self::OneHistory
             | Self::AbsentThoughCodeMayCreate { .. }
             | Self::SearchPathUnchanged
+            | Self::LeftOut { .. }
             | Self::ExistsAsUsed { .. } => Confidence::Possible,
         }
     }
@@ -88,6 +91,9 @@ impl fmt::Display for Assumption {
             }
             Self::SearchPathUnchanged => {
                 f.write_str("assumes that names mean the same, although the code sets search_path")
+            }
+            Self::LeftOut { table, column } => {
+                write!(f, "assumes that deployed code inserts into `{table}` without `{column}`")
             }
             Self::ExistsAsUsed { table } => {
                 write!(f, "assumes that `{table}` exists, because an earlier statement uses it")

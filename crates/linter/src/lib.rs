@@ -19,6 +19,7 @@ pub mod expression;
 pub mod fix;
 mod guard;
 pub mod lexer;
+mod passes;
 pub mod plpgsql;
 pub mod predict;
 mod replay;

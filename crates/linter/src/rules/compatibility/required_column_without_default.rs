@@ -2,6 +2,7 @@
 
 use crate::ast::{AlterTableAction, Ast, ColumnDef, Firing, FunctionBody, TriggerTiming};
 use crate::catalog::{Catalog, Column, Oid, Relation};
+use crate::confidence::Assumption;
 use crate::effect::{LockMode, RelationName, Scan, ScanCause, Visibility};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
@@ -44,7 +45,8 @@ declare_rule! {
     ///
     /// For tables of the same migration; for columns with a default (also of their domain), an identity or a generated value;
     /// where the transaction sets a default before it commits; and where a `BEFORE INSERT` trigger mentions the column.
-    /// `SET NOT NULL` is reported for a column that the same migration added: of an older one running code may well fill it.
+    /// `SET NOT NULL` and `DROP DEFAULT` are reported for a column that the same deployment added. Deployed code may well
+    /// fill an older one: there the finding is only possible (`--confidence possible`).
     ///
     /// ## Other linters
     ///
@@ -77,15 +79,35 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         let before = context.before.get_relation(table.oid);
         for column in after.columns.iter().filter(|column| column.inherited_from == 0 && is_required(column)) {
             let old = before.and_then(|before| before.column(&column.name));
-            let is_new = match old {
-                None => is_added(context, before, after, column),
-                Some(old) => !old.not_null && is_column_made_here(context, table, &column.name),
+            let change = match old {
+                None if is_added(context, before, after, column) => Change::Added,
+                None => continue,
+                Some(old) if is_required(old) => continue,
+                Some(old) if is_new(context, table, old) => Change::RequiredNow,
+                Some(_) => Change::OlderRequiredNow,
             };
-            if is_new && !is_filled(context, after, table.oid, &column.name) {
-                report(context, reporter, range, table, &column.name, old.is_none());
+            if !is_filled(context, after, table.oid, &column.name) {
+                report(context, reporter, range, table, &column.name, change);
             }
         }
     }
+}
+
+/// How a column came to need a value from every `INSERT`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Change {
+    /// The statement adds it.
+    Added,
+    /// An earlier statement of the deployment added it; it was nullable or had a default.
+    RequiredNow,
+    /// Deployed code knows the column, and may leave it out.
+    OlderRequiredNow,
+}
+
+/// Whether the deployment added the column or gave it this name.
+fn is_new(context: &RuleContext<'_>, table: &RelationName, column: &Column) -> bool {
+    let deployment = context.deployment();
+    deployment.is_some() && column.added_in == deployment || is_column_made_here(context, table, &column.name)
 }
 
 fn is_required(column: &Column) -> bool {
@@ -142,20 +164,26 @@ fn report(
     range: TextRange,
     table: &RelationName,
     column: &str,
-    is_added: bool,
+    change: Change,
 ) {
     let (name, place) = (&table.name, place(context, column).unwrap_or(range));
-    let message = if is_added {
-        format!(
-            "running code does not fill `{column}`: its INSERTs into `{name}` fail, and this fails at once if there are rows"
-        )
-    } else {
-        format!(
-            "running code does not fill `{column}`, which this migration adds: its INSERTs into `{name}` fail from here on"
-        )
+    let message = match change {
+        Change::Added => format!(
+            "deployed code does not fill `{column}`: its INSERTs into `{name}` fail, and this fails at once if there are rows"
+        ),
+        Change::RequiredNow => format!(
+            "deployed code does not fill `{column}`, which this deployment adds: its INSERTs into `{name}` fail from here on"
+        ),
+        Change::OlderRequiredNow => {
+            format!("INSERTs of deployed code that leave `{column}` out of `{name}` fail from here on")
+        }
     };
-    let help = help(context, table, column, is_added);
-    reporter.report(place, message).relation(table).help(help).emit();
+    let help = help(context, table, column, change == Change::Added);
+    let mut finding = reporter.report(place, message).relation(table).help(help);
+    if change == Change::OlderRequiredNow {
+        finding = finding.assuming(Assumption::LeftOut { table: name.clone(), column: column.into() });
+    }
+    finding.emit();
 }
 
 fn help(context: &RuleContext<'_>, table: &RelationName, column: &str, is_added: bool) -> String {
@@ -208,7 +236,11 @@ fn place(context: &RuleContext<'_>, column: &str) -> Option<TextRange> {
         return Some(scan.range);
     }
     alter.commands.iter().find_map(|command| match &command.action {
-        AlterTableAction::SetNotNull { column: set } if set.text == column => Some(set.range),
+        AlterTableAction::SetNotNull { column: set } | AlterTableAction::DropDefault { column: set }
+            if set.text == column =>
+        {
+            Some(set.range)
+        }
         _ => None,
     })
 }
