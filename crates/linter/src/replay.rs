@@ -327,7 +327,7 @@ impl Replay {
             calls: 0,
             rounds: 0,
             compared: 0,
-            recorder: Recorder::default(),
+            recorder: Recorder::new(migration.report),
             variables: crate::execute::routine::Variables::default(),
         };
         if let Some(ast) = statement.ast() {

@@ -17,9 +17,14 @@ const CATEGORIES: &[&str] =
     &["engine", "locking", "transaction", "compatibility", "data", "bloat", "plpgsql", "schema", "security"];
 
 const RULE: &str = include_str!("new_rule.rs.template");
-const REPORTED: &str =
-    "-- history:\nCREATE TABLE orders (id bigint PRIMARY KEY);\n-- migration:\nDROP TABLE orders; -- warning: RULE\n";
-const SILENT: &str = "CREATE TABLE orders (id bigint PRIMARY KEY);\nDROP TABLE orders;\n";
+const REPORTED: &str = "-- history:\nCREATE TABLE orders (id bigint PRIMARY KEY);\n\
+    CREATE FUNCTION touch() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NEW; END $$;\n\
+    CREATE TRIGGER touched BEFORE UPDATE ON orders FOR EACH ROW EXECUTE FUNCTION touch();\n\
+    -- migration:\nDROP TRIGGER touched ON orders; -- warning: RULE\n";
+const SILENT: &str = "CREATE TABLE orders (id bigint PRIMARY KEY);\n\
+    CREATE FUNCTION touch() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NEW; END $$;\n\
+    CREATE TRIGGER touched BEFORE UPDATE ON orders FOR EACH ROW EXECUTE FUNCTION touch();\n\
+    DROP TRIGGER touched ON orders;\n";
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), String> {
     create(&repository(), &arguments.category, &arguments.name)

@@ -3,6 +3,7 @@
 //! An effect carries its cause and the range that caused it, so that a rule needs no syntax of its own.
 
 mod catalog_rows;
+mod change;
 mod lock_mode;
 mod removal;
 mod summary;
@@ -11,6 +12,7 @@ mod unknown;
 use crate::catalog::{Oid, Relation, SqlType};
 use crate::source::TextRange;
 pub use catalog_rows::CatalogRows;
+pub use change::{ChangeAction, ChangedObject, ObjectChange};
 pub use lock_mode::LockMode;
 pub use removal::{Removal, RemovalReason, RemovedObject, RenamedObject, Renaming};
 use serde::{Deserialize, Serialize};
@@ -40,6 +42,8 @@ pub struct Effects {
     /// What DROP takes away, columns and constraints included, with what goes along.
     pub removals: Vec<Removal>,
     pub renames: Vec<Renaming>,
+    /// Triggers, rules, policies and extensions that it makes, alters, drops, enables or disables.
+    pub changes: Vec<ObjectChange>,
     /// Emptied by TRUNCATE.
     pub truncates: Vec<RelationName>,
     pub fails: Option<Failure>,

@@ -100,6 +100,8 @@ pub(crate) struct Recorder {
     /// Triggers belong to the statement that fires them.
     paused: bool,
     guarded: bool,
+    /// Nobody looks at what it would record.
+    is_off: bool,
 }
 
 /// A text that is run while the recorder is at another one.
@@ -118,6 +120,11 @@ pub(crate) struct CodeRun {
 }
 
 impl Recorder {
+    /// Records for a migration that is reported, and nothing for the history.
+    pub(crate) fn new(is_reported: bool) -> Self {
+        Self { is_off: !is_reported, ..Self::default() }
+    }
+
     /// Begins with a text.
     pub(super) fn enter(&mut self, text: &Arc<str>, shown: InFile, kind: CodeKind) -> Outer {
         let outer = self.text.as_ref().map_or(InFile::Shifted(0), |text| text.shown);
@@ -157,6 +164,9 @@ impl Executor<'_> {
         let Some(code) = self.recorder.text.clone().filter(|_| !self.recorder.paused) else {
             return self.statement(ast);
         };
+        if self.recorder.is_off {
+            return self.check_named_in_code(ast, sql).and_then(|()| self.statement(ast));
+        }
         let (before, session) = (self.catalog.clone(), self.session_in_code());
         let outer = std::mem::take(&mut self.effects);
         let inside = std::mem::take(&mut self.recorder.inside);
@@ -258,6 +268,7 @@ impl Effects {
         self.calls.iter_mut().for_each(|call| call.range = place(call.range));
         self.removals.iter_mut().for_each(|effect| effect.range = place(effect.range));
         self.renames.iter_mut().for_each(|effect| effect.range = place(effect.range));
+        self.changes.iter_mut().for_each(|effect| effect.range = place(effect.range));
         self.unknown.iter_mut().for_each(|unknown| unknown.range = place(unknown.range));
     }
 
@@ -289,6 +300,7 @@ impl Effects {
         self.drops.extend(inner.drops);
         self.removals.extend(inner.removals);
         self.renames.extend(inner.renames);
+        self.changes.extend(inner.changes);
         self.truncates.extend(inner.truncates);
         self.data_changes.extend(inner.data_changes);
         inner.unknown.into_iter().for_each(|unknown| self.note_unknown(unknown));
@@ -315,6 +327,7 @@ impl Effects {
             drops: left(&self.drops, &inside.drops),
             removals: left(&self.removals, &inside.removals),
             renames: left(&self.renames, &inside.renames),
+            changes: left(&self.changes, &inside.changes),
             truncates: left(&self.truncates, &inside.truncates),
             fails: None,
             unknown: left(&self.unknown, &inside.unknown),

@@ -3,7 +3,7 @@
 use super::{Executor, Run, fail};
 use crate::ast::{Ast, CreateExtension, CreateOther, CreateSchema, CreateStatistics, Expr, ExprKind, ObjectName};
 use crate::catalog::Column;
-use crate::effect::{LockMode, RelationKind};
+use crate::effect::{ChangeAction, ChangedObject, LockMode, RelationKind};
 use crate::session::{SettingValue, search_path_value};
 use smol_str::SmolStr;
 
@@ -99,6 +99,8 @@ impl Executor<'_> {
         }
         let schema = create.schema.clone().unwrap_or_else(|| self.creation_schema());
         self.catalog.add_extension(create.name.text.clone(), schema);
+        let object = ChangedObject::Extension { name: create.name.text.clone() };
+        self.change_object(object, ChangeAction::Create, create.name.range);
         Ok(())
     }
 

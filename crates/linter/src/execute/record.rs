@@ -3,8 +3,8 @@
 use super::Executor;
 use crate::catalog::{Birth, Oid};
 use crate::effect::{
-    DataChange, DataChangeKind, IndexBuild, IndexBuildCause, Lock, LockCause, LockMode, RelationName, Rewrite,
-    RewriteCause, Scan, ScanCause, Visibility,
+    ChangeAction, ChangedObject, DataChange, DataChangeKind, IndexBuild, IndexBuildCause, Lock, LockCause, LockMode,
+    ObjectChange, RelationName, Rewrite, RewriteCause, Scan, ScanCause, Visibility,
 };
 use crate::source::TextRange;
 
@@ -127,6 +127,11 @@ impl Executor<'_> {
         self.grant_default_privileges(oid);
         let name = self.relation_name(oid);
         self.effects.creates.push(name);
+    }
+
+    /// Notes a change of an object that is no relation.
+    pub(crate) fn change_object(&mut self, object: ChangedObject, action: ChangeAction, range: TextRange) {
+        self.effects.changes.push(ObjectChange { object, action, range });
     }
 
     /// Notes a change of rows; a table that gets rows is filled from now on.

@@ -7,7 +7,7 @@ use crate::ast::{
     AlterPolicy, CreatePolicy, CreateRule, CreateTrigger, Expr, ExprKind, Firing, Name, ObjectName, TriggerTiming,
 };
 use crate::catalog::{Oid, Policy, Trigger};
-use crate::effect::{LockMode, RelationKind};
+use crate::effect::{ChangeAction, ChangedObject, LockMode, RelationKind};
 use crate::source::TextRange;
 use smol_str::SmolStr;
 use std::sync::Arc;
@@ -43,6 +43,8 @@ impl Executor<'_> {
             defined_at: self.place_of(create.name.range),
         };
         self.put_trigger(table, trigger.clone(), create.or_replace, create.name.range)?;
+        let object = ChangedObject::Trigger { table: self.relation_name(table), name: Some(create.name.text.clone()) };
+        self.change_object(object, ChangeAction::Create, create.keyword);
         let partitioned = self.catalog.relation(table).kind == RelationKind::PartitionedTable;
         if partitioned && create.for_each_row {
             for partition in self.lock_descendants(table, mode, create.table.range()) {
@@ -191,6 +193,8 @@ impl Executor<'_> {
             let reason = format!("rule \"{}\" for relation \"{}\" already exists", create.name.text, relation.name);
             return fail("42710", reason, create.name.range);
         }
+        let object = ChangedObject::Rule { table: self.relation_name(table), name: create.name.text.clone() };
+        self.change_object(object, ChangeAction::Create, create.name.range);
         Ok(())
     }
 
@@ -216,6 +220,8 @@ impl Executor<'_> {
             command: create.command.clone(),
             roles: create.roles.clone(),
         });
+        let object = ChangedObject::Policy { table: self.relation_name(table), name: create.name.text.clone() };
+        self.change_object(object, ChangeAction::Create, create.name.range);
         Ok(())
     }
 
@@ -225,6 +231,8 @@ impl Executor<'_> {
         for expr in alter.using.iter().chain(&alter.check) {
             self.read_expression(expr, Depth::Analyze)?;
         }
+        let object = ChangedObject::Policy { table: self.relation_name(table), name: alter.name.text.clone() };
+        self.change_object(object, ChangeAction::Alter, alter.name.range);
         let relation = self.catalog.relation_mut(table);
         let Some(policy) = relation.policies.iter_mut().find(|policy| policy.name == alter.name.text) else {
             return if relation.known { missing_policy(&alter.name, &relation.name) } else { Ok(()) };

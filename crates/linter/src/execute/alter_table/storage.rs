@@ -6,11 +6,15 @@ use crate::ast::{
     ReplicaIdentity, RowSecurity, TriggerChoice,
 };
 use crate::catalog::{Oid, Publication, RelationDetail, TypeKind};
-use crate::effect::{LockCause, LockMode, RelationKind, Rewrite, RewriteCause};
+use crate::effect::{ChangeAction, ChangedObject, LockCause, LockMode, RelationKind, Rewrite, RewriteCause};
 use crate::execute::{Executor, Run, fail};
 use crate::source::TextRange;
 use smol_str::{SmolStr, ToSmolStr};
 use std::sync::Arc;
+
+fn firing_action(firing: Firing) -> ChangeAction {
+    if firing == Firing::Disable { ChangeAction::Disable } else { ChangeAction::Enable }
+}
 
 impl Executor<'_> {
     pub(super) fn storage_command(&mut self, altering: &mut Altering, command: &AlterTableCommand) -> Run {
@@ -43,15 +47,22 @@ impl Executor<'_> {
                 self.mark_clustered(table, None);
                 Ok(())
             }
-            Action::Rule { name, .. } => {
+            Action::Rule { name, firing } => {
                 let relation = self.catalog.relation(table);
                 if relation.known && !relation.rules.contains(&name.text) {
                     let reason = format!("rule \"{}\" for relation \"{}\" does not exist", name.text, relation.name);
                     return fail("42704", reason, name.range);
                 }
+                let object = ChangedObject::Rule { table: self.relation_name(table), name: name.text.clone() };
+                self.change_object(object, firing_action(*firing), range);
                 Ok(())
             }
-            Action::Trigger { firing, which } => self.set_trigger_firing(altering, *firing, which),
+            Action::Trigger { firing, which } => {
+                let name = if let TriggerChoice::Named(name) = which { Some(name.text.clone()) } else { None };
+                let object = ChangedObject::Trigger { table: self.relation_name(table), name };
+                self.change_object(object, firing_action(*firing), range);
+                self.set_trigger_firing(altering, *firing, which)
+            }
             Action::Inherit { parent } => self.inherit(table, parent),
             Action::NoInherit { parent } => self.no_inherit(table, parent),
             Action::OfType { type_name } => {
@@ -85,6 +96,12 @@ impl Executor<'_> {
                     RowSecurity::Force => self.catalog.relation_mut(table).force_row_security = true,
                     RowSecurity::NoForce => self.catalog.relation_mut(table).force_row_security = false,
                 }
+                let action = match change {
+                    RowSecurity::Enable => ChangeAction::Enable,
+                    RowSecurity::Disable => ChangeAction::Disable,
+                    RowSecurity::Force | RowSecurity::NoForce => ChangeAction::Alter,
+                };
+                self.change_object(ChangedObject::RowSecurity { table: self.relation_name(table) }, action, range);
                 Ok(())
             }
             _ => Ok(()),

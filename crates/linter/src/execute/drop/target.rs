@@ -4,7 +4,7 @@ use super::dependency::Object;
 use super::{Deletion, Executor, Run, fail};
 use crate::ast::{Drop, DropObject, ObjectKind, ObjectName, Signature};
 use crate::catalog::{Oid, Relation, TypeKind};
-use crate::effect::{Failure, Lock, LockCause, LockMode, RelationKind};
+use crate::effect::{ChangeAction, ChangedObject, Failure, Lock, LockCause, LockMode, RelationKind};
 use crate::execute::Knowledge;
 use smol_str::SmolStr;
 
@@ -143,6 +143,13 @@ impl Executor<'_> {
             let reason = format!("cannot drop trigger \"{name}\" because the trigger of the parent requires it");
             return fail("2BP01", reason, object.name.range());
         }
+        let relation = self.relation_name(table);
+        let changed = match statement.kind {
+            ObjectKind::Trigger => ChangedObject::Trigger { table: relation, name: Some(name.clone()) },
+            ObjectKind::Rule => ChangedObject::Rule { table: relation, name: name.clone() },
+            _ => ChangedObject::Policy { table: relation, name: name.clone() },
+        };
+        self.change_object(changed, ChangeAction::Drop, statement.keyword);
         Ok(Some(match statement.kind {
             ObjectKind::Trigger => Object::Trigger(table, name),
             ObjectKind::Rule => Object::Rule(table, name),

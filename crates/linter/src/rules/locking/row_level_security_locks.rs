@@ -1,13 +1,12 @@
 //! Row-level security switched on or changed on a table in use.
 
-use crate::ast::{AlterTableAction, Ast, ObjectKind, ObjectName, RowSecurity, Transaction};
+use crate::ast::{Ast, Transaction};
 use crate::diagnostic::Severity;
-use crate::effect::{Lock, LockMode, RelationName};
+use crate::effect::{ChangeAction, ChangedObject, Lock, LockMode, ObjectChange, RelationName};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::around::{Until, means, rest_until};
 use crate::rules::timeouts::lock_timeout_in_effect;
-use crate::source::TextRange;
 
 declare_rule! {
     /// Row-level security that is enabled without a policy, or changed without a `lock_timeout`, on a table in use.
@@ -44,12 +43,16 @@ declare_rule! {
 }
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
-    let Some((range, table, enables)) = place(context.ast) else { return };
-    if context.effects.fails.is_some() {
-        return;
-    }
+    let is_policy = |change: &&ObjectChange| {
+        matches!(change.object, ChangedObject::Policy { .. } | ChangedObject::RowSecurity { .. })
+    };
+    let change = context.effects.changes.iter().find(is_policy).filter(|_| context.effects.fails.is_none());
+    let Some((change, table)) = change.and_then(|change| Some((change, change.object.table()?))) else { return };
+    let enables = matches!(change.object, ChangedObject::RowSecurity { .. }) && change.action == ChangeAction::Enable;
     let lock = context.effects.locks.iter().find(|lock| {
-        lock.range == table.range() && lock.mode == LockMode::AccessExclusive && lock.relation.visibility.is_exposed()
+        lock.relation.oid == table.oid
+            && lock.mode == LockMode::AccessExclusive
+            && lock.relation.visibility.is_exposed()
     });
     let Some(lock) = lock else { return };
     let name = &lock.relation.name;
@@ -57,30 +60,12 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         let message =
             format!("`{name}` has no policy: nobody but its owner and superusers will see its rows or write any");
         let help = "create its policies before, or in the same transaction";
-        reporter.report(range, message).relation(&lock.relation).help(help).emit();
+        reporter.report(change.range, message).relation(&lock.relation).help(help).emit();
     } else if !lock_timeout_in_effect(context) {
         let message = format!("this blocks every read and write of `{name}` until the transaction ends");
         let set = if context.session.in_transaction() { "SET LOCAL" } else { "SET" };
         let help = format!("so that nobody queues behind it for long, before it:\n    {set} lock_timeout = '2s';");
-        reporter.report(range, message).relation(&lock.relation).severity(Severity::Info).help(help).emit();
-    }
-}
-
-/// Where the statement changes row-level security, of which table, and whether it switches it on.
-fn place(ast: &Ast) -> Option<(TextRange, &ObjectName, bool)> {
-    match ast {
-        Ast::AlterTable(statement) => statement.commands.iter().find_map(|command| match command.action {
-            AlterTableAction::RowSecurity(change) => {
-                Some((command.keyword, &statement.name, change == RowSecurity::Enable))
-            }
-            _ => None,
-        }),
-        Ast::CreatePolicy(create) => Some((create.name.range, &create.table, false)),
-        Ast::AlterPolicy(alter) => Some((alter.name.range, &alter.table, false)),
-        Ast::Drop(drop) if drop.kind == ObjectKind::Policy => {
-            Some((drop.keyword, drop.objects.first()?.on.as_ref()?, false))
-        }
-        _ => None,
+        reporter.report(change.range, message).relation(&lock.relation).severity(Severity::Info).help(help).emit();
     }
 }
 

@@ -1,11 +1,10 @@
 //! Triggers and rules made, dropped, enabled or disabled on a table in use.
 
-use crate::ast::{AlterTableAction, Ast, ObjectKind};
-use crate::effect::{Lock, LockCause};
+use crate::catalog::Oid;
+use crate::effect::{ChangedObject, Lock, LockCause};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::timeouts::lock_timeout_in_effect;
-use crate::source::TextRange;
 
 declare_rule! {
     /// A trigger or rule that is created, dropped, enabled or disabled on a table in use, without a `lock_timeout`.
@@ -44,9 +43,14 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     if context.effects.fails.is_some() || lock_timeout_in_effect(context) {
         return;
     }
-    for (range, table) in places(context.ast) {
-        let lock = context.effects.locks.iter().find(|lock| lock.range == table && is_target(lock));
-        let Some(lock) = lock else { continue };
+    let mut seen: Vec<Oid> = Vec::new();
+    for change in &context.effects.changes {
+        let (ChangedObject::Trigger { table, .. } | ChangedObject::Rule { table, .. }) = &change.object else {
+            continue;
+        };
+        let lock = context.effects.locks.iter().find(|lock| lock.relation.oid == table.oid && is_target(lock));
+        let Some(lock) = lock.filter(|_| !seen.contains(&table.oid)) else { continue };
+        seen.push(table.oid);
         let stopped = if lock.mode.blocks_reads() { "read and write" } else { "write" };
         let message = format!(
             "this stops every {stopped} of `{}` ({}) until the transaction ends",
@@ -55,7 +59,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         );
         let set = if context.session.in_transaction() { "SET LOCAL" } else { "SET" };
         let help = format!("so that nobody queues behind it for long, before it:\n    {set} lock_timeout = '2s';");
-        reporter.report(range, message).relation(&lock.relation).help(help).emit();
+        reporter.report(change.range, message).relation(&lock.relation).help(help).emit();
     }
 }
 
@@ -64,24 +68,4 @@ fn is_target(lock: &Lock) -> bool {
         && lock.mode.blocks_writes()
         && lock.relation.kind.is_table()
         && lock.relation.visibility.is_exposed()
-}
-
-/// What the statement does with triggers and rules: where it says so, and the name of the table.
-fn places(ast: &Ast) -> Vec<(TextRange, TextRange)> {
-    match ast {
-        Ast::CreateTrigger(create) => vec![(create.keyword, create.table.range())],
-        Ast::CreateRule(create) => vec![(create.name.range, create.table.range())],
-        Ast::Drop(drop) if matches!(drop.kind, ObjectKind::Trigger | ObjectKind::Rule) => {
-            let tables = drop.objects.iter().filter_map(|object| object.on.as_ref());
-            tables.map(|table| (drop.keyword, table.range())).collect()
-        }
-        Ast::AlterTable(statement) => {
-            let about_triggers = |action: &AlterTableAction| {
-                matches!(action, AlterTableAction::Trigger { .. } | AlterTableAction::Rule { .. })
-            };
-            let command = statement.commands.iter().find(|command| about_triggers(&command.action));
-            command.map(|command| (command.keyword, statement.name.range())).into_iter().collect()
-        }
-        _ => Vec::new(),
-    }
 }

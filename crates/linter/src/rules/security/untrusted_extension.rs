@@ -1,6 +1,6 @@
 //! Extensions that let SQL reach files, programs or other servers.
 
-use crate::ast::Ast;
+use crate::effect::ChangedObject;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 
@@ -61,11 +61,12 @@ const UNTRUSTED: &[(&str, &str)] = &[
 ];
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
-    let Ast::CreateExtension(create) = context.ast else { return };
-    let is_there = context.before.extension(&create.name.text).is_some();
-    let known = UNTRUSTED.iter().find(|(name, _)| *name == create.name.text);
-    let Some((name, power)) = known.filter(|_| !is_there && context.effects.fails.is_none()) else { return };
-    let message = format!("`{name}` lets SQL {power}");
-    let help = "do this outside of the database, or see to it that only a role which nobody logs in with may use it";
-    reporter.report(create.name.range, message).help(help).emit();
+    for change in context.effects.changes.iter().filter(|_| context.effects.fails.is_none()) {
+        let ChangedObject::Extension { name } = &change.object else { continue };
+        let Some((name, power)) = UNTRUSTED.iter().find(|(known, _)| known == name) else { continue };
+        let message = format!("`{name}` lets SQL {power}");
+        let help =
+            "do this outside of the database, or see to it that only a role which nobody logs in with may use it";
+        reporter.report(change.range, message).help(help).emit();
+    }
 }
