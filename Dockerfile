@@ -8,7 +8,7 @@ RUN cargo build --release --locked --package pgvet
 FROM debian:bookworm-slim
 # git finds what has changed.
 RUN apt-get update -qq && apt-get install -y -qq --no-install-recommends git && rm -rf /var/lib/apt/lists/* \
-    && git config --system --add safe.directory '*'
+    && git config --system --add safe.directory /work
 COPY --from=build /source/target/release/pgvet /usr/local/bin/pgvet
 WORKDIR /work
 USER 1000

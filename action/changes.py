@@ -14,9 +14,20 @@ class Failure(Exception):
     """What cannot be found out, with the next step."""
 
 
+# What a checkout may have configured to run.
+SETTINGS = (
+    "safe.bareRepository=explicit",
+    "core.fsmonitor=false",
+    "core.hooksPath=/dev/null",
+    "submodule.recurse=false",
+    "fetch.recurseSubmodules=false",
+)
+
+
 def git(*arguments: str) -> str | None:
     """What git prints, or `None` where it fails."""
-    run = subprocess.run(["git", *arguments], capture_output=True, text=True, check=False)
+    settings = [option for setting in SETTINGS for option in ("-c", setting)]
+    run = subprocess.run(["git", *settings, *arguments], capture_output=True, text=True, check=False)
     return run.stdout.strip() if run.returncode == 0 else None
 
 
@@ -24,6 +35,8 @@ def base(event_name: str, event: dict, wanted: str) -> str | None:
     """The commit since which changes count; `None` where the event is no change."""
     if git("rev-parse", "--git-dir") is None:
         raise Failure("this is no git repository: run actions/checkout before pgvet")
+    if wanted.startswith("-"):
+        raise Failure(f"`{wanted}` is no commit or branch of this repository")
     if wanted:
         return merge_base(wanted, wanted)
     if event_name in ("pull_request", "pull_request_target"):
@@ -67,7 +80,7 @@ def has(commit: str) -> bool:
 
 
 def fetch(what: str) -> bool:
-    return git("fetch", "--no-tags", "--quiet", "--depth=1", "origin", what) is not None
+    return git("fetch", "--no-tags", "--quiet", "--depth=1", "--", "origin", what) is not None
 
 
 def merge_base(commit: str, branch: str) -> str:
@@ -79,7 +92,7 @@ def merge_base(commit: str, branch: str) -> str:
         commit = f"origin/{name}" if has(f"origin/{name}") else commit
     for deepen in (0, *DEEPER):
         if deepen:
-            git("fetch", "--no-tags", "--quiet", f"--deepen={deepen}", "origin", commit.removeprefix("origin/"))
+            git("fetch", "--no-tags", "--quiet", f"--deepen={deepen}", "--", "origin", commit.removeprefix("origin/"))
             git("fetch", "--no-tags", "--quiet", f"--deepen={deepen}", "origin")
         found = git("merge-base", commit, "HEAD")
         if found:

@@ -24,7 +24,7 @@ def update(event: dict, report: str, is_needed: bool, token: str) -> str | None:
     body = f"{MARK}\n{cut(report)}"
     try:
         for known in api.comments(pull["number"]):
-            if known["body"].startswith(MARK):
+            if known["body"].startswith(MARK) and is_ours(known):
                 if known["body"] != body:
                     api.send("PATCH", f"issues/comments/{known['id']}", {"body": body})
                 return None
@@ -37,6 +37,20 @@ def update(event: dict, report: str, is_needed: bool, token: str) -> str | None:
     except (urllib.error.URLError, TimeoutError, ValueError) as error:
         return f"no comment was written: {error}"
     return None
+
+
+def is_ours(known: dict) -> bool:
+    """Whether somebody who may write to the repository has written the comment: anyone can begin one with the mark, and
+    change it after the report is in it."""
+    is_bot = known.get("user", {}).get("type") == "Bot"
+    return is_bot or known.get("author_association") in ("OWNER", "MEMBER", "COLLABORATOR")
+
+
+class NoRedirects(urllib.request.HTTPRedirectHandler):
+    """A redirect would take the token to another host."""
+
+    def redirect_request(self, *_):
+        return None
 
 
 def cut(report: str) -> str:
@@ -69,5 +83,5 @@ class Api:
             "User-Agent": "pgvet",
         }
         request = urllib.request.Request(self.root + path, data=data, headers=headers, method=method)
-        with urllib.request.urlopen(request, timeout=30) as response:
+        with urllib.request.build_opener(NoRedirects).open(request, timeout=30) as response:
             return json.loads(response.read() or "null")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -86,10 +87,14 @@ def common(selected: list[str]) -> list[str]:
 
 def program() -> str:
     """The pgvet that the step before has installed, or the one on PATH."""
-    if given("VERSION") == "installed":
-        return "pgvet"
-    found = Path(os.environ["RUNNER_TEMP"], "pgvet").glob("*/pgvet*")
-    return str(next(found, "pgvet"))
+    if given("VERSION") != "installed":
+        found = Path(os.environ["RUNNER_TEMP"], "pgvet").glob("*/pgvet*")
+        return str(next(found))
+    folders = [folder for folder in os.get_exec_path() if os.path.isabs(folder)]
+    found = shutil.which("pgvet", path=os.pathsep.join(folders))
+    if not found or Path(found).resolve().is_relative_to(Path.cwd().resolve()):
+        raise BadInput("there is no pgvet on PATH outside of the checkout: install it in a step before")
+    return found
 
 
 def check(selected: list[str], folder: Path) -> int:
@@ -117,6 +122,8 @@ def read(path: Path) -> str:
 
 
 def main() -> int:
+    # Nothing that is run from here on needs it.
+    token = os.environ.pop("INPUT_TOKEN", "").strip()
     event_path = os.environ.get("GITHUB_EVENT_PATH")
     event = json.loads(Path(event_path).read_text(encoding="utf-8")) if event_path else {}
     try:
@@ -142,7 +149,7 @@ def main() -> int:
     append("GITHUB_OUTPUT", f"sarif-file={folder / FILES['sarif']}\n")
     if is_on("COMMENT"):
         has_findings = any(counts.get(name) for name in ("errors", "warnings", "infos"))
-        problem = comment.update(event, report, has_findings or is_on("TRACE"), given("TOKEN"))
+        problem = comment.update(event, report, has_findings or is_on("TRACE"), token)
         if problem:
             command("warning", problem)
     return status

@@ -38,7 +38,7 @@ class Api(http.server.BaseHTTPRequestHandler):
         self.answer(200, self.server.comments[(page - 1) * 100 : page * 100])
 
     def do_POST(self):
-        self.write("POST", lambda body: self.server.comments.append({"id": 999, "body": body}))
+        self.write("POST", lambda body: self.server.comments.append({"id": 999, "body": body, "user": {"type": "Bot"}}))
 
     def do_PATCH(self):
         number = int(self.path.rsplit("/", 1)[1])
@@ -152,7 +152,7 @@ class ActionTest(unittest.TestCase):
         # Where the tests find servers, the action finds them.
         environment.update({name: value for name, value in os.environ.items() if name.startswith("PGVET_P")})
         environment.update({f"INPUT_{name.upper()}": value for name, value in inputs.items()})
-        run = subprocess.run([sys.executable, MAIN], cwd=clone, env=environment, capture_output=True, text=True)
+        run = subprocess.run([sys.executable, "-I", MAIN], cwd=clone, env=environment, capture_output=True, text=True)
         self.said = run.stdout + run.stderr
         self.summary, output = (files[name].read_text() for name in names)
         self.outputs = dict(line.split("=", 1) for line in output.splitlines())
@@ -308,6 +308,53 @@ class ActionTest(unittest.TestCase):
         self.assertNotIn("index-without-concurrently", self.api.comments[-1]["body"])
         writes = [method for method, _ in self.api.asked if method != "GET"]
         self.assertEqual(writes, ["POST", "PATCH"])
+
+    def test_a_comment_of_a_stranger_is_not_taken_over(self):
+        self.branch()
+        self.write("migrations/3.sql", NEW_INDEX)
+        self.commit("change")
+        stranger = {"id": 1, "body": "<!-- pgvet --> all is well", "user": {"type": "User"}, "author_association": "NONE"}
+        self.api.comments = [stranger]
+        self.pull_request(comment="true")
+        self.assertEqual(stranger["body"], "<!-- pgvet --> all is well")
+        self.assertEqual(len(self.api.comments), 2)
+
+    def test_a_program_of_the_checkout_is_not_run(self):
+        self.branch()
+        for name in ("git", "pgvet", "python3"):
+            self.write(name, "#!/bin/sh\ntouch ../pwned\n")
+            (self.upstream / name).chmod(0o755)
+        for name in ("json.py", "venv.py", "pip.py", "tempfile.py", "changes.py", "comment.py"):
+            self.write(name, "open('../pwned', 'w')\n")
+        self.write("migrations/3.sql", NEW_INDEX)
+        self.commit("change")
+        self.assert_reported(self.pull_request(), "migrations/3.sql")
+        self.assertFalse((self.folder / "pwned").exists())
+
+    def test_only_a_wheel_with_a_known_checksum_is_installed(self):
+        sys.path.insert(0, str(HERE.parent))
+        import install
+
+        good = "sha256:" + "0" * 64
+        for version, hashes in [("", ""), ("1.2.3", ""), ("latest", ""), ("1.2.3 --index-url x", good), ("1.2.3", "md5:0")]:
+            with self.assertRaises(install.Refusal, msg=f"{version} {hashes}"):
+                install.requirement(version, hashes)
+        self.assertEqual(install.requirement("1.2.3", good), f"pgvet==1.2.3 --hash={good}")
+
+    def test_a_file_of_the_checkout_is_not_imported_by_the_installation(self):
+        for name in ("venv.py", "pip.py", "subprocess.py"):
+            (self.folder / name).write_text("open('pwned', 'w')\n")
+        environment = {"PATH": os.environ["PATH"], "RUNNER_TEMP": str(self.folder)}
+        script = [sys.executable, "-I", HERE.parent / "install.py"]
+        run = subprocess.run(script, cwd=self.folder, env=environment, capture_output=True, text=True)
+        self.assertEqual(run.returncode, 2, run.stderr)
+        self.assertIn("::error::this version of the action has no checksum", run.stdout)
+        self.assertFalse((self.folder / "pwned").exists())
+
+    def test_a_base_that_is_an_option_is_refused(self):
+        status = self.run_action(self.clone("main"), "workflow_dispatch", payload="", base="--upload-pack=touch pwned")
+        self.assertEqual(status, 2)
+        self.assertIn("is no commit or branch", self.said)
 
     def test_a_fork_has_no_right_to_comment(self):
         self.branch()

@@ -1,6 +1,7 @@
 //! What goes wrong outside of migrations, and what the program's exit says.
 
 use crate::args::ColorChoice;
+use crate::inert;
 use crate::report::config_error;
 use crate::style::Style;
 use pgvet_workspace::Problem;
@@ -56,15 +57,15 @@ impl Failure {
     }
 
     pub(crate) fn write(&self, out: &mut dyn Write) -> io::Result<()> {
-        if let Some((error, color)) = self.config.as_deref() {
-            return config_error::write(error, Style::for_stderr(*color), out);
-        }
-        self.write_as("error", out)
+        inert::through(out, inert::Kind::Text, |out| match self.config.as_deref() {
+            Some((error, color)) => config_error::write(error, Style::for_stderr(*color), out),
+            None => self.write_as("error", out),
+        })
     }
 
     /// The same about something that is no failure.
     pub(crate) fn write_note(&self, out: &mut dyn Write) -> io::Result<()> {
-        self.write_as("note", out)
+        inert::through(out, inert::Kind::Text, |out| self.write_as("note", out))
     }
 
     fn write_as(&self, kind: &str, out: &mut dyn Write) -> io::Result<()> {
@@ -91,6 +92,11 @@ impl From<pgvet_trace::Error> for Failure {
 
 impl From<&Problem> for Failure {
     fn from(problem: &Problem) -> Self {
-        Self { help: problem.help.clone(), ..Self::new(format!("`{}` {}", problem.path, problem.message)) }
+        Self { help: problem.help.clone(), ..Self::new(problem_line(problem)) }
     }
+}
+
+/// A problem on one line, whatever its path is called.
+fn problem_line(problem: &Problem) -> String {
+    format!("`{}` {}", inert::line(&problem.path), inert::line(&problem.message))
 }

@@ -6,6 +6,8 @@ mod bookkeeping;
 mod commands;
 mod detected;
 mod error;
+mod inert;
+mod named_files;
 mod progress;
 mod report;
 mod rule_names;
@@ -24,6 +26,10 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    if let Err(failure) = named_files::check(std::env::args_os().skip(1)) {
+        report_failure(&failure);
+        return ExitStatus::NotChecked.into();
+    }
     let cli = Cli::parse();
     // Syntax trees are walked recursively, and the main thread's stack is not ours to size.
     let run = std::thread::Builder::new().stack_size(pgvet_workspace::STACK_SIZE).spawn(move || run(&cli));
@@ -54,8 +60,8 @@ fn run_command(command: &Command) -> Result<ExitStatus, Failure> {
         Command::Check(args) => commands::check::run(args, &mut out),
         Command::Rewrite(args) => commands::rewrite::run(args, &mut out),
         Command::Effects(args) => commands::effects::run(args, &mut out),
-        Command::Init(args) => commands::init::run(args, &mut out),
-        Command::Baseline(args) => commands::baseline::run(args, &mut out),
+        Command::Init(args) => shown(&mut out, |out| commands::init::run(args, out)),
+        Command::Baseline(args) => shown(&mut out, |out| commands::baseline::run(args, out)),
         Command::Config(args) => commands::config::run(args, &mut out),
         Command::Trace(args) => commands::trace::run(args, &mut out),
         Command::Snapshot(args) => commands::snapshot::run(args, &mut out),
@@ -70,6 +76,19 @@ fn run_command(command: &Command) -> Result<ExitStatus, Failure> {
         }
     };
     result.and_then(|status| out.flush().map(|()| status).map_err(Failure::from))
+}
+
+/// Runs a command whose output is text.
+fn shown(
+    out: &mut dyn Write,
+    run: impl FnOnce(&mut dyn Write) -> Result<ExitStatus, Failure>,
+) -> Result<ExitStatus, Failure> {
+    let mut status = ExitStatus::Clean;
+    inert::through(out, inert::Kind::Text, |out| {
+        status = run(out)?;
+        Ok::<_, Failure>(())
+    })?;
+    Ok(status)
 }
 
 fn report_failure(failure: &Failure) {

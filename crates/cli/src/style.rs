@@ -1,6 +1,7 @@
 //! Colour, where it is wanted.
 
 use crate::args::ColorChoice;
+use crate::inert;
 use pgvet_linter::diagnostic::Severity;
 use std::io::IsTerminal;
 
@@ -33,7 +34,12 @@ impl Style {
     }
 
     fn paint(self, code: &str, text: &str) -> String {
-        if self.color { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+        let text = inert::line(text);
+        if !self.color {
+            return text.into_owned();
+        }
+        let mark = inert::mark();
+        format!("{mark}\x1b[{code}m{text}{mark}\x1b[0m")
     }
 
     pub(crate) fn bold(self, text: &str) -> String {

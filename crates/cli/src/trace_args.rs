@@ -89,6 +89,9 @@ pub(crate) struct TraceArgs {
     /// Cancel statements that take longer, such as `30s`; those of a workload, too.
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub(crate) statement_timeout: Option<Duration>,
+    /// End the trace after this time, whatever a migration does.
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "1h")]
+    pub(crate) time_limit: Duration,
     /// Go on after a statement that is refused, as psql does.
     #[arg(long)]
     pub(crate) keep_going: bool,

@@ -142,6 +142,6 @@ fn two_formats_cannot_share_standard_output() {
     insta::assert_snapshot!(folder.run(&["check", "db", "--format", "json=no/such/folder"]), @r"
     exit 2
     --- stderr
-    error: cannot write `no/such/folder`: No such file or directory (os error 2)
+    error: `no/such/folder` cannot be written: No such file or directory (os error 2)
     ");
 }

@@ -444,7 +444,7 @@ fn an_interruption_leaves_nothing_behind() {
     for signal in ["-INT", "-TERM"] {
         let child = start(&folder, &temporary, &["trace", "slow"], &[]);
         let entries = || std::fs::read_dir(temporary.path()).unwrap().flatten().collect::<Vec<_>>();
-        let is_ready = || entries().iter().any(|entry| entry.path().join("data/postmaster.pid").exists());
+        let is_ready = || entries().iter().any(|entry| entry.path().join("s/data/postmaster.pid").exists());
         wait_until(is_ready);
         Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();
         let said = transcript(&child.wait_with_output().unwrap());
@@ -461,7 +461,7 @@ fn a_server_that_dies_is_told_with_its_last_words() {
     let child = start(&folder, &temporary, &["trace", "slow"], &[]);
     let pid = || {
         let entry = std::fs::read_dir(temporary.path()).unwrap().flatten().next()?;
-        let text = std::fs::read_to_string(entry.path().join("data/postmaster.pid")).ok()?;
+        let text = std::fs::read_to_string(entry.path().join("s/data/postmaster.pid")).ok()?;
         text.contains("ready").then(|| text.lines().next().unwrap().to_owned())
     };
     wait_until(|| pid().is_some());

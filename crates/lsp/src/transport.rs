@@ -45,7 +45,7 @@ pub(crate) fn start(
 
 fn read(input: &mut impl BufRead, sender: &Sender<Incoming>) {
     loop {
-        let incoming = match Message::read(input) {
+        let incoming = match frame(input).and_then(|text| text.map(|text| parse(&text)).transpose()) {
             Ok(Some(message)) => Incoming::Message(Box::new(message)),
             Err(error) if error.kind() == io::ErrorKind::InvalidData => Incoming::Malformed(error.to_string()),
             Ok(None) | Err(_) => return,
@@ -55,6 +55,47 @@ fn read(input: &mut impl BufRead, sender: &Sender<Incoming>) {
             return;
         }
     }
+}
+
+/// Most bytes of a message, which holds the text of a document at most, and of a line of its header.
+const MAX_MESSAGE: u64 = 256 << 20;
+const MAX_HEADER: u64 = 8 << 10;
+
+fn invalid(why: impl Into<String>) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, why.into())
+}
+
+fn parse(text: &[u8]) -> io::Result<Message> {
+    serde_json::from_slice(text).map_err(|error| invalid(error.to_string()))
+}
+
+/// The next message as it was sent. Nothing is set aside for what only its header promises. `None`: the client is gone.
+fn frame(input: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
+    let mut length = None;
+    loop {
+        let mut line = Vec::new();
+        input.by_ref().take(MAX_HEADER).read_until(b'\n', &mut line)?;
+        match line.strip_suffix(b"\r\n").map(std::str::from_utf8) {
+            None if line.is_empty() => return Ok(None),
+            Some(Ok("")) => break,
+            Some(Ok(field)) => {
+                let (name, value) =
+                    field.split_once(": ").ok_or_else(|| invalid(format!("malformed header: {field:?}")))?;
+                if name.eq_ignore_ascii_case("Content-Length") {
+                    length = Some(value.parse::<u64>().map_err(|error| invalid(error.to_string()))?);
+                }
+            }
+            _ => return Err(invalid("malformed header")),
+        }
+    }
+    let length = length.ok_or_else(|| invalid("no Content-Length"))?;
+    if length > MAX_MESSAGE {
+        io::copy(&mut input.take(length), &mut io::sink())?;
+        return Err(invalid(format!("a message of {length} bytes is too large")));
+    }
+    let mut text = Vec::new();
+    input.take(length).read_to_end(&mut text)?;
+    Ok(Some(text))
 }
 
 fn write(output: impl Write, receiver: &Receiver<String>) {
@@ -133,6 +174,17 @@ impl Outbox {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_is_set_aside_for_what_a_header_promises() {
+        let (sender, inbox) = unbounded();
+        let promises = format!("Content-Length: {}\r\n\r\n{{}}", u64::MAX);
+        read(&mut promises.as_bytes(), &sender);
+        read(&mut format!("Content-Length: {MAX_MESSAGE}\r\n\r\n{{}}").as_bytes(), &sender);
+        read(&mut "x".repeat(1 << 20).as_bytes(), &sender);
+        drop(sender);
+        assert!(inbox.into_iter().all(|incoming| matches!(incoming, Incoming::Malformed(_))));
+    }
 
     #[test]
     fn what_is_no_message_is_skipped() {

@@ -11,6 +11,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 pub(crate) struct Connection {
     pub(crate) client: Client,
     pub(crate) pid: i32,
+    address: Address,
     tls: MakeRustlsConnect,
     task: JoinHandle<()>,
 }
@@ -25,7 +26,7 @@ impl Connection {
             // Whoever waits for an answer is told that the connection is lost.
             let _ = connection.await;
         });
-        let mut opened = Self { client, pid: 0, tls: address.tls.clone(), task };
+        let mut opened = Self { client, pid: 0, address: address.clone(), tls: address.tls.clone(), task };
         opened.pid = opened.value("SELECT pg_catalog.pg_backend_pid()").await?;
         Ok(opened)
     }
@@ -67,6 +68,12 @@ impl Connection {
     /// Asks the server to end what this connection is running. If that fails, the connection will tell.
     pub(crate) async fn cancel(&self) {
         let _ = self.client.cancel_token().cancel_query(self.tls.clone()).await;
+    }
+
+    /// Asks the server to end the session, which no handler can catch. If that fails, the limit of the run ends it.
+    pub(crate) async fn terminate(&self) {
+        let Ok(other) = Box::pin(Self::open(&self.address, "provider")).await else { return };
+        let _ = other.run(&format!("SELECT pg_catalog.pg_terminate_backend({})", self.pid)).await;
     }
 }
 

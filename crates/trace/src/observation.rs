@@ -112,7 +112,7 @@ pub struct Blocked {
 pub struct StatementTrace {
     pub range: TextRange,
     pub kind: StatementKind,
-    /// As it was sent.
+    /// As it was sent, without its passwords.
     pub sql: String,
     /// Since the migration began, without the time that the observer took.
     pub started: Duration,

@@ -15,6 +15,7 @@ use crate::provider::{ServerInfo, ThinClone};
 use crate::publisher;
 use crate::release::Waiters;
 use crate::script::{Script, Step, StepKind};
+use crate::secret::masked;
 use crate::send::{Sent, send};
 use crate::trace::Settings;
 use pgvet_linter::ast::Ast;
@@ -275,7 +276,7 @@ impl<'a> Runner<'a> {
         self.trace.statements.push(StatementTrace {
             range,
             kind: step.ast().map(StatementKind::from).unwrap_or_default(),
-            sql: step.sql.clone(),
+            sql: masked(&step.sql),
             started: self.clock,
             duration: sent.span.duration(),
             in_block: self.block.is_some(),

@@ -6,6 +6,9 @@ use std::pin::pin;
 use std::time::{Duration, Instant};
 use tokio_postgres::Error;
 
+/// How long a statement that was cancelled may take to end before its session is ended.
+const GRACE: Duration = Duration::from_secs(2);
+
 /// A command that was sent and answered.
 pub(crate) struct Sent {
     pub(crate) span: Span,
@@ -27,7 +30,13 @@ pub(crate) async fn send(connection: &Connection, sql: &str, data: Option<&str>,
             } else {
                 timed_out = true;
                 connection.cancel().await;
-                running.await
+                // A handler may catch that it was cancelled, and go on.
+                if let Ok(result) = tokio::time::timeout(GRACE, running.as_mut()).await {
+                    result
+                } else {
+                    connection.terminate().await;
+                    running.await
+                }
             }
         }
     };

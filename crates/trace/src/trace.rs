@@ -8,9 +8,11 @@ use crate::progress::Progress;
 use crate::provider::{CloneProvider, ServerInfo, ThinClone};
 use crate::publisher;
 use crate::repeat;
+use crate::resources::Limits;
 use crate::rows::{self, RowTarget};
 use crate::runner::Runner;
 use crate::script::{Script, Step, StepKind, Variables};
+use crate::secret::masked;
 use crate::send::send;
 use crate::workload::{Clients, Workload};
 use pgvet_linter::check::{Direction, Migration};
@@ -25,6 +27,8 @@ pub struct Settings {
     pub variables: Variables,
     /// Longer statements are cancelled.
     pub statement_timeout: Option<Duration>,
+    /// What the whole run may take.
+    pub limits: Limits,
     /// How often everything is run, each time on a new clone; 0 is 1.
     pub repeat: usize,
     /// Go on after a statement that is refused, as psql does.
@@ -54,6 +58,8 @@ pub enum Event<'a> {
     Rows { table: &'a str, rows: u64 },
     /// A statement is about to run, or has come so far.
     Statement { path: &'a str, number: usize, of: usize, sql: &'a str, progress: Option<&'a Progress> },
+    /// What the migrations can do beyond their database, said before the first of them runs.
+    Announcement { text: &'a str },
     /// The clients run their statements alone.
     Workload,
 }
@@ -70,7 +76,8 @@ pub fn run(
     tell: &mut dyn FnMut(Event<'_>),
 ) -> Result<Trace, Error> {
     block_on(async {
-        let result = unless_interrupted(Box::pin(trace(migrations, provider, settings, tell))).await;
+        let work = unless_interrupted(Box::pin(trace(migrations, provider, settings, tell)));
+        let result = settings.limits.hold(work).await;
         let result = result.map_err(|error| match provider.trouble() {
             Some(trouble) => Error::new(format!("{}; {trouble}", error.message)),
             None => error,
@@ -104,7 +111,7 @@ pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Error> {
 
 /// Signals that ask the program to end.
 struct Interruption {
-    signals: [(&'static str, Signal); 3],
+    signals: [(&'static str, Signal); 4],
 }
 
 impl Interruption {
@@ -115,16 +122,18 @@ impl Interruption {
                 ("SIGINT", listen(SignalKind::interrupt())?),
                 ("SIGTERM", listen(SignalKind::terminate())?),
                 ("SIGHUP", listen(SignalKind::hangup())?),
+                ("SIGQUIT", listen(SignalKind::quit())?),
             ],
         })
     }
 
     async fn wait(&mut self) -> &'static str {
-        let [first, second, third] = &mut self.signals;
+        let [first, second, third, fourth] = &mut self.signals;
         tokio::select! {
             _ = first.1.recv() => first.0,
             _ = second.1.recv() => second.0,
             _ = third.1.recv() => third.0,
+            _ = fourth.1.recv() => fourth.0,
         }
     }
 }
@@ -136,6 +145,9 @@ async fn trace(
     tell: &mut dyn FnMut(Event<'_>),
 ) -> Result<Trace, Error> {
     let server = provider.prepare().await?;
+    for text in &server.announcements {
+        tell(Event::Announcement { text });
+    }
     let mut trace = Trace {
         major: server.major,
         server_version: server.version.clone(),
@@ -200,7 +212,7 @@ impl Group<'_> {
             let runner = Runner::new(self.clone, self.server, *index, self.settings).await?;
             let of = script.steps.len();
             let mut progress = |number, sql: &str, progress: Option<&Progress>| {
-                tell(Event::Statement { path, number, of, sql, progress });
+                tell(Event::Statement { path, number, of, sql: &masked(sql), progress });
             };
             let tables = self.settings.canaries.get(index).map_or(&[][..], Vec::as_slice);
             let canaries = Canaries::start(self.clone, tables, self.settings.reader).await?;

@@ -184,11 +184,14 @@ fn clones_of_runs_that_died_are_found_and_deleted() {
     let (engine, url) = Engine::start(Trouble::None);
     let mut dead = std::process::Command::new("true").spawn().unwrap();
     dead.wait().unwrap();
-    let (left, living) = (format!("pgvet-{}-1", dead.id()), format!("pgvet-{}-1", std::process::id()));
-    for id in [&left, &living, &"somebody-else".to_owned()] {
+    let host = rustix::system::uname().nodename().to_string_lossy().to_lowercase();
+    let host: String = host.chars().filter(char::is_ascii_alphanumeric).take(24).collect();
+    let (left, living) = (format!("pgvet-{host}-{}-1", dead.id()), format!("pgvet-{host}-{}-1", std::process::id()));
+    let elsewhere = format!("pgvet-x{host}-{}-1", dead.id());
+    for id in [&left, &living, &elsewhere, &"somebody-else".to_owned()] {
         engine.answer("POST", "/clone", &json!({ "id": id, "db": { "username": "pgvet" } }));
     }
     assert_eq!(provider(&url, TOKEN).remove_leftovers_now().unwrap(), [left]);
     // The engine's thread lives as long as the test does, and would keep the servers.
-    assert_eq!(std::mem::take(&mut *engine.clones.lock().unwrap()).len(), 2);
+    assert_eq!(std::mem::take(&mut *engine.clones.lock().unwrap()).len(), 3);
 }

@@ -51,6 +51,10 @@ impl Problem {
 
 /// The SQL files that `path` stands for: itself, or all below it in the order of its migration tool.
 pub(crate) fn files_at(path: &Path, identities: &Identities, problems: &mut Vec<Problem>) -> Vec<PathBuf> {
+    if let Some(why) = Boundary::around(path).refusal(path) {
+        problems.push(Problem::new(path, why, Some("name what it leads to, to check that")));
+        return Vec::new();
+    }
     match fs::metadata(path) {
         Ok(metadata) if metadata.is_dir() => {}
         Ok(_) => return vec![path.to_owned()],
@@ -58,10 +62,6 @@ pub(crate) fn files_at(path: &Path, identities: &Identities, problems: &mut Vec<
             problems.push(Problem::io(path, &error));
             return Vec::new();
         }
-    }
-    if let Some(why) = Boundary::around(path).refusal(path) {
-        problems.push(Problem::new(path, why, Some("name the folder itself to check it")));
-        return Vec::new();
     }
     let known = problems.len();
     // Whoever names a folder of samples, or one that git ignores, wants it checked.
@@ -234,6 +234,7 @@ mod tests {
         };
         assert_eq!(read("a/db"), (2, 4));
         assert_eq!(read("a/folder"), (0, 1));
+        assert_eq!(read("a/folder/1.sql"), (0, 1));
         for file in ["2_out.sql", "3_git.sql", "4_env.sql", "5_zero.sql"] {
             assert_eq!(read(&format!("a/db/{file}")), (0, 1), "{file}");
         }

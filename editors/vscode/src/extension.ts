@@ -98,7 +98,13 @@ async function showStatus(status: vscode.StatusBarItem, editor: vscode.TextEdito
 
 async function trace(): Promise<void> {
   const editor = vscode.window.activeTextEditor;
-  if (editor === undefined || editor.document.uri.scheme !== "file") {
+  // To trace a migration is to run it.
+  if (editor === undefined || editor.document.uri.scheme !== "file" || !vscode.workspace.isTrusted) {
+    return;
+  }
+  // The terminal would take them for keys that are pressed.
+  if (/\p{Cc}/u.test(editor.document.uri.fsPath)) {
+    void vscode.window.showErrorMessage("pgvet does not trace a file whose path has control characters.");
     return;
   }
   await editor.document.save();

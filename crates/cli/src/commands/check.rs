@@ -3,6 +3,7 @@
 use super::{baseline, fix, load, load_to_check};
 use crate::args::{CheckArgs, Format, Output};
 use crate::error::{ExitStatus, Failure};
+use crate::inert::{self, Kind};
 use crate::report::{Report, checkstyle, concise, full, github, gitlab, json, junit, markdown, sarif, sonarqube};
 use crate::rule_names;
 use crate::style::Style;
@@ -80,6 +81,16 @@ fn write_file(report: &Report<'_>, format: Format, path: &Path) -> Result<(), Fa
 }
 
 fn write(report: &Report<'_>, format: Format, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let kind = match format {
+        Format::Full | Format::Concise | Format::Markdown => Kind::Text,
+        Format::Github => Kind::Page,
+        Format::Json | Format::Sarif | Format::Gitlab | Format::Sonarqube => Kind::Json,
+        Format::Junit | Format::Checkstyle => Kind::Xml,
+    };
+    inert::through(out, kind, |out| write_format(report, format, style, out))
+}
+
+fn write_format(report: &Report<'_>, format: Format, style: Style, out: &mut dyn Write) -> io::Result<()> {
     match format {
         // Nothing was read: the messages on standard error say all there is to say.
         Format::Full | Format::Concise if report.project.files.is_empty() && !report.project.problems.is_empty() => {

@@ -4,6 +4,7 @@ use super::load;
 use crate::args::{ConfigArgs, ConfigFormat};
 use crate::detected::{self, Detected};
 use crate::error::{ExitStatus, Failure};
+use crate::inert::{self, Kind};
 use crate::report::{plural, relative_path};
 use pgvet_linter::diagnostic::Severity;
 use pgvet_linter::settings::Settings;
@@ -17,8 +18,8 @@ pub(crate) fn run(args: &ConfigArgs, out: &mut dyn Write) -> Result<ExitStatus, 
     let config = project.config_of(1);
     let settings = args.input.settings(&config);
     match args.format {
-        ConfigFormat::Text => write_text(&project, &config, &settings, out)?,
-        ConfigFormat::Json => write_json(&project, &config, &settings, out)?,
+        ConfigFormat::Text => inert::through(out, Kind::Text, |out| write_text(&project, &config, &settings, out))?,
+        ConfigFormat::Json => inert::through(out, Kind::Json, |out| write_json(&project, &config, &settings, out))?,
     }
     Ok(if project.problems.is_empty() { ExitStatus::Clean } else { ExitStatus::NotChecked })
 }

@@ -3,6 +3,7 @@
 use super::baseline;
 use crate::args::CheckArgs;
 use crate::error::{ExitStatus, Failure};
+use crate::inert;
 use crate::report::{Finding, Report, plural};
 use crate::style::Style;
 use pgvet_linter::fix::{Fix, apply};
@@ -45,19 +46,19 @@ pub(super) fn make(args: &CheckArgs, project: &mut Project) -> Result<(), Failur
 pub(super) fn show(args: &CheckArgs, project: &mut Project, out: &mut dyn Write) -> Result<ExitStatus, Failure> {
     let fixed = fix(args, project)?;
     let style = Style::new(args.input.color);
-    for change in &fixed.changes {
-        let path = change.path.display().to_string();
-        let diff = TextDiff::from_lines(&change.before, &change.after);
-        let unified = diff.unified_diff().header(&path, &path).to_string();
-        for line in unified.split_inclusive('\n') {
-            write_line(line, style, out)?;
-        }
-    }
+    inert::through_if_seen(out, |out| fixed.changes.iter().try_for_each(|change| write_change(change, style, out)))?;
     fixed.tell_spoiled(&mut io::stderr().lock())?;
     if !project.problems.is_empty() {
         return Ok(ExitStatus::NotChecked);
     }
     Ok(if fixed.changes.is_empty() { ExitStatus::Clean } else { ExitStatus::Findings })
+}
+
+fn write_change(change: &Change, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let path = inert::line(&change.path.display().to_string()).into_owned();
+    let diff = TextDiff::from_lines(&change.before, &change.after);
+    let unified = diff.unified_diff().header(&path, &path).to_string();
+    unified.split_inclusive('\n').try_for_each(|line| write_line(line, style, out))
 }
 
 fn write_line(line: &str, style: Style, out: &mut dyn Write) -> io::Result<()> {
@@ -71,12 +72,14 @@ fn write_line(line: &str, style: Style, out: &mut dyn Write) -> io::Result<()> {
         return out.write_all(line.as_bytes());
     }
     let text = line.trim_end_matches(['\r', '\n']);
-    write!(out, "\x1b[{colour}m{text}\x1b[0m{}", &line[text.len()..])
+    let mark = inert::mark();
+    write!(out, "{mark}\x1b[{colour}m{text}{mark}\x1b[0m{}", &line[text.len()..])
 }
 
 impl Fixed {
     fn tell_spoiled(&self, out: &mut dyn Write) -> io::Result<()> {
         for path in &self.spoiled {
+            let path = inert::line(path);
             writeln!(out, "warning: `{path}` keeps a finding: PostgreSQL would refuse the migration after its fix")?;
         }
         Ok(())

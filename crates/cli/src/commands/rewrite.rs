@@ -3,6 +3,7 @@
 use super::load;
 use crate::args::RewriteArgs;
 use crate::error::{ExitStatus, Failure};
+use crate::inert;
 use crate::report::plural;
 use pgvet_linter::check::{Direction, Migration};
 use pgvet_linter::rewrite::{Plan, Refusal, rewrite};
@@ -47,8 +48,8 @@ pub(crate) fn run(args: &RewriteArgs, out: &mut dyn Write) -> Result<ExitStatus,
             }
             Err(problem) if args.in_place || args.out.is_some() => return Err(Failure::from(&problem)),
             Err(problem) => {
-                show_plan(&plan, out)?;
-                writeln!(io::stderr().lock(), "note: `{}` {}", problem.path, problem.message)?;
+                inert::through_if_seen(out, |out| show_plan(&plan, out))?;
+                Failure::from(&problem).write_note(&mut io::stderr().lock())?;
                 return Ok(ExitStatus::Findings);
             }
         }
@@ -61,10 +62,10 @@ pub(crate) fn run(args: &RewriteArgs, out: &mut dyn Write) -> Result<ExitStatus,
     deliver(args, &project.files[index].path.clone(), &original, &sequence, out)?;
     let mut stderr = io::stderr().lock();
     for (rule, message) in &unsolved {
-        writeln!(stderr, "warning: there is no recipe for what is left: [{rule}] {message}")?;
+        writeln!(stderr, "warning: there is no recipe for what is left: [{rule}] {}", inert::line(message))?;
     }
     for note in &sequence.notes {
-        writeln!(stderr, "note: {note}")?;
+        writeln!(stderr, "note: {}", inert::line(note))?;
     }
     Ok(if unsolved.is_empty() { ExitStatus::Clean } else { ExitStatus::Findings })
 }
@@ -146,14 +147,24 @@ fn deliver(
             new.iter().for_each(|(path, _)| drop(std::fs::remove_file(path)));
             return Err(failure(problem));
         }
-        writeln!(stderr, "Rewrote {} and wrote {} beside it", path.display(), plural(new.len(), "file"))?;
+        writeln!(
+            stderr,
+            "Rewrote {} and wrote {} beside it",
+            inert::line(&path.display().to_string()),
+            plural(new.len(), "file")
+        )?;
     } else {
-        for (at, file) in sequence.files.iter().enumerate() {
-            if at > 0 {
-                writeln!(out)?;
-            }
-            write!(out, "-- ==> {}\n{}", file.path.display(), file.text)?;
+        inert::through_if_seen(out, |out| show_files(&sequence.files, out))?;
+    }
+    Ok(())
+}
+
+fn show_files(files: &[WrittenFile], out: &mut dyn Write) -> io::Result<()> {
+    for (at, file) in files.iter().enumerate() {
+        if at > 0 {
+            writeln!(out)?;
         }
+        write!(out, "-- ==> {}\n{}", inert::line(&file.path.display().to_string()), file.text)?;
     }
     Ok(())
 }

@@ -5,6 +5,7 @@ use super::{baseline, load};
 use crate::args::FailOn;
 use crate::bookkeeping;
 use crate::error::{ExitStatus, Failure};
+use crate::inert::{self, Kind};
 use crate::progress::Spinner;
 use crate::report::Report;
 use crate::report::trace::TraceReport;
@@ -22,7 +23,7 @@ use pgvet_trace::provider::{
     CloneProvider, DataDir, DataDirOptions, Dblab, DblabOptions, Scratch, ScratchOptions, Template, Url, parse_address,
     with_password,
 };
-use pgvet_trace::{Address, Event, Observations, Trace, Workload, server};
+use pgvet_trace::{Address, Event, Limits, Observations, Trace, Workload, server};
 use pgvet_workspace::config::Config;
 use pgvet_workspace::{Project, Role, create_report};
 use std::collections::{BTreeMap, BTreeSet};
@@ -51,14 +52,15 @@ pub(crate) fn run(args: &TraceArgs, out: &mut dyn Write) -> Result<ExitStatus, F
     let report = TraceReport::new(&trace, &predicted, &args.max_held, &args.production_rows, findings);
     let style = Style::new(args.input.color);
     match args.format {
-        TraceFormat::Full => trace_table::write(&report, style, out)?,
-        TraceFormat::Json => trace_json::write(&report, out)?,
-        TraceFormat::Markdown => trace_markdown::write(&report, out)?,
+        TraceFormat::Full => inert::through(out, Kind::Text, |out| trace_table::write(&report, style, out))?,
+        TraceFormat::Json => inert::through(out, Kind::Json, |out| trace_json::write(&report, out))?,
+        TraceFormat::Markdown => inert::through(out, Kind::Text, |out| trace_markdown::write(&report, out))?,
     }
     if let Some(file) = &args.report {
         let cannot = |error| Failure::new(format!("cannot write `{}`: {error}", file.display()));
         let mut written = create_report(file).map_err(|problem| Failure::from(&problem))?;
-        written.write_all(trace_html::page(&report).as_bytes()).map_err(cannot)?;
+        let page = trace_html::page(&report);
+        inert::through(&mut written, Kind::Page, |out| out.write_all(page.as_bytes())).map_err(cannot)?;
     }
     if let Some(calibration) = calibration {
         calibration.write(&pgvet_trace::calibrate(&trace, &migrations))?;
@@ -76,6 +78,7 @@ fn trace_settings(
     Ok(pgvet_trace::Settings {
         variables: args.variables.iter().cloned().collect(),
         statement_timeout: args.statement_timeout,
+        limits: Limits { time: Some(args.time_limit), disk: (args.on == On::Scratch).then(std::env::temp_dir) },
         keep_going: args.keep_going,
         repeat: args.repeat.into(),
         rows: args.rows.clone(),
@@ -100,6 +103,8 @@ fn measure(
     settings.progress = spinner.is_shown();
     let mut trace = pgvet_trace::run(migrations, provider.as_mut(), &settings, &mut |event| match event {
         Event::Statement { progress: Some(_), .. } => spinner.say(&said(event)),
+        // Nobody is left to tell when standard error is closed.
+        Event::Announcement { text } => drop(writeln!(std::io::stderr().lock(), "note: {}", inert::line(text))),
         _ => spinner.begin(&said(event)),
     })?;
     let versions = model.versions;
@@ -258,9 +263,14 @@ fn know_sizes(trace: &Trace, settings: &mut Settings) {
 }
 
 fn said(event: Event<'_>) -> String {
+    inert::line(&doing(event)).into_owned()
+}
+
+fn doing(event: Event<'_>) -> String {
     match event {
         Event::History { path } => format!("replaying {path}"),
         Event::Rows { table, rows } => format!("filling {table} with {rows} rows"),
+        Event::Announcement { text } => text.to_owned(),
         Event::Workload => "running the workload alone".to_owned(),
         Event::Statement { path, number, of, sql, progress } => {
             let line = sql.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -293,7 +303,7 @@ fn clean(args: &TraceArgs, out: &mut dyn Write) -> Result<ExitStatus, Failure> {
         removed.extend(dblab(args)?.remove_leftovers_now()?.iter().map(|name| format!("the clone {name}")));
     }
     for what in &removed {
-        writeln!(out, "removed {what}")?;
+        writeln!(out, "removed {}", inert::line(what))?;
     }
     if let Some(help) = kept.first().and_then(|error| error.help.as_ref()) {
         let why: Vec<&str> = kept.iter().map(|error| error.message.as_str()).collect();

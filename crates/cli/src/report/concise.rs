@@ -1,6 +1,7 @@
 //! One line per finding: `path:line:col: severity[rule] message`.
 
 use super::Report;
+use crate::inert;
 use crate::style::Style;
 use std::io::{self, Write};
 
@@ -10,7 +11,13 @@ pub(crate) fn write(report: &Report<'_>, style: Style, out: &mut dyn Write) -> i
         let place = report.place(found.file, found.range);
         let severity = style.severity(found.severity, found.severity.as_str());
         let suppressed = if finding.reason.is_some() { " (suppressed)" } else { "" };
-        writeln!(out, "{}: {severity}[{}] {}{suppressed}", style.bold(&place), found.rule, found.message)?;
+        writeln!(
+            out,
+            "{}: {severity}[{}] {}{suppressed}",
+            style.bold(&place),
+            found.rule,
+            inert::line(&found.message)
+        )?;
     }
     super::full::write_fixed(report, out)?;
     writeln!(out, "{}", report.summary)

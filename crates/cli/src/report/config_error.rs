@@ -1,5 +1,6 @@
 //! What is wrong with a configuration file, underlined.
 
+use crate::inert;
 use crate::style::Style;
 use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, NamedSource, SourceCode};
 use pgvet_workspace::config::ConfigError;
@@ -8,7 +9,8 @@ use std::io::{self, Write};
 
 pub(crate) fn write(error: &ConfigError, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let Some(span) = &error.span else {
-        writeln!(out, "error: the configuration file `{}` {}", error.path, error.message)?;
+        let (path, message) = (inert::line(&error.path), inert::line(&error.message));
+        writeln!(out, "error: the configuration file `{path}` {message}")?;
         return match &error.help {
             Some(help) => writeln!(out, "  help: {help}"),
             None => Ok(()),
@@ -17,13 +19,14 @@ pub(crate) fn write(error: &ConfigError, style: Style, out: &mut dyn Write) -> i
     let theme = if style.color { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
     let handler = GraphicalReportHandler::new_themed(theme).with_links(false).with_context_lines(1);
     let label = LabeledSpan::new_primary_with_span(None, (span.start, span.end.saturating_sub(span.start)));
-    let source = NamedSource::new(&error.path, error.text.clone());
+    // The same bytes, so that the place stays.
+    let source = NamedSource::new(inert::line(&error.path), error.text.replace('\x1b', "?"));
     let mut text = String::new();
     // Rendering fails only when a place lies outside of its text.
     if handler.render_report(&mut text, &Shown { error, label, source }).is_err() {
-        text = format!("error: {}: {}\n", error.path, error.message);
+        text = format!("error: {}: {}\n", inert::line(&error.path), inert::line(&error.message));
     }
-    writeln!(out, "{}", text.trim_end())
+    writeln!(out, "{}", inert::marked(text.trim_end()))
 }
 
 /// The error in miette's terms.
@@ -36,7 +39,7 @@ struct Shown<'a> {
 
 impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.error.message)
+        f.write_str(&inert::line(&self.error.message))
     }
 }
 
@@ -48,7 +51,7 @@ impl miette::Diagnostic for Shown<'_> {
     }
 
     fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        self.error.help.as_ref().map(|help| Box::new(help) as Box<dyn fmt::Display>)
+        self.error.help.as_ref().map(|help| Box::new(inert::lines(help)) as Box<dyn fmt::Display>)
     }
 
     fn source_code(&self) -> Option<&dyn SourceCode> {

@@ -1,6 +1,7 @@
 //! Findings for people: those of a group are one entry. Formats for programs list every finding.
 
 use super::{Finding, Report, plural};
+use crate::inert;
 use pgvet_linter::rule::GroupedBy;
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -47,7 +48,7 @@ impl<'r, 'a> Entry<'r, 'a> {
         let mut lines = vec![format!("{}:", plural(self.similar.len(), "similar finding"))];
         let line = |finding: &&Finding<'_>| {
             let found = finding.diagnostic;
-            format!("  {}: {}", report.place(found.file, found.range), found.message)
+            format!("  {}: {}", inert::line(&report.place(found.file, found.range)), inert::line(&found.message))
         };
         lines.extend(self.similar.iter().take(SHOWN).map(line));
         if let more @ 1.. = self.similar.len().saturating_sub(SHOWN) {

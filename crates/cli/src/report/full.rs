@@ -2,6 +2,7 @@
 
 use super::Report;
 use super::entry::Entry;
+use crate::inert;
 use crate::style::Style;
 use miette::{
     GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteError, MietteSpanContents, SourceCode, SourceSpan,
@@ -12,6 +13,9 @@ use pgvet_linter::diagnostic::{Diagnostic, Severity};
 use pgvet_linter::source::{SourceFile, TextRange};
 use std::fmt;
 use std::io::{self, Write};
+
+/// The character that begins a colour.
+const ESCAPE: u8 = 0x1b;
 
 /// Where prose is broken. SQL is not, so that it can be copied.
 const WIDTH: usize = 100;
@@ -31,9 +35,9 @@ pub(crate) fn write(report: &Report<'_>, style: Style, out: &mut dyn Write) -> i
         let shown = Shown::new(report, &entry);
         // Rendering fails only when a place lies outside of its text; the finding counts more than its picture.
         if handler.render_report(&mut text, &shown).is_err() {
-            text = format!("{}: {}\n", report.place(found.file, found.range), found.message);
+            text = format!("{}: {}\n", report.place(found.file, found.range), inert::line(&found.message));
         }
-        writeln!(out, "{}\n", text.trim_end())?;
+        writeln!(out, "{}\n", inert::marked(text.trim_end()))?;
     }
     for finding in &report.suppressed {
         let place = report.place(finding.diagnostic.file, finding.diagnostic.range);
@@ -57,7 +61,8 @@ pub(super) fn write_fixed(report: &Report<'_>, out: &mut dyn Write) -> io::Resul
     let Some(known) = report.known.as_ref().filter(|known| !known.fixed.is_empty()) else { return Ok(()) };
     writeln!(out, "fixed since {} was written (`pgvet baseline` forgets them):", known.path)?;
     for entry in known.fixed.iter().take(FIXED_SHOWN) {
-        writeln!(out, "  {}: {} {}", entry.path, entry.rule, entry.message)?;
+        let line = format!("{}: {} {}", entry.path, entry.rule, entry.message);
+        writeln!(out, "  {}", inert::line(&line))?;
     }
     match known.fixed.len().saturating_sub(FIXED_SHOWN) {
         0 => Ok(()),
@@ -77,24 +82,24 @@ struct Shown<'a> {
 impl<'a> Shown<'a> {
     fn new(report: &Report<'a>, entry: &Entry<'_, 'a>) -> Self {
         let found = entry.finding.diagnostic;
-        let source = Source(report.file(found.file));
+        let source = Source { file: report.file(found.file), path: inert::line(report.path(found.file)).into_owned() };
         let mut labels = vec![LabeledSpan::new_primary_with_span(None, span(found.range))];
         let mut help: Vec<String> = found.help.iter().map(|help| wrap(help)).collect();
         let doubts = found.assumptions.iter().filter(|assumption| assumption.confidence() == Confidence::Possible);
         help.extend(doubts.map(|assumption| wrap(&assumption.to_string())));
         for label in found.labels.iter().take(LABELS) {
-            let text = &label.message;
+            let text = inert::line(&label.message);
             if report.path(label.file) == report.path(found.file) {
-                labels.push(LabeledSpan::new_with_span(Some(text.clone()), span(label.range)));
+                labels.push(LabeledSpan::new_with_span(Some(text.into_owned()), span(label.range)));
             } else {
-                help.push(format!("{}: {text}", report.place(label.file, label.range)));
+                help.push(format!("{}: {text}", inert::line(&report.place(label.file, label.range))));
             }
         }
         if let more @ 1.. = found.labels.len().saturating_sub(LABELS) {
             help.push(format!("{more} more places explain it (--format json lists them)"));
         }
         help.extend(entry.similar_lines(report));
-        Self { found, source, labels, help: (!help.is_empty()).then(|| help.join("\n")) }
+        Self { found, source, labels, help: (!help.is_empty()).then(|| inert::lines(&help.join("\n"))) }
     }
 }
 
@@ -132,7 +137,7 @@ fn wrap(text: &str) -> String {
 
 impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.found.message)
+        f.write_str(&inert::line(&self.found.message))
     }
 }
 
@@ -164,9 +169,12 @@ impl miette::Diagnostic for Shown<'_> {
     }
 }
 
-/// A file with its name, borrowed.
+/// A file, borrowed, and its name as it is shown.
 #[derive(Debug)]
-struct Source<'a>(&'a SourceFile);
+struct Source<'a> {
+    file: &'a SourceFile,
+    path: String,
+}
 
 impl SourceCode for Source<'_> {
     fn read_span<'a>(
@@ -175,15 +183,19 @@ impl SourceCode for Source<'_> {
         before: usize,
         after: usize,
     ) -> Result<Box<dyn SpanContents<'a> + 'a>, MietteError> {
-        let source = self.0;
+        let source = self.file;
         // miette counts lines from the beginning of what it is given, for each finding anew.
         let offset = u32::try_from(span.offset()).map_err(|_| MietteError::OutOfBounds)?;
         let first = source.lines().line_of(offset).saturating_sub(before + 1);
         let start = source.lines().start(first).map_or(0, |start| start as usize);
         let text = source.text.get(start..).ok_or(MietteError::OutOfBounds)?;
         let contents = text.read_span(&(span.offset() - start, span.len()).into(), before, after)?;
+        if contents.data().contains(&ESCAPE) {
+            // miette's own colours are passed on.
+            return Err(MietteError::OutOfBounds);
+        }
         Ok(Box::new(MietteSpanContents::new_named(
-            source.path.clone(),
+            self.path.clone(),
             contents.data(),
             (contents.span().offset() + start, contents.span().len()).into(),
             first + contents.line(),
@@ -212,7 +224,7 @@ mod tests {
         let text = "one\ntwo\r\nthree\rfour\n\nsix";
         let file = SourceFile::new("m.sql".to_owned(), text.to_owned());
         for (start, length) in (0..text.len()).flat_map(|start| (0..=text.len() - start).map(move |end| (start, end))) {
-            let (source, span) = (Source(&file), (start, length).into());
+            let (source, span) = (Source { file: &file, path: file.path.clone() }, (start, length).into());
             let (own, whole) = (source.read_span(&span, 1, 1), text.read_span(&span, 1, 1));
             let seen = |contents: &dyn SpanContents<'_>| (contents.data().to_vec(), *contents.span(), contents.line());
             assert_eq!(seen(&*own.unwrap()), seen(&*whole.unwrap()), "{start} {length}");

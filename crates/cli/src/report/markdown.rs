@@ -1,7 +1,7 @@
 //! A summary for the page of a job or a comment on a pull request, in GitHub's markdown.
 
 use super::entry::Entry;
-use super::{Report, plural, rule_url};
+use super::{Report, markup, plural, rule_url};
 use pgvet_linter::diagnostic::Severity;
 use std::io::{self, Write};
 
@@ -28,10 +28,10 @@ pub(crate) fn write(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> 
         details(report, entry, out)?;
     }
     for problem in &report.project.problems {
-        writeln!(out, "\n> [!CAUTION]\n> `{}` {}", problem.path, problem.message)?;
+        writeln!(out, "\n> [!CAUTION]\n> {} {}", markup::code(&problem.path), markup::prose(&problem.message))?;
     }
     if let Some(note) = &report.project.note {
-        writeln!(out, "\n> [!NOTE]\n> `{}` {}", note.path, note.message)?;
+        writeln!(out, "\n> [!NOTE]\n> {} {}", markup::code(&note.path), markup::prose(&note.message))?;
     }
     Ok(())
 }
@@ -53,19 +53,13 @@ fn row(entry: &Entry<'_, '_>, out: &mut dyn Write) -> io::Result<()> {
     };
     writeln!(
         out,
-        "| {} | `{}:{}` | [{}]({}) | {}{similar} |",
+        "| {} | {} | [{}]({}) | {}{similar} |",
         icon(found.severity),
-        finding.relative_path(),
-        finding.start.line,
+        markup::code_cell(&format!("{}:{}", finding.relative_path(), finding.start.line)),
         found.rule,
         rule_url(found.rule),
-        cell(&found.message)
+        markup::cell(&found.message)
     )
-}
-
-/// Text that stays in its cell.
-fn cell(text: &str) -> String {
-    text.replace('|', "\\|").replace('\n', " ")
 }
 
 fn details(report: &Report<'_>, entry: &Entry<'_, '_>, out: &mut dyn Write) -> io::Result<()> {
@@ -77,7 +71,7 @@ fn details(report: &Report<'_>, entry: &Entry<'_, '_>, out: &mut dyn Write) -> i
     writeln!(
         out,
         "\n<details><summary><code>{}:{}</code> {}</summary>\n",
-        finding.relative_path(),
+        markup::html(&finding.relative_path()),
         finding.start.line,
         found.rule
     )?;
@@ -90,7 +84,10 @@ fn details(report: &Report<'_>, entry: &Entry<'_, '_>, out: &mut dyn Write) -> i
         writeln!(out, "{}\n", prose(help))?;
     }
     for line in entry.similar_lines(report) {
-        writeln!(out, "{}", line.replacen("  ", "- ", 1))?;
+        match line.strip_prefix("  ") {
+            Some(item) => writeln!(out, "- {}", markup::prose(item))?,
+            None => writeln!(out, "{}", markup::prose(&line))?,
+        }
     }
     writeln!(out, "</details>")
 }
@@ -99,35 +96,29 @@ fn details(report: &Report<'_>, entry: &Entry<'_, '_>, out: &mut dyn Write) -> i
 const LINES: usize = 12;
 
 fn write_sql(statement: &str, out: &mut dyn Write) -> io::Result<()> {
-    // A fence that the statement itself cannot end.
-    writeln!(out, "````sql")?;
-    let mut lines = statement.lines();
-    for line in lines.by_ref().take(LINES) {
-        writeln!(out, "{}", line.replace("````", "` ```"))?;
-    }
-    if lines.next().is_some() {
-        writeln!(out, "...")?;
-    }
-    writeln!(out, "````\n")
+    let more = (statement.lines().count() > LINES).then_some("...");
+    writeln!(out, "{}", markup::block("sql", statement.lines().take(LINES).chain(more)))
 }
 
 /// Help with its SQL, which is indented by four blanks, as code.
 fn prose(help: &str) -> String {
     let mut text = String::new();
-    let mut in_sql = false;
-    for line in help.lines() {
-        let sql = line.strip_prefix("    ");
-        if sql.is_some() != in_sql {
-            text.push_str(if in_sql { "```\n" } else { "\n```sql\n" });
-            in_sql = !in_sql;
+    let lines: Vec<&str> = help.lines().collect();
+    for part in lines.chunk_by(|one, other| is_sql(one) == is_sql(other)) {
+        if is_sql(part[0]) {
+            text.push('\n');
+            text.push_str(&markup::block("sql", part.iter().map(|line| &line[INDENT.len()..])));
+        } else {
+            part.iter().for_each(|line| text.push_str(&(markup::prose(line) + "\n")));
         }
-        text.push_str(sql.unwrap_or(line));
-        text.push('\n');
-    }
-    if in_sql {
-        text.push_str("```\n");
     }
     text.trim_end().to_owned()
+}
+
+const INDENT: &str = "    ";
+
+fn is_sql(line: &str) -> bool {
+    line.starts_with(INDENT)
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ pub(crate) mod gitlab;
 pub(crate) mod json;
 pub(crate) mod junit;
 pub(crate) mod markdown;
+mod markup;
 pub(crate) mod sarif;
 pub(crate) mod sonarqube;
 pub(crate) mod trace;
@@ -23,6 +24,7 @@ pub(crate) mod trace_table;
 mod xml;
 
 use crate::baseline::Baseline;
+use crate::inert;
 use pgvet_linter::check::{Hidden, Outcome};
 use pgvet_linter::diagnostic::{Diagnostic, Severity};
 use pgvet_linter::rule::RuleMeta;
@@ -264,7 +266,7 @@ pub(crate) fn excerpt(sql: &str) -> String {
         if !line.is_empty() {
             line.push(' ');
         }
-        line.push_str(word);
+        line.push_str(&inert::line(word));
         if line.chars().count() > LENGTH {
             return line.chars().take(LENGTH).chain(['…']).collect();
         }

@@ -1,5 +1,6 @@
 //! Measures for the page of a job or a comment on a pull request, in GitHub's markdown.
 
+use super::markup::{self, cell, code, code_cell};
 use super::trace::{TraceReport, TracedFile, blocks, strongest_locks};
 use super::trace_table::{extrapolated, held, summary, time};
 use super::{excerpt, plural, rule_url};
@@ -15,7 +16,7 @@ pub(crate) fn write(report: &TraceReport<'_>, out: &mut dyn Write) -> io::Result
     writeln!(out, "## pgvet trace\n\n{}\n", summary(report))?;
     writeln!(out, "Measured on PostgreSQL {} ({}).", trace.server_version, trace.provider)?;
     for note in &trace.notes {
-        writeln!(out, "\n> [!NOTE]\n> {note}")?;
+        writeln!(out, "\n> [!NOTE]\n> {}", markup::prose(note))?;
     }
     if !report.exceeded.is_empty() {
         writeln!(
@@ -26,9 +27,9 @@ pub(crate) fn write(report: &TraceReport<'_>, out: &mut dyn Write) -> io::Result
     for (at, exceeded) in &report.exceeded {
         let path = report.migrations[*at].path();
         let (blocked, limit) = (exceeded.blocked, exceeded.limit);
-        let (relation, mode) = (cell(&blocked.relation.to_string()), blocked.mode.sql());
+        let (relation, mode) = (code_cell(&blocked.relation.to_string()), blocked.mode.sql());
         let (held, most) = (held(blocked.held), time(limit.held));
-        writeln!(out, "| `{path}` | `{relation}` | {mode} | **{held}** | {most} |")?;
+        writeln!(out, "| {} | {relation} | {mode} | **{held}** | {most} |", code_cell(path))?;
     }
     write_findings(report, out)?;
     for migration in report.migrations.iter().take(MOST) {
@@ -41,18 +42,18 @@ pub(crate) fn write(report: &TraceReport<'_>, out: &mut dyn Write) -> io::Result
 }
 
 fn write_migration(report: &TraceReport<'_>, traced: &TracedFile<'_>, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "\n### `{}`\n", traced.path())?;
+    writeln!(out, "\n### {}\n", code(traced.path()))?;
     writeln!(
         out,
         "| Line | Statement | Time | Strongest lock | Held | Blocks | Work |\n|--:|---|--:|---|--:|---|---|"
     )?;
     for statement in traced.statements() {
         let line = traced.line(statement);
-        let (sql, duration) = (cell(&excerpt(&statement.sql)), time(statement.duration));
+        let (sql, duration) = (code_cell(&excerpt(&statement.sql)), time(statement.duration));
         let grown = report.extrapolation(traced, statement);
         let grown = grown.map(|found| format!("; {} (extrapolated)", extrapolated(&found))).unwrap_or_default();
         let (lock, held, blocked) = strongest(statement);
-        writeln!(out, "| {line} | `{sql}` | {duration}{grown} | {lock} | {held} | {blocked} | {} |", work(statement))?;
+        writeln!(out, "| {line} | {sql} | {duration}{grown} | {lock} | {held} | {blocked} | {} |", work(statement))?;
     }
     if !traced.trace.workload.is_empty() {
         writeln!(
@@ -66,15 +67,15 @@ fn write_migration(report: &TraceReport<'_>, traced: &TracedFile<'_>, out: &mut 
             _ => format!("{}, {}", time(latency.median), time(latency.longest)),
         };
         let phases = [workload.before, workload.during, workload.after].map(latency).join(" | ");
-        let (place, sql) = (&workload.place, cell(&excerpt(&workload.sql)));
+        let (place, sql) = (code_cell(&workload.place), code_cell(&excerpt(&workload.sql)));
         let refused = match workload.refused {
             Latency { runs: 0, .. } => String::new(),
             Latency { runs, longest, .. } => format!("{runs}, {}", time(longest)),
         };
-        writeln!(out, "| `{place}` `{sql}` | {phases} | {refused} |")?;
+        writeln!(out, "| {place} {sql} | {phases} | {refused} |")?;
     }
     if let Some((_, failure)) = traced.trace.failure() {
-        writeln!(out, "\n> [!CAUTION]\n> {} ({})", failure.message, failure.sqlstate)?;
+        writeln!(out, "\n> [!CAUTION]\n> {} ({})", markup::prose(&failure.message), failure.sqlstate)?;
     }
     Ok(())
 }
@@ -88,9 +89,10 @@ fn write_findings(report: &TraceReport<'_>, out: &mut dyn Write) -> io::Result<(
     for finding in findings.iter().take(MOST) {
         let found = finding.diagnostic;
         let (path, line, url) = (finding.path, finding.start.line, rule_url(found.rule));
-        let (severity, message) = (found.severity.as_str(), escaped(&found.message));
+        let (severity, message) = (found.severity.as_str(), cell(&found.message));
         let evidence = super::trace::evidence(found.evidence);
-        writeln!(out, "| `{path}:{line}` | {severity} [{}]({url}) | {message} | {evidence} |", found.rule)?;
+        let place = code_cell(&format!("{path}:{line}"));
+        writeln!(out, "| {place} | {severity} [{}]({url}) | {message} | {evidence} |", found.rule)?;
     }
     match findings.len().saturating_sub(MOST) {
         0 => Ok(()),
@@ -112,11 +114,11 @@ fn strongest(statement: &StatementTrace) -> (String, String, String) {
     } else {
         ""
     };
-    (format!("{} `{}`", lock.mode.sql(), cell(&lock.relation.to_string())), held(lock.held), blocked.to_owned())
+    (format!("{} {}", lock.mode.sql(), code_cell(&lock.relation.to_string())), held(lock.held), blocked.to_owned())
 }
 
 fn work(statement: &StatementTrace) -> String {
-    let name = |relation: &Relation| format!("`{}`", cell(&relation.to_string()));
+    let name = |relation: &Relation| code_cell(&relation.to_string());
     let names = |relations: &[Relation]| relations.iter().map(name).collect::<Vec<_>>();
     let scans: Vec<String> = statement.scans.iter().map(|scan| name(&scan.relation)).collect();
     let lists =
@@ -137,18 +139,9 @@ fn write_differences(report: &TraceReport<'_>, out: &mut dyn Write) -> io::Resul
         let (path, range) = report.place(difference);
         let line = range.start.line;
         let what = cell(&format!("{} {}", difference.what, difference.relation));
-        let (predicted, observed) = (&difference.predicted, &difference.observed);
-        writeln!(out, "| `{path}:{line}` | {} | {predicted} | {observed} |", what.trim_end())?;
+        let (predicted, observed) = (cell(&difference.predicted), cell(&difference.observed));
+        let place = code_cell(&format!("{path}:{line}"));
+        writeln!(out, "| {place} | {} | {predicted} | {observed} |", what.trim_end())?;
     }
     Ok(())
-}
-
-/// Text that stays in its cell.
-fn cell(text: &str) -> String {
-    escaped(text).replace('`', "'")
-}
-
-/// Text with code in backticks that stays in its cell.
-fn escaped(text: &str) -> String {
-    text.replace('|', "\\|").replace('\n', " ")
 }

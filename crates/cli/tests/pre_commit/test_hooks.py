@@ -58,7 +58,7 @@ def run(folder, *command, status=0, more=()):
     done = subprocess.run(
         command, cwd=folder, env=environment() | dict(more), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
-    assert done.returncode == status, f"{command} ended with {done.returncode}, not {status}:\n{done.stdout}"
+    assert status in (None, done.returncode), f"{command} ended with {done.returncode}, not {status}:\n{done.stdout}"
     return done.stdout
 
 
@@ -109,7 +109,7 @@ class Hooks(unittest.TestCase):
 
     def commit(self, root, files, status=0):
         write(root, files)
-        run(root, "git", "add", *files)
+        run(root, "git", "add", "--", *files)
         command, more = offline(("git", "commit", "-m", "change"))
         return run(root, *command, status=status, more=more)
 
@@ -131,12 +131,18 @@ class Hooks(unittest.TestCase):
         self.refuses_what_history_shows_to_be_bad(self.hook("pgvet-staged"))
 
     def test_a_fix_changes_the_file_and_stops_the_commit(self):
-        root = self.project(self.hook("pgvet", "        args: [--fix]\n"), history=3)
+        root = self.project(self.hook("pgvet", "        args: [--fix, --]\n"), history=3)
         said = self.commit(root, {"migrations/90000.sql": UNBOUNDED}, status=1)
         self.assertIn("files were modified by this hook", said)
         fixed = (root / "migrations/90000.sql").read_text()
         self.assertEqual(fixed, UNBOUNDED.replace("BEGIN;\n", "BEGIN;\nSET LOCAL lock_timeout = '2s';\n"))
         self.commit(root, {"migrations/90000.sql": fixed})
+
+    def test_a_file_name_is_no_option(self):
+        for more in "", "        args: [--fail-on, warning]\n":
+            root = self.project(self.hook("pgvet", more), history=3)
+            self.commit(root, {"--output-file=../pwned.sql": BAD}, status=None)
+            self.assertFalse((root.parent / "pwned.sql").exists())
 
     def test_what_is_not_staged_does_not_count(self):
         root = self.project(self.hook("pgvet"), history=3)

@@ -47,11 +47,14 @@ pub struct Dblab {
 impl Dblab {
     pub fn new(options: DblabOptions) -> Self {
         let config = ureq::Agent::config_builder().http_status_as_error(false).timeout_global(Some(TIMEOUT));
+        // A redirect would take the token to another host.
+        let config = config.max_redirects(0).max_redirects_will_error(true);
         Self { options, agent: config.build().into(), created: 0, clones: Vec::new(), ready: None }
     }
 
     /// Calls the engine, and returns the status and the document that it answers.
     async fn call(&self, method: &'static str, path: &str, body: Option<Value>) -> Result<(u16, Value), Error> {
+        check_address(&self.options.url)?;
         let url = format!("{}{path}", self.options.url.trim_end_matches('/'));
         let mut request = ureq::http::Request::builder().method(method).uri(&url);
         request = request.header("Verification-Token", &self.options.token).header("Content-Type", "application/json");
@@ -77,7 +80,7 @@ impl Dblab {
 
     async fn new_clone(&mut self) -> Result<ThinClone, Error> {
         self.created += 1;
-        let id = format!("{PREFIX}{}-{}", std::process::id(), self.created);
+        let id = format!("{PREFIX}{}-{}-{}", host(), std::process::id(), self.created);
         let password = password()?;
         let body = json!({
             "id": id,
@@ -159,7 +162,7 @@ impl Dblab {
             let clones = status["cloning"]["clones"].as_array().cloned().unwrap_or_default();
             let ids = clones.iter().filter_map(|clone| clone["id"].as_str());
             let mut removed = Vec::new();
-            for id in ids.filter(|id| id.starts_with(PREFIX) && !belongs_to_living(id)) {
+            for id in ids.filter(|id| is_forgotten(id)) {
                 self.delete(id).await?;
                 removed.push(id.to_owned());
             }
@@ -168,12 +171,28 @@ impl Dblab {
     }
 }
 
-/// `pgvet-PID-N` of a process of this machine that still runs. Clones of other machines look the same and are kept as
-/// long as a process here has their number.
-fn belongs_to_living(id: &str) -> bool {
+/// The name of this machine, as a part of the name of a clone.
+fn host() -> String {
+    let name = rustix::system::uname().nodename().to_string_lossy().to_lowercase();
+    let name: String = name.chars().filter(char::is_ascii_alphanumeric).take(24).collect();
+    if name.is_empty() { "host".to_owned() } else { name }
+}
+
+/// Whether it is `pgvet-HOST-PID-N` of a process of this machine that has ended. Nothing is known of those of others.
+fn is_forgotten(id: &str) -> bool {
     use rustix::process::{Pid, test_kill_process};
-    let pid = id.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next()?.parse().ok()).and_then(Pid::from_raw);
-    pid.is_some_and(|pid| !matches!(test_kill_process(pid), Err(rustix::io::Errno::SRCH)))
+    let numbers = id.strip_prefix(PREFIX).and_then(|rest| rest.strip_prefix(&host())?.strip_prefix('-'));
+    let pid = numbers.and_then(|rest| rest.split('-').next()?.parse().ok()).and_then(Pid::from_raw);
+    pid.is_some_and(|pid| matches!(test_kill_process(pid), Err(rustix::io::Errno::SRCH)))
+}
+
+/// Refuses an address to which a token would go in clear text.
+fn check_address(url: &str) -> Result<(), Error> {
+    let is_near = ["localhost", "127.0.0.1", "[::1]"].contains(&host_of(url));
+    if url.starts_with("https://") || (url.starts_with("http://") && is_near) {
+        return Ok(());
+    }
+    Err(Error::new(format!("`{url}` would send the token in clear text")).help("name an address with https://"))
 }
 
 fn refused(method: &str, path: &str, status: u16, answer: &Value) -> Error {
@@ -251,6 +270,27 @@ mod tests {
     fn the_host_is_taken_out_of_the_address() {
         assert_eq!(host_of("https://dblab.example.com:2345/api"), "dblab.example.com");
         assert_eq!(host_of("http://localhost"), "localhost");
+    }
+
+    #[test]
+    fn the_token_goes_over_no_open_network() {
+        for url in ["https://dblab.example.com", "http://localhost:2345", "http://127.0.0.1:1", "http://[::1]:2345/a"] {
+            assert!(check_address(url).is_ok(), "{url}");
+        }
+        for url in ["http://dblab.example.com", "ftp://h", "h", "http://localhost.evil.example", "http://localhost@h"] {
+            assert!(check_address(url).is_err(), "{url}");
+        }
+    }
+
+    #[test]
+    fn only_clones_of_this_machine_are_forgotten() {
+        let mut dead = std::process::Command::new("true").spawn().unwrap();
+        dead.wait().unwrap();
+        let (dead, living, host) = (dead.id(), std::process::id(), host());
+        assert!(is_forgotten(&format!("pgvet-{host}-{dead}-1")));
+        for id in [format!("pgvet-{host}-{living}-1"), format!("pgvet-{dead}-1"), format!("pgvet-x{host}-{dead}-1")] {
+            assert!(!is_forgotten(&id), "{id}");
+        }
     }
 
     #[test]

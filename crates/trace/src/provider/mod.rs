@@ -65,6 +65,8 @@ pub struct ServerInfo {
     pub has_schema: bool,
     /// It can connect to other servers: for subscriptions, through `postgres_fdw` or `dblink`.
     pub reaches_others: bool,
+    /// What migrations can do beyond their database, said before the first of them runs.
+    pub announcements: Vec<String>,
 }
 
 impl ServerInfo {
@@ -77,7 +79,29 @@ impl ServerInfo {
         if major < 13 {
             return Err(Error::new(format!("the server is PostgreSQL {version}, and pgvet trace needs 13 or newer")));
         }
-        Ok(Self { major, version, notes: Vec::new(), has_schema: false, reaches_others: true })
+        Ok(Self {
+            major,
+            version,
+            notes: Vec::new(),
+            has_schema: false,
+            reaches_others: true,
+            announcements: Vec::new(),
+        })
+    }
+
+    /// Says it where migrations run on a server that others share, as a user who can do more than change one database.
+    async fn announce_rights(&mut self, connection: &Connection) -> Result<(), Error> {
+        let sql = "SELECT r.rolname FROM pg_catalog.pg_roles r WHERE r.rolname = current_user AND (r.rolsuper \
+                   OR r.rolcreaterole OR pg_catalog.pg_has_role('pg_execute_server_program', 'MEMBER') \
+                   OR pg_catalog.pg_has_role('pg_write_server_files', 'MEMBER'))";
+        if let Some(user) = connection.rows(sql).await?.first() {
+            let user = crate::connection::text(user, 0);
+            self.announcements.push(format!(
+                "`{user}` can do more than change one database: roles, settings, tablespaces and files that a migration \
+                 changes on this server stay changed, and programs that it starts run there"
+            ));
+        }
+        Ok(())
     }
 }
 

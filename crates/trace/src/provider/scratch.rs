@@ -39,6 +39,10 @@ const QUIET: [(&str, &str); 4] = [
 /// What a run without rows cannot tell.
 const EMPTY: &str = "the tables have only the rows that the migrations insert, so times say little; --rows fills them";
 
+/// What a migration can do where the system does not shut a server in.
+const SHARED_NETWORK: &str = "this server has no network of its own: programs that a migration starts, and connections \
+                              that it makes with its own options, reach other machines";
+
 impl Scratch {
     pub fn new(options: ScratchOptions) -> Self {
         Self { options, server: None, created: 0 }
@@ -82,7 +86,9 @@ impl CloneProvider for Scratch {
             }
             let notes = if durable { Vec::new() } else { vec![EMPTY.to_owned()] };
             let version = server.version().to_owned();
-            Ok(ServerInfo { major: server.major(), version, notes, has_schema: false, reaches_others: false })
+            let announcements = if server.has_own_network() { Vec::new() } else { vec![SHARED_NETWORK.to_owned()] };
+            let major = server.major();
+            Ok(ServerInfo { major, version, notes, has_schema: false, reaches_others: false, announcements })
         })
     }
 

@@ -33,9 +33,9 @@ impl Template {
     async fn remove_leftovers(&self) -> Result<Vec<String>, Error> {
         let administrator = Connection::open(&self.administrator(), "provider").await?;
         let sql = format!(
-            "SELECT d.datname FROM pg_catalog.pg_database d WHERE d.datname LIKE '{}%' \
-             AND NOT EXISTS (SELECT FROM pg_catalog.pg_stat_activity a WHERE a.datid = d.oid)",
-            PREFIX.replace('_', "\\_")
+            "SELECT d.datname FROM pg_catalog.pg_database d WHERE d.datname ~ '^{PREFIX}[0-9]+_[0-9]+$' \
+             AND d.datdba = (SELECT r.oid FROM pg_catalog.pg_roles r WHERE r.rolname = current_user) \
+             AND NOT EXISTS (SELECT FROM pg_catalog.pg_stat_activity a WHERE a.datid = d.oid)"
         );
         let mut removed = Vec::new();
         for row in administrator.rows(&sql).await? {
@@ -91,6 +91,7 @@ impl CloneProvider for Template {
             let administrator = Connection::open(&self.administrator(), "provider").await?;
             let mut info = ServerInfo::ask(&administrator).await?;
             self.major = info.major;
+            info.announce_rights(&administrator).await?;
             let shared = "the server is shared: XIDs and write-ahead log also count what other sessions did meanwhile";
             info.notes.push(shared.to_owned());
             let copied = if self.major >= 18 {

@@ -51,11 +51,12 @@ async fn check(connection: &Connection) -> Result<(), Error> {
 }
 
 /// How many others use the database. A session that was closed is listed until its process has ended, which gets a
-/// moment.
+/// moment. What sort of session others have is NULL for a role that may not read it; a process of the server itself has
+/// no user then.
 async fn other_sessions(connection: &Connection) -> Result<u32, Error> {
     let sql = "SELECT count(*) FROM pg_catalog.pg_stat_activity WHERE datname = pg_catalog.current_database() \
-               AND pid <> pg_catalog.pg_backend_pid() AND backend_type = 'client backend' \
-               AND application_name NOT LIKE 'pgvet:%'";
+               AND pid <> pg_catalog.pg_backend_pid() AND usesysid IS NOT NULL \
+               AND coalesce(backend_type, 'client backend') IN ('client backend', 'walsender')";
     let asked = Instant::now();
     loop {
         let others: u32 = connection.value(sql).await?;
@@ -78,6 +79,7 @@ impl CloneProvider for Url {
             let mut info = ServerInfo::ask(&connection).await?;
             info.notes.push("XIDs and write-ahead log also count what the server did besides the migration".to_owned());
             info.has_schema = true;
+            info.announce_rights(&connection).await?;
             Ok(info)
         })
     }

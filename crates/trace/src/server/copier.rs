@@ -24,21 +24,26 @@ pub(super) fn file(folder: &Path) -> io::Result<File> {
 
 /// Ends the copier of a folder if it still runs, and waits until it has ended.
 pub(super) fn end(folder: &Path, limit: Duration) -> io::Result<()> {
-    let path = folder.join(NAME);
-    let file = match OpenOptions::new().read(true).open(&path) {
+    end_locker(&folder.join(NAME), Signal::KILL, "`cp` that copies its data", limit)
+}
+
+/// Ends the process that has locked a file and whose number stands in it. The number of a process that has ended is
+/// never taken for that of another.
+pub(super) fn end_locker(path: &Path, signal: Signal, what: &str, limit: Duration) -> io::Result<()> {
+    let file = match OpenOptions::new().read(true).open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         opened => opened?,
     };
     let asked = Instant::now();
     while let Err(Errno::WOULDBLOCK) = flock(&file, FlockOperation::NonBlockingLockExclusive) {
         // It may be about to write its number.
-        let pid = super::leftover::pid_in(&path);
+        let pid = super::leftover::pid_in(path);
         if let Some(pid) = pid {
-            let _ = kill_process(pid, Signal::KILL);
+            let _ = kill_process(pid, signal);
         }
         if asked.elapsed() > limit {
             let pid = pid.map_or_else(String::new, |pid| format!(" (process {})", pid.as_raw_nonzero()));
-            return Err(io::Error::other(format!("the `cp`{pid} that copies its data does not end")));
+            return Err(io::Error::other(format!("the {what}{pid} does not end")));
         }
         std::thread::sleep(Duration::from_millis(20));
     }

@@ -1,7 +1,7 @@
 //! A copy of a data directory, beside the original, for only there can both share blocks.
 
 use super::copier;
-use super::folder::Folder;
+use super::folder::{COPIED, Folder};
 use crate::Error;
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use tokio::io::AsyncReadExt;
 use tokio::process::{Child, Command};
 
 /// Copies begin with this.
-const PREFIX: &str = ".pgvet-data-";
+pub(super) const PREFIX: &str = ".pgvet-data-";
 
 /// Files that belong to the original and its surroundings: who runs it, whom it follows, and settings that name other
 /// folders and servers.
@@ -56,8 +56,9 @@ impl CopiedData {
         let folder = Folder::create()?;
         let data = tempfile::Builder::new().prefix(PREFIX).tempdir_in(beside);
         let data = data.map_err(|error| cannot(&error.to_string()))?;
-        std::os::unix::fs::symlink(data.path(), folder.path().join("data"))
-            .map_err(|error| cannot(&error.to_string()))?;
+        for link in [folder.outer().join(COPIED), folder.path().join("data")] {
+            std::os::unix::fs::symlink(data.path(), link).map_err(|error| cannot(&error.to_string()))?;
+        }
         let mut copied = Self { data, folder, thin: false };
         copied.thin = copied.copy(original, "", "--reflink=always", files).await.is_ok();
         if !copied.thin {
@@ -96,7 +97,7 @@ impl CopiedData {
         let mut command = Command::new("sh");
         command.env("LC_ALL", "C").args(["-c", copier::RUN, "cp", "-R", "-p", how]);
         command.arg(original.join(part).join(".")).arg(self.data.path().join(part));
-        command.stdin(copier::file(self.folder.path()).map_err(cannot)?).stdout(Stdio::null()).stderr(Stdio::piped());
+        command.stdin(copier::file(self.folder.outer()).map_err(cannot)?).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut running = Running(command.spawn().map_err(cannot)?);
         let mut said = Vec::new();
         if let Some(mut errors) = running.0.stderr.take() {
@@ -177,7 +178,7 @@ mod tests {
         let link = fs::read_link(copied.folder.path().join("data")).unwrap();
         assert_eq!(link, copied.data.path());
         assert!(link.join("PG_VERSION").exists());
-        let folder = copied.folder.path().to_owned();
+        let folder = copied.folder.outer().to_owned();
         drop(copied);
         assert!(!link.exists() && !folder.exists());
         assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 1);

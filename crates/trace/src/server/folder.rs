@@ -11,13 +11,33 @@ use tempfile::TempDir;
 /// Folders of private servers begin with this.
 pub(super) const PREFIX: &str = "pgvet-server-";
 
-/// A unix socket's path has at most 103 bytes on every system; the folder's own name and that of the socket take 40.
+/// Where servers look for programs.
+const PROGRAMS: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// Variables that a server may need to start.
+const LIBRARIES: [&str; 2] = ["LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"];
+
+/// A unix socket's path has at most 103 bytes on every system; the folder's own names and that of the socket take 42.
 const LONGEST_PARENT: usize = 60;
 
-/// A folder in which one server keeps its data, its log and its socket.
+/// The part of the folder that belongs to the user of the server.
+pub(super) const INNER: &str = "s";
+
+/// The file that says whose server it is.
+pub(super) const OWNER: &str = "owner.pid";
+
+/// The file that a server keeps open and locked.
+pub(super) const SERVER: &str = "server.pid";
+
+/// The link to copied data.
+pub(super) const COPIED: &str = "copied";
+
+/// A folder in which one server keeps its data, its log and its socket. What is believed of it later, when the run was
+/// killed, lies outside of what the server can write.
 #[derive(Debug)]
 pub(super) struct Folder {
-    folder: TempDir,
+    outer: TempDir,
+    inner: PathBuf,
     /// The user who runs the server: PostgreSQL refuses to be run by root.
     user: Option<User>,
 }
@@ -34,18 +54,28 @@ impl Folder {
         let cannot =
             |error: std::io::Error| Error::new(format!("cannot make a folder in `{}`: {error}", parent.display()));
         let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(&parent).map_err(cannot)?;
-        let owner = fs::metadata(folder.path()).map_err(cannot)?.uid();
+        let inner = folder.path().join(INNER);
+        fs::create_dir(&inner).map_err(cannot)?;
+        let owner = fs::metadata(&inner).map_err(cannot)?.uid();
         let user = if owner == 0 { Some(unprivileged()?) } else { None };
         if let Some(User { uid, gid }) = user {
-            std::os::unix::fs::chown(folder.path(), Some(uid), Some(gid)).map_err(cannot)?;
+            std::os::unix::fs::chown(&inner, Some(uid), Some(gid)).map_err(cannot)?;
+            // Another user has to pass through it.
+            fs::set_permissions(folder.path(), Permissions::from_mode(0o711)).map_err(cannot)?;
         }
-        fs::set_permissions(folder.path(), Permissions::from_mode(0o700)).map_err(cannot)?;
-        fs::write(folder.path().join("owner.pid"), std::process::id().to_string()).map_err(cannot)?;
-        Ok(Self { folder, user })
+        fs::set_permissions(&inner, Permissions::from_mode(0o700)).map_err(cannot)?;
+        fs::write(folder.path().join(OWNER), std::process::id().to_string()).map_err(cannot)?;
+        Ok(Self { outer: folder, inner, user })
     }
 
+    /// What belongs to the server.
     pub(super) fn path(&self) -> &Path {
-        self.folder.path()
+        &self.inner
+    }
+
+    /// What only we can write, around it.
+    pub(super) fn outer(&self) -> &Path {
+        self.outer.path()
     }
 
     /// Gives files to the user of the server.
@@ -58,10 +88,14 @@ impl Folder {
         Err(Error::new(format!("cannot give `{}` to the user of the server", path.display())))
     }
 
-    /// A command that runs as the user of the server.
+    /// A command that runs as the user of the server, and knows nothing of our environment: SQL can read its own.
     pub(super) fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
-        command.current_dir(self.path()).env("LC_ALL", "C").env("TZ", "UTC");
+        command.current_dir(self.path()).env_clear();
+        command.envs(std::env::vars_os().filter(|(name, _)| LIBRARIES.iter().any(|known| name == known)));
+        command.env("PATH", PROGRAMS).env("LC_ALL", "C").env("TZ", "UTC").env("HOME", self.path());
+        // Ctrl-C is for us; we end it.
+        command.process_group(0);
         if let Some(User { uid, gid }) = self.user {
             command.uid(uid).gid(gid);
         }
@@ -111,6 +145,8 @@ mod tests {
         let folder = Folder::create().unwrap();
         let path = folder.path().to_owned();
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o700);
+        assert_eq!(fs::metadata(folder.outer()).unwrap().mode() & 0o022, 0);
+        assert_eq!(fs::metadata(folder.outer()).unwrap().uid(), rustix::process::geteuid().as_raw());
         drop(folder);
         assert!(!path.exists());
     }

@@ -1,11 +1,13 @@
 //! What runs that were killed have left behind.
 
 use super::copier;
-use super::folder::{PREFIX, parent};
+use super::copy::PREFIX as COPY_PREFIX;
+use super::folder::{COPIED, OWNER, PREFIX, SERVER, parent};
 use crate::Error;
-use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use rustix::process::{Pid, Signal, test_kill_process};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use std::{fs, io};
 
 /// So long may a forgotten server, or its copier, take to end.
@@ -42,28 +44,29 @@ fn kept(folder: &Path, why: &io::Error) -> Error {
 
 fn is_forgotten(folder: &Path) -> bool {
     let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    name.starts_with(PREFIX) && pid_in(&folder.join("owner.pid")).is_some_and(|owner| !is_alive(owner))
+    name.starts_with(PREFIX) && is_ours(folder) && pid_in(&folder.join(OWNER)).is_some_and(|owner| !is_alive(owner))
+}
+
+/// Whether we have made the folder, and nobody else can write to it: anyone can make one with such a name.
+fn is_ours(folder: &Path) -> bool {
+    fs::symlink_metadata(folder).is_ok_and(|metadata| {
+        metadata.is_dir() && metadata.uid() == rustix::process::geteuid().as_raw() && metadata.mode() & 0o022 == 0
+    })
 }
 
 fn remove(folder: &Path) -> io::Result<()> {
     copier::end(folder, STOP_LIMIT)?;
-    if let Some(server) = pid_in(&folder.join("data/postmaster.pid")) {
-        let _ = kill_process(server, Signal::QUIT);
-        let asked = Instant::now();
-        while is_alive(server) {
-            if asked.elapsed() > STOP_LIMIT {
-                let pid = server.as_raw_nonzero();
-                return Err(io::Error::other(format!("its server (process {pid}) does not end")));
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    }
+    copier::end_locker(&folder.join(SERVER), Signal::QUIT, "server", STOP_LIMIT)?;
     // Copied data are elsewhere.
-    if let Ok(copied) = fs::read_link(folder.join("data"))
-        && copied.exists()
+    if let Ok(copied) = fs::read_link(folder.join(COPIED))
+        && let Ok(metadata) = fs::symlink_metadata(&copied)
     {
-        fs::remove_dir_all(&copied)
-            .map_err(|error| io::Error::other(format!("its data in `{}`: {error}", copied.display())))?;
+        let cannot = |why: &str| io::Error::other(format!("its data in `{}`: {why}", copied.display()));
+        let name = copied.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if !metadata.is_dir() || !name.starts_with(COPY_PREFIX) {
+            return Err(cannot("they are no copy of pgvet"));
+        }
+        fs::remove_dir_all(&copied).map_err(|error| cannot(&error.to_string()))?;
     }
     fs::remove_dir_all(folder)
 }
@@ -93,13 +96,13 @@ mod tests {
     fn copied_data_go_with_the_folder_that_links_to_them() {
         let folder = folder_of(1);
         let parent = tempfile::tempdir().unwrap();
-        let data = parent.path().join("data");
+        let data = parent.path().join(format!("{COPY_PREFIX}1"));
         fs::create_dir(&data).unwrap();
-        std::os::unix::fs::symlink(&data, folder.path().join("data")).unwrap();
+        std::os::unix::fs::symlink(&data, folder.path().join(COPIED)).unwrap();
         remove(folder.path()).unwrap();
         assert!(!data.exists() && !folder.path().exists());
         let folder = folder_of(1);
-        std::os::unix::fs::symlink(&data, folder.path().join("data")).unwrap();
+        std::os::unix::fs::symlink(&data, folder.path().join(COPIED)).unwrap();
         remove(folder.path()).unwrap();
         assert!(!folder.path().exists(), "what is gone already is no obstacle");
     }
@@ -116,12 +119,48 @@ mod tests {
         }
         let file = parent.path().join("file");
         fs::write(&file, "").unwrap();
-        std::os::unix::fs::symlink(&file, bad.join("data")).unwrap();
+        std::os::unix::fs::symlink(&file, bad.join(COPIED)).unwrap();
         let Leftovers { removed, kept } = remove_leftovers_in(parent.path());
         assert_eq!(removed, [good]);
         let said: Vec<&str> = kept.iter().map(|error| error.message.as_str()).collect();
         assert!(said.len() == 1 && said[0].contains(&bad.display().to_string()), "{said:?}");
         assert!(said[0].contains(&file.display().to_string()), "{said:?}");
+    }
+
+    #[test]
+    fn nothing_goes_that_a_folder_of_ours_does_not_own() {
+        let precious = tempfile::tempdir().unwrap();
+        let folder = folder_of(1);
+        std::os::unix::fs::symlink(precious.path(), folder.path().join(COPIED)).unwrap();
+        assert!(remove(folder.path()).unwrap_err().to_string().contains("no copy of pgvet"));
+        let mut other = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+        let folder = folder_of(1);
+        for file in [SERVER, "postmaster.pid", "copier.pid"] {
+            fs::write(folder.path().join(file), other.id().to_string()).unwrap();
+        }
+        remove(folder.path()).unwrap();
+        assert!(other.try_wait().unwrap().is_none() && precious.path().exists());
+        other.kill().unwrap();
+        other.wait().unwrap();
+    }
+
+    #[test]
+    fn a_folder_that_others_can_write_to_is_not_ours() {
+        let mut dead = std::process::Command::new("true").spawn().unwrap();
+        dead.wait().unwrap();
+        let folder = folder_of(dead.id());
+        assert!(is_forgotten(folder.path()));
+        fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+        assert!(!is_forgotten(folder.path()));
+        fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+        // Only the superuser can give a folder away.
+        if std::os::unix::fs::chown(folder.path(), Some(65534), None).is_ok() {
+            assert!(!is_forgotten(folder.path()));
+        }
+        let parent = tempfile::tempdir().unwrap();
+        let link = parent.path().join(format!("{PREFIX}link"));
+        std::os::unix::fs::symlink(folder_of(dead.id()).path(), &link).unwrap();
+        assert!(!is_forgotten(&link));
     }
 
     #[test]

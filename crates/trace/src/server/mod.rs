@@ -13,6 +13,7 @@ mod copier;
 mod copy;
 mod folder;
 mod leftover;
+mod network;
 mod process;
 pub mod testing;
 

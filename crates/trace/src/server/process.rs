@@ -1,11 +1,14 @@
 //! A private server as a child process.
 
-use super::folder::Folder;
-use super::{Binaries, CopiedData};
+use super::folder::{Folder, SERVER};
+use super::{Binaries, CopiedData, network};
 use crate::Error;
 use crate::address::Address;
+use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::{self, File};
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -22,6 +25,7 @@ pub struct Server {
     binaries: Binaries,
     user: String,
     port: u16,
+    has_own_network: bool,
 }
 
 /// How a server is set up.
@@ -49,6 +53,10 @@ const REFUSED_BY_LIBPQ: [(&str, &str); 2] = [
     ("PGSSLMINPROTOCOLVERSION", "a server of pgvet connects nowhere"),
     ("PGSSLMAXPROTOCOLVERSION", "a server of pgvet connects nowhere"),
 ];
+
+/// Files with passwords and services, which libpq would look for.
+const NO_PASSWORDS: [(&str, &str); 3] =
+    [("PGPASSFILE", "/dev/null"), ("PGSERVICEFILE", "/dev/null"), ("PGSYSCONFDIR", "/dev/null")];
 
 /// So long may a server take to start.
 const START_LIMIT: Duration = Duration::from_secs(60);
@@ -95,12 +103,25 @@ impl Server {
         user: &str,
         options: &Options,
     ) -> Result<Self, Error> {
-        let process = spawn(binaries, &folder, options)?;
+        let has_own_network = options.alone && network::can_be_alone(&folder, binaries.major);
+        let process = spawn(binaries, &folder, options, has_own_network)?;
         let port = options.port.unwrap_or(PORT);
-        let mut server =
-            Self { process, _copied: copied, folder, binaries: binaries.clone(), user: user.to_owned(), port };
+        let mut server = Self {
+            process,
+            _copied: copied,
+            folder,
+            binaries: binaries.clone(),
+            user: user.to_owned(),
+            port,
+            has_own_network,
+        };
         server.wait_until_ready()?;
         Ok(server)
+    }
+
+    /// Whether nothing that it runs reaches another machine.
+    pub(crate) fn has_own_network(&self) -> bool {
+        self.has_own_network
     }
 
     pub fn major(&self) -> u8 {
@@ -216,10 +237,11 @@ fn initialize(binaries: &Binaries, folder: &Folder) -> Result<(), Error> {
     Err(Error::new(format!("`initdb` failed: {}", String::from_utf8_lossy(&said).trim())))
 }
 
-fn spawn(binaries: &Binaries, folder: &Folder, options: &Options) -> Result<Child, Error> {
+fn spawn(binaries: &Binaries, folder: &Folder, options: &Options, network: bool) -> Result<Child, Error> {
     let log = File::create(log(folder)).map_err(|error| Error::new(format!("cannot write a log: {error}")))?;
     let errors = log.try_clone().map_err(|error| Error::new(format!("cannot write a log: {error}")))?;
-    let mut postgres = folder.command(&binaries.program("postgres"));
+    let program = binaries.program("postgres");
+    let mut postgres = if network { network::alone(folder, &program) } else { folder.command(&program) };
     postgres.arg("-D").arg(data(folder)).arg("-k").arg(folder.path()).args(["-c", "listen_addresses="]);
     postgres.arg("-p").arg(options.port.unwrap_or(PORT).to_string());
     if !options.durable {
@@ -229,10 +251,26 @@ fn spawn(binaries: &Binaries, folder: &Folder, options: &Options) -> Result<Chil
         postgres.arg("-c").arg(format!("{name}={value}"));
     }
     if options.alone {
-        postgres.envs(REFUSED_BY_LIBPQ);
+        postgres.envs(REFUSED_BY_LIBPQ).envs(NO_PASSWORDS);
     }
-    postgres.stdin(Stdio::null()).stdout(log).stderr(errors);
-    postgres.spawn().map_err(|error| cannot_run(&postgres, folder, &error))
+    let (mine, locked) = lock(folder).map_err(|error| Error::new(format!("cannot lock a file: {error}")))?;
+    postgres.stdin(locked).stdout(log).stderr(errors);
+    let process = postgres.spawn().map_err(|error| cannot_run(&postgres, folder, &error))?;
+    write_pid(mine, process.id()).map_err(|error| Error::new(format!("cannot write a number: {error}")))?;
+    Ok(process)
+}
+
+/// A file to write to, and the same one to read, locked, for a server and all that it starts.
+fn lock(folder: &Folder) -> std::io::Result<(File, File)> {
+    let path = folder.outer().join(SERVER);
+    let file = File::options().write(true).create_new(true).mode(0o600).open(&path)?;
+    let locked = File::open(&path)?;
+    flock(&locked, FlockOperation::NonBlockingLockExclusive)?;
+    Ok((file, locked))
+}
+
+fn write_pid(mut file: File, pid: u32) -> std::io::Result<()> {
+    file.write_all(pid.to_string().as_bytes())
 }
 
 fn cannot_run(command: &Command, folder: &Folder, error: &std::io::Error) -> Error {

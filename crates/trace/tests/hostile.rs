@@ -1,0 +1,118 @@
+//! Migrations that want more than a database: the environment, the network, time, sessions of others.
+
+use pgvet_linter::check::{Migration, parse_file};
+use pgvet_linter::source::SourceFile;
+use pgvet_trace::provider::{CloneProvider, Config, Scratch, ScratchOptions, Url};
+use pgvet_trace::server::Server;
+use pgvet_trace::server::testing::{self, beside_open_transaction};
+use pgvet_trace::{Address, Error, Limits, Settings, Trace, run};
+use std::time::{Duration, Instant};
+
+fn scratch(major: u8) -> Option<Scratch> {
+    testing::binaries(major)?;
+    Some(Scratch::new(ScratchOptions { major: Some(major), ..ScratchOptions::default() }))
+}
+
+fn traced(provider: &mut dyn CloneProvider, sql: &str, settings: &Settings) -> (Result<Trace, Error>, Vec<String>) {
+    let file = parse_file(SourceFile::new("m.sql".to_owned(), sql.to_owned()));
+    let migration = Migration { database: 1, ..Migration::new(&file) };
+    let mut announced = Vec::new();
+    let trace = run(&[migration], provider, settings, &mut |event| {
+        if let pgvet_trace::Event::Announcement { text } = event {
+            announced.push(text.to_owned());
+        }
+    });
+    (trace, announced)
+}
+
+/// A server with a database that has a table.
+fn shop(major: u8) -> Option<(Server, Config)> {
+    let server = testing::server(major)?;
+    server.query("postgres", "CREATE DATABASE shop").expect("it answers");
+    server.query("shop", "CREATE TABLE orders (id int PRIMARY KEY)").expect("it answers");
+    let config = server.config("shop");
+    Some((server, config))
+}
+
+/// Fails unless the output of a shell command on the server is as expected.
+fn on_server(command: &str, condition: &str) -> String {
+    format!(
+        "CREATE TABLE said (line text); COPY said FROM PROGRAM '{command}'; \
+         DO $$ BEGIN IF NOT ({condition}) THEN RAISE '%', (SELECT string_agg(line, ', ') FROM said); END IF; END $$"
+    )
+}
+
+#[test]
+fn a_server_knows_nothing_of_our_environment() {
+    let Some(mut provider) = scratch(18) else { return };
+    // Cargo sets it for every test.
+    assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
+    let names = "SELECT count(*) = 0 FROM said WHERE line !~ \
+                 ''^(PATH|LC_|TZ|HOME|PWD|SHLVL|_|OLDPWD|PG|LD_LIBRARY_PATH|LANG)''";
+    let sql = on_server("env | grep =", &format!("({})", names.replace("''", "'")));
+    let (trace, _) = traced(&mut provider, &sql, &Settings::default());
+    let trace = trace.unwrap();
+    assert!(trace.migrations[0].failure().is_none(), "{:?}", trace.migrations[0].failure());
+}
+
+#[test]
+fn a_server_has_no_network_where_the_system_lets_it_have_its_own() {
+    let Some(mut provider) = scratch(18) else { return };
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let connect = format!("bash -c \"exec 3<>/dev/tcp/127.0.0.1/{port}\" 2>&1 | head -n 1");
+    let (trace, announced) = traced(&mut provider, &on_server(&connect, "true"), &Settings::default());
+    trace.unwrap();
+    let reached = listener.accept().is_ok();
+    assert_eq!(reached, !announced.is_empty(), "what holds is said: {announced:?}");
+}
+
+#[test]
+fn a_limit_of_time_cannot_be_caught() {
+    let Some(mut provider) = scratch(18) else { return };
+    let endless =
+        "DO $$ BEGIN LOOP BEGIN PERFORM pg_sleep(60); EXCEPTION WHEN query_canceled THEN NULL; END; END LOOP; END $$";
+    let begun = Instant::now();
+    let settings = Settings { statement_timeout: Some(Duration::from_millis(200)), ..Settings::default() };
+    let (trace, _) = traced(&mut provider, endless, &settings);
+    assert!(trace.is_err() || trace.unwrap().migrations[0].failure().is_some());
+    let limits = Limits { time: Some(Duration::from_secs(3)), disk: None };
+    let (trace, _) = traced(&mut scratch(18).unwrap(), endless, &Settings { limits, ..Settings::default() });
+    assert!(trace.unwrap_err().message.contains("its time limit"));
+    assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn sessions_that_a_role_may_not_look_into_are_counted() {
+    let Some((server, config)) = shop(18) else { return };
+    let role =
+        "CREATE ROLE migrator LOGIN; ALTER TABLE orders OWNER TO migrator; GRANT ALL ON SCHEMA public TO migrator";
+    server.query("shop", role).unwrap();
+    let mut config = config.clone();
+    config.user("migrator");
+    let address = Address::try_from(config).unwrap();
+    beside_open_transaction(&server, "shop", "SELECT FROM orders", || {
+        let (trace, _) = traced(&mut Url::new(address.clone()), "DROP TABLE orders", &Settings::default());
+        assert!(trace.unwrap_err().message.contains("another session uses the database"));
+    });
+    let (trace, announced) =
+        traced(&mut Url::new(address), "ALTER TABLE orders ADD COLUMN b int", &Settings::default());
+    assert!(trace.unwrap().migrations[0].failure().is_none());
+    assert_eq!(announced, [""; 0]);
+}
+
+#[test]
+fn what_a_superuser_can_do_beyond_the_database_is_announced() {
+    let Some((_server, config)) = shop(18) else { return };
+    let address = Address::try_from(config).unwrap();
+    let (_, announced) = traced(&mut Url::new(address), "SELECT 1", &Settings::default());
+    assert!(announced.len() == 1 && announced[0].contains("can do more than change one database"), "{announced:?}");
+}
+
+#[test]
+fn passwords_are_not_reported() {
+    let Some(mut provider) = scratch(18) else { return };
+    let (trace, _) = traced(&mut provider, "CREATE ROLE a PASSWORD 'hunter2'", &Settings::default());
+    assert_eq!(trace.unwrap().migrations[0].statements[0].sql, "CREATE ROLE a PASSWORD '***'");
+}
