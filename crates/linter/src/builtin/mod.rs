@@ -144,6 +144,11 @@ pub fn is_of_large_objects(catalog: &str) -> bool {
     matches!(catalog, "pg_largeobject" | "pg_largeobject_metadata")
 }
 
+/// Returns whether an extension that PostgreSQL comes with has a function of this name.
+pub fn is_extension_function(name: &str) -> bool {
+    extensions::EXTENSIONS.iter().any(|extension| extension.functions.iter().any(|function| function.name == name))
+}
+
 /// An extension of contrib.
 pub fn extension(name: &str) -> Option<&'static Extension> {
     extensions::EXTENSIONS.iter().find(|row| row.name == name)

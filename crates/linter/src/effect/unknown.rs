@@ -32,6 +32,8 @@ pub enum UnknownReason {
     Limit(Limit),
     /// A function runs SQL that it is given as text, where the effects of a statement do not reach.
     TextFunction { function: String },
+    /// A function, called for what it does, that no statement defines.
+    MissingFunction { function: String },
     /// Rules of the relation rewrite the statement.
     Rules { relation: SmolStr },
     /// A prepared statement that no statement of the session has prepared.
@@ -70,6 +72,7 @@ impl UnknownReason {
             | Self::Unparsed
             | Self::Limit(_)
             | Self::TextFunction { .. }
+            | Self::MissingFunction { .. }
             | Self::Rules { .. }
             | Self::PreparedStatement { .. } => true,
             Self::DynamicNames | Self::Doubt | Self::CatalogRows { .. } | Self::Fact(_) => false,
@@ -92,6 +95,7 @@ impl fmt::Display for UnknownReason {
             Self::Limit(Limit::Calls(limit)) => write!(f, "more than {limit} calls in one statement"),
             Self::Limit(Limit::Rounds(limit)) => write!(f, "loops of more than {limit} rounds in one statement"),
             Self::TextFunction { function } => write!(f, "`{function}` runs SQL that it is given as text"),
+            Self::MissingFunction { function } => write!(f, "no statement defines `{function}`"),
             Self::Rules { relation } => write!(f, "the rules of `{relation}` are not followed"),
             Self::PreparedStatement { name } => write!(f, "no statement before it prepares `{name}`"),
             Self::Doubt => f.write_str("dynamic SQL before it may have changed what it uses"),

@@ -165,6 +165,7 @@ impl Executor<'_> {
         let before = self.catalog.clone();
         let named = if self.has_placeholders { Ok(()) } else { self.check_named_columns(ast) };
         let done = named.and_then(|()| self.statement(ast));
+        self.note_missing_functions(ast);
         if let Err(failure) = done {
             if self.is_doubtful(&failure) {
                 self.doubt_refused();

@@ -4,6 +4,8 @@ mod column;
 mod kind;
 mod schema;
 
+pub(super) use kind::is_of_system;
+
 use super::{Executor, Knowledge, Run, fail};
 use crate::ast::{Name, ObjectKind, ObjectName, Rename, Signature};
 use crate::catalog::{Function, Oid, QualifiedName, SqlType, TypeKind};

@@ -296,6 +296,9 @@ impl Executor<'_> {
             StatementKind::Perform(sql) => {
                 let found = self.row_of(sql, code).map(|row| Value::boolean(!row.is_empty()));
                 self.body_sql(sql, code)?;
+                if let Some(ast) = code.statement(sql) {
+                    self.note_missing_functions(&ast);
+                }
                 self.variables.set(SmolStr::new_static("found"), found);
             }
             StatementKind::Call(sql) => self.body_sql(sql, code)?,

@@ -1,9 +1,12 @@
 //! Functions that a query calls, and triggers that a data change fires.
 
 use super::Depth;
-use crate::ast::{Call, ExprKind, Firing, FunctionCall, Literal, TriggerEvents, string_literal};
+use super::text_functions::{called_name, text_function};
+use crate::ast::{Ast, Call, ExprKind, Firing, FunctionCall, Literal, QueryBody, TriggerEvents, string_literal};
+use crate::builtin;
 use crate::catalog::Oid;
-use crate::effect::{CalledFunction, DataChangeKind, LockCause, LockMode, RelationKind};
+use crate::effect::{CalledFunction, DataChangeKind, LockCause, LockMode, RelationKind, UnknownReason};
+use crate::execute::rename::is_of_system;
 use crate::execute::routine::Arguments;
 use crate::execute::{Executor, Run, fail};
 use crate::session::SettingValue;
@@ -19,6 +22,7 @@ impl Executor<'_> {
         let call = &call.call;
         if self.called_functions(call).is_empty() {
             self.check_other_routine(call.schema.as_ref(), &call.name, call.name_range)?;
+            self.note_missing_function(call);
         }
         self.run_call(call)
     }
@@ -40,6 +44,30 @@ impl Executor<'_> {
             self.run_function_with(oid, &arguments, call.name_range);
         }
         Ok(())
+    }
+
+    /// Notes functions that nothing defines, in a query of which nobody reads the result: it calls them for what they do.
+    pub(in crate::execute) fn note_missing_functions(&mut self, ast: &Ast) {
+        let Ast::Select(query) = ast else { return };
+        let QueryBody::Select(select) = &query.body else { return };
+        for target in &select.targets {
+            if let ExprKind::Call(call) = &target.value.kind {
+                self.note_missing_function(call);
+            }
+        }
+    }
+
+    fn note_missing_function(&mut self, call: &FunctionCall) {
+        let name = &call.name;
+        let is_defined = self.catalog.functions().any(|function| function.name == *name);
+        if is_defined
+            || text_function(call).is_some()
+            || is_of_system(call.schema.as_ref(), name)
+            || builtin::is_extension_function(name)
+        {
+            return;
+        }
+        self.skip_code(UnknownReason::MissingFunction { function: called_name(call) }, call.name_range, true);
     }
 
     fn note_call(&mut self, oid: Oid, range: TextRange) {

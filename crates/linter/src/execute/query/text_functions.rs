@@ -8,7 +8,7 @@ use crate::execute::{Executor, Run};
 
 /// Where and when such a function runs its text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Runs {
+pub(super) enum Runs {
     /// In the statement that calls it, as a query: PostgreSQL refuses data changes, except those of functions.
     ///
     /// Source: PostgreSQL 18, `src/backend/utils/adt/xml.c`, `query_to_xml_internal`: `SPI_execute(query, true, 0)`;
@@ -23,7 +23,7 @@ enum Runs {
 }
 
 /// A function by name, and the argument that is the text: its position, or `None` for the last one in quotes.
-type TextFunction = (&'static str, Option<usize>, Runs);
+pub(super) type TextFunction = (&'static str, Option<usize>, Runs);
 
 /// Functions that are found whatever schema their extension is in.
 const ANYWHERE: &[TextFunction] = &[
@@ -51,14 +51,23 @@ const CRON: &[TextFunction] = &[
     ("schedule_in_database", Some(2), Runs::Later),
 ];
 
+/// The function that a call means, if it is such a function.
+pub(super) fn text_function(call: &FunctionCall) -> Option<TextFunction> {
+    let is_cron = call.schema.as_ref().is_some_and(|schema| schema == "cron");
+    let functions = if is_cron { CRON } else { ANYWHERE };
+    functions.iter().find(|(name, ..)| call.name == *name).copied()
+}
+
+/// `f()` or `schema.f()`, as in the call.
+pub(super) fn called_name(call: &FunctionCall) -> String {
+    let name = &call.name;
+    call.schema.as_ref().map_or_else(|| format!("{name}()"), |schema| format!("{schema}.{name}()"))
+}
+
 impl Executor<'_> {
     /// Runs the text that a call gives to such a function, or notes that it is not analyzed.
     pub(super) fn run_text_function(&mut self, call: &FunctionCall) -> Run {
-        let is_cron = call.schema.as_ref().is_some_and(|schema| schema == "cron");
-        let functions = if is_cron { CRON } else { ANYWHERE };
-        let Some((name, position, runs)) = functions.iter().find(|(name, ..)| call.name == *name).copied() else {
-            return Ok(());
-        };
+        let Some((_, position, runs)) = text_function(call) else { return Ok(()) };
         let mut values = call.arguments.iter().map(|argument| self.value(&argument.value));
         let text = match position {
             Some(position) => values.nth(position).flatten(),
@@ -76,8 +85,7 @@ impl Executor<'_> {
             (Some(Value::Text(text)), _) => may_change(text),
             _ => true,
         };
-        let function = if is_cron { format!("cron.{name}()") } else { format!("{name}()") };
-        self.skip_code(UnknownReason::TextFunction { function }, call.name_range, could_change);
+        self.skip_code(UnknownReason::TextFunction { function: called_name(call) }, call.name_range, could_change);
         Ok(())
     }
 }

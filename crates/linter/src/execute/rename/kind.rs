@@ -148,12 +148,9 @@ impl Executor<'_> {
 
     /// A routine that the project has not made must be PostgreSQL's or an extension's.
     pub(crate) fn check_other_routine(&self, schema: Option<&SmolStr>, name: &SmolStr, range: TextRange) -> Run {
-        let of_system = schema.is_some_and(|schema| schema.starts_with("pg_") || schema == "information_schema");
         let of_extension =
             |extension: &&'static Extension| extension.functions.iter().any(|function| function.name == name);
-        let exists = of_system
-            || !builtin::functions(name).is_empty()
-            || self.catalog.known_extensions().iter().any(of_extension);
+        let exists = is_of_system(schema, name) || self.catalog.known_extensions().iter().any(of_extension);
         if exists || !self.knows_all_code() {
             return Ok(());
         }
@@ -168,6 +165,12 @@ impl Executor<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether PostgreSQL itself has functions of this name, or may have them.
+pub(crate) fn is_of_system(schema: Option<&SmolStr>, name: &str) -> bool {
+    let in_system = schema.is_some_and(|schema| schema.starts_with("pg_") || schema == "information_schema");
+    in_system || !builtin::functions(name).is_empty()
 }
 
 fn has_part(relation: &Relation, kind: ObjectKind, name: &SmolStr) -> bool {

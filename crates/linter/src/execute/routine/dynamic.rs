@@ -73,6 +73,9 @@ impl Executor<'_> {
         let result = self.deeper(range, |executor| {
             executor.shown(&code.text, shown, CodeKind::Text, |executor| executor.run_all(&code.statements))
         });
+        if !yields_rows {
+            code.statements.iter().for_each(|(_, statement)| self.note_missing_functions(statement));
+        }
         self.variables = variables;
         if !has_holes {
             return result;

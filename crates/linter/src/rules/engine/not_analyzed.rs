@@ -43,6 +43,7 @@ declare_rule! {
     /// - calls that nest more than 8 deep, more than 500 calls and, with dynamic SQL, more than 1000 rounds of loops in one
     ///   statement
     /// - SQL that `dblink`, `pg_cron` and Citus run on other connections
+    /// - functions that no migration defines, where `SELECT`, `PERFORM` or `CALL` runs them for what they do
     /// - rules of tables and views (`CREATE RULE`)
     /// - prepared statements that the migration has not prepared
     ///
@@ -65,8 +66,23 @@ declare_rule! {
     routine = check_definition,
 }
 
-const HELP: &str = "write the SQL out so that it can be checked; otherwise read it yourself or run the migration on a \
-                    copy (pgvet trace), and add a comment: -- pgvet: ignore[not-analyzed] reason";
+/// What helps in any case.
+const READ_IT: &str = "read it yourself or run the migration on a copy (pgvet trace), and add a comment: \
+                       -- pgvet: ignore[not-analyzed] reason";
+
+/// The next step for code that the migration runs.
+fn help(reason: &UnknownReason) -> String {
+    let first = match reason {
+        UnknownReason::DynamicSql | UnknownReason::DynamicTarget => "write the SQL out with constant names",
+        UnknownReason::Limit(_) => "divide the work into several statements",
+        UnknownReason::PreparedStatement { .. } => "PREPARE the statement in this migration",
+        UnknownReason::MissingFunction { .. } => {
+            "let pgvet read the file that defines the function, with --history or --schema"
+        }
+        _ => return READ_IT.to_owned(),
+    };
+    format!("{first}; otherwise {READ_IT}")
+}
 
 fn check_statement(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     for reason in context.effects.unknown_reasons().into_iter().filter(|reason| reason.hides_code()) {
@@ -87,7 +103,7 @@ fn report<'u>(reporter: &mut Reporter<'_>, reason: &UnknownReason, gaps: impl It
     let gaps: Vec<&Unknown> = gaps.collect();
     let Some(first) = gaps.iter().find(|gap| gap.may_change).or(gaps.first()) else { return };
     let severity = if first.may_change { Severity::Warning } else { Severity::Info };
-    let mut finding = reporter.report(first.range, message(reason)).severity(severity).help(HELP);
+    let mut finding = reporter.report(first.range, message(reason)).severity(severity).help(help(reason));
     for other in gaps.iter().filter(|other| other.range != first.range) {
         finding = finding.label(other.range, "this is not analyzed either");
     }
@@ -107,6 +123,7 @@ fn message(reason: &UnknownReason) -> String {
         UnknownReason::Limit(Limit::Calls(limit)) => format!("this statement makes more than {limit} calls"),
         UnknownReason::Limit(Limit::Rounds(limit)) => format!("this statement loops more than {limit} times"),
         UnknownReason::TextFunction { function } => format!("`{function}` runs SQL that it is given as text"),
+        UnknownReason::MissingFunction { function } => format!("no migration defines `{function}`"),
         UnknownReason::Rules { relation } => format!("the rules of `{relation}` rewrite this statement"),
         UnknownReason::PreparedStatement { name } => format!("no statement of this migration prepares `{name}`"),
         other => other.to_string(),
