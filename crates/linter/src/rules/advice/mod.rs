@@ -135,7 +135,7 @@ pub(crate) fn everywhere_at_least(context: &RuleContext<'_>, major: u8) -> bool 
 /// Where a statement can run that PostgreSQL refuses in a transaction block.
 pub(crate) fn outside_transaction(context: &RuleContext<'_>) -> &'static str {
     if context.code.is_some() && !context.in_block() {
-        "by a statement of its own, outside of functions, DO blocks and transactions"
+        "in a statement of its own, outside of functions, DO blocks and transactions"
     } else if context.session.in_transaction() {
         "in a migration of its own that does not run in a transaction"
     } else {
