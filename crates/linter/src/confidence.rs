@@ -52,6 +52,8 @@ pub enum Assumption {
     LeftOut { table: SmolStr, column: SmolStr },
     /// Only an earlier use shows that the relation exists.
     ExistsAsUsed { table: SmolStr },
+    /// psql does not run a COPY, and so reads its data as statements.
+    CopyNotRun,
 }
 
 impl Assumption {
@@ -66,7 +68,8 @@ impl Assumption {
             | Self::AbsentThoughCodeMayCreate { .. }
             | Self::SearchPathUnchanged
             | Self::LeftOut { .. }
-            | Self::ExistsAsUsed { .. } => Confidence::Possible,
+            | Self::ExistsAsUsed { .. }
+            | Self::CopyNotRun => Confidence::Possible,
         }
     }
 }
@@ -97,6 +100,9 @@ impl fmt::Display for Assumption {
             }
             Self::ExistsAsUsed { table } => {
                 write!(f, "assumes that `{table}` exists, because an earlier statement uses it")
+            }
+            Self::CopyNotRun => {
+                f.write_str("assumes that psql does not run the COPY, because it fails or is in a branch")
             }
         }
     }

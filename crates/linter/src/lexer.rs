@@ -4,12 +4,17 @@
 //! It never fails: an unterminated string or comment is a token that runs to the end of the text, marked so.
 //! With [`Lexer::templates`] it also knows the placeholders of template engines, which are no SQL.
 
+mod operator;
 mod quote;
 mod template;
 
 pub use quote::quote_identifier;
+pub(crate) use template::{AsSql, as_sql};
 
 use crate::source::TextRange;
+use operator::{OperatorRun, is_operator_byte};
+use std::sync::{Arc, OnceLock};
+use template::LastTags;
 
 /// One token. Comments and white space are not tokens; see [`Lexer::comments`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,7 +77,14 @@ pub struct Lexer<'a> {
     pub standard_conforming_strings: bool,
     /// Are template placeholders one token each?
     pub templates: bool,
+    /// Is `$name$_` a placeholder where it can also open a dollar quote? Not where a string and then a word are SQL.
+    pub glued_tags: bool,
+    /// Is the text read as psql reads it, which forgets at the end of a line that a string began with `E`?
+    pub line_by_line: bool,
     comments: Vec<TextRange>,
+    operators: OperatorRun,
+    /// Made when the first `$name$` is looked at.
+    last_tags: Arc<OnceLock<LastTags<'a>>>,
 }
 
 /// All tokens of `range` in `source`.
@@ -88,7 +100,11 @@ impl<'a> Lexer<'a> {
             end: range.end as usize,
             standard_conforming_strings: true,
             templates: false,
+            glued_tags: true,
+            line_by_line: false,
             comments: Vec::new(),
+            operators: OperatorRun::default(),
+            last_tags: Arc::default(),
         }
     }
 
@@ -195,6 +211,10 @@ impl<'a> Lexer<'a> {
         }
         while let Some(next) = self.continuation(end) {
             let (next_end, terminated) = self.quoted_end(next + 1, b'\'', backslash);
+            let anew = || self.quoted_end(next + 1, b'\'', !self.standard_conforming_strings);
+            if self.line_by_line && prefix > 0 && anew() != (next_end, terminated) {
+                break;
+            }
             if !terminated {
                 return (TokenKind::Unterminated, next_end);
             }
@@ -234,8 +254,8 @@ impl<'a> Lexer<'a> {
         if self.byte(tag_end) != b'$' {
             return (TokenKind::Invalid, start + 1);
         }
-        let tag = &self.rest(start)[..=tag_end - start];
-        match find(self.rest(tag_end + 1), tag) {
+        let tag = &self.source[start..=tag_end];
+        match self.source[tag_end + 1..self.end].find(tag) {
             Some(length) => (TokenKind::DollarString, tag_end + 1 + length + tag.len()),
             None => (TokenKind::Unterminated, self.end),
         }
@@ -269,24 +289,6 @@ impl<'a> Lexer<'a> {
         at
     }
 
-    /// An operator is the longest run of operator characters that holds no start of a comment; a run of more than one
-    /// character may end in `+` or `-` only if it holds one of the characters that standard SQL does not use.
-    fn operator(&self, start: usize) -> usize {
-        let run = self.rest(start);
-        let mut length = run.iter().position(|byte| !is_operator_byte(*byte)).unwrap_or(run.len());
-        for marker in [b"--".as_slice(), b"/*"] {
-            if let Some(at) = find(&run[..length], marker) {
-                length = length.min(at);
-            }
-        }
-        if !run[..length].iter().any(|byte| b"~!@#^&|`?%".contains(byte)) {
-            while length > 1 && matches!(run[length - 1], b'+' | b'-') {
-                length -= 1;
-            }
-        }
-        start + length.max(1)
-    }
-
     fn word(&self, start: usize) -> (TokenKind, usize) {
         let next = self.byte(start + 1);
         match self.byte(start) {
@@ -304,23 +306,57 @@ impl<'a> Lexer<'a> {
         (TokenKind::Word, length.map_or(self.end, |length| start + length))
     }
 
-    /// A quoted identifier may hold a tag that itself holds quotes: `"{{ index .Options "Namespace" }}"`.
+    /// A quoted identifier may hold a tag that itself holds quotes: `"{{ index .Options "Namespace" }}"`. As SQL it has
+    /// to be a part of one statement, too.
     fn templated_identifier(&self, start: usize) -> Option<usize> {
-        let rest = self.rest(start + 1);
-        let before = rest.iter().position(|byte| matches!(byte, b'"' | b'\n' | b'{'))?;
-        let tag = rest[before..].starts_with(b"{{").then(|| template::length(&rest[before..]))??;
+        let rest = &self.source[start + 1..self.end];
+        let before = rest.bytes().position(|byte| matches!(byte, b'"' | b'\n' | b'{'))?;
+        let tag = rest[before..].starts_with("{{").then(|| template::length(&rest[before..]))??;
         match self.quoted_end(start + 1 + before + tag, b'"', false) {
-            (end, true) => Some(end),
-            (_, false) => None,
+            (end, true) if self.is_part_of_sql(start, end) => Some(end),
+            _ => None,
         }
     }
 
     fn placeholder(&self, start: usize) -> Option<usize> {
         match self.byte(start) {
             b'"' => self.templated_identifier(start),
-            b'{' | b'$' => template::length(self.rest(start)).map(|length| start + length),
+            b'{' => {
+                let end = start + template::length(&self.source[start..self.end])?;
+                let is_comment = self.byte(start + 1) == b'#';
+                (is_comment || self.has_one_statement(start, end)).then_some(end)
+            }
+            b'$' => {
+                let length = template::length(&self.source[start..self.end]);
+                length.or_else(|| self.glued(start)).map(|length| start + length)
+            }
             _ => None,
         }
+    }
+
+    fn glued(&self, start: usize) -> Option<usize> {
+        self.glued_tag(start).filter(|(_, can_open)| self.glued_tags || !can_open).map(|(length, _)| length)
+    }
+
+    /// The length of a `$name$` at `start` that is glued to an identifier, and whether it can also open a dollar quote.
+    pub(crate) fn glued_tag(&self, start: usize) -> Option<(usize, bool)> {
+        let text = &self.source[..self.end];
+        template::glued(text, start, self.last_tags.get_or_init(|| template::last_tags(text)))
+    }
+
+    fn has_one_statement(&self, start: usize, end: usize) -> bool {
+        as_sql(self.source, TextRange::new(start as u32, end as u32)) != AsSql::Statements
+    }
+
+    fn is_part_of_sql(&self, start: usize, end: usize) -> bool {
+        as_sql(self.source, TextRange::new(start as u32, end as u32)) == AsSql::Part
+    }
+
+    fn operator_end(&mut self, start: usize) -> usize {
+        if !self.operators.contains(start) {
+            self.operators = OperatorRun::read(&self.source.as_bytes()[..self.end], start);
+        }
+        self.operators.token_end(start)
     }
 
     fn quoted_identifier(&self, start: usize, prefix: usize) -> (TokenKind, usize) {
@@ -330,7 +366,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    fn token(&self, start: usize) -> (TokenKind, usize) {
+    fn token(&mut self, start: usize) -> (TokenKind, usize) {
         let (byte, next) = (self.byte(start), self.byte(start + 1));
         if self.templates
             && let Some(end) = self.placeholder(start)
@@ -348,7 +384,7 @@ impl<'a> Lexer<'a> {
             b'.' if next == b'.' => (TokenKind::Compound, start + 2),
             b':' if matches!(next, b':' | b'=') => (TokenKind::Compound, start + 2),
             b'(' | b')' | b'[' | b']' | b',' | b';' | b':' | b'.' => (TokenKind::Punctuation(byte), start + 1),
-            _ if is_operator_byte(byte) => match self.operator(start) {
+            _ if is_operator_byte(byte) => match self.operator_end(start) {
                 end if self.source.as_bytes()[start..end] == *b"=>" => (TokenKind::Compound, end),
                 end => (TokenKind::Operator, end),
             },
@@ -380,14 +416,6 @@ fn is_word_start(byte: u8) -> bool {
 
 fn is_word_byte(byte: u8) -> bool {
     is_word_start(byte) || byte.is_ascii_digit() || byte == b'$'
-}
-
-fn is_operator_byte(byte: u8) -> bool {
-    b"~!@#^&|`?+-*/%<>=".contains(&byte)
-}
-
-fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
-    haystack.windows(needle.len()).position(|window| window == needle)
 }
 
 /// The identifier that a word or quoted identifier stands for: folded to lower case, or unescaped, and cut to 63 bytes.

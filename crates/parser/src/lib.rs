@@ -9,6 +9,7 @@
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
 mod nodes;
+mod operators;
 pub mod tree;
 
 use tree::{List, Node};
@@ -86,6 +87,10 @@ pub fn parse<T>(sql: &str, read: impl for<'t> FnOnce(&[&'t tree::RawStmt<'t>]) -
         message: "invalid byte sequence for encoding \"UTF8\": 0x00".to_owned(),
         offset: nul.nul_position(),
     })?;
+    if let Some(offset) = operators::endless_run(sql) {
+        let message = "too many operator characters follow each other to be read".to_owned();
+        return Err(ParseError { message, offset });
+    }
     let _context = MemoryContext::enter();
     // SAFETY: `input` is NUL-terminated and outlives the call, and a memory context is entered.
     let parsed = unsafe { pg_query_raw_parse(input.as_ptr(), 0) };
@@ -195,6 +200,19 @@ mod tests {
     fn long_operator_chains_parse() {
         let sql = format!("SELECT {}", vec!["'x'"; 5000].join(" || "));
         assert_eq!(parse(&sql, |statements| statements.len()), Ok(1));
+    }
+
+    #[test]
+    fn endless_operators_are_refused_at_once() {
+        let started = std::time::Instant::now();
+        for run in ["+", "/*", "-+", "*/*"] {
+            let sql = format!("SELECT 1 {} 2", run.repeat(100_000));
+            assert_eq!(parse(&sql, |_| ()).unwrap_err().offset, 9, "{run}");
+        }
+        assert!(started.elapsed().as_secs() < 2, "{:?}", started.elapsed());
+        for harmless in ["/".to_owned() + &"*".repeat(100_000) + "/", "-".repeat(100_000), "+".repeat(1000)] {
+            assert_eq!(parse(&format!("SELECT 1 {harmless}\n + 2"), |_| ()), Ok(()), "{}", &harmless[..3]);
+        }
     }
 
     #[test]

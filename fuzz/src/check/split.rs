@@ -1,6 +1,6 @@
 use crate::ranges::assert_inside;
 use pgvet_linter::source::TextRange;
-use pgvet_linter::statement::{self, PieceKind};
+use pgvet_linter::statement::{self, Piece, PieceKind};
 
 /// Pieces stand in order, and nothing is lost but blanks, semicolons and MySQL's delimiters.
 pub fn split(text: &str) {
@@ -16,8 +16,9 @@ pub fn split(text: &str) {
             covered.push(piece.range);
         }
     }
-    // A command of psql may stand inside of a statement.
-    let statements = result.pieces.iter().filter(|piece| piece.kind != PieceKind::MetaCommand);
+    // A command of psql may stand inside of a statement, and so may what a branch leaves out.
+    let is_apart = |piece: &&Piece| !matches!(piece.kind, PieceKind::MetaCommand | PieceKind::NotRun);
+    let statements = result.pieces.iter().filter(is_apart);
     let starts = statements.map(|piece| piece.range);
     assert!(starts.is_sorted_by(|one, next| one.end <= next.start), "{:?} of {text:?}", result.pieces);
 

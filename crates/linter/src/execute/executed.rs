@@ -254,6 +254,7 @@ fn statement(ast: &Arc<Ast>, sql: &SqlText) -> Statement {
         parsed: Ok(Arc::clone(ast)),
         placeholders: Vec::new(),
         terminated: true,
+        quoting: None,
     }
 }
 

@@ -1,63 +1,129 @@
 //! Placeholders that can never be SQL: `{{ ... }}`, `{% ... %}`, `{# ... #}`, `{name}`, `${name}`, `$%NAME%$`, and
 //! `$name$` glued to the rest of an identifier.
 
+use super::{Lexer, TokenKind};
+use crate::source::TextRange;
+use std::collections::HashMap;
+
 /// A tag longer than this is not looked for, which keeps reading linear.
 const MAX_TAG: usize = 2048;
-/// How far a dollar quote is searched for its end before `$name$_` counts as a placeholder.
-const MAX_DOLLAR_BODY: usize = 65_536;
+/// How far behind a tag its text is read as SQL.
+const MAX_READ: usize = 4096;
+
+/// Where each `$name$` of a text stands last.
+pub(super) type LastTags<'a> = HashMap<&'a str, usize>;
 
 /// The length of the placeholder that `text` begins with.
-pub(super) fn length(text: &[u8]) -> Option<usize> {
-    match text {
-        [b'{', b'{', ..] => closing(text, b"}}"),
-        [b'{', b'%', ..] => closing(text, b"%}"),
-        [b'{', b'#', ..] => closing(text, b"#}"),
+pub(super) fn length(text: &str) -> Option<usize> {
+    match text.as_bytes() {
+        [b'{', b'{', ..] => closing(text, "}}"),
+        [b'{', b'%', ..] => closing(text, "%}"),
+        [b'{', b'#', ..] => closing(text, "#}"),
         [b'$', b'{', ..] => named(&text[1..]).map(|length| length + 1),
         [b'{', ..] => named(text),
         [b'$', b'%', ..] => {
             let name = word_length(&text[2..]);
-            (name > 0 && text[2 + name..].starts_with(b"%$")).then_some(name + 4)
+            (name > 0 && text.as_bytes()[2 + name..].starts_with(b"%$")).then_some(name + 4)
         }
-        [b'$', ..] => glued(text),
         _ => None,
     }
 }
 
-fn closing(text: &[u8], end: &[u8]) -> Option<usize> {
-    super::find(&text[..text.len().min(MAX_TAG)], end).map(|at| at + end.len())
+fn closing(text: &str, end: &str) -> Option<usize> {
+    text[..char_boundary(text, MAX_TAG)].find(end).map(|at| at + end.len())
+}
+
+/// The last boundary of a character up to `at`.
+fn char_boundary(text: &str, at: usize) -> usize {
+    (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default()
 }
 
 /// `{name}`, `{name:-default}`, `{name.part}` on one line.
-fn named(text: &[u8]) -> Option<usize> {
-    let end = text.iter().take(MAX_TAG).position(|byte| matches!(byte, b'}' | b'\n' | b'\r' | b'\'' | b'"' | b';'))?;
-    (end > 1 && text[end] == b'}').then_some(end + 1)
+fn named(text: &str) -> Option<usize> {
+    let mut bytes = text.bytes().take(MAX_TAG);
+    let end = bytes.position(|byte| matches!(byte, b'}' | b'\n' | b'\r' | b'\'' | b'"' | b';'))?;
+    (end > 1 && text.as_bytes()[end] == b'}').then_some(end + 1)
 }
 
-/// `$name$_suffix` or `$name$.object`, unless it opens a dollar quote that is closed as one.
-fn glued(text: &[u8]) -> Option<usize> {
-    let name = word_length(&text[1..]);
-    let tag = text.get(..name + 2)?;
-    if name == 0
-        || tag[1].is_ascii_digit()
-        || tag[name + 1] != b'$'
-        || !text.get(tag.len()).is_some_and(|byte| matches!(byte, b'_' | b'.'))
-    {
+/// `$name$_suffix` or `$name$.object`: the tag, unless it opens a dollar quote. It opens one where the tag stands again
+/// further on, and not glued to the rest of an identifier there, too; where it does, it can be both.
+pub(super) fn glued(text: &str, start: usize, last: &LastTags<'_>) -> Option<(usize, bool)> {
+    let tag = dollar_tag(&text[start..])?;
+    let end = start + tag.len();
+    if tag.len() < 3 || tag.as_bytes()[1].is_ascii_digit() || !is_glue(text, end) {
         return None;
     }
-    let body = &text[tag.len()..text.len().min(MAX_DOLLAR_BODY)];
-    let closed = super::find(body, tag).is_some_and(|at| {
-        !body.get(at + tag.len()).is_some_and(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.'))
-    });
-    (!closed).then_some(tag.len())
+    if last.get(tag).is_none_or(|last| *last < end) {
+        return Some((tag.len(), false));
+    }
+    let closing = end + text[end..].find(tag)?;
+    let is_text = |byte: u8| !matches!(byte, b'\'' | b'"' | b'\\' | b'$');
+    (text[end..closing].bytes().all(is_text) && is_glue(text, closing + tag.len())).then_some((tag.len(), true))
 }
 
-fn word_length(text: &[u8]) -> usize {
-    text.iter().take(64).take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'_').count()
+fn is_glue(text: &str, at: usize) -> bool {
+    matches!(text.as_bytes().get(at), Some(b'_' | b'.'))
+}
+
+/// The `$name$` that `text` begins with; the name may be empty.
+fn dollar_tag(text: &str) -> Option<&str> {
+    let name = word_length(text.strip_prefix('$')?);
+    (text.as_bytes().get(name + 1) == Some(&b'$')).then(|| &text[..name + 2])
+}
+
+pub(super) fn last_tags(text: &str) -> LastTags<'_> {
+    text.match_indices('$').filter_map(|(at, _)| Some((dollar_tag(&text[at..])?, at))).collect()
+}
+
+fn word_length(text: &str) -> usize {
+    text.bytes().take(64).take_while(|byte| byte.is_ascii_alphanumeric() || *byte == b'_').count()
+}
+
+/// What a tag would be if it were SQL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AsSql {
+    /// Part of one statement: reading goes on behind it in the same way.
+    Part,
+    /// A statement ends inside of it, or psql has a command there.
+    Statements,
+    /// A quote or a comment that begins inside of it ends behind it.
+    Beyond,
+}
+
+/// Reads the tag at `range` as SQL.
+pub(crate) fn as_sql(text: &str, range: TextRange) -> AsSql {
+    let tag_end = range.end as usize;
+    let end = char_boundary(text, tag_end + MAX_READ);
+    let mut lexer = Lexer::new(text, TextRange::new(range.start, end as u32));
+    while let Some(token) = lexer.next() {
+        if lexer.comments().last().is_some_and(|comment| comment.end > range.end && comment.start < range.end) {
+            return AsSql::Beyond;
+        }
+        if token.range.start >= range.end {
+            return AsSql::Part;
+        }
+        let is_backslash = token.kind == TokenKind::Invalid && token.text(text) == "\\";
+        if token.is_punctuation(b';') || is_backslash {
+            return AsSql::Statements;
+        }
+        // Without an end, PostgreSQL refuses all that follows.
+        if token.kind == TokenKind::Unterminated && end == text.len() {
+            return AsSql::Part;
+        }
+        if token.range.end > range.end {
+            return AsSql::Beyond;
+        }
+    }
+    AsSql::Part
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn length_at_start(text: &str) -> Option<usize> {
+        length(text).or_else(|| glued(text, 0, &last_tags(text)).map(|(length, _)| length))
+    }
 
     #[test]
     fn placeholders_and_their_lengths() {
@@ -71,14 +137,25 @@ mod tests {
             ("$p$_a; $p$_b", "$p$"),
             ("{schema}.t", "{schema}"),
         ] {
-            assert_eq!(length(text.as_bytes()), Some(placeholder.len()), "{text}");
+            assert_eq!(length_at_start(text), Some(placeholder.len()), "{text}");
         }
     }
 
     #[test]
     fn dollar_quotes_are_none() {
-        for text in ["$$ a $$", "$f$ a $f$", "$re$_%$re$)", "$1", "{}", "{'a'}", "{{ open"] {
-            assert_eq!(length(text.as_bytes()), None, "{text}");
+        for text in ["$$ a $$", "$f$ a $f$", "$re$_%$re$)", "$1", "{}", "{'a'}", "{{ open", "$x$.'$x$a; b; --'"] {
+            assert_eq!(length_at_start(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn a_tag_is_read_as_sql_too() {
+        let read = |text: &str| as_sql(text, TextRange::new(0, length(text).unwrap() as u32));
+        for text in ["{{ x }}; y", "{{ index \"a;\" }} z", "{% if x == 'a' %}", "{{/* it's; */}} x"] {
+            assert_eq!(read(text), AsSql::Part, "{text}");
+        }
+        assert_eq!(read("{{ a; b }}"), AsSql::Statements);
+        assert_eq!(read("{# it's #} x; 'y'"), AsSql::Beyond);
+        assert_eq!(read("{{-- }} y\nx"), AsSql::Beyond);
     }
 }

@@ -25,11 +25,13 @@ use crate::rule::Rule;
 /// Every rule, by category and name.
 static RULES: &[&Rule] = &[
     // engine
+    &engine::ambiguous_text::RULE,
     &engine::internal_error::RULE,
     &engine::not_analyzed::RULE,
     &engine::statement_will_fail::RULE,
     &engine::suppression_without_reason::RULE,
     &engine::syntax_error::RULE,
+    &engine::unchecked_psql_command::RULE,
     &engine::unknown_suppression::RULE,
     &engine::unsupported_encoding::RULE,
     &engine::unused_suppression::RULE,

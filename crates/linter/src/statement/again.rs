@@ -66,6 +66,7 @@ fn is_same(known: &Statement, piece: &Piece) -> bool {
         && known.placeholders.is_empty()
         && known.terminated == piece.terminated
         && known.comments == piece.comments
+        && known.quoting == piece.quoting
         && known.tokens == piece.tokens
 }
 

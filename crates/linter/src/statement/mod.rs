@@ -4,10 +4,12 @@
 //! PostgreSQL would refuse is a [`SyntaxError`] of its statement, and the next statement is still found.
 
 mod again;
+mod doubt;
 mod parse;
 mod placeholder;
 mod plpgsql_block;
 mod psql;
+mod reading;
 mod recover;
 mod split;
 mod start;
@@ -16,7 +18,9 @@ mod start;
 mod tests;
 
 pub use again::{Unchanged, parse_again};
+pub use doubt::{Doubt, DoubtKind};
 pub use placeholder::{Placeholder, PlaceholderKind, fill_text, is_template};
+pub(crate) use reading::boolean;
 
 use crate::ast::Ast;
 use crate::lexer::Token;
@@ -42,6 +46,18 @@ pub struct Statement {
     pub placeholders: Vec<Placeholder>,
     /// Does a semicolon (or a psql command such as `\gset`) end it?
     pub terminated: bool,
+    /// The first string that `standard_conforming_strings` decides the end of, and the value that it was read with.
+    pub quoting: Option<Quoting>,
+}
+
+/// A string of which `standard_conforming_strings` says where it ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Quoting {
+    pub string: TextRange,
+    /// The value that it was read with.
+    pub standard_conforming_strings: bool,
+    /// Whether the text leaves the value open; then it is among the doubts.
+    pub in_doubt: bool,
 }
 
 impl Statement {
@@ -68,6 +84,8 @@ pub struct SplitResult {
     pub comments: Vec<TextRange>,
     /// What is wrong with pieces that are not SQL.
     pub problems: Vec<SyntaxError>,
+    /// Places that can be read otherwise, and what runs without being read; in the order of the text.
+    pub doubts: Vec<Doubt>,
 }
 
 /// A statement, or something between statements that PostgreSQL never sees.
@@ -83,6 +101,8 @@ pub struct Piece {
     pub standard_conforming_strings: bool,
     /// psql commands in the middle of the statement.
     pub holes: Vec<TextRange>,
+    /// The first string that the setting decides the end of.
+    pub quoting: Option<Quoting>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,8 +110,10 @@ pub enum PieceKind {
     Sql,
     /// A bare `begin ... end` that the program wraps in DO.
     PlpgsqlBlock,
-    /// A backslash command of psql up to the end of its line, for example `\i file`.
+    /// A backslash command of psql with its arguments, for example `\i file`.
     MetaCommand,
+    /// What psql does not run: a branch whose condition is false, and all that follows `\quit`.
+    NotRun,
     /// The lines after `COPY ... FROM stdin;`, with the line `\.`.
     CopyData,
     /// A tag of a template engine that is no value: `{{ if ... }}`, `{% endif %}`.
@@ -115,6 +137,15 @@ pub fn split(text: &str) -> SplitResult {
         return SplitResult { problems, ..SplitResult::default() };
     }
     split::Splitter::new(text).run()
+}
+
+/// Returns the places of a text that can be read otherwise, or that run what is not in it.
+pub fn doubts(text: &str) -> Vec<Doubt> {
+    // Without these characters there is nothing to doubt, and most texts have none of them.
+    if text.is_ascii() && !text.contains(['\\', '{', '$']) {
+        return Vec::new();
+    }
+    split(text).doubts
 }
 
 /// Splits `text` and parses each statement. The thread must have a stack of [`PARSE_STACK_BYTES`].

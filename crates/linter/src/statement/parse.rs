@@ -3,7 +3,7 @@
 use super::placeholder::{self, Filler, Hole, Placeholder, PlaceholderKind};
 use super::{Piece, PieceKind, Statement, SyntaxError, recover};
 use crate::ast::{Ast, Do, FunctionBody, from_pg};
-use crate::lexer::{Lexer, Token, TokenKind};
+use crate::lexer::{Lexer, Token, TokenKind, tokenize};
 use crate::source::TextRange;
 use std::sync::Arc;
 
@@ -54,6 +54,9 @@ impl<'a> Parser<'a> {
 
     fn attempt(&mut self, piece: &Piece, tokens: &[Token]) -> Attempt {
         let range = Piece::token_range(tokens);
+        if let Some(attempt) = self.as_quoted_names(range, tokens) {
+            return attempt;
+        }
         let certain = self.certain_holes(piece, tokens);
         let escapes = !piece.standard_conforming_strings && self.has_escapes(tokens);
         let raw = if certain.is_empty() && !escapes {
@@ -81,6 +84,19 @@ impl<'a> Parser<'a> {
             }
             raw => self.fill_and_parse(piece, range, holes, tokens, raw),
         }
+    }
+
+    /// `"{{ ", x, " }}"` can be a tag in a name, but also two names; where that is SQL, nothing says that it is a template.
+    fn as_quoted_names(&self, range: TextRange, tokens: &[Token]) -> Option<Attempt> {
+        let mut placeholders = tokens.iter().filter(|token| token.kind == TokenKind::Placeholder).peekable();
+        placeholders.peek()?;
+        let holds_quotes = |token: &Token| token.text(self.text).matches('"').count() > 2;
+        if !placeholders.all(|token| token.text(self.text).starts_with('"') && holds_quotes(token)) {
+            return None;
+        }
+        let tokens = tokenize(self.text, range);
+        let parsed = from_pg::parse_statement(self.text, range, &tokens);
+        parsed.is_ok().then_some(Attempt { tokens, parsed, placeholders: Vec::new() })
     }
 
     /// Replaces the holes, and changes the filler of that one before which PostgreSQL stops.
@@ -214,11 +230,13 @@ impl Piece {
             parsed: parsed.map(Arc::new),
             placeholders: Vec::new(),
             terminated: self.terminated,
+            quoting: self.quoting,
         }
     }
 
     /// One statement for each part; comments go to the part that they stand before or in.
     fn cut(self, parts: Vec<Attempt>) -> Vec<Statement> {
+        let quoting = self.quoting;
         let mut comments = self.comments.into_iter().peekable();
         let count = parts.len();
         let mut statements: Vec<Statement> = Vec::with_capacity(count);
@@ -239,6 +257,7 @@ impl Piece {
                 parsed: part.parsed.map(Arc::new),
                 placeholders: part.placeholders,
                 terminated: is_last && self.terminated,
+                quoting: quoting.filter(|quoting| range.contains(quoting.string)),
             });
         }
         statements

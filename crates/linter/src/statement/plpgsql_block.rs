@@ -6,16 +6,26 @@ use crate::lexer::{Lexer, Token, TokenKind};
 const TRANSACTION_WORDS: &[&str] = &["WORK", "TRANSACTION", "ISOLATION", "READ", "NOT", "DEFERRABLE"];
 
 /// The tokens of the block that begins with `first`, and `lexer` behind them; `None` when there is no block here.
-/// `lexer` stands after `first`. `exhausted` is set when the whole rest was read without finding an end.
+/// `lexer` stands after `first`. So many tokens as `ahead` says may be read in vain, which keeps reading linear.
 pub(super) fn read<'a>(
     source: &str,
     first: Token,
-    mut lexer: Lexer<'a>,
-    exhausted: &mut bool,
+    lexer: Lexer<'a>,
+    ahead: &mut usize,
 ) -> Option<(Vec<Token>, Lexer<'a>)> {
     let mut tokens = vec![first];
+    let found = read_block(source, lexer, &mut tokens, *ahead);
+    if found.is_none() {
+        *ahead = ahead.saturating_sub(tokens.len());
+    }
+    found.map(|lexer| (tokens, lexer))
+}
+
+/// Adds the tokens of a block, of which the first is there, and returns the lexer behind them.
+fn read_block<'a>(source: &str, mut lexer: Lexer<'a>, tokens: &mut Vec<Token>, most: usize) -> Option<Lexer<'a>> {
+    let first = tokens[0];
     if first.is_keyword(source, "DECLARE") {
-        read_declarations(source, &mut lexer, &mut tokens, exhausted)?;
+        read_declarations(source, &mut lexer, tokens)?;
     }
     let mut token = lexer.next()?;
     let of_transaction = TRANSACTION_WORDS.iter().any(|word| token.is_keyword(source, word));
@@ -27,32 +37,29 @@ pub(super) fn read<'a>(
         tokens.push(token);
         match lexer.next() {
             Some(next) => token = next,
-            None if nesting.closes_at_end() => return Some((tokens, lexer)),
-            None => {
-                *exhausted = true;
-                return None;
-            }
+            None if nesting.closes_at_end() => return Some(lexer),
+            None => return None,
+        }
+        if tokens.len() > most {
+            return None;
         }
     }
     if token.kind == TokenKind::Word {
         tokens.push(token);
         match lexer.next() {
             Some(next) => token = next,
-            None => return Some((tokens, lexer)),
+            None => return Some(lexer),
         }
     }
     lexer.seek(token.range.start as usize);
-    token.is_punctuation(b';').then_some((tokens, lexer))
+    token.is_punctuation(b';').then_some(lexer)
 }
 
 /// Up to BEGIN. `DECLARE name CURSOR FOR ...;` is a statement of its own.
-fn read_declarations(source: &str, lexer: &mut Lexer<'_>, tokens: &mut Vec<Token>, exhausted: &mut bool) -> Option<()> {
+fn read_declarations(source: &str, lexer: &mut Lexer<'_>, tokens: &mut Vec<Token>) -> Option<()> {
     let mut declarations = 0;
     loop {
-        let Some(token) = lexer.next() else {
-            *exhausted = true;
-            return None;
-        };
+        let token = lexer.next()?;
         if declarations == 0 && (token.is_keyword(source, "CURSOR") || token.is_keyword(source, "BEGIN")) {
             return None;
         }

@@ -1,9 +1,15 @@
 //! Cuts a text into pieces in one pass over its tokens, by the rules of PostgreSQL's psql (`psqlscan.l`).
 
+mod doubts;
+mod script;
+
+use super::psql::{Branches, Certainty, Variables};
+use super::reading::Settings;
 use super::start::{Start, start};
-use super::{Piece, PieceKind, SplitResult, SyntaxError, placeholder, plpgsql_block, psql};
-use crate::lexer::{Lexer, Token, TokenKind};
+use super::{Piece, PieceKind, SplitResult, placeholder, plpgsql_block};
+use crate::lexer::{Lexer, Token, TokenKind, tokenize};
 use crate::source::TextRange;
+use script::Before;
 
 pub(super) struct Splitter<'a> {
     text: &'a str,
@@ -19,10 +25,22 @@ pub(super) struct Splitter<'a> {
     last_end: usize,
     /// MySQL's delimiter, where the file sets one.
     delimiter: Option<&'a str>,
-    /// No bare PL/pgSQL block can follow: one was looked for up to the end of the text.
-    no_blocks: bool,
+    /// So many tokens may still be read ahead in search of the end of bare PL/pgSQL blocks.
+    ahead: usize,
     /// COPYs on the present line whose data begin with the next.
-    copies: u32,
+    copies: usize,
+    /// The pieces from here on are not sent yet: `\;` separates them.
+    unsent: usize,
+    settings: Settings,
+    /// Where the text begins that was not sent yet.
+    sent_to: usize,
+    /// Can the text change the settings at all?
+    follows_settings: bool,
+    has_backslash: bool,
+    variables: Variables,
+    branches: Branches<Before>,
+    /// Where the text begins that psql skips because of a condition.
+    skipped_from: Option<usize>,
     result: SplitResult,
 }
 
@@ -30,6 +48,7 @@ impl<'a> Splitter<'a> {
     pub(super) fn new(text: &'a str) -> Self {
         let mut lexer = Lexer::new(text, TextRange::new(0, text.len() as u32));
         lexer.templates = true;
+        lexer.line_by_line = true;
         Self {
             text,
             lexer,
@@ -40,14 +59,23 @@ impl<'a> Splitter<'a> {
             atomic: 0,
             last_end: 0,
             delimiter: None,
-            no_blocks: false,
+            ahead: text.len(),
             copies: 0,
+            unsent: 0,
+            settings: Settings::default(),
+            sent_to: 0,
+            follows_settings: Settings::concern(text),
+            has_backslash: text.contains('\\'),
+            variables: Variables::default(),
+            branches: Branches::default(),
+            skipped_from: None,
             result: SplitResult::default(),
         }
     }
 
     pub(super) fn run(mut self) -> SplitResult {
         self.read_to(self.text.len());
+        self.doubt_encoding(self.text.len());
         self.result
     }
 
@@ -58,22 +86,37 @@ impl<'a> Splitter<'a> {
             self.read(token);
         }
         self.read_comments(end);
+        if end == self.text.len() {
+            self.end_branches();
+        }
         self.finish(false);
+        self.send();
     }
 
     fn read(&mut self, token: Token) {
-        if self.tokens.is_empty() && self.read_first(token) || self.read_meta_command(token) {
+        if self.has_backslash && self.read_command(token) {
             return;
         }
-        if token.is_punctuation(b';') && self.ends_statement() || self.is_delimiter(token) {
-            self.last_end = token.range.end as usize;
-            self.finish(true);
-            return;
+        if self.branches.active() != Certainty::No {
+            if self.tokens.is_empty() && self.read_first(token) {
+                return;
+            }
+            if token.is_punctuation(b';') && self.ends_statement() || self.is_delimiter(token) {
+                self.last_end = token.range.end as usize;
+                self.finish(true);
+                self.send();
+                return;
+            }
+            self.doubt_token(token);
         }
         match token.kind {
             TokenKind::Punctuation(b'(') => self.parentheses += 1,
             TokenKind::Punctuation(b')') => self.parentheses = self.parentheses.saturating_sub(1),
-            TokenKind::Word => self.read_atomic(token),
+            TokenKind::Word => {
+                self.read_atomic(token);
+                let takes_alias = token.is_keyword(self.text, "SELECT") || token.is_keyword(self.text, "RETURNING");
+                self.lexer.glued_tags &= !takes_alias;
+            }
             _ => {}
         }
         self.tokens.push(token);
@@ -83,8 +126,12 @@ impl<'a> Splitter<'a> {
     fn read_first(&mut self, token: Token) -> bool {
         let range = token.range;
         match token.kind {
-            TokenKind::Punctuation(b';') => self.last_end = range.end as usize,
+            TokenKind::Punctuation(b';') => {
+                self.last_end = range.end as usize;
+                self.send();
+            }
             TokenKind::Placeholder if placeholder::is_control(token.text(self.text)) => {
+                self.doubt_token(token);
                 self.push(PieceKind::TemplateTag, range);
             }
             TokenKind::Word if token.is_keyword(self.text, "DELIMITER") => return self.read_delimiter(token),
@@ -118,10 +165,7 @@ impl<'a> Splitter<'a> {
     }
 
     fn read_block(&mut self, token: Token) -> bool {
-        if self.no_blocks {
-            return false;
-        }
-        let Some((tokens, mut lexer)) = plpgsql_block::read(self.text, token, self.lexer.clone(), &mut self.no_blocks)
+        let Some((tokens, mut lexer)) = plpgsql_block::read(self.text, token, self.lexer.clone(), &mut self.ahead)
         else {
             return false;
         };
@@ -133,32 +177,12 @@ impl<'a> Splitter<'a> {
         true
     }
 
-    /// A backslash command ends a statement, as `\gset` does, unless it stands inside parentheses, as `\if` may.
-    fn read_meta_command(&mut self, token: Token) -> bool {
-        if token.kind != TokenKind::Invalid || token.text(self.text) != "\\" {
-            return false;
-        }
-        let start = token.range.start as usize;
-        let Some(end) = psql::command_end(self.text, start) else { return false };
-        let range = TextRange::new(start as u32, end as u32);
-        self.lexer.seek(end);
-        if self.parentheses > 0 {
-            self.holes.push(range);
-            self.result.pieces.push(Piece::bare(PieceKind::MetaCommand, range));
-            return true;
-        }
-        self.last_end = end;
-        self.finish(true);
-        self.push(PieceKind::MetaCommand, range);
-        if psql::command_copies_from_stdin(&self.text[start..end]) {
-            self.read_copy_data(end);
-        }
-        true
-    }
-
-    /// BEGIN ATOMIC ... END of CREATE FUNCTION, with CASE ... END inside.
+    /// BEGIN ATOMIC ... END of CREATE FUNCTION, with CASE ... END inside, as far as they stand outside of parentheses.
     fn read_atomic(&mut self, token: Token) {
         let is = |keyword: &str| token.is_keyword(self.text, keyword);
+        if self.parentheses > 0 {
+            return;
+        }
         if self.atomic > 0 {
             if is("CASE") {
                 self.atomic += 1;
@@ -167,10 +191,18 @@ impl<'a> Splitter<'a> {
             }
         } else if is("ATOMIC")
             && self.tokens.last().is_some_and(|last| last.is_keyword(self.text, "BEGIN"))
-            && self.tokens[0].is_keyword(self.text, "CREATE")
+            && self.defines_routine()
         {
             self.atomic = 1;
         }
+    }
+
+    /// `CREATE [OR REPLACE] {FUNCTION | PROCEDURE}`.
+    fn defines_routine(&self) -> bool {
+        let is =
+            |at: usize, keyword: &str| self.tokens.get(at).is_some_and(|token| token.is_keyword(self.text, keyword));
+        let kind = if is(1, "OR") && is(2, "REPLACE") { 3 } else { 1 };
+        is(0, "CREATE") && (is(kind, "FUNCTION") || is(kind, "PROCEDURE"))
     }
 
     /// Does the semicolon that was just read end the statement?
@@ -204,8 +236,9 @@ impl<'a> Splitter<'a> {
     fn read_comments(&mut self, next: usize) {
         for comment in self.lexer.take_comments() {
             self.result.comments.push(comment);
-            if is_boundary(comment, self.text) {
+            if is_boundary(comment, self.text) && self.branches.active() != Certainty::No {
                 self.finish(false);
+                self.send();
             } else if self.trails(comment, next) {
                 if let Some(piece) = self.result.pieces.last_mut() {
                     piece.comments.push(comment);
@@ -238,34 +271,72 @@ impl<'a> Splitter<'a> {
 
     fn finish_as(&mut self, kind: PieceKind, terminated: bool) {
         let range = Piece::token_range(&self.tokens);
-        let standard_conforming_strings = self.lexer.standard_conforming_strings;
         let later = if terminated { Vec::new() } else { self.comments_after(range.end) };
         if !terminated {
             self.last_end = range.end as usize;
         }
         // Exact capacity: a file may have very many statements.
-        let tokens = self.tokens.as_slice().to_vec();
+        let tokens = self.tokens_of_server().unwrap_or_else(|| self.tokens.as_slice().to_vec());
         self.tokens.clear();
         let comments = std::mem::replace(&mut self.comments, later);
-        let copies = terminated && psql::copies_from_stdin(self.text, &tokens);
-        if let Some(on) = sets_standard_conforming_strings(self.text, &tokens) {
-            self.lexer.standard_conforming_strings = on;
-        }
-        let holes = std::mem::take(&mut self.holes);
+        let quoting = self.quoting(&tokens);
         self.result.pieces.push(Piece {
             kind,
             range,
             tokens,
             comments,
             terminated,
-            standard_conforming_strings,
-            holes,
+            standard_conforming_strings: self.lexer.standard_conforming_strings,
+            holes: std::mem::take(&mut self.holes),
+            quoting,
         });
         self.parentheses = 0;
         self.atomic = 0;
-        if copies {
-            self.read_copy_data(self.last_end);
+        self.lexer.glued_tags = true;
+    }
+
+    /// The tokens as PostgreSQL reads them, where psql forgets that a string began with `E`.
+    fn tokens_of_server(&self) -> Option<Vec<Token>> {
+        let is_string = |token: &Token, first: &[char]| {
+            matches!(token.kind, TokenKind::String | TokenKind::Unterminated)
+                && token.text(self.text).starts_with(first)
+        };
+        let forgets = |pair: &[Token]| is_string(&pair[0], &['e', 'E', 'u', 'U']) && is_string(&pair[1], &['\'']);
+        let breaks = |pair: &[Token]| self.breaks_line(pair[0].range.end as usize, pair[1].range.start as usize);
+        if !self.has_backslash || !self.tokens.windows(2).any(|pair| forgets(pair) && breaks(pair)) {
+            return None;
         }
+        Some(tokenize(self.text, Piece::token_range(&self.tokens)))
+    }
+
+    /// What psql sends has been run: from here on its settings are in effect, and the data of its COPYs follow.
+    fn send(&mut self) {
+        let unsent = std::mem::replace(&mut self.unsent, self.result.pieces.len());
+        let mut copies = 0;
+        for at in unsent..self.result.pieces.len() {
+            let piece = &self.result.pieces[at];
+            if piece.kind == PieceKind::Sql {
+                copies += usize::from(piece.terminated && super::psql::copies_from_stdin(self.text, &piece.tokens));
+            }
+        }
+        self.doubt_readings(unsent);
+        if self.follows_settings {
+            self.run_settings(unsent);
+        }
+        if copies > 0 {
+            self.read_copy_data(self.last_end, copies);
+        }
+    }
+
+    fn run_settings(&mut self, unsent: usize) {
+        let runs = self.branches.active();
+        for piece in self.result.pieces[unsent..].iter().filter(|piece| piece.kind.is_statement()) {
+            match runs {
+                Certainty::Yes => self.settings.run(self.text, &piece.tokens),
+                _ => self.settings.may_run(self.text, &piece.tokens),
+            }
+        }
+        self.lexer.standard_conforming_strings = self.settings.present().standard_conforming_strings.value;
     }
 
     /// Takes out the comments that stand after `end` on other lines.
@@ -282,43 +353,6 @@ impl<'a> Splitter<'a> {
         let comments = std::mem::take(&mut self.comments);
         self.result.pieces.push(Piece { comments, ..Piece::bare(kind, range) });
     }
-
-    /// psql runs the rest of the line first, and reads the data of all its COPYs from the next line on.
-    fn read_copy_data(&mut self, after: usize) {
-        self.copies += 1;
-        if self.copies > 1 {
-            return;
-        }
-        if let Some((data, _)) = psql::copy_data(self.text, after) {
-            self.read_line(TextRange::new(after as u32, data.start));
-        }
-        let mut at = after;
-        for _ in 0..std::mem::take(&mut self.copies) {
-            let Some((range, terminated)) = psql::copy_data(self.text, at) else { break };
-            if !terminated {
-                self.result.problems.push(SyntaxError {
-                    message: "COPY data has no end: a line `\\.` is missing".to_owned(),
-                    range: TextRange::new(range.start, range.start),
-                });
-            }
-            self.push(PieceKind::CopyData, range);
-            at = range.end as usize;
-            self.lexer.seek(at);
-        }
-    }
-
-    /// Reads a part of the text as if nothing came behind it.
-    fn read_line(&mut self, line: TextRange) {
-        let mut lexer = Lexer::new(self.text, line);
-        lexer.templates = self.lexer.templates;
-        lexer.standard_conforming_strings = self.lexer.standard_conforming_strings;
-        let behind = std::mem::replace(&mut self.lexer, lexer);
-        let no_blocks = self.no_blocks;
-        self.read_to(line.end as usize);
-        let line = std::mem::replace(&mut self.lexer, behind);
-        self.lexer.standard_conforming_strings = line.standard_conforming_strings;
-        self.no_blocks = no_blocks;
-    }
 }
 
 impl Piece {
@@ -331,6 +365,7 @@ impl Piece {
             terminated: true,
             standard_conforming_strings: true,
             holes: Vec::new(),
+            quoting: None,
         }
     }
 }
@@ -354,24 +389,4 @@ fn is_boundary(comment: TextRange, text: &str) -> bool {
         }
         None => false,
     }
-}
-
-/// `SET [SESSION | LOCAL] standard_conforming_strings = off`.
-fn sets_standard_conforming_strings(text: &str, tokens: &[Token]) -> Option<bool> {
-    let mut tokens = tokens.iter();
-    let verb = tokens.next()?;
-    let mut name = tokens.next()?;
-    if verb.is_keyword(text, "RESET")
-        && (name.is_keyword(text, "standard_conforming_strings") || name.is_keyword(text, "ALL"))
-    {
-        return Some(true);
-    }
-    if name.is_keyword(text, "SESSION") || name.is_keyword(text, "LOCAL") {
-        name = tokens.next()?;
-    }
-    if !verb.is_keyword(text, "SET") || !name.is_keyword(text, "standard_conforming_strings") {
-        return None;
-    }
-    let value = tokens.nth(1)?.text(text).trim_matches('\'').to_ascii_lowercase();
-    Some(!matches!(value.as_str(), "off" | "false" | "no" | "0" | "f" | "n"))
 }

@@ -100,15 +100,18 @@ fn missing_semicolon_breaks_the_first_statement_only() {
 fn psql_commands_are_no_sql() {
     check(
         "\\set x 'a;b'\nSELECT 1;\n\\connect db\n\\if :x\nSELECT 2;\n\\else\nSELECT 3;\n\\endif\n",
-        &["SELECT 1", "SELECT 2", "SELECT 3"],
+        // Not a boolean: false.
+        &["SELECT 1", "SELECT 3"],
     );
+    check("\\if :unknown\nSELECT 2;\n\\else\nSELECT 3;\n\\endif\n", &["SELECT 2", "SELECT 3"]);
     check(
         "SELECT 1 \\gset\nSELECT 2 \\gexec\nSELECT 3\\; SELECT 4;",
         &["SELECT 1", "SELECT 2", "SELECT 3", "SELECT 4"],
     );
     check("CREATE TABLE t (\n\\if :x\n a int\n\\endif\n);", &["CREATE TABLE t (\n\\if :x\n a int\n\\endif\n)"]);
     assert_eq!(kinds("\\i a.sql \r\nSELECT 1")[0], (PieceKind::MetaCommand, "\\i a.sql"));
-    check("SELECT 1 \\ 2;", &["!SELECT 1 \\ 2"]);
+    // psql knows no such command, and drops the rest of the line.
+    check("SELECT 1 \\ 2;", &["SELECT 1"]);
 }
 
 #[test]
@@ -326,6 +329,117 @@ fn nesting_is_safe_on_the_documented_stack() {
             }
         }
     });
+}
+
+#[test]
+fn what_no_end_is_found_of_takes_linear_time() {
+    on_parse_stack(|| {
+        for unit in [
+            "+",
+            "*",
+            "-+",
+            "/*",
+            "*/",
+            "/*/",
+            "'",
+            "\"",
+            "E'",
+            "$$",
+            "$a$",
+            "\\",
+            "{",
+            "{{",
+            "{#",
+            "\"{{",
+            "$a$_",
+            "(;",
+            "\\if 0 ",
+            "begin a; ",
+            "end x y ",
+            "begin a; end x y ",
+            ":'",
+            "\\;",
+            "{{ ' }}",
+            "@",
+            "<-",
+            "--\n/*",
+        ] {
+            let tags = (0..20_000).map(|number| format!("$a{number}$_")).collect::<Vec<_>>().join(" ");
+            for text in [unit.repeat(100_000 / unit.len()), format!("SELECT 1 {}", unit.repeat(50_000)), tags] {
+                let start = std::time::Instant::now();
+                parse(&text);
+                assert!(start.elapsed().as_secs() < 5, "{unit}: {:?}", start.elapsed());
+            }
+        }
+    });
+}
+
+fn doubted(text: &str) -> Vec<(DoubtKind, &str)> {
+    split(text).doubts.iter().map(|doubt| (doubt.kind, &text[doubt.range.as_usize()])).collect()
+}
+
+#[test]
+fn what_can_be_read_otherwise_is_doubted() {
+    const DO: &str = "DO $$ BEGIN SET standard_conforming_strings = off; END $$;";
+    for (text, expected) in [
+        (format!("{DO} SELECT 'a'; SELECT 'b\\'; SELECT 'c\\';"), vec![(DoubtKind::Quoting, "'b\\'")]),
+        (format!("{DO} SET standard_conforming_strings = on; SELECT 'b\\';"), vec![]),
+        (
+            "\\if :x\nSET standard_conforming_strings = off;\n\\endif\nSELECT 'b\\';".to_owned(),
+            vec![(DoubtKind::Quoting, "'b\\'")],
+        ),
+        ("SET NAMES 'SJIS'; SELECT 'a'; -- \u{e9}".to_owned(), vec![(DoubtKind::Encoding, "\u{e9}")]),
+        ("SET NAMES 'LATIN1'; SELECT '\u{e9}'".to_owned(), vec![]),
+        ("SELECT {# it's #} 1; SELECT '2'".to_owned(), vec![(DoubtKind::Template, "{# it's #}")]),
+        ("SELECT $x$_a$x$_b; SELECT 1".to_owned(), vec![(DoubtKind::Template, "$x$")]),
+        ("GRANT a ON b TO $p$_x; GRANT a ON b TO $p$_y;".to_owned(), vec![]),
+        ("COPY t FROM stdin;\nDROP TABLE x;\n\\.\n".to_owned(), vec![(DoubtKind::CopyData, "DROP TABLE x;\n\\.")]),
+        ("\\set v 'a; b'\nSELECT :v, :'v', :\"v\", x::v".to_owned(), vec![(DoubtKind::Variable, ":v")]),
+        ("\\set v a\nSELECT :v".to_owned(), vec![]),
+        ("\\if false\n\\i x\n\\endif\n\\g\n".to_owned(), vec![]),
+        ("SELECT 1;\n\\g\n".to_owned(), vec![(DoubtKind::RunsAgain, "\\g")]),
+        ("SELECT 'SELECT 1' \\gexec".to_owned(), vec![(DoubtKind::QueryResult, "\\gexec")]),
+        (
+            "\\o |cat\n\\echo `ls`\n".to_owned(),
+            vec![(DoubtKind::Program, "\\o |cat"), (DoubtKind::Program, "\\echo `ls`")],
+        ),
+    ] {
+        assert_eq!(doubted(&text), expected, "{text}");
+    }
+}
+
+#[test]
+fn psql_runs_what_follows_a_command() {
+    check("\\timing on \\\\ SELECT 1; \\echo 'a \\\\ b' \\\\ SELECT 2;", &["SELECT 1", "SELECT 2"]);
+    check("SELECT 1 \\echo hi\n+ 2;", &["SELECT 1 \\echo hi\n+ 2"]);
+    check("SELECT (1 \\r\nSELECT 2;\n\\q\nSELECT 3;", &["SELECT 2"]);
+    check("SELECT 1\\; SELECT '\\'; SELECT 2;", &["SELECT 1", "SELECT '\\'", "SELECT 2"]);
+    check("\\if 0\nSELECT 1;\nSELECT (2\n\\else\nSELECT 3\n\\endif\n;SELECT 4;", &["SELECT 3", "SELECT 4"]);
+}
+
+#[test]
+fn psql_forgets_at_the_end_of_a_line_that_a_string_began_with_e() {
+    check("SELECT E'a'\n'b\\'; DROP TABLE x; --'", &["!SELECT E'a'\n'b\\'", "DROP TABLE x"]);
+    check("SELECT E'a'\n'b\\n'; SELECT 2;", &["SELECT E'a'\n'b\\n'", "SELECT 2"]);
+}
+
+#[test]
+fn copy_has_data_only_where_it_reads_them() {
+    check("COPY (SELECT a FROM stdin) TO STDOUT;\nSELECT 1;", &["COPY (SELECT a FROM stdin) TO STDOUT", "SELECT 1"]);
+    check("COPY t TO stdout;\nSELECT 1;", &["COPY t TO stdout", "SELECT 1"]);
+    check(
+        "COPY \"from\".t (a) FROM STDOUT (FORMAT csv);\n1;\n\\.\nSELECT 1;",
+        &["COPY \"from\".t (a) FROM STDOUT (FORMAT csv)", "SELECT 1"],
+    );
+    check("\\if no\nCOPY t FROM stdin;\n\\endif\nSELECT 1;", &["SELECT 1"]);
+}
+
+#[test]
+fn braces_in_quotes_are_text() {
+    let text = "SELECT 1 AS \"{{\"; DROP TABLE x; SELECT 1 AS \"}}\"";
+    check(text, &["SELECT 1 AS \"{{\"", "DROP TABLE x", "SELECT 1 AS \"}}\""]);
+    check("SELECT {{ ; DROP TABLE x; }}", &["!SELECT {{", "DROP TABLE x", "!}}"]);
+    check("SELECT 1, $x$.'$x$a; DROP TABLE x; --'", &["SELECT 1, $x$.'$x$a", "DROP TABLE x"]);
 }
 
 #[test]

@@ -14,6 +14,7 @@ mod offers;
 pub mod outcome;
 pub mod plans;
 mod random;
+pub mod scripts;
 mod slowdown;
 mod speed;
 mod squawk;
@@ -60,6 +61,8 @@ enum Measurement {
     Estimates(estimates::Arguments),
     /// Do the fixes and rewrites that findings offer on public migration histories do what they say?
     Offers(offers::Arguments),
+    /// Does pgvet read scripts as psql does?
+    Scripts(scripts::Arguments),
 }
 
 /// Runs one measurement and prints its report.
@@ -80,6 +83,7 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
         Measurement::Plans(arguments) => plans::run(arguments),
         Measurement::Estimates(arguments) => estimates::run(arguments),
         Measurement::Offers(arguments) => offers::run(arguments),
+        Measurement::Scripts(arguments) => scripts::run(arguments),
     }?;
     print(&report);
     Ok(())

@@ -1,0 +1,114 @@
+//! Text that PostgreSQL may read otherwise than pgvet does.
+
+use crate::confidence::{Assumption, Confidence};
+use crate::report::{Finding, Reporter};
+use crate::rule::{MigrationContext, RuleContext, declare_rule};
+use crate::source::TextRange;
+use crate::statement::{self, Doubt, DoubtKind, boolean};
+
+declare_rule! {
+    /// Text that PostgreSQL or psql may read as other statements than pgvet does.
+    ///
+    /// ## Why it matters
+    ///
+    /// What ends a string depends on settings: with `standard_conforming_strings` off, a backslash hides the quote after it,
+    /// and in some encodings of clients a backslash or quote can be a part of another character. If such a setting is not
+    /// known, a statement may run that looks like a part of a string, and nobody has checked it.
+    ///
+    /// Reported are:
+    ///
+    /// - a string whose end depends on `standard_conforming_strings`, where a function, a DO block or a command that
+    ///   runs only under a condition may have changed the setting, or where the model says that it has another value;
+    /// - characters beyond ASCII after `client_encoding` was set to an encoding such as GBK, Big5 or Shift JIS;
+    /// - a tag of a template (`{# ... #}`, `$name$_`) that is other statements if no template engine replaces it;
+    /// - data of `COPY ... FROM stdin` that psql reads as statements if it does not run the COPY;
+    /// - `\set SINGLELINE`, which makes a statement of each line.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// DO $$ BEGIN SET standard_conforming_strings = off; END $$;
+    /// SELECT 'C:\'; DROP TABLE orders; --';
+    /// ```
+    ///
+    /// Use instead:
+    ///
+    /// ```sql,clean
+    /// DO $$ BEGIN SET standard_conforming_strings = off; END $$;
+    /// SELECT E'C:\\', 'orders';
+    /// ```
+    ///
+    /// ## When it is not reported
+    ///
+    /// A string that ends at the same place either way, and one where the file itself sets the setting.
+    "ambiguous-text", Engine, Error,
+    { confidence: Confidence::Likely }
+    statement = check_statement,
+    migration = check_migration,
+}
+
+/// The file shows one value of the setting, and what was run before another one.
+fn check_statement(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    let Some(quoting) = context.statement.quoting.filter(|quoting| !quoting.in_doubt) else { return };
+    let setting = context.session.settings.get("standard_conforming_strings");
+    let on = setting.map_or(Some(true), |setting| boolean(setting.value.trim_matches('\'')));
+    if let (Some(setting), Some(on)) = (setting, on)
+        && on != quoting.standard_conforming_strings
+    {
+        let value = if on { "on" } else { "off" };
+        let message = format!(
+            "this string ends elsewhere: `standard_conforming_strings` is {value} here, so other statements may run than are checked"
+        );
+        let place = setting.place;
+        help(reporter.report(quoting.string, message).label_in(place.file, place.range, "set here")).emit();
+    }
+}
+
+fn check_migration(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
+    let migration = context.migration;
+    let is_run = |range: TextRange| migration.section.is_none_or(|section| section.contains(range));
+    for doubt in statement::doubts(&migration.file.text) {
+        if is_run(doubt.range) && !doubt.kind.is_unread() {
+            report(doubt, reporter);
+        }
+    }
+}
+
+fn report(doubt: Doubt, reporter: &mut Reporter<'_>) {
+    let finding = match doubt.kind {
+        DoubtKind::Quoting => help(reporter.report(
+            doubt.range,
+            "`standard_conforming_strings` decides where this string ends, and its value is not known here: other statements may run than are checked",
+        )),
+        DoubtKind::Encoding => reporter
+            .report(
+                doubt.range,
+                "the encoding of the client may take a quote or backslash after this character for a part of it: other statements may run than are checked",
+            )
+            .help("Leave `client_encoding` at UTF8, or write the file in ASCII with Unicode escapes"),
+        DoubtKind::Template => reporter
+            .report(
+                doubt.range,
+                "this is read as a tag of a template; if nothing replaces it, other statements run than are checked",
+            )
+            .help("Leave quotes and semicolons out of the tag, or check the file that the template engine writes"),
+        DoubtKind::CopyData => reporter
+            .report(doubt.range, "these lines of data look like statements, and psql runs them if it does not run the COPY")
+            .assuming(Assumption::CopyNotRun)
+            .help("End the data with a line `\\.` before the next statement, and run psql with `-v ON_ERROR_STOP=1`"),
+        DoubtKind::SingleLine => reporter
+            .report(doubt.range, "psql sends each line as a statement from here on, and the file is not read so")
+            .help("Remove it, and end each statement with a semicolon"),
+        _ => return,
+    };
+    match doubt.cause {
+        Some(cause) => finding.label(cause, "this may change the setting"),
+        None => finding,
+    }
+    .emit();
+}
+
+fn help<'r, 'a>(finding: Finding<'r, 'a>) -> Finding<'r, 'a> {
+    finding
+        .help("Write `E'...'` with doubled backslashes, or run SET standard_conforming_strings = on before the string")
+}

@@ -1,0 +1,75 @@
+//! What psql runs without its being in the file.
+
+use crate::report::Reporter;
+use crate::rule::{MigrationContext, declare_rule};
+use crate::source::TextRange;
+use crate::statement::{self, DoubtKind};
+
+declare_rule! {
+    /// A command of psql that runs statements or programs which pgvet does not see.
+    ///
+    /// ## Why it matters
+    ///
+    /// `\i` runs another file, `\gexec` runs the rows of a result as statements, `\!` runs a program, and a variable
+    /// whose value holds SQL can be any statement. None of that is in the file, so nothing of it is checked, and the
+    /// model of the schema does not know what it changed.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// SELECT format('DROP TABLE %I', tablename) FROM pg_tables WHERE schemaname = 'old' \gexec
+    /// ```
+    ///
+    /// Use instead:
+    ///
+    /// ```sql,clean
+    /// DROP TABLE IF EXISTS old.orders;
+    /// ```
+    ///
+    /// ## When it is not reported
+    ///
+    /// - Commands that change nothing in the database, such as `\echo`, `\timing` and `\set` of a plain value.
+    /// - Commands in a branch of `\if` that is never run.
+    /// - `:'name'` and `:"name"`, which psql quotes.
+    "unchecked-psql-command", Engine, Warning,
+    {}
+    migration = check,
+}
+
+fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
+    let migration = context.migration;
+    let is_run = |range: TextRange| migration.section.is_none_or(|section| section.contains(range));
+    for doubt in statement::doubts(&migration.file.text) {
+        let Some((message, help)) = described(doubt.kind).filter(|_| is_run(doubt.range)) else { continue };
+        reporter.report(doubt.range, message).help(help).emit();
+    }
+}
+
+fn described(kind: DoubtKind) -> Option<(&'static str, &'static str)> {
+    Some(match kind {
+        DoubtKind::IncludedFile => (
+            "psql runs the statements of another file here, and they are not checked at this place",
+            "Check the other file as a migration of its own, or write its statements here",
+        ),
+        DoubtKind::QueryResult => (
+            "psql runs each row of the result as a statement, and none of them is checked",
+            "Write the statements out, or use a DO block with EXECUTE format(...)",
+        ),
+        DoubtKind::Program => {
+            ("psql runs a program here, and what it does is not checked", "Run the program outside of the migration")
+        }
+        DoubtKind::RunsAgain => (
+            "psql has no statement here, so it runs the last one again",
+            "Remove the command, or the semicolon before it",
+        ),
+        DoubtKind::UnknownCommand => (
+            "psql does not know this command and skips the rest of the line",
+            "Correct the name of the command, or remove the backslash",
+        ),
+        DoubtKind::Variable => (
+            "the value of this variable is read as SQL, and it is not checked",
+            "Write `:'name'` for a string and `:\"name\"` for a name",
+        ),
+        _ => return None,
+    })
+}
