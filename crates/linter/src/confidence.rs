@@ -1,5 +1,6 @@
 //! How sure a finding is, and what it assumes.
 
+use crate::effect::{Extent, Rows, RowsReason};
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 use std::fmt;
@@ -40,6 +41,14 @@ pub enum Assumption {
     LargeThoughListed { table: SmolStr },
     /// Code reads all rows of the table into one variable.
     LargeThoughReadAsOneRow { table: SmolStr },
+    /// All rows get the same total of another table, which makes sense for one row.
+    LargeThoughTotal { table: SmolStr },
+    /// The statement concerns many rows of the table, because nothing bounds them.
+    ManyRows { table: SmolStr, because: RowsReason },
+    /// It does, although something speaks for few.
+    ManyRowsThough { table: SmolStr, because: RowsReason },
+    /// It does each time, although a function runs more than once.
+    ManyRowsEachTime { table: SmolStr },
     /// The files run in the order of their names, which nothing shows.
     OrderOfNames,
     /// The migrations drop more relations than they leave, so they may not be one history.
@@ -57,12 +66,25 @@ pub enum Assumption {
 }
 
 impl Assumption {
+    /// Returns what a finding assumes about a statement that concerns these rows of a table.
+    pub fn many(table: &SmolStr, rows: &Rows) -> Self {
+        let (table, because) = (table.clone(), rows.reason.clone());
+        match rows.extent {
+            Extent::All | Extent::Most => Self::Large { table },
+            Extent::AtMost(_) | Extent::UnknownPart if rows.may_be_few() => Self::ManyRowsThough { table, because },
+            Extent::AtMost(_) | Extent::UnknownPart => Self::ManyRows { table, because },
+        }
+    }
+
     /// Returns how sure a finding can be at most that rests on this.
     pub fn confidence(&self) -> Confidence {
         match self {
-            Self::Large { .. } | Self::InUse { .. } => Confidence::Likely,
+            Self::Large { .. } | Self::InUse { .. } | Self::ManyRows { .. } => Confidence::Likely,
             Self::LargeThoughListed { .. }
             | Self::LargeThoughReadAsOneRow { .. }
+            | Self::LargeThoughTotal { .. }
+            | Self::ManyRowsThough { .. }
+            | Self::ManyRowsEachTime { .. }
             | Self::OrderOfNames
             | Self::OneHistory
             | Self::AbsentThoughCodeMayCreate { .. }
@@ -84,6 +106,21 @@ impl fmt::Display for Assumption {
             }
             Self::LargeThoughReadAsOneRow { table } => {
                 write!(f, "assumes that `{table}` is large, although code reads all of it into one variable")
+            }
+            Self::LargeThoughTotal { table } => {
+                write!(f, "assumes that `{table}` is large, although all its rows get the same total")
+            }
+            Self::ManyRows { table, because } => {
+                write!(f, "assumes that this concerns many rows of `{table}`: {because}")
+            }
+            Self::ManyRowsThough { table, because } => {
+                write!(f, "assumes that this concerns many rows of `{table}`, although {because}")
+            }
+            Self::ManyRowsEachTime { table } => {
+                write!(
+                    f,
+                    "assumes that each call concerns many rows of `{table}`, although the function runs repeatedly"
+                )
             }
             Self::OrderOfNames => f.write_str("assumes that the files run in the order of their names"),
             Self::OneHistory => {

@@ -328,6 +328,9 @@ impl Replay {
             rounds: 0,
             compared: 0,
             recorder: Recorder::new(migration.report),
+            repeats: Vec::new(),
+            queries: std::cell::Cell::new(0),
+            row: std::cell::RefCell::default(),
             variables: crate::execute::routine::Variables::default(),
         };
         if let Some(ast) = statement.ast() {

@@ -2,7 +2,7 @@
 
 use crate::ast::{Ast, ObjectName};
 use crate::catalog::{Catalog, Oid};
-use crate::effect::{DataChange, DataChangeKind, Lock, LockCause, LockMode, RelationKind};
+use crate::effect::{DataChange, DataChangeKind, Lock, LockCause, LockMode, RelationKind, Rows};
 use crate::lexer::quote_identifier;
 use crate::source::TextRange;
 use imbl::{OrdMap, Vector};
@@ -254,14 +254,14 @@ impl HeldLock {
 pub struct Change {
     pub relation: Oid,
     pub kind: DataChangeKind,
-    /// As [`crate::effect::DataChange::unbounded`].
-    pub unbounded: bool,
+    /// How many.
+    pub rows: Rows,
     pub place: Place,
 }
 
 impl Change {
     pub(crate) fn new(change: &DataChange, place: Place) -> Self {
-        Self { relation: change.relation.oid, kind: change.kind, unbounded: change.unbounded, place }
+        Self { relation: change.relation.oid, kind: change.kind, rows: change.rows.clone(), place }
     }
 }
 

@@ -142,6 +142,8 @@ pub enum SubqueryKind {
     Exists,
     /// `IN (SELECT ...)`, `= ANY (SELECT ...)`.
     Any,
+    /// ANY with another operator: `< ANY (SELECT ...)`.
+    AnyOther,
     All,
     Scalar,
     Array,

@@ -88,6 +88,8 @@ pub struct Birth {
     pub filled: bool,
     /// May these be many? Not where the migration itself writes them out as VALUES, or copies them from the system catalogs.
     pub many: bool,
+    /// How many it holds at most, where its migrations say so.
+    pub at_most: Option<u64>,
 }
 
 impl Birth {
@@ -117,8 +119,25 @@ pub struct Column {
     pub has_missing_value: bool,
     /// The deployment that added it to a table that was there.
     pub added_in: Option<Deployment>,
-    /// It was added without a value, and nothing has given it one since: all rows that were there read null.
-    pub null_everywhere: bool,
+    /// What all rows have in it, unless something writes them that the migrations do not show.
+    pub held: Option<HeldByAll>,
+}
+
+/// What all rows of a table have in a column.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct HeldByAll {
+    pub value: Held,
+    /// The deployment that gave it to them.
+    pub since: Option<Deployment>,
+}
+
+/// The same value for all rows.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub enum Held {
+    /// The column was added without a value.
+    Null,
+    /// A default when it was added, or what an UPDATE gave to all rows.
+    Value(Arc<Expr>),
 }
 
 /// GENERATED ALWAYS | BY DEFAULT AS IDENTITY.
@@ -233,7 +252,7 @@ impl Column {
             inherited_from: 0,
             has_missing_value: false,
             added_in: None,
-            null_everywhere: false,
+            held: None,
         }
     }
 }

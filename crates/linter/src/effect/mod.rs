@@ -6,6 +6,7 @@ mod catalog_rows;
 mod change;
 mod lock_mode;
 mod removal;
+mod rows;
 mod summary;
 mod unknown;
 
@@ -15,6 +16,7 @@ pub use catalog_rows::CatalogRows;
 pub use change::{ChangeAction, ChangedObject, ObjectChange};
 pub use lock_mode::LockMode;
 pub use removal::{Removal, RemovalReason, RemovedObject, RenamedObject, Renaming};
+pub use rows::{Extent, Read, Rows, RowsReason};
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 pub use summary::names;
@@ -49,8 +51,10 @@ pub struct Effects {
     pub fails: Option<Failure>,
     /// Why the lists may be incomplete.
     pub unknown: Vec<Unknown>,
-    /// Rows that a query or data change may touch in tables that existed before: `(table, whole table?)`.
+    /// Rows that are inserted, updated and deleted.
     pub data_changes: Vec<DataChange>,
+    /// Rows of tables that queries read and lock.
+    pub reads: Vec<Read>,
     /// Waits until every transaction that can see the old state has ended (CREATE INDEX CONCURRENTLY and its like).
     pub waits_for_transactions: bool,
     /// Rows that CREATE TABLE, CREATE TABLE AS and CREATE INDEX add to the system catalogs.
@@ -363,8 +367,8 @@ pub struct Failure {
 pub struct DataChange {
     pub relation: RelationName,
     pub kind: DataChangeKind,
-    /// No WHERE, a WHERE that is always true, or a source as large as a table.
-    pub unbounded: bool,
+    /// How many rows are written.
+    pub rows: Rows,
     /// A trigger makes it, as at any other change of the table that the trigger is on.
     pub by_trigger: bool,
     pub range: TextRange,

@@ -1,9 +1,9 @@
 //! CREATE TABLE AS, SELECT INTO and CREATE MATERIALIZED VIEW.
 
-use super::query::Depth;
+use super::query::{Depth, Env};
 use super::{Executor, Run, fail};
 use crate::ast::{CreateTableAs, IntoClause, Persistence, Query};
-use crate::catalog::{Column, Oid, Relation, RelationDetail};
+use crate::catalog::{Birth, Column, Oid, Relation, RelationDetail};
 use crate::effect::RelationKind;
 use smol_str::SmolStr;
 use std::sync::Arc;
@@ -25,6 +25,14 @@ impl Executor<'_> {
     /// SELECT INTO: the query, and the INTO clause that was found in it.
     pub(super) fn select_into(&mut self, query: &Query, into: &IntoClause) -> Run {
         self.create_filled(into, Some(query), false, None)
+    }
+
+    /// The birth of a table that holds the rows of a query.
+    fn birth_of_copy(&self, query: Option<&Query>, with_data: bool) -> Birth {
+        let rows =
+            query.map(|query| self.rows_of_query(query, &Env::new(Depth::Run))).filter(|_| self.text_at == Some(0));
+        let many = with_data && rows.as_ref().is_none_or(|rows| !rows.is_few());
+        Birth { many, at_most: rows.and_then(|rows| rows.bound()), ..self.birth(with_data) }
     }
 
     /// `kept` is the query that a materialized view keeps.
@@ -65,7 +73,7 @@ impl Executor<'_> {
         }
         let oid = self.catalog.new_oid();
         let kind = if kept.is_some() { RelationKind::MaterializedView } else { RelationKind::Table };
-        let birth = self.birth(into.with_data);
+        let birth = self.birth_of_copy(query, into.with_data);
         let mut relation = Relation::new(oid, schema, into.name.name.text.clone(), kind, birth);
         relation.persistence = into.persistence;
         relation.known = described.is_some();

@@ -266,6 +266,7 @@ impl Effects {
         self.scans.iter_mut().for_each(|effect| effect.range = place(effect.range));
         self.index_builds.iter_mut().for_each(|effect| effect.range = place(effect.range));
         self.data_changes.iter_mut().for_each(|effect| effect.range = place(effect.range));
+        self.reads.iter_mut().for_each(|effect| effect.range = place(effect.range));
         self.calls.iter_mut().for_each(|call| call.range = place(call.range));
         self.removals.iter_mut().for_each(|effect| effect.range = place(effect.range));
         self.renames.iter_mut().for_each(|effect| effect.range = place(effect.range));
@@ -304,6 +305,7 @@ impl Effects {
         self.changes.extend(inner.changes);
         self.truncates.extend(inner.truncates);
         self.data_changes.extend(inner.data_changes);
+        self.reads.extend(inner.reads);
         inner.unknown.into_iter().for_each(|unknown| self.note_unknown(unknown));
         self.catalog_rows += inner.catalog_rows;
         for call in inner.calls {
@@ -333,6 +335,7 @@ impl Effects {
             fails: None,
             unknown: left(&self.unknown, &inside.unknown),
             data_changes: left(&self.data_changes, &inside.data_changes),
+            reads: left(&self.reads, &inside.reads),
             waits_for_transactions: self.waits_for_transactions && !inside.waits_for_transactions,
             catalog_rows: self.catalog_rows,
             calls: self.calls.clone(),

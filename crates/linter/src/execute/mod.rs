@@ -50,6 +50,7 @@ use crate::session::{Place, Session, SettingsInEffect};
 use crate::source::TextRange;
 use crate::version::Target;
 use serde::{Deserialize, Serialize};
+use std::cell::{Cell, RefCell};
 
 /// The outcome of a part of a statement: an `Err` is PostgreSQL's refusal.
 pub(crate) type Run<T = ()> = Result<T, Failure>;
@@ -117,6 +118,12 @@ pub(crate) struct Executor<'a> {
     pub(crate) compared: usize,
     /// The statements of code that has run.
     pub(crate) recorder: Recorder,
+    /// The loops around the code that is being run whose rounds are not run one by one.
+    pub(crate) repeats: Vec<routine::Repeat>,
+    /// How many queries were looked at to count rows.
+    pub(crate) queries: Cell<u32>,
+    /// What every row of a table has in its columns, while a condition on them is decided.
+    pub(crate) row: RefCell<routine::Variables>,
     /// Variables of the code that is being run.
     pub(crate) variables: routine::Variables,
 }
@@ -152,6 +159,9 @@ pub(crate) fn try_statement(catalog: &Catalog, session: &Session, ast: &Ast, tar
         rounds: 0,
         compared: 0,
         recorder: Recorder::default(),
+        repeats: Vec::new(),
+        queries: Cell::new(0),
+        row: RefCell::default(),
         variables: routine::Variables::default(),
     };
     executor.run(ast);
@@ -243,7 +253,7 @@ impl Executor<'_> {
 
     /// The birth of an object that this statement makes.
     pub(crate) fn birth(&self, filled: bool) -> Birth {
-        Birth { deployment: self.deployment, transaction: self.transaction, filled, many: filled }
+        Birth { deployment: self.deployment, transaction: self.transaction, filled, many: filled, at_most: None }
     }
 
     /// Has this deployment made the relation?

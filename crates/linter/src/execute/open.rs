@@ -90,7 +90,7 @@ impl Executor<'_> {
             None => self.creation_schema(),
         };
         let oid = self.catalog.new_oid();
-        let birth = Birth { deployment: None, transaction: 0, filled: true, many: true };
+        let birth = Birth { deployment: None, transaction: 0, filled: true, many: true, at_most: None };
         let mut relation = Relation::new(oid, schema, name.name.text.clone(), kind, birth);
         relation.known = false;
         self.catalog.add_unseen_relation(relation);

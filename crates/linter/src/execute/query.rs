@@ -8,23 +8,23 @@ mod constant_names;
 mod copy;
 pub(super) mod describe;
 mod functions;
-mod reach;
 mod references;
+pub(super) mod rows;
 mod text_functions;
 mod updatable;
 mod utility;
 mod values;
-mod whole;
 
 use super::{Executor, Run, fail};
 use crate::ast::{
-    Expr, ExprKind, FromItem, FunctionCall, ObjectName, Query, QueryBody, QueryStatement, RelationRef, RowLocking,
-    Select, SubqueryKind, Target, With,
+    Cte, Expr, ExprKind, FromItem, FunctionCall, ObjectName, Query, QueryBody, QueryStatement, RelationRef,
+    RowLockStrength, RowLocking, Select, SubqueryKind, Target, With,
 };
 use crate::catalog::Oid;
-use crate::effect::{LockCause, LockMode, RelationKind, ScanCause};
+use crate::effect::{LockCause, LockMode, RelationKind};
 use crate::expression::yields_one_row;
 use crate::source::TextRange;
+use rows::Wanted;
 use smol_str::SmolStr;
 
 /// How far PostgreSQL takes a query.
@@ -42,10 +42,15 @@ pub(crate) enum Depth {
 
 /// What surrounds the part of a query that is being read.
 #[derive(Clone, Copy)]
-struct Env<'a> {
+pub(super) struct Env<'a> {
     depth: Depth,
     /// Names of WITH, which hide relations.
     ctes: &'a [SmolStr],
+    /// The clause that gives them.
+    with: Option<&'a With>,
+    /// What the query reads and, if it changes rows, of what.
+    from: &'a [FromItem],
+    target: Option<&'a RelationRef>,
     outer: Option<&'a Env<'a>>,
     /// FOR UPDATE and its like.
     row_locks: RowLocks<'a>,
@@ -60,13 +65,38 @@ enum RowLocks<'a> {
 }
 
 impl<'a> Env<'a> {
-    fn new(depth: Depth) -> Self {
-        Env { depth, ctes: &[], outer: None, row_locks: RowLocks::None }
+    pub(super) fn new(depth: Depth) -> Self {
+        Env { depth, ctes: &[], with: None, from: &[], target: None, outer: None, row_locks: RowLocks::None }
+    }
+
+    /// That of a statement with names of WITH inside this one.
+    fn inner(&self) -> Env<'_> {
+        Env { outer: Some(self), row_locks: RowLocks::None, ..Env::new(self.depth) }
     }
 
     fn is_cte(&self, name: &ObjectName) -> bool {
         name.schema.is_none()
             && (self.ctes.contains(&name.name.text) || self.outer.is_some_and(|outer| outer.is_cte(name)))
+    }
+
+    /// The environments around this one, from the inside.
+    fn around(&self) -> impl Iterator<Item = &Env<'a>> {
+        std::iter::successors(self.outer, |env| env.outer)
+    }
+
+    /// A query of WITH by its name, and what it sees.
+    fn cte(&self, name: &ObjectName) -> Option<(&'a Cte, Env<'a>)> {
+        if name.schema.is_some() {
+            return None;
+        }
+        match self.ctes.iter().position(|known| *known == name.name.text) {
+            None => self.outer?.cte(name),
+            Some(at) => {
+                let with = self.with?;
+                let visible = if with.recursive { self.ctes } else { &self.ctes[..at] };
+                Some((with.ctes.get(at)?, Env { ctes: visible, from: &[], target: None, ..*self }))
+            }
+        }
     }
 
     fn with_row_locks(self, row_locks: RowLocks<'a>) -> Self {
@@ -75,6 +105,19 @@ impl<'a> Env<'a> {
 }
 
 impl RowLocks<'_> {
+    /// How strongly the rows of a relation are locked.
+    fn strength(self, name: &str) -> Option<RowLockStrength> {
+        match self {
+            Self::None => None,
+            Self::All => Some(RowLockStrength::Update),
+            Self::Of(clauses) => {
+                let names =
+                    |clause: &&RowLocking| clause.of.is_empty() || clause.of.iter().any(|of| of.name.text == name);
+                clauses.iter().filter(names).map(|clause| clause.strength).max()
+            }
+        }
+    }
+
     fn holds_for(self, name: &str) -> bool {
         match self {
             Self::None => false,
@@ -152,15 +195,20 @@ impl Executor<'_> {
     /// Reads a query of which all rows are wanted, or only the first.
     fn query_rows(&mut self, query: &Query, outer: &Env<'_>, all: bool) -> Run {
         check_row_locking(query)?;
+        let wanted = Wanted {
+            limit: query.limit.as_ref().and_then(|limit| u64::try_from(self.whole_number(limit)?).ok()),
+            first: !all || query.limit.is_some(),
+            ordered: !query.order_by.is_empty(),
+        };
         let all = all && query.limit.is_none();
         let names = self.with_clause(query.with.as_ref(), outer)?;
-        let env = Env { depth: outer.depth, ctes: &names, outer: Some(outer), row_locks: outer.row_locks };
+        let env = Env { ctes: &names, with: query.with.as_ref(), row_locks: outer.row_locks, ..outer.inner() };
         let env = match (query.locking.is_empty(), outer.row_locks) {
             (false, RowLocks::None) => env.with_row_locks(RowLocks::Of(&query.locking)),
             _ => env,
         };
         match &query.body {
-            QueryBody::Select(select) => self.select(select, &env, all)?,
+            QueryBody::Select(select) => self.select(select, &Env { from: &select.from, ..env }, wanted)?,
             QueryBody::Values(rows) => self.expressions(rows.iter().flatten(), &env)?,
             QueryBody::SetOperation { left, right, .. } => {
                 self.query_rows(left, &env, all)?;
@@ -177,7 +225,7 @@ impl Executor<'_> {
         let all: Vec<SmolStr> = with.ctes.iter().map(|cte| cte.name.text.clone()).collect();
         for (at, cte) in with.ctes.iter().enumerate() {
             let visible = if with.recursive { &all[..] } else { &all[..at] };
-            let env = Env { depth: outer.depth, ctes: visible, outer: Some(outer), row_locks: RowLocks::None };
+            let env = Env { ctes: visible, with: Some(with), ..outer.inner() };
             self.query_statement(&cte.statement, &env)?;
         }
         Ok(all)
@@ -193,16 +241,11 @@ impl Executor<'_> {
         }
     }
 
-    fn select(&mut self, select: &Select, env: &Env<'_>, all: bool) -> Run {
+    fn select(&mut self, select: &Select, env: &Env<'_>, wanted: Wanted) -> Run {
         for item in &select.from {
             self.read_from_item(item, env)?;
         }
-        if let [FromItem::Relation(relation)] = &select.from[..]
-            && select.filter.as_ref().is_none_or(is_always_true)
-            && (all || !select.group_by.is_empty() || yields_one_row(select))
-        {
-            self.whole_table_read(relation, select, env);
-        }
+        self.note_select(select, env, wanted);
         let plain = env.with_row_locks(RowLocks::None);
         let parts = (select.distinct.iter().flatten())
             .chain(select.targets.iter().map(|target| &target.value))
@@ -211,19 +254,6 @@ impl Executor<'_> {
             .chain(&select.having)
             .chain(&select.windows);
         self.expressions(parts, &plain)
-    }
-
-    /// A query of one table without WHERE reads all of it, unless it only asks for what stands at an end of an index.
-    fn whole_table_read(&mut self, relation: &RelationRef, select: &Select, env: &Env<'_>) {
-        if env.depth < Depth::Run || env.is_cte(&relation.name) {
-            return;
-        }
-        if let Some(oid) = self.find(&relation.name)
-            && matches!(self.catalog.relation(oid).kind, RelationKind::Table | RelationKind::MaterializedView)
-            && !self.asks_for_ends(select, oid)
-        {
-            self.scan(oid, ScanCause::Query, relation.name.range());
-        }
     }
 
     fn read_from_item(&mut self, item: &FromItem, env: &Env<'_>) -> Run {
@@ -462,7 +492,7 @@ mod tests {
             ("INSERT INTO t VALUES (1, 2)", false),
         ] {
             let changes = effects_on(17, T, sql).data_changes;
-            assert_eq!(changes.iter().map(|change| change.unbounded).collect::<Vec<_>>(), [unbounded], "{sql}");
+            assert_eq!(changes.iter().map(|change| !change.rows.is_few()).collect::<Vec<_>>(), [unbounded], "{sql}");
         }
     }
 }

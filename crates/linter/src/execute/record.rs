@@ -4,26 +4,9 @@ use super::Executor;
 use crate::catalog::{Birth, Oid};
 use crate::effect::{
     ChangeAction, ChangedObject, DataChange, DataChangeKind, IndexBuild, IndexBuildCause, Lock, LockCause, LockMode,
-    ObjectChange, RelationName, Rewrite, RewriteCause, Scan, ScanCause, Visibility,
+    ObjectChange, RelationName, Rewrite, RewriteCause, Rows, Scan, ScanCause, Visibility,
 };
 use crate::source::TextRange;
-
-/// How many rows a change reaches, or adds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reach {
-    /// Those that the migration writes out, or at most as many as the system catalogs have.
-    Few,
-    /// Nobody knows.
-    Some,
-    /// As many as a table that may have many.
-    All,
-}
-
-impl Reach {
-    pub(crate) fn of(all: bool) -> Self {
-        if all { Self::All } else { Self::Some }
-    }
-}
 
 impl Executor<'_> {
     /// The relation as effects name it.
@@ -135,21 +118,24 @@ impl Executor<'_> {
     }
 
     /// Notes a change of rows; a table that gets rows is filled from now on.
-    pub(crate) fn change_data(&mut self, oid: Oid, kind: DataChangeKind, reach: Reach, range: TextRange) {
+    pub(crate) fn change_data(&mut self, oid: Oid, kind: DataChangeKind, rows: Rows, range: TextRange) {
         let relation = self.relation_name(oid);
-        let unbounded = reach == Reach::All;
-        self.effects.data_changes.push(DataChange { relation, kind, unbounded, by_trigger: false, range });
         if kind == DataChangeKind::Insert {
-            self.fill(oid, reach);
+            self.fill(oid, &rows);
         }
+        self.effects.data_changes.push(DataChange { relation, kind, rows, by_trigger: false, range });
     }
 
     /// Notes that a table has got rows.
-    pub(crate) fn fill(&mut self, oid: Oid, reach: Reach) {
+    pub(crate) fn fill(&mut self, oid: Oid, rows: &Rows) {
         let birth = self.catalog.relation(oid).birth;
-        let many = birth.many || reach != Reach::Few;
-        if !birth.filled || birth.many != many {
-            self.catalog.relation_mut(oid).birth = Birth { filled: true, many, ..birth };
+        // Code may do the same over and over.
+        let is_once = self.text_at == Some(0);
+        let many = birth.many || !is_once || !rows.is_few();
+        let before = if birth.filled { birth.at_most } else { Some(0) };
+        let at_most = before.zip(rows.bound()).filter(|_| is_once).map(|(before, more)| before.saturating_add(more));
+        if !birth.filled || birth.many != many || birth.at_most != at_most {
+            self.catalog.relation_mut(oid).birth = Birth { filled: true, many, at_most, ..birth };
         }
     }
 }

@@ -10,6 +10,7 @@ mod condition;
 mod dynamic;
 mod listed;
 mod loops;
+mod repeat;
 mod rows;
 mod system_catalog;
 #[cfg(test)]
@@ -31,9 +32,10 @@ use crate::source::TextRange;
 pub(crate) use code::Bodies;
 use code::Code;
 pub(super) use dynamic::may_change;
+pub(crate) use repeat::Repeat;
 use smol_str::{SmolStr, ToSmolStr};
 use std::sync::Arc;
-pub(super) use value::Value;
+pub(crate) use value::Value;
 pub(crate) use variables::Variables;
 use variables::{assigned, target_name};
 

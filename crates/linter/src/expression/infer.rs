@@ -179,7 +179,7 @@ impl<'a> Inference<'a> {
                 let output = self.subquery(query, scope);
                 match kind {
                     SubqueryKind::Exists => boolean,
-                    SubqueryKind::Any | SubqueryKind::All => {
+                    SubqueryKind::Any | SubqueryKind::AnyOther | SubqueryKind::All => {
                         // The operator and the other columns are not looked at.
                         self.blind += 1;
                         let operands = [test.unwrap_or(SqlType::UNKNOWN), output];

@@ -295,7 +295,8 @@ impl Context<'_> {
         let kind = match link.sub_link_type {
             Link::EXISTS_SUBLINK => SubqueryKind::Exists,
             Link::ALL_SUBLINK => SubqueryKind::All,
-            Link::ANY_SUBLINK => SubqueryKind::Any,
+            Link::ANY_SUBLINK if is_equality(link) => SubqueryKind::Any,
+            Link::ANY_SUBLINK => SubqueryKind::AnyOther,
             Link::ARRAY_SUBLINK => SubqueryKind::Array,
             _ => SubqueryKind::Scalar,
         };
@@ -394,4 +395,10 @@ fn operator_form(kind: pg::AExprKind) -> OperatorForm {
         Kind::AEXPR_NOT_BETWEEN | Kind::AEXPR_NOT_BETWEEN_SYM => OperatorForm::NotBetween,
         _ => OperatorForm::Plain,
     }
+}
+
+/// `IN`, which names no operator, or `= ANY`.
+fn is_equality(link: &pg::SubLink) -> bool {
+    let is_equal = |name: pg::NodeRef<'_>| matches!(name.node(), Node::String(name) if name.sval.as_str() == "=");
+    link.oper_name.iter().next_back().is_none_or(is_equal)
 }

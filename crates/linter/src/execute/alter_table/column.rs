@@ -6,7 +6,7 @@ use crate::ast::{
     AlterTableCommand, ColumnDef, Constraint, ConstraintKind, DefElem, DefValue, DropBehavior, Expr, Literal, Name,
 };
 use crate::builtin;
-use crate::catalog::{self, Column, Generated, IdentityKind, Oid, SqlType};
+use crate::catalog::{self, Column, Generated, Held, HeldByAll, IdentityKind, Oid, SqlType};
 use crate::effect::{RelationKind, RewriteCause, ScanCause};
 use crate::execute::column_rules::check_column_count;
 use crate::execute::expressions::{collation_asked, is_null_literal, mentions};
@@ -34,6 +34,15 @@ enum Fill {
     Missing,
     /// Old rows read null.
     Null,
+}
+
+/// What all rows that are there read in a column that is added.
+fn held_value(fill: &Fill, column: &Column) -> Option<Held> {
+    match fill {
+        Fill::Null => Some(Held::Null),
+        Fill::Missing => column.default.clone().map(Held::Value),
+        Fill::Rewrite(_) => None,
+    }
 }
 
 impl Executor<'_> {
@@ -65,7 +74,7 @@ impl Executor<'_> {
         let fill = self.fill_of(table, definition, &column);
         column.has_missing_value = matches!(fill, Fill::Missing);
         column.added_in = self.deployment;
-        column.null_everywhere = matches!(fill, Fill::Null);
+        column.held = held_value(&fill, &column).map(|value| HeldByAll { value, since: self.deployment });
         for target in self.altered_tables(altering) {
             self.check_mergeable(target, &column, definition)?;
             if !self.merge_column(target, table, &column) {
@@ -167,7 +176,7 @@ impl Executor<'_> {
             inherited_from: 0,
             has_missing_value: false,
             added_in: None,
-            null_everywhere: false,
+            held: None,
         };
         let mut sequence = false;
         if let Some(type_name) = &definition.type_name {

@@ -157,7 +157,7 @@ impl Executor<'_> {
             column.has_missing_value = false;
             // As is usual for the new type.
             column.storage = None;
-            column.null_everywhere = false;
+            column.held = None;
         }
         altering.changed.push(ChangedColumn {
             table,

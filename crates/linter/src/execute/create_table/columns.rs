@@ -164,7 +164,7 @@ impl Executor<'_> {
             inherited_from: 0,
             has_missing_value: false,
             added_in: None,
-            null_everywhere: false,
+            held: None,
         });
         Ok(())
     }

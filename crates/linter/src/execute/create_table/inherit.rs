@@ -59,7 +59,7 @@ impl Executor<'_> {
                     inherited_from: 1,
                     has_missing_value: false,
                     added_in: None,
-                    null_everywhere: false,
+                    held: None,
                     ..column.clone()
                 });
             }

@@ -39,7 +39,7 @@ impl Executor<'_> {
                 inherited_from: 0,
                 has_missing_value: false,
                 added_in: None,
-                null_everywhere: false,
+                held: None,
                 ..column.clone()
             });
             if identity.is_some() {

@@ -46,7 +46,7 @@ impl Executor<'_> {
             let name = self.relation_name(*table);
             self.effects.truncates.push(name);
             let birth = &mut self.catalog.relation_mut(*table).birth;
-            (birth.filled, birth.many) = (false, false);
+            (birth.filled, birth.many, birth.at_most) = (false, false, None);
             self.fire_truncate_triggers(*table, *range);
         }
         Ok(())

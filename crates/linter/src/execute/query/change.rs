@@ -1,16 +1,15 @@
 //! INSERT, UPDATE, DELETE and MERGE.
 
+use super::rows::{Joined, Wanted};
 use super::values::RowChange;
-use super::whole::Change;
-use super::{Depth, Env, RowLocks};
+use super::{Depth, Env};
 use crate::ast::{
-    ConflictTarget, Delete, Expr, ExprKind, FromItem, Insert, InsertSource, Merge, MergeAction, MergeBranch,
-    MergeMatch, Name, ObjectName, QueryBody, ReferentialAction, Update,
+    ConflictTarget, Delete, Expr, ExprKind, Insert, InsertSource, Literal, Merge, MergeAction, MergeBranch, MergeMatch,
+    Name, ObjectName, QueryBody, ReferentialAction, TriggerTiming, Update,
 };
 use crate::builtin::{self, SystemRelationKind};
-use crate::catalog::{Constraint, Oid};
-use crate::effect::{DataChangeKind, LockCause, LockMode, RelationKind, ScanCause, UnknownReason};
-use crate::execute::record::Reach;
+use crate::catalog::{Constraint, Held, Oid, Relation};
+use crate::effect::{DataChangeKind, Extent, LockCause, LockMode, RelationKind, Rows, RowsReason, UnknownReason};
 use crate::execute::{Executor, Run, fail};
 use crate::source::TextRange;
 use smol_str::SmolStr;
@@ -19,7 +18,7 @@ use std::sync::Arc;
 impl Executor<'_> {
     pub(super) fn insert_rows(&mut self, insert: &Insert, outer: &Env<'_>) -> Run {
         let names = self.with_clause(insert.with.as_ref(), outer)?;
-        let env = Env { depth: outer.depth, ctes: &names, outer: Some(outer), row_locks: RowLocks::None };
+        let env = Env { ctes: &names, with: insert.with.as_ref(), ..outer.inner() };
         let Some(table) = self.open_changed(&insert.table.name)? else {
             return check_not_system_catalog(insert);
         };
@@ -31,11 +30,11 @@ impl Executor<'_> {
             let reason = format!("ON CONFLICT is not supported on table \"{}\" used as a catalog table", relation.name);
             return fail("0A000", reason, insert.table.name.range());
         }
-        let mut reach = self.outside_of_code(Reach::Few);
+        let mut rows = Rows::at_most(1, RowsReason::Listed);
         if let InsertSource::Query(query) = &insert.source {
             self.check_enum_row_literals(table, insert, query)?;
             self.query(query, &env)?;
-            reach = self.rows_of(query, &env);
+            rows = self.rows_of_query(query, &env);
         }
         self.output(&insert.returning, &env)?;
         if insert.on_conflict.as_ref().is_some_and(|conflict| conflict.target.is_none()) && env.depth == Depth::Run {
@@ -55,13 +54,14 @@ impl Executor<'_> {
         for change in std::iter::once(&insertion).chain(&updated) {
             self.change(table, change, env.depth)?;
         }
-        self.note_change(table, DataChangeKind::Insert, reach, env.depth, insert.range);
+        self.note_change(table, DataChangeKind::Insert, rows, env.depth, insert.range);
         Ok(())
     }
 
     pub(super) fn update_rows(&mut self, update: &Update, outer: &Env<'_>) -> Run {
         let names = self.with_clause(update.with.as_ref(), outer)?;
-        let env = Env { depth: outer.depth, ctes: &names, outer: Some(outer), row_locks: RowLocks::None };
+        let (with, target) = (update.with.as_ref(), Some(&update.table));
+        let env = Env { ctes: &names, with, target, from: &update.from, ..outer.inner() };
         let Some(table) = self.open_changed(&update.table.name)? else { return Ok(()) };
         for item in &update.from {
             self.read_from_item(item, &env)?;
@@ -74,27 +74,21 @@ impl Executor<'_> {
         self.expressions(values.chain(&update.filter), &env)?;
         self.output(&update.returning, &env)?;
         let row_change = RowChange::update(&update.assignments, update.table.only, update.table.name.range());
-        let change = Change {
-            oid: table,
-            with: update.with.as_ref(),
-            table: &update.table,
-            from: &update.from,
-            filter: update.filter.as_ref(),
-        };
-        let unbounded = self.reaches_all_rows(&change, &env);
-        let reads_all = self.fills_by_scan(table, update);
+        let joined = Joined::new(self, &env, Some((table, &update.table)), &update.from, &update.filter);
+        let (rows, reads) = (joined.rows_of(0), joined.reads(Wanted::default()));
         self.change(table, &row_change, env.depth)?;
-        self.note_change(table, DataChangeKind::Update, Reach::of(unbounded), env.depth, update.keyword);
-        if reads_all && env.depth == Depth::Run {
-            self.scan(table, ScanCause::Query, update.keyword);
+        if env.depth == Depth::Run {
+            self.hold_assigned(table, update, &rows);
+            self.note_reads(reads, Some(update.keyword));
         }
-        self.read_joined(&change, update.keyword, &env);
+        self.note_change(table, DataChangeKind::Update, rows, env.depth, update.keyword);
         Ok(())
     }
 
     pub(super) fn delete_rows(&mut self, delete: &Delete, outer: &Env<'_>) -> Run {
         let names = self.with_clause(delete.with.as_ref(), outer)?;
-        let env = Env { depth: outer.depth, ctes: &names, outer: Some(outer), row_locks: RowLocks::None };
+        let (with, target) = (delete.with.as_ref(), Some(&delete.table));
+        let env = Env { ctes: &names, with, target, from: &delete.using, ..outer.inner() };
         let Some(table) = self.open_changed(&delete.table.name)? else { return Ok(()) };
         for item in &delete.using {
             self.read_from_item(item, &env)?;
@@ -102,22 +96,16 @@ impl Executor<'_> {
         self.expressions(&delete.filter, &env)?;
         self.output(&delete.returning, &env)?;
         let row_change = RowChange::new(DataChangeKind::Delete, delete.table.only, delete.table.name.range());
+        let joined = Joined::new(self, &env, Some((table, &delete.table)), &delete.using, &delete.filter);
+        let (rows, reads) = (joined.rows_of(0), joined.reads(Wanted::default()));
         self.change(table, &row_change, env.depth)?;
-        let change = Change {
-            oid: table,
-            with: delete.with.as_ref(),
-            table: &delete.table,
-            from: &delete.using,
-            filter: delete.filter.as_ref(),
-        };
-        let unbounded = self.reaches_all_rows(&change, &env);
-        self.read_joined(&change, delete.keyword, &env);
-        self.note_change(table, DataChangeKind::Delete, Reach::of(unbounded), env.depth, delete.keyword);
-        if env.depth == Depth::Run
-            && delete.filter.as_ref().is_none_or(|filter| unbounded || is_open_at_the_top(filter))
-        {
-            self.catalog.relation_mut(table).tail_emptied = true;
+        if env.depth == Depth::Run {
+            self.note_reads(reads, Some(delete.keyword));
+            if rows.is_whole() || delete.filter.as_ref().is_some_and(is_open_at_the_top) {
+                self.catalog.relation_mut(table).tail_emptied = true;
+            }
         }
+        self.note_change(table, DataChangeKind::Delete, rows, env.depth, delete.keyword);
         Ok(())
     }
 
@@ -130,7 +118,8 @@ impl Executor<'_> {
             return fail("42601", "syntax error: RETURNING and BY SOURCE need PostgreSQL 17", merge.keyword);
         }
         let names = self.with_clause(merge.with.as_ref(), outer)?;
-        let env = Env { depth: outer.depth, ctes: &names, outer: Some(outer), row_locks: RowLocks::None };
+        let (with, target) = (merge.with.as_ref(), Some(&merge.table));
+        let env = Env { ctes: &names, with, target, from: std::slice::from_ref(&merge.source), ..outer.inner() };
         let Some(table) = self.open_changed(&merge.table.name)? else { return Ok(()) };
         if !self.catalog.relation(table).rules.is_empty() {
             return fail("0A000", "cannot execute MERGE on a relation with rules", merge.table.name.range());
@@ -141,6 +130,11 @@ impl Executor<'_> {
         self.read_from_item(&merge.source, &env)?;
         self.expression(&merge.on, &env)?;
         self.output(&merge.returning, &env)?;
+        let joined = Joined::new(self, &env, Some((table, &merge.table)), env.from, Some(&merge.on));
+        let reads = joined.reads(Wanted::default());
+        if env.depth == Depth::Run {
+            self.note_reads(reads, Some(merge.keyword));
+        }
         for branch in &merge.branches {
             self.expressions(&branch.condition, &env)?;
             let (only, range) = (merge.table.only, merge.table.name.range());
@@ -157,8 +151,8 @@ impl Executor<'_> {
                 MergeAction::DoNothing => continue,
             };
             self.change(table, &change, env.depth)?;
-            let unbounded = change.kind != DataChangeKind::Insert && self.merges_all(merge, branch);
-            self.note_change(table, change.kind, Reach::of(unbounded), env.depth, merge.keyword);
+            let rows = self.rows_of_branch(table, merge, branch, &env);
+            self.note_change(table, change.kind, rows, env.depth, merge.keyword);
         }
         Ok(())
     }
@@ -193,15 +187,42 @@ impl Executor<'_> {
         Ok(())
     }
 
-    /// Does a branch of MERGE touch as many rows as a table that may have many?
-    fn merges_all(&self, merge: &Merge, branch: &MergeBranch) -> bool {
-        let whole_source = match &merge.source {
-            FromItem::Relation(source) => {
-                self.find(&source.name).is_some_and(|source| self.visibility(source).is_exposed())
+    /// How many rows a branch of MERGE concerns.
+    fn rows_of_branch(&self, table: Oid, merge: &Merge, branch: &MergeBranch, env: &Env<'_>) -> Rows {
+        let filters = std::iter::once(&merge.on).chain(&branch.condition);
+        let joined = Joined::new(self, env, Some((table, &merge.table)), env.from, filters);
+        match (branch.matched, &branch.condition) {
+            (MergeMatch::Matched, _) => joined.rows_of(0),
+            (MergeMatch::NotMatchedByTarget, _) => Joined::new(self, env, None, env.from, &branch.condition).rows_of(0),
+            (MergeMatch::NotMatchedBySource, None) => {
+                let source = Joined::new(self, env, None, env.from, None).rows_of(0);
+                let extent = if source.is_few() { Extent::Most } else { Extent::UnknownPart };
+                Rows::new(extent, RowsReason::NotInSource)
             }
-            _ => false,
+            (MergeMatch::NotMatchedBySource, Some(_)) => Rows::unknown_part(RowsReason::OtherCondition),
+        }
+    }
+
+    /// What all rows have in the columns that an UPDATE sets.
+    fn hold_assigned(&mut self, table: Oid, update: &Update, rows: &Rows) {
+        if rows.bound() == Some(0) {
+            return;
+        }
+        let columns: Vec<SmolStr> = update.assignments.iter().map(|one| one.column.text.clone()).collect();
+        let values: Vec<Option<Held>> = (update.assignments.iter())
+            .map(|one| match &one.value.kind {
+                ExprKind::Literal(Literal::Null) if rows.extent == Extent::All => Some(Held::Null),
+                ExprKind::Literal(_) if rows.extent == Extent::All => Some(Held::Value(Arc::new(one.value.clone()))),
+                _ => None,
+            })
+            .collect();
+        let value = |name: &SmolStr| {
+            let at = columns.iter().position(|column| column == name)?;
+            values.get(at).cloned().flatten()
         };
-        branch.condition.is_none() && (whole_source || branch.matched == MergeMatch::NotMatchedBySource)
+        for oid in std::iter::once(table).chain(self.descendants(table)) {
+            self.hold(oid, &columns, value);
+        }
     }
 
     /// Opens the target of a data change; `None` for a system table.
@@ -245,9 +266,6 @@ impl Executor<'_> {
         if depth == Depth::Run {
             for table in &changed {
                 self.check_replica_identity(*table, kind, range)?;
-                if kind == DataChangeKind::Update {
-                    self.fill_columns(*table, columns);
-                }
             }
             for table in changed {
                 self.enforce_foreign_keys(table, kind, columns, range, &mut Vec::new());
@@ -272,14 +290,7 @@ impl Executor<'_> {
             return Ok(());
         }
         self.check_reads_not_itself(view, range)?;
-        let instead = relation.triggers.iter().any(|trigger| {
-            let fires = match kind {
-                DataChangeKind::Insert => trigger.events.insert,
-                DataChangeKind::Update => trigger.events.update,
-                DataChangeKind::Delete => trigger.events.delete,
-            };
-            fires && trigger.timing == crate::ast::TriggerTiming::InsteadOf
-        });
+        let instead = has_instead_of(relation, kind);
         let base = match relation.view() {
             Some(definition) if !instead => {
                 self.check_view_takes(view, definition, kind, columns, range)?;
@@ -374,23 +385,39 @@ impl Executor<'_> {
         found
     }
 
+    /// The table whose rows a change of a table or view concerns.
+    fn changed_table(&self, oid: Oid, kind: DataChangeKind) -> Option<Oid> {
+        let mut at = oid;
+        loop {
+            let relation = self.catalog.get_relation(at)?;
+            if relation.kind != RelationKind::View {
+                return Some(at);
+            }
+            if has_instead_of(relation, kind) {
+                return None;
+            }
+            // A view of another view is older than that.
+            at = relation.view()?.references.first()?.0;
+            if at == oid {
+                return None;
+            }
+        }
+    }
+
     /// Notes what the change does to the rows of tables.
-    pub(super) fn note_change(&mut self, oid: Oid, kind: DataChangeKind, reach: Reach, depth: Depth, range: TextRange) {
+    pub(super) fn note_change(&mut self, oid: Oid, kind: DataChangeKind, rows: Rows, depth: Depth, range: TextRange) {
         if depth < Depth::Run {
             return;
         }
-        self.change_data(oid, kind, reach, range);
-        if reach == Reach::All
-            && kind != DataChangeKind::Insert
-            && self.catalog.relation(oid).kind == RelationKind::Table
-        {
-            self.scan(oid, ScanCause::Query, range);
-        }
+        // What INSTEAD OF triggers do is noted where they do it.
+        let Some(oid) = self.changed_table(oid, kind) else { return };
+        let rows = self.repeated(oid, rows);
         if kind == DataChangeKind::Insert && self.catalog.relation(oid).kind == RelationKind::PartitionedTable {
             for child in self.descendants(oid) {
-                self.fill(child, reach);
+                self.fill(child, &rows);
             }
         }
+        self.change_data(oid, kind, rows, range);
     }
 }
 
@@ -404,6 +431,18 @@ fn check_not_system_catalog(insert: &Insert) -> Run {
         return fail("0A000", "ON CONFLICT is not supported with system catalog tables", name.range());
     }
     Ok(())
+}
+
+/// Whether an INSTEAD OF trigger takes such a change.
+fn has_instead_of(relation: &Relation, kind: DataChangeKind) -> bool {
+    relation.triggers.iter().any(|trigger| {
+        let fires = match kind {
+            DataChangeKind::Insert => trigger.events.insert,
+            DataChangeKind::Update => trigger.events.update,
+            DataChangeKind::Delete => trigger.events.delete,
+        };
+        fires && trigger.timing == TriggerTiming::InsteadOf
+    })
 }
 
 /// `key > constant`: rows with the highest keys mostly stand at the end of the table.

@@ -4,8 +4,7 @@ use super::values::RowChange;
 use super::{Depth, Env};
 use crate::ast::{Copy, TriggerTiming};
 use crate::catalog::Oid;
-use crate::effect::{DataChangeKind, LockMode, RelationKind, ScanCause};
-use crate::execute::record::Reach;
+use crate::effect::{DataChangeKind, LockMode, RelationKind, Rows, RowsReason, ScanCause};
 use crate::execute::{Executor, Run, fail};
 
 impl Executor<'_> {
@@ -31,7 +30,13 @@ impl Executor<'_> {
             self.check_freeze(copy, table)?;
             self.expressions(&copy.filter, &env)?;
             self.change(table, &RowChange::new(DataChangeKind::Insert, false, name.range()), Depth::Run)?;
-            self.note_change(table, DataChangeKind::Insert, Reach::Some, Depth::Run, name.range());
+            self.note_change(
+                table,
+                DataChangeKind::Insert,
+                Rows::unknown_part(RowsReason::GivenAtRunTime),
+                Depth::Run,
+                name.range(),
+            );
             return Ok(());
         }
         let table = self.open(name, RelationKind::Table, LockMode::AccessShare)?;

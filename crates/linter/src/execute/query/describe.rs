@@ -311,7 +311,7 @@ impl Executor<'_> {
                     QueryBody::Values(_) => strong("column1"),
                     QueryBody::SetOperation { .. } => None,
                 },
-                SubqueryKind::Any | SubqueryKind::All => None,
+                SubqueryKind::Any | SubqueryKind::AnyOther | SubqueryKind::All => None,
             },
             ExprKind::Case { otherwise, .. } => match otherwise.as_deref().and_then(|other| self.figure_name(other)) {
                 Some((name, true)) => Some((name, true)),

@@ -3,12 +3,21 @@
 
 use super::rows::aggregate;
 use super::value::Value;
+use super::variables::Variables;
 use crate::ast::{BooleanTest, Expr, ExprKind, Name, ObjectName, OperatorForm, Query, QueryBody, SubqueryKind};
 use crate::catalog::Oid;
 use crate::execute::{Executor, Knowledge};
 use crate::source::TextRange;
 
 impl Executor<'_> {
+    /// The truth of a condition for a row with these values.
+    pub(in crate::execute) fn decide_for_row(&self, row: Variables, condition: &Expr) -> Option<bool> {
+        let outer = self.row.replace(row);
+        let truth = self.decide(condition);
+        self.row.replace(outer);
+        truth
+    }
+
     /// The truth of a condition, where constants and the catalog as the history shows it decide.
     pub(super) fn decide(&self, condition: &Expr) -> Option<bool> {
         match &condition.kind {

@@ -88,6 +88,14 @@ impl Executor<'_> {
     fn run_once(&mut self, a_loop: &Loop, code: &Code) -> Run<Flow> {
         self.variables.forget(assigned(&a_loop.statements));
         self.variables.forget(loop_targets(&a_loop.kind).iter().map(target_name));
+        let repeat = self.repeat_of(a_loop, code);
+        self.repeats.push(repeat);
+        let flow = self.run_body_once(a_loop, code);
+        self.repeats.pop();
+        flow
+    }
+
+    fn run_body_once(&mut self, a_loop: &Loop, code: &Code) -> Run<Flow> {
         if matches!(a_loop.kind, LoopKind::Endless) {
             let flow = self.statements(&a_loop.statements, code)?;
             return Ok(if flow == Flow::Return { Flow::Return } else { Flow::Next });
@@ -172,7 +180,7 @@ impl Executor<'_> {
         }
     }
 
-    fn integer(&self, text: &SqlText, code: &Code) -> Option<i64> {
+    pub(super) fn integer(&self, text: &SqlText, code: &Code) -> Option<i64> {
         self.value(&*code.expression(text)?)?.as_integer()
     }
 }

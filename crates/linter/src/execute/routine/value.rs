@@ -34,8 +34,16 @@ impl Value {
         }
     }
 
-    pub(super) fn as_integer(&self) -> Option<i64> {
+    pub(in crate::execute) fn as_integer(&self) -> Option<i64> {
         self.as_text()?.parse().ok()
+    }
+
+    /// How many elements a list has.
+    pub(in crate::execute) fn length_of_list(&self) -> Option<u64> {
+        match self {
+            Self::List(list) => Some(list.len() as u64),
+            _ => None,
+        }
     }
 
     pub(super) fn truth(&self) -> Option<bool> {
@@ -79,6 +87,11 @@ pub(super) fn part(value: Option<Value>) -> Option<String> {
 }
 
 impl Executor<'_> {
+    /// The value of a variable, or of a column that has it in every row.
+    fn variable(&self, name: &str) -> Option<Value> {
+        self.variables.get(name).cloned().or_else(|| self.row.borrow().get(name).cloned())
+    }
+
     /// The value of an expression.
     pub(crate) fn value(&self, expr: &Expr) -> Option<Value> {
         match &expr.kind {
@@ -91,8 +104,8 @@ impl Executor<'_> {
     fn made_value(&self, expr: &Expr) -> Option<Value> {
         match &expr.kind {
             ExprKind::Column(path) => match path.as_slice() {
-                [name] => self.variables.get(name).cloned(),
-                path => self.variables.get(&path.join(".")).cloned(),
+                [name] => self.variable(name),
+                path => self.variable(&path.join(".")),
             },
             ExprKind::Parameter(number) => self.variables.get(&format!("${number}")).cloned(),
             ExprKind::Collate { operand, .. } => self.value(operand),

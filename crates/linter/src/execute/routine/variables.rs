@@ -10,7 +10,7 @@ pub(crate) struct Variables(Vec<(SmolStr, Option<Value>)>);
 
 impl Variables {
     /// Sets `name`, or `record.field`, and forgets the fields of a record of that name.
-    pub(super) fn set(&mut self, name: SmolStr, value: Option<Value>) {
+    pub(in crate::execute) fn set(&mut self, name: SmolStr, value: Option<Value>) {
         self.0.retain(|(known, _)| *known != name && !is_field(known, &name));
         self.0.push((name, value));
     }

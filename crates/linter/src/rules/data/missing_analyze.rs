@@ -110,7 +110,7 @@ fn reason<'a>(context: &'a RuleContext<'_>) -> Option<(TextRange, &'a RelationNa
     let load = effects
         .data_changes
         .iter()
-        .find(|change| is_load(change.kind) && change.unbounded && change.relation.visibility.is_exposed())?;
+        .find(|change| is_load(change.kind) && !change.rows.is_few() && change.relation.visibility.is_exposed())?;
     let Ast::Insert(insert) = context.ast else { return None };
     let why = format!("the planner takes `{}` for what it was before this load", load.relation.name);
     Some((insert.table.name.range(), &load.relation, why))

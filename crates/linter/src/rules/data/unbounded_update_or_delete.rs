@@ -1,11 +1,10 @@
 //! UPDATE or DELETE of a whole table.
 
 use super::one_row::{reads_one_row, stores_total, takes_one_row};
-use crate::ast::{Ast, Expr, ExprKind, InsertSource, Part, QueryBody};
-use crate::catalog::Catalog;
+use crate::ast::{Ast, InsertSource, Part, QueryBody};
 use crate::confidence::Assumption;
-use crate::effect::{DataChange, DataChangeKind, RelationName};
-use crate::report::Reporter;
+use crate::effect::{DataChange, DataChangeKind, Extent, RelationName};
+use crate::report::{Finding, Reporter};
 use crate::routine::{RoutineContext, Sql, SqlRole, Trial};
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::around::rest;
@@ -30,36 +29,46 @@ declare_rule! {
     /// Use instead:
     ///
     /// ```sql,clean
+    /// -- history:
+    /// CREATE TABLE orders (id bigint PRIMARY KEY, price bigint, quantity bigint, total bigint);
+    /// -- migration:
     /// UPDATE orders SET total = price * quantity WHERE id BETWEEN 1 AND 10000 AND total IS NULL;
     /// ```
     ///
     /// ## When it is not reported
     ///
-    /// Where a WHERE clause limits the rows; it does not where it only finds the row of another table that a foreign key of
-    /// a `NOT NULL` column refers to, or the row itself in a query of the whole table, or asks for the null of a column
-    /// that the same migration has added. For tables that the same transaction created, and for tables that configuration
-    /// says to be small or that can have one row only; nor for a table that gets the count or sum of another table, the
-    /// same for all rows, or whose changed rows code takes for one (`UPDATE ... RETURNING n INTO next`), for it has one row
-    /// then; nor for a table that another migration of the same release made and no migration has put rows into. While
-    /// the transaction holds a strong lock, `work-after-strong-lock` says it. What triggers do is not reported either, for
-    /// they do it at any change of their table, also where a function makes that change. A `MERGE` is reported where a
-    /// branch without condition has a whole table as source. A
-    /// function is reported where it is defined, unless a migration calls it and it is reported there; trigger functions
-    /// are not, because what fires them decides.
+    /// - If the rows are bounded: constants, or the rows of a bounded query, for all columns of a unique index; a range
+    ///   of a numeric key with both ends; LIMIT; batches that `COMMIT` after each part. Any other WHERE clause bounds
+    ///   nothing.
+    /// - For tables that the same transaction created, tables that a constraint allows one row only, and tables that the
+    ///   configuration declares small.
+    /// - While the transaction holds a strong lock: `work-after-strong-lock` reports it. In a loop without `COMMIT`:
+    ///   `bulk-change-in-loop` reports it.
+    /// - For what triggers do: they do it at any change of their table.
+    ///
+    /// A function is reported where it is defined, unless a migration
+    /// calls it and it is reported there.
     ///
     /// ## Confidence
     ///
-    /// A finding is `likely`: it assumes that the table is large. It is only `possible`, and shown with
-    /// `--confidence possible`, if something speaks against that:
+    /// A finding is `likely` if all or most rows are written, and if nothing bounds a part of them: it assumes that the
+    /// table is large. All rows are written also if the condition holds for every row, because the column was added
+    /// without a value, has the same default everywhere, or is never null, or because a foreign key finds a row for
+    /// every row. It is only `possible`, and shown with `--confidence possible`, if something speaks against many rows:
     ///
+    /// - a condition compares a column with constants, or with values that only run time knows
+    /// - a few rows of another table select them
     /// - the same migration deletes the rows and lists them again with `INSERT ... VALUES` or `COPY`
     /// - code reads all rows into one variable (`SELECT version INTO current FROM schema_version`)
+    /// - all rows get the same total of another table
+    /// - a function that runs repeatedly reaches an unknown part of them
     ///
-    /// Statistics or `[tables]` in the configuration state the size of a table: a large one makes the finding an error.
+    /// Statistics or `[tables]` in the configuration state the size of a table: a large one makes the finding an error,
+    /// and certain if all rows are written.
     "unbounded-update-or-delete", Data, Warning,
     {
         sources: &["pgls/updateWithoutWhere", "dryrun/update-without-where", "bytebase/statement.where.require"],
-        yields_to: &["work-after-strong-lock"],
+        yields_to: &["work-after-strong-lock", "bulk-change-in-loop"],
     }
     statement = check,
     routine = check_routine,
@@ -67,30 +76,52 @@ declare_rule! {
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let mut said: Vec<TextRange> = Vec::new();
-    for change in context.effects.data_changes.iter().filter(|change| change.unbounded) {
+    for change in context.effects.data_changes.iter().filter(|change| is_work(change)) {
         let table = &change.relation;
-        let is_small = is_small(table, context.ast, context.before, context.settings);
-        if change.kind == DataChangeKind::Insert
-            || !table.visibility.is_exposed()
-            || is_small
-            || said.contains(&change.range)
-            || change.by_trigger
-        {
+        if is_small(table, context.settings) || said.contains(&change.range) {
             continue;
         }
         said.push(change.range);
-        let (verb, help) = words(change.kind, context.ast);
-        let message =
-            format!("this {verb} every row of `{}` and keeps all of them locked until it is done", table.name);
+        let (message, help) = (message(change, context.ast), help(change, context.ast));
+        let relation = context.after.get_relation(table.oid);
         let is_refilled = change.kind == DataChangeKind::Delete && is_refilled(context, table);
-        let is_taken = context.after.get_relation(table.oid).is_some_and(|table| table.taken_for_one_row);
         let name = table.name.clone();
-        let assumption = match () {
-            () if is_refilled => Assumption::LargeThoughListed { table: name },
-            () if is_taken => Assumption::LargeThoughReadAsOneRow { table: name },
-            () => Assumption::Large { table: name },
+        let against = match () {
+            () if is_refilled => Some(Assumption::LargeThoughListed { table: name }),
+            () if relation.is_some_and(|table| stores_total(context.ast, table)) => {
+                Some(Assumption::LargeThoughTotal { table: name })
+            }
+            () if relation.is_some_and(|table| table.taken_for_one_row) => {
+                Some(Assumption::LargeThoughReadAsOneRow { table: name })
+            }
+            () => None,
         };
-        reporter.report(change.range, message).relation(table).assuming(assumption).help(help).emit();
+        let finding = reporter.report(change.range, message).relation(table).help(help);
+        assume(finding, change, context.settings, against).emit();
+    }
+}
+
+/// Whether a statement itself changes so many rows of a table in use that others have to wait for them.
+fn is_work(change: &DataChange) -> bool {
+    change.kind != DataChangeKind::Insert
+        && !change.rows.is_few()
+        && !change.by_trigger
+        && change.relation.visibility.is_exposed()
+}
+
+/// What the finding assumes: that the rows are many, against which something may speak.
+fn assume<'r, 'a>(
+    finding: Finding<'r, 'a>,
+    change: &DataChange,
+    settings: &Settings,
+    against: Option<Assumption>,
+) -> Finding<'r, 'a> {
+    let table = &change.relation;
+    let is_large = settings.table(&table.schema, &table.name).size() == TableSize::Large;
+    match against {
+        Some(against) => finding.assuming(against),
+        None if is_large && change.rows.is_whole() => finding,
+        None => finding.assuming(Assumption::many(&table.name, &change.rows)),
     }
 }
 
@@ -111,32 +142,49 @@ fn is_refilled(context: &RuleContext<'_>, table: &RelationName) -> bool {
     rest(context).iter().any(|ast| fills(ast))
 }
 
-/// Says configuration, a constraint, or the statement itself that the table has few rows?
-fn is_small(table: &RelationName, ast: &Ast, catalog: &Catalog, settings: &Settings) -> bool {
+/// Whether configuration or statistics say that the table has few rows.
+fn is_small(table: &RelationName, settings: &Settings) -> bool {
     settings.table(&table.schema, &table.name).size() == TableSize::Small
-        || catalog
-            .get_relation(table.oid)
-            .is_some_and(|relation| catalog.has_one_row(relation) || stores_total(ast, relation))
 }
 
-/// What it does, and the next step.
-fn words(kind: DataChangeKind, ast: &Ast) -> (&'static str, &'static str) {
-    match kind {
-        _ if matches!(ast, Ast::Merge(_)) => (
-            "changes",
+/// What the statement does, and to how many rows.
+fn message(change: &DataChange, ast: &Ast) -> String {
+    let verb = match change.kind {
+        _ if matches!(ast, Ast::Merge(_)) => "changes",
+        DataChangeKind::Delete => "deletes",
+        _ => "rewrites",
+    };
+    let table = &change.relation.name;
+    match change.rows.extent {
+        Extent::All => format!("this {verb} every row of `{table}` and keeps all of them locked until it is done"),
+        Extent::Most => format!("this {verb} most rows of `{table}` and keeps them locked until it is done"),
+        Extent::UnknownPart => {
+            format!("this {verb} rows of `{table}`, however many there are, and keeps them locked until it is done")
+        }
+        Extent::AtMost(rows) => {
+            format!("this {verb} up to {rows} rows of `{table}` and keeps them locked until it is done")
+        }
+    }
+}
+
+/// The next step.
+fn help(change: &DataChange, ast: &Ast) -> &'static str {
+    match change.kind {
+        _ if matches!(ast, Ast::Merge(_)) => {
             "merge a part of the source at a time, each in a transaction of its own, \
-             and give WHEN MATCHED a condition that leaves out rows that are the same",
-        ),
-        DataChangeKind::Delete => (
-            "deletes",
+             and give WHEN MATCHED a condition that leaves out rows that are the same"
+        }
+        DataChangeKind::Delete if change.rows.extent != Extent::All => {
+            "delete in batches of some thousand rows, each in a transaction of its own"
+        }
+        DataChangeKind::Delete => {
             "delete in batches of some thousand rows, each in a transaction of its own; \
-             TRUNCATE is fast where nobody needs the table meanwhile",
-        ),
-        _ => (
-            "rewrites",
+             TRUNCATE is fast where nobody needs the table meanwhile"
+        }
+        _ => {
             "update in batches of some thousand rows, each in a transaction of its own:\n    \
-             UPDATE ... WHERE id BETWEEN ... AND ...;",
-        ),
+             UPDATE ... WHERE id BETWEEN ... AND ...;"
+        }
     }
 }
 
@@ -148,13 +196,13 @@ fn check_routine(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     }
     let steps = context.routine.steps();
     let sql = || steps.iter().flat_map(|step| &step.sql).filter(|sql| sql.role != SqlRole::Expression);
-    if !sql().any(|sql| may_reach_all(sql.ast)) {
+    if !sql().any(|sql| changes_rows(sql.ast)) {
         return;
     }
     let mut trial = Trial::new(context.catalog, &context.routine.search_path, context.settings.versions.to);
     for sql in sql() {
         let creates = matches!(sql.ast, Ast::CreateTable(_) | Ast::CreateTableAs(_));
-        if !creates && !may_reach_all(sql.ast) {
+        if !creates && !changes_rows(sql.ast) {
             continue;
         }
         for change in trial.run(sql.ast).data_changes {
@@ -165,43 +213,32 @@ fn check_routine(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
 
 fn check_change(context: &RoutineContext<'_>, sql: &Sql<'_>, change: &DataChange, reporter: &mut Reporter<'_>) {
     let table = &change.relation;
-    let is_work = change.unbounded && change.kind != DataChangeKind::Insert && !change.by_trigger;
-    if !is_work
-        || !table.visibility.is_exposed()
-        || is_small(table, sql.ast, context.catalog, context.settings)
-        || takes_one_row(sql)
+    if !is_work(change)
+        || is_small(table, context.settings)
         || context.catalog.get_relation(table.oid).is_none() && context.routines.makes_temporary(&table.name)
     {
         return;
     }
-    let (verb, help) = words(change.kind, sql.ast);
-    let message = format!(
-        "when {} is called, this {verb} every row of `{}` and keeps all of them locked until it is done",
-        context.name(),
-        table.name
-    );
+    let message = format!("when {} is called, {}", context.name(), message(change, sql.ast));
+    let relation = context.catalog.get_relation(table.oid);
     let name = table.name.clone();
-    let assumption = if reads_one_row(context, table) {
-        Assumption::LargeThoughReadAsOneRow { table: name }
-    } else {
-        Assumption::Large { table: name }
+    let against = match () {
+        () if takes_one_row(sql) || reads_one_row(context, table) => {
+            Some(Assumption::LargeThoughReadAsOneRow { table: name })
+        }
+        () if relation.is_some_and(|table| stores_total(sql.ast, table)) => {
+            Some(Assumption::LargeThoughTotal { table: name })
+        }
+        () if !change.rows.is_whole() => Some(Assumption::ManyRowsEachTime { table: name }),
+        () => None,
     };
-    reporter.report(sql.place(change.range), message).relation(table).assuming(assumption).help(help).emit();
+    let finding = reporter.report(sql.place(change.range), message).relation(table).help(help(change, sql.ast));
+    assume(finding, change, context.settings, against).emit();
 }
 
-/// Has it an UPDATE or DELETE that may concern a whole table? Whether it does, its effects say.
-fn may_reach_all(ast: &Ast) -> bool {
+/// Whether a statement updates or deletes rows; of how many tables and rows, its effects say.
+fn changes_rows(ast: &Ast) -> bool {
     let mut found = false;
-    ast.visit(&mut |part| {
-        found |= match part {
-            Part::Update(update) => !update.from.is_empty() || update.filter.as_ref().is_none_or(is_constant),
-            Part::Delete(delete) => !delete.using.is_empty() || delete.filter.as_ref().is_none_or(is_constant),
-            _ => false,
-        };
-    });
+    ast.visit(&mut |part| found |= matches!(part, Part::Update(_) | Part::Delete(_) | Part::Merge(_)));
     found
-}
-
-fn is_constant(filter: &Expr) -> bool {
-    matches!(filter.kind, ExprKind::Literal(_))
 }

@@ -107,7 +107,8 @@ fn report_upgrades(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         let is_of_lock =
             |change: &&Change| change.relation == lock.relation.oid && change.kind != DataChangeKind::Insert;
         let mut changes = block.changes.iter().filter(is_of_lock);
-        let Some(change) = changes.next().filter(|first| !first.unbounded && changes.all(|change| !change.unbounded))
+        let Some(change) =
+            changes.next().filter(|first| first.rows.is_few() && changes.all(|change| change.rows.is_few()))
         else {
             continue;
         };

@@ -71,7 +71,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             finding.label_in(change.place.file, change.place.range, "the rows are changed here").emit();
             return;
         }
-        let bulk = |change: &&Change| change.unbounded && change.relation == lock.relation.oid;
+        let bulk = |change: &&Change| !change.rows.is_few() && change.relation == lock.relation.oid;
         if let Some(change) = block.changes.iter().find(bulk).filter(|_| is_upgrade(context, lock)) {
             let message = format!(
                 "after changing the rows of `{name}` the transaction waits for {} on it: a deadlock undoes all of that",

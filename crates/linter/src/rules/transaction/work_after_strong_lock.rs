@@ -3,7 +3,8 @@
 use super::split_help;
 use crate::ast::Ast;
 use crate::catalog::Oid;
-use crate::effect::{DataChangeKind, Effects, LockMode, RelationName, ScanCause, Visibility};
+use crate::confidence::Assumption;
+use crate::effect::{DataChange, DataChangeKind, Effects, Extent, LockMode, RelationName, Rows, ScanCause, Visibility};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::timeouts::stops_queries;
@@ -36,13 +37,21 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// For an `UPDATE` or `DELETE` with a WHERE clause, unless it leaves out no row, joins another table of which it
-    /// picks no rows, or fills a column of the same migration in rows that no index finds; for a query that the first
-    /// row answers, or the end of an index. For work on tables that are new and empty or can have one row only, or that
-    /// the same transaction made and fills with a few rows, written out or of the system catalogs; for locks on tables
-    /// that the same transaction created, and where the slow statement stops the writes of its table itself, as a plain
-    /// `CREATE INDEX` or `SET NOT NULL` does: the rule about that statement says how to do it outside of the
-    /// transaction.
+    /// - For changes of bounded rows: constants, or the rows of a bounded query, for all columns of a unique index; a
+    ///   range of a numeric key with both ends; LIMIT.
+    /// - For a query whose rows an index finds, or that the first row answers, or the end of an index.
+    /// - For work on tables that are new and empty, that can have one row only, or that the same transaction made and
+    ///   fills with a few rows, written out or of the system catalogs.
+    /// - For locks on tables that the same transaction created.
+    /// - If the slow statement stops the writes of its table itself, as a plain `CREATE INDEX` or `SET NOT NULL` does:
+    ///   the rule about that statement says how to do it outside of the transaction.
+    ///
+    /// It is reported once for each transaction, at the first slow statement.
+    ///
+    /// ## Confidence
+    ///
+    /// A finding is `likely`. It is only `possible` if the statement changes rows that constants, or values that only run
+    /// time knows, pick by an index.
     "work-after-strong-lock", Transaction, Error,
     {
         sources: &["eugene/E4", "pgls/runningStatementWhileHoldingAccessExclusive", "gitlab/with_lock_retries"],
@@ -55,6 +64,10 @@ struct Work<'a> {
     relation: &'a RelationName,
     what: String,
     range: TextRange,
+    /// How many rows it changes.
+    rows: Option<&'a Rows>,
+    /// It takes as long as another table is large.
+    copies: bool,
 }
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
@@ -68,7 +81,10 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         lock.mode.sql()
     );
     let label = format!("`{table}` is locked here, until the end of the transaction");
-    let finding = reporter.report(work.range, message).relation(work.relation);
+    let mut finding = reporter.report(work.range, message).relation(work.relation);
+    if let Some(rows) = work.rows.filter(|rows| !rows.is_whole()) {
+        finding = finding.assuming(Assumption::many(&work.relation.name, rows));
+    }
     finding.label_in(lock.place.file, lock.place.range, label).help(split_help(context, "the slow statement")).emit();
 }
 
@@ -76,7 +92,7 @@ fn works<'a>(context: &'a RuleContext<'_>) -> Vec<Work<'a>> {
     let effects: &Effects = context.effects;
     let mut works = Vec::new();
     let mut add = |relation: &'a RelationName, what: String, range: TextRange| {
-        works.push(Work { relation, what, range });
+        works.push(Work { relation, what, range, rows: None, copies: false });
     };
     let rewrites = effects.rewrites.iter().filter(|rewrite| !blocks_by_itself(context, &rewrite.relation));
     for rewrite in rewrites {
@@ -86,26 +102,38 @@ fn works<'a>(context: &'a RuleContext<'_>) -> Vec<Work<'a>> {
     for build in builds {
         add(&build.table, format!("this builds an index on `{}`", build.table.name), build.range);
     }
-    for change in effects.data_changes.iter().filter(|change| change.unbounded) {
-        let name = &change.relation.name;
-        let what = match change.kind {
-            DataChangeKind::Insert => format!("this copies rows into `{name}`"),
-            DataChangeKind::Update => format!("this updates all rows of `{name}`"),
-            DataChangeKind::Delete => format!("this deletes all rows of `{name}`"),
-        };
-        add(&change.relation, what, change.range);
-    }
+    let (whole, part): (Vec<_>, Vec<_>) = changes(effects).partition(|change| change.rows.is_whole());
+    works.extend(whole.into_iter().map(work_of));
     let scans = effects.scans.iter().filter(|scan| {
         !blocks_by_itself(context, &scan.relation) && !is_validation_of_new(context, &scan.cause, scan.relation.oid)
     });
     for scan in scans {
-        add(&scan.relation, format!("this reads all of `{}`", scan.relation.name), scan.range);
+        let (relation, range) = (&scan.relation, scan.range);
+        let what = format!("this reads all of `{}`", relation.name);
+        works.push(Work { relation, what, range, rows: None, copies: false });
     }
+    works.extend(part.into_iter().map(work_of));
     // An INSERT takes as long as its source is large, however empty its target is.
-    let copies = |work: &Work<'_>| work.what.starts_with("this copies");
-    works.retain(|work| work.relation.visibility.may_have_rows() || copies(work));
+    works.retain(|work| work.relation.visibility.may_have_rows() || work.copies);
     works.retain(|work| !has_one_row(context, work.relation) && !has_few_rows(context, work.relation));
     works
+}
+
+/// The changes of more than a few rows.
+fn changes(effects: &Effects) -> impl Iterator<Item = &DataChange> {
+    effects.data_changes.iter().filter(|change| !change.rows.is_few())
+}
+
+fn work_of(change: &DataChange) -> Work<'_> {
+    let name = &change.relation.name;
+    let all = if change.rows.extent == Extent::All { "all rows" } else { "rows" };
+    let what = match change.kind {
+        DataChangeKind::Insert => format!("this copies rows into `{name}`"),
+        DataChangeKind::Update => format!("this updates {all} of `{name}`"),
+        DataChangeKind::Delete => format!("this deletes {all} of `{name}`"),
+    };
+    let copies = change.kind == DataChangeKind::Insert;
+    Work { relation: &change.relation, what, range: change.range, rows: Some(&change.rows), copies }
 }
 
 /// A table that only this session sees holds what the migration has put in.
