@@ -3,7 +3,7 @@
 
 use crate::scenario::{Outcome, Scenario, Section, SectionKind};
 use crate::{expect_none, fixtures, tested_rules};
-use pgvet_linter::ast::{Ast, ReindexTarget};
+use pgvet_linter::ast::{Ast, ReindexTarget, Setting};
 use pgvet_linter::check::{TransactionMode, parse_file};
 use pgvet_linter::source::SourceFile;
 use pgvet_linter::statement::Statement;
@@ -58,7 +58,8 @@ fn runs_in(code: Code, statement: &Statement, text: &str) -> bool {
     // Code that a called function defines or runs stands where it is defined, and is shown at the call.
     let is_code = matches!(ast, Ast::Do(_) | Ast::CreateFunction(_));
     let is_shown_elsewhere = is_code && matches!(code, Code::Function | Code::Procedure);
-    let is_other = is_refused(ast) || means_other(ast) || !statement.placeholders.is_empty();
+    let is_read_otherwise = statement.quoting.is_some() || changes_reading(ast);
+    let is_other = is_refused(ast) || means_other(ast) || is_read_otherwise || !statement.placeholders.is_empty();
     !(is_other || quoted || is_shown_elsewhere)
 }
 
@@ -76,6 +77,19 @@ fn is_refused(ast: &Ast) -> bool {
 /// PL/pgSQL has an EXECUTE of its own, and the other statements yield rows or are about the session.
 fn means_other(ast: &Ast) -> bool {
     matches!(ast, Ast::Execute(_) | Ast::Prepare(_) | Ast::Explain(_) | Ast::DeclareCursor(_))
+}
+
+/// What the settings mean for the text behind them is seen in the text alone: in code they leave it in doubt.
+fn changes_reading(ast: &Ast) -> bool {
+    let decides = |name: &str| ["standard_conforming_strings", "client_encoding"].contains(&name);
+    match ast {
+        Ast::Set(set) => match &set.setting {
+            Setting::Value { name, .. } | Setting::Default { name } => decides(name),
+            Setting::ResetAll => true,
+            Setting::Transaction => false,
+        },
+        _ => false,
+    }
 }
 
 /// The scenario with the statements of its migrations in code, if there is one that can be. A migration before all others
