@@ -110,10 +110,24 @@ fn json_findings_have_the_documented_shape() {
         "known": 0,
         "not_checked": 1,
         "suppressed": 0,
+        "unlisted": 0,
         "warnings": 0
       }
     }
     "#);
+}
+
+#[test]
+fn files_that_the_list_of_the_tool_leaves_out_are_counted() {
+    let journal = br#"{"version": "7", "dialect": "postgresql", "entries": [{"idx": 0, "tag": "0000_a"}]}"#;
+    let folder = Folder::new(&[
+        ("drizzle/meta/_journal.json", journal),
+        ("drizzle/0000_a.sql", b"CREATE TABLE t (id bigint PRIMARY KEY);\n"),
+        ("drizzle/0001_b.sql", b"DROP TABLE t;\n"),
+    ]);
+    let said = folder.run(&["check", "drizzle"]);
+    let expected = "No problems found in 1 file; 1 file not checked: not in the list of the migration tool";
+    assert!(said.contains(expected), "{said}");
 }
 
 #[test]

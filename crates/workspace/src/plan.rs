@@ -189,11 +189,12 @@ impl Plan {
     }
 }
 
-/// Finds the scripts without versions, where there are several.
+/// Finds the scripts without versions, unless there is one file alone: nothing shows when each of them runs.
 fn mark_loose(sources: &mut [Source]) {
+    let is_alone = sources.len() == 1;
     let mut scripts: Vec<&mut Source> =
         sources.iter_mut().filter(|source| !order::is_versioned(&source.path)).collect();
-    if scripts.len() > 1 {
+    if !is_alone {
         scripts.iter_mut().for_each(|script| script.is_loose = true);
     }
 }

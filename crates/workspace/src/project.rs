@@ -17,6 +17,7 @@ use pgvet_linter::check::{self, Direction, Migration, ParsedFile};
 use pgvet_linter::predict::{self, StatementEffects};
 use pgvet_linter::settings::Settings;
 use pgvet_linter::source::{SourceFile, TextRange};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -67,8 +68,10 @@ pub struct ProjectFile {
     pub encoding: Option<EncodingError>,
     /// Which database it belongs to: see [`Migration::database`].
     pub database: u32,
-    /// Is it one of several files whose names do not tell which runs first? The tool may know.
+    /// Whether its name does not tell when it runs among the others. The tool may know.
     pub(crate) is_loose: bool,
+    /// Whether another tool runs it than most files of its database.
+    pub(crate) is_stray: bool,
     /// Where it is.
     pub path: PathBuf,
     /// The nearest configuration.
@@ -135,7 +138,8 @@ impl Project {
                 Err(problem) => problems.push(problem),
             }
         }
-        let (files, note) = purpose::leave_out(files, folders);
+        let (mut files, note) = purpose::leave_out(files, folders);
+        mark_strays(&mut files);
         Ok(Self { files, databases, problems, note, unread: false, warm: Vec::new() })
     }
 
@@ -174,7 +178,8 @@ impl Project {
         };
         let path = file.shown().path.clone();
         let parse = |_: &Path, text| Arc::new(check::parse_file(text));
-        *file = project_file(SourceFile::new(path, text), file.encoding, source, &Folders::default(), parse);
+        let new = project_file(SourceFile::new(path, text), file.encoding, source, &Folders::default(), parse);
+        *file = ProjectFile { is_stray: file.is_stray, ..new };
         self.warm.clear();
     }
 
@@ -204,7 +209,12 @@ impl Project {
 
     /// How many files are reported on.
     pub fn reported_files(&self) -> usize {
-        self.files.iter().filter(|file| file.role == Role::Reported).count()
+        self.files.iter().filter(|file| file.role == Role::Reported && !file.layout.unlisted).count()
+    }
+
+    /// How many files were asked for and do not run, because the tool's own list does not name them.
+    pub fn unlisted_files(&self) -> usize {
+        self.files.iter().filter(|file| file.role == Role::Reported && file.layout.unlisted).count()
     }
 
     /// How many migrations are replayed and not reported on.
@@ -260,7 +270,7 @@ impl ProjectFile {
 
     pub(crate) fn migrations(&self) -> impl Iterator<Item = Migration<'_>> {
         let is_loose = self.is_loose && self.layout.tool == Tool::Plain;
-        let ordered = !is_loose && !self.layout.in_other_languages;
+        let ordered = !is_loose && !self.is_stray && !self.layout.in_other_languages;
         self.layout.sections.iter().map(move |section| Migration {
             file: &self.parsed.source,
             parsed: &self.parsed.statements,
@@ -287,6 +297,19 @@ fn load_file(source: Source, folders: &Folders, texts: &Texts, parse: &Parse) ->
     Ok(project_file(text, encoding, source, folders, |path, text| parse(texts, path, text)))
 }
 
+/// Finds the files that another tool runs than most of their database. Nothing shows when they run among the others.
+fn mark_strays(files: &mut [ProjectFile]) {
+    let mut counts: BTreeMap<u32, BTreeMap<Tool, usize>> = BTreeMap::new();
+    let is_counted = |file: &ProjectFile| file.role != Role::Baseline && !file.layout.unlisted;
+    for file in files.iter().filter(|file| is_counted(file)) {
+        *counts.entry(file.database).or_default().entry(file.layout.tool).or_default() += 1;
+    }
+    for file in files.iter_mut() {
+        let main = counts.get(&file.database).and_then(|tools| tools.iter().max_by_key(|(_, count)| **count));
+        file.is_stray = is_counted(file) && main.is_some_and(|(tool, _)| *tool != file.layout.tool);
+    }
+}
+
 /// Files that git calls new are released together. Releases that a tool knows are counted from 1.
 const RELEASE_OF_ADDED: u32 = 0;
 
@@ -305,7 +328,7 @@ fn project_file(
         layout.release = Some(RELEASE_OF_ADDED);
     }
     let parsed = parse(&path, text);
-    ProjectFile { parsed, layout, role, encoding, database, is_loose, path, config, original }
+    ProjectFile { parsed, layout, role, encoding, database, is_loose, is_stray: false, path, config, original }
 }
 
 /// The text with the values of placeholders, and the file as it was where there are any.

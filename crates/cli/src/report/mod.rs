@@ -135,6 +135,7 @@ impl<'a> Report<'a> {
             warnings: count(Severity::Warning),
             infos: count(Severity::Info),
             files: self.project.reported_files(),
+            unlisted: self.project.unlisted_files(),
             files_with_findings: paths.len(),
             history_files: self.project.history_files(),
             known: self.known.as_ref().map_or(0, |known| known.findings),
@@ -203,6 +204,8 @@ pub(crate) struct Summary {
     pub(crate) warnings: usize,
     pub(crate) infos: usize,
     pub(crate) files: usize,
+    /// Files that do not run, because the tool's own list does not name them.
+    pub(crate) unlisted: usize,
     pub(crate) files_with_findings: usize,
     /// Migrations that were replayed and not reported on.
     pub(crate) history_files: usize,
@@ -230,6 +233,10 @@ impl fmt::Display for Summary {
         }
         if self.history_files > 0 {
             write!(f, ", after {}", plural(self.history_files, "earlier migration"))?;
+        }
+        if self.unlisted > 0 {
+            let files = plural(self.unlisted, "file");
+            write!(f, "; {files} not checked: not in the list of the migration tool (pgvet config)")?;
         }
         if self.known > 0 {
             write!(f, "; {} not shown", plural(self.known, "known finding"))?;

@@ -39,6 +39,9 @@ pub(super) fn sections(text: &str) -> Option<Layout> {
             section.transaction = TransactionMode::Autocommit;
         }
     }
+    if tool == Tool::SqlMigrate {
+        share_autocommit(&mut sections);
+    }
     Some(Layout {
         tool,
         sign: Sign::Comment,
@@ -48,6 +51,16 @@ pub(super) fn sections(text: &str) -> Option<Layout> {
         in_other_languages: false,
         release: None,
     })
+}
+
+/// `notransaction` at one marker holds for all sections of its direction. Source: sql-migrate, `sqlparse/sqlparse.go`.
+fn share_autocommit(sections: &mut [Section]) {
+    let without = |section: &Section| section.transaction == TransactionMode::Autocommit;
+    let directions: Vec<Direction> =
+        sections.iter().filter(|section| without(section)).map(|section| section.direction).collect();
+    for section in sections.iter_mut().filter(|section| directions.contains(&section.direction)) {
+        section.transaction = TransactionMode::Autocommit;
+    }
 }
 
 /// What goose and sql-migrate send as one string. Source: as for their sections, below.
@@ -247,6 +260,14 @@ mod tests {
         let sql_migrate = "-- +migrate Up notransaction\n-- +migrate StatementBegin\na; b;\n-- +migrate StatementEnd\n-- +migrate Down\n";
         assert_eq!(strings(sql_migrate), ["a; b;"]);
         assert!(strings("-- migrate:up\n-- +goose StatementBegin\na;\n-- +goose StatementEnd\n").is_empty());
+    }
+
+    #[test]
+    fn notransaction_holds_for_all_sections_of_its_direction() {
+        use TransactionMode::{Autocommit, Transaction};
+        let text = "-- +migrate Up\na;\n-- +migrate Down\nb;\n-- +migrate Up notransaction\nc;\n";
+        let transactions: Vec<_> = sections(text).unwrap().sections.iter().map(|section| section.transaction).collect();
+        assert_eq!(transactions, [Autocommit, Transaction, Autocommit]);
     }
 
     #[test]

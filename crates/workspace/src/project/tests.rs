@@ -125,3 +125,17 @@ fn scripts_without_numbers_have_no_order_unless_they_are_named_in_one() {
     assert_eq!(ordered(vec![at("tables.sql"), at("views.sql")]), [true, true]);
     assert_eq!(ordered(vec![at("tables.sql")]), [true]);
 }
+
+#[test]
+fn what_no_numbering_covers_has_no_order() {
+    let table = b"CREATE TABLE t (id int);";
+    let ordered = |files: &[(&str, &[u8])]| {
+        let root = folder(files);
+        let project = load(&Request { paths: vec![root.path().to_owned()], ..Request::default() });
+        project.migrations().iter().map(|migration| migration.ordered).collect::<Vec<_>>()
+    };
+    assert_eq!(ordered(&[("schema.sql", table)]), [true]);
+    assert_eq!(ordered(&[("1_a.sql", table), ("2_b.sql", table), ("schema.sql", table)]), [true, true, false]);
+    let of_tools: [(&str, &[u8]); 3] = [("1_a.up.sql", table), ("2_b.up.sql", table), ("3_c.sql", table)];
+    assert_eq!(ordered(&of_tools), [true, true, false]);
+}
