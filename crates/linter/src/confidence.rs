@@ -59,6 +59,8 @@ pub enum Assumption {
     SearchPathUnchanged,
     /// Deployed code leaves a column out that it knows.
     LeftOut { table: SmolStr, column: SmolStr },
+    /// Deployed code cannot use a type that takes every value of the old one.
+    WiderTypeMatters { table: SmolStr, column: SmolStr },
     /// Only an earlier use shows that the relation exists.
     ExistsAsUsed { table: SmolStr },
     /// psql does not run a COPY, and so reads its data as statements.
@@ -90,6 +92,7 @@ impl Assumption {
             | Self::AbsentThoughCodeMayCreate { .. }
             | Self::SearchPathUnchanged
             | Self::LeftOut { .. }
+            | Self::WiderTypeMatters { .. }
             | Self::ExistsAsUsed { .. }
             | Self::CopyNotRun => Confidence::Possible,
         }
@@ -134,6 +137,9 @@ impl fmt::Display for Assumption {
             }
             Self::LeftOut { table, column } => {
                 write!(f, "assumes that deployed code inserts into `{table}` without `{column}`")
+            }
+            Self::WiderTypeMatters { table, column } => {
+                write!(f, "assumes that deployed code cannot use the wider type of `{column}` in `{table}`")
             }
             Self::ExistsAsUsed { table } => {
                 write!(f, "assumes that `{table}` exists, because an earlier statement uses it")

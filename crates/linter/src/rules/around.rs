@@ -220,6 +220,23 @@ pub(crate) fn is_column_made_here(context: &RuleContext<'_>, table: &RelationNam
     })
 }
 
+/// Does an earlier statement of the migration give a relation this name?
+pub(crate) fn is_relation_named_here(context: &RuleContext<'_>, relation: &RelationName) -> bool {
+    use ObjectKind::{ForeignTable, MaterializedView, Table, View};
+    let is_relation = |kind| matches!(kind, Table | View | MaterializedView | ForeignTable);
+    earlier(context).any(|ast| match ast {
+        Ast::Rename(rename) if rename.sub_name.is_none() && is_relation(rename.kind) => {
+            let named = ObjectName { schema: rename.object.schema.clone(), name: rename.new_name.clone() };
+            means(context, &named, relation)
+        }
+        Ast::SetSchema(moved) => {
+            let named = ObjectName { schema: Some(moved.new_schema.clone()), name: moved.object.name.clone() };
+            is_relation(moved.kind) && means(context, &named, relation)
+        }
+        _ => false,
+    })
+}
+
 /// Does an earlier statement of the migration take the name away from another column of the table?
 pub(crate) fn is_column_name_freed(context: &RuleContext<'_>, table: &RelationName, column: &str) -> bool {
     let drops = |alter: &AlterTable| {

@@ -1,7 +1,9 @@
 //! DROP COLUMN of a column that running code may use.
 
 use super::along::{cascaded, described, listed, parts, publications};
+use super::comes_back::{Replacement, report_other_type};
 use crate::ast::{AlterTableAction, Ast};
+use crate::catalog::Catalog;
 use crate::effect::{RelationKind, RelationName, Removal, RemovalReason, RemovedObject, Visibility};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
@@ -48,7 +50,8 @@ declare_rule! {
     /// For tables and columns that the same migration made, for temporary tables, and where the column is there again when the
     /// transaction commits, as in the swap of a column with its replacement. A plain column that is added again has lost its
     /// values, and is reported. A column of partitions or children is reported
-    /// with that of the parent.
+    /// with that of the parent. Where the column is there again with another type, that is reported; the finding is only
+    /// possible (`--confidence possible`) where the new type takes every value of the old one.
     ///
     /// ## Other linters
     ///
@@ -69,14 +72,27 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         return;
     }
     for removal in &context.effects.removals {
-        if let Some((table, column)) = lost(context, removal) {
-            report(context, reporter, removal.range, table, column);
+        let Some((table, column)) = taken(context, removal) else { continue };
+        let end = ahead_of_maker(context, column, Until::Commit);
+        match replacement(context, &end, table, column) {
+            Replacement::Nothing | Replacement::NotShown => report(context, reporter, removal.range, table, column),
+            Replacement::Column(new) => {
+                report_other_type(context, reporter, place(context, removal.range), table, &end, new);
+            }
         }
     }
 }
 
-/// The column of an existing table that a removal takes from running code.
+/// The column of an existing table that a removal takes from running code, and that does not come back.
 pub(super) fn lost<'c>(context: &RuleContext<'c>, removal: &'c Removal) -> Option<(&'c RelationName, &'c str)> {
+    let (table, column) = taken(context, removal)?;
+    let end = ahead_of_maker(context, column, Until::Commit);
+    let comes_back = matches!(replacement(context, &end, table, column), Replacement::Column(_));
+    (!comes_back).then_some((table, column))
+}
+
+/// The column of an existing table that a removal takes.
+fn taken<'c>(context: &RuleContext<'c>, removal: &'c Removal) -> Option<(&'c RelationName, &'c str)> {
     let RemovedObject::Column { table, column } = &removal.object else { return None };
     let stays = context.after.get_relation(table.oid).is_some() && removal.reason == RemovalReason::Named;
     if !stays || table.visibility != Visibility::Existing || table.kind == RelationKind::CompositeType {
@@ -87,18 +103,18 @@ pub(super) fn lost<'c>(context: &RuleContext<'c>, removal: &'c Removal) -> Optio
         let relation = context.before.get_relation(table.oid);
         same == column && relation.is_some_and(|relation| relation.parents.contains(&parent.oid))
     };
-    if context.effects.removals.iter().any(of_parent) || is_column_made_here(context, table, column) {
-        return None;
+    let is_of_parent = context.effects.removals.iter().any(of_parent);
+    (!is_of_parent && !is_column_made_here(context, table, column)).then_some((table, column.as_str()))
+}
+
+/// What has the name of the column in the end. A plain column that is added to the table again does not take its place.
+fn replacement<'e>(context: &RuleContext<'_>, end: &'e Catalog, table: &RelationName, column: &str) -> Replacement<'e> {
+    let own = end.get_relation(table.oid).and_then(|table| table.column(column));
+    match own {
+        Some(own) if own.generated.is_some() || !is_added_again(context, table, column) => Replacement::Column(own),
+        _ if end.relation_named(&table.schema, &table.name) == Some(table.oid) => Replacement::Nothing,
+        _ => Replacement::of(end, table, column),
     }
-    let end = ahead_of_maker(context, column, Until::Commit);
-    let is_there = end
-        .get_relation(table.oid)
-        .and_then(|table| table.column(column))
-        .is_some_and(|new| new.generated.is_some() || !is_added_again(context, table, column));
-    let is_swapped = end
-        .relation_named(&table.schema, &table.name)
-        .is_some_and(|new| new != table.oid && end.relation(new).column(column).is_some());
-    (!is_there && !is_swapped).then_some((table, column.as_str()))
 }
 
 /// Does the statement, or a later one, add a column of this name? It has none of the values.

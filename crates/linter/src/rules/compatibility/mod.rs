@@ -1,6 +1,7 @@
 //! What breaks the code that is still running when the migration commits.
 
 mod along;
+mod comes_back;
 mod retyped;
 
 pub mod conflict_target_lost;

@@ -1,9 +1,10 @@
 //! RENAME COLUMN of a column that running code may use.
 
+use super::comes_back::{Replacement, report_other_type};
 use crate::effect::{RelationKind, RelationName, RenamedObject, Visibility};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use crate::rules::around::{Until, ahead_of_maker, is_column_made_here, is_column_name_freed};
+use crate::rules::around::{Until, ahead_of_maker, is_column_made_here, is_column_name_freed, is_relation_named_here};
 use crate::rules::text::{identifier, sql_name};
 use crate::rules::users;
 use crate::source::TextRange;
@@ -42,9 +43,11 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// For tables and columns that the same migration made; where a column has the old name again when the transaction commits
+    /// For tables and columns that the same migration made or renamed; where a column has the old name again when the transaction commits
     /// (a generated column, or the replacement of a swap); for the replacement itself, whose new name another column of the
     /// table had before; and where the table as a whole is replaced in the same transaction by a view that has the old name.
+    /// A column under the old name that has another type is reported. The finding is only possible
+    /// (`--confidence possible`) where the new type takes every value of the old one.
     ///
     /// ## Other linters
     ///
@@ -66,22 +69,24 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     for renaming in &context.effects.renames {
         let RenamedObject::Column { table, old, new } = &renaming.object else { continue };
         let is_old = table.visibility == Visibility::Existing && table.kind != RelationKind::CompositeType;
-        if is_old && !is_kept(context, table, old, new) {
-            report(context, reporter, renaming.range, table, old, new);
+        if is_old && !is_unused(context, table, old, new) {
+            let end = ahead_of_maker(context, old, Until::Commit);
+            match Replacement::of(&end, table, old) {
+                Replacement::Nothing => report(context, reporter, renaming.range, table, old, new),
+                Replacement::NotShown => {}
+                Replacement::Column(column) => {
+                    report_other_type(context, reporter, renaming.range, table, &end, column);
+                }
+            }
         }
     }
 }
 
-/// Can running code go on under the old name, or was the column not there for it?
-fn is_kept(context: &RuleContext<'_>, table: &RelationName, old: &str, new: &str) -> bool {
-    if is_column_made_here(context, table, old) || is_column_name_freed(context, table, new) {
-        return true;
-    }
-    let end = ahead_of_maker(context, old, Until::Commit);
-    end.relation_named(&table.schema, &table.name).is_some_and(|named| {
-        let relation = end.relation(named);
-        relation.column(old).is_some() || (named != table.oid && !relation.known)
-    })
+/// Was there no such column of a table of this name before the migration, or does it take the place of one?
+fn is_unused(context: &RuleContext<'_>, table: &RelationName, old: &str, new: &str) -> bool {
+    is_column_made_here(context, table, old)
+        || is_column_name_freed(context, table, new)
+        || is_relation_named_here(context, table)
 }
 
 fn report(

@@ -78,7 +78,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
 
 /// What the new type cannot hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Loss {
+pub(super) enum Loss {
     Range,
     Length,
     Fraction,
@@ -133,7 +133,7 @@ impl Loss {
     }
 }
 
-fn loss(from: SqlType, to: SqlType) -> Option<Loss> {
+pub(super) fn loss(from: SqlType, to: SqlType) -> Option<Loss> {
     let name = |sql_type: SqlType| type_by_oid(sql_type.oid.0).map(|row| row.name);
     let (old, new) = (name(from)?, name(to)?);
     let integer = |name: &str| ["int2", "int4", "int8"].iter().position(|known| *known == name);

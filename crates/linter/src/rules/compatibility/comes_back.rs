@@ -1,0 +1,123 @@
+//! What deployed code finds under the name of a column that goes away or gets another name.
+
+use super::type_narrowing::loss;
+use crate::builtin::type_by_oid;
+use crate::catalog::{Catalog, Column, Oid, SqlType, TypeKind};
+use crate::confidence::Assumption;
+use crate::effect::RelationName;
+use crate::execute::ask_about_types;
+use crate::report::Reporter;
+use crate::rule::RuleContext;
+use crate::source::TextRange;
+
+/// What has the name of a column when the transaction has ended.
+pub(super) enum Replacement<'e> {
+    Nothing,
+    /// Nothing shows the columns of the relation that has the name of the table.
+    NotShown,
+    Column(&'e Column),
+}
+
+impl<'e> Replacement<'e> {
+    /// In the table itself, or in what has its name then.
+    pub(super) fn of(end: &'e Catalog, table: &RelationName, column: &str) -> Self {
+        let Some(named) = end.relation_named(&table.schema, &table.name) else { return Self::Nothing };
+        let relation = end.relation(named);
+        match relation.column(column) {
+            Some(column) => Self::Column(column),
+            None if named != table.oid && !relation.known => Self::NotShown,
+            None => Self::Nothing,
+        }
+    }
+}
+
+/// How a new type takes the place of the old one in queries of deployed code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Change {
+    None,
+    /// It takes every value of the old type, and gives them back as they were.
+    Wider,
+    Other,
+}
+
+/// Reports the column where it has another type when the transaction has ended.
+pub(super) fn report_other_type(
+    context: &RuleContext<'_>,
+    reporter: &mut Reporter<'_>,
+    range: TextRange,
+    table: &RelationName,
+    end: &Catalog,
+    new: &Column,
+) {
+    let before = context.before.get_relation(table.oid);
+    let Some(old) = before.and_then(|relation| relation.column(&new.name)) else { return };
+    let change = change((context.before, old.sql_type), (end, new.sql_type));
+    if change == Change::None {
+        return;
+    }
+    let path = || context.session.settings.search_path();
+    let shown = |catalog, shown| ask_about_types(catalog, path(), context.target, |types| types.format_type(shown));
+    let (from, to) = (shown(context.before, old.sql_type), shown(end, new.sql_type));
+    let message = format!(
+        "`{}` of `{}` was {from} and is {to} when the transaction has ended: deployed code that names it takes one for the other",
+        new.name, table.name
+    );
+    let help = format!(
+        "leave `{}` as it is, and give the {to} another name, which the next release uses before the old column goes",
+        new.name
+    );
+    let mut finding = reporter.report(range, message).relation(table).help(help);
+    if change == Change::Wider {
+        let (table, column) = (table.name.clone(), new.name.clone());
+        finding = finding.assuming(Assumption::WiderTypeMatters { table, column });
+    }
+    finding.emit();
+}
+
+fn change(old: (&Catalog, SqlType), new: (&Catalog, SqlType)) -> Change {
+    let (from, to) = (base_type(old.0, old.1), base_type(new.0, new.1));
+    if from == to || from.oid == Oid::INVALID || to.oid == Oid::INVALID {
+        return Change::None;
+    }
+    if let (Some(from), Some(to)) = (labels(old.0, from.oid), labels(new.0, to.oid)) {
+        let has_all = from.iter().all(|label| to.contains(label));
+        return if has_all { Change::Wider } else { Change::Other };
+    }
+    match (family(from.oid), family(to.oid)) {
+        (Some(old), Some(new)) if old == new && loss(from, to).is_none() => Change::Wider,
+        _ if is_assumed(old.0, from.oid) && is_assumed(new.0, to.oid) => Change::None,
+        _ => Change::Other,
+    }
+}
+
+/// The type below domains.
+fn base_type(catalog: &Catalog, mut sql_type: SqlType) -> SqlType {
+    while let Some(TypeKind::Domain(domain)) = catalog.get_type(sql_type.oid).map(|found| &found.kind) {
+        sql_type = domain.base;
+    }
+    sql_type
+}
+
+fn labels(catalog: &Catalog, oid: Oid) -> Option<Vec<&str>> {
+    match &catalog.get_type(oid)?.kind {
+        TypeKind::Enum { labels } => Some(labels.iter().map(|label| label.label.as_str()).collect()),
+        _ => None,
+    }
+}
+
+/// No statement has shown the type.
+fn is_assumed(catalog: &Catalog, oid: Oid) -> bool {
+    matches!(catalog.get_type(oid).map(|found| &found.kind), Some(TypeKind::Assumed))
+}
+
+/// Types whose values clients read and write in the same way.
+fn family(oid: Oid) -> Option<&'static str> {
+    match type_by_oid(oid.0)?.name {
+        "int2" | "int4" | "int8" => Some("integer"),
+        "float4" | "float8" => Some("float"),
+        "numeric" => Some("numeric"),
+        "text" | "varchar" | "bpchar" => Some("text"),
+        "json" | "jsonb" => Some("json"),
+        _ => None,
+    }
+}
