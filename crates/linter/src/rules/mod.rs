@@ -97,6 +97,7 @@ static RULES: &[&Rule] = &[
     &data::system_catalog_write::RULE,
     &data::toast_compression_not_applied::RULE,
     &data::trigger_left_disabled::RULE,
+    &data::unbounded_row_lock::RULE,
     &data::unbounded_update_or_delete::RULE,
     // bloat
     &bloat::autovacuum_disabled::RULE,

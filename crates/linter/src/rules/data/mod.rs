@@ -16,5 +16,6 @@ pub mod select_then_insert;
 pub mod system_catalog_write;
 pub mod toast_compression_not_applied;
 pub mod trigger_left_disabled;
+pub mod unbounded_row_lock;
 pub mod unbounded_update_or_delete;
 mod unique;

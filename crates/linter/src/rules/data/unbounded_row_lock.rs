@@ -1,0 +1,82 @@
+//! SELECT ... FOR UPDATE of a whole table.
+
+use crate::ast::RowLockStrength;
+use crate::confidence::Assumption;
+use crate::effect::{Extent, Rows};
+use crate::report::Reporter;
+use crate::rule::{RuleContext, declare_rule};
+use crate::settings::TableSize;
+
+declare_rule! {
+    /// `SELECT ... FOR UPDATE`, `FOR NO KEY UPDATE`, `FOR SHARE` or `FOR KEY SHARE` that locks rows without bound in a
+    /// table that is in use.
+    ///
+    /// ## Why it matters
+    ///
+    /// Every row that the query returns is locked until the transaction ends. Other sessions wait to change these rows,
+    /// and each lock writes to its row: the whole table is dirtied, and the WAL grows by as much.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// -- history:
+    /// CREATE TABLE accounts (id bigint PRIMARY KEY, balance bigint);
+    /// -- migration:
+    /// SELECT id FROM accounts FOR UPDATE;
+    /// ```
+    ///
+    /// Use instead:
+    ///
+    /// ```sql,clean
+    /// -- history:
+    /// CREATE TABLE accounts (id bigint PRIMARY KEY, balance bigint);
+    /// -- migration:
+    /// SELECT id FROM accounts WHERE id IN (1, 2, 3) FOR UPDATE;
+    /// ```
+    ///
+    /// ## When it is not reported
+    ///
+    /// - If the rows are bounded: constants for all columns of a unique index, LIMIT, batches that `COMMIT`.
+    /// - For tables that the same transaction created, and tables that the configuration declares small.
+    ///
+    /// ## Confidence
+    ///
+    /// A finding is `likely` if all or most rows are locked, or a part that nothing bounds. It is only `possible` if a
+    /// condition compares a column with constants or with values that only run time knows.
+    "unbounded-row-lock", Data, Warning,
+    {}
+    statement = check,
+}
+
+fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    for read in &context.effects.reads {
+        let Some((rows, strength)) = &read.row_lock else { continue };
+        let table = &read.relation;
+        let size = context.settings.table(&table.schema, &table.name).size();
+        if rows.is_few() || !table.visibility.is_exposed() || size == TableSize::Small {
+            continue;
+        }
+        let message = format!(
+            "this locks {} of `{}` until the transaction ends: other sessions cannot {} them meanwhile",
+            what(rows),
+            table.name,
+            if *strength >= RowLockStrength::NoKeyUpdate { "change or lock" } else { "change" },
+        );
+        let help = "lock the rows that are needed, by key, in batches that commit";
+        let finding = reporter.report(read.range, message).relation(table).help(help);
+        if size == TableSize::Large && rows.is_whole() {
+            finding.emit();
+        } else {
+            finding.assuming(Assumption::many(&table.name, rows)).emit();
+        }
+    }
+}
+
+fn what(rows: &Rows) -> String {
+    match rows.extent {
+        Extent::All => "every row".to_owned(),
+        Extent::Most => "most rows".to_owned(),
+        Extent::UnknownPart => "rows, however many there are,".to_owned(),
+        Extent::AtMost(rows) => format!("up to {rows} rows"),
+    }
+}
