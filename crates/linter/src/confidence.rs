@@ -61,6 +61,8 @@ pub enum Assumption {
     LeftOut { table: SmolStr, column: SmolStr },
     /// Deployed code cannot use a type that takes every value of the old one.
     WiderTypeMatters { table: SmolStr, column: SmolStr },
+    /// Deployed code outside of the database uses an object, too.
+    UsedOutside { object: SmolStr },
     /// Only an earlier use shows that the relation exists.
     ExistsAsUsed { table: SmolStr },
     /// psql does not run a COPY, and so reads its data as statements.
@@ -93,6 +95,7 @@ impl Assumption {
             | Self::SearchPathUnchanged
             | Self::LeftOut { .. }
             | Self::WiderTypeMatters { .. }
+            | Self::UsedOutside { .. }
             | Self::ExistsAsUsed { .. }
             | Self::CopyNotRun => Confidence::Possible,
         }
@@ -140,6 +143,12 @@ impl fmt::Display for Assumption {
             }
             Self::WiderTypeMatters { table, column } => {
                 write!(f, "assumes that deployed code cannot use the wider type of `{column}` in `{table}`")
+            }
+            Self::UsedOutside { object } => {
+                write!(
+                    f,
+                    "assumes that deployed code uses `{object}`, although every known use is inside of the database"
+                )
             }
             Self::ExistsAsUsed { table } => {
                 write!(f, "assumes that `{table}` exists, because an earlier statement uses it")

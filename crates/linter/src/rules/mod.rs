@@ -76,6 +76,7 @@ static RULES: &[&Rule] = &[
     // compatibility
     &compatibility::conflict_target_lost::RULE,
     &compatibility::drop_column::RULE,
+    &compatibility::drop_object::RULE,
     &compatibility::drop_object_cascade::RULE,
     &compatibility::drop_table::RULE,
     &compatibility::enum_value_renamed_or_removed::RULE,

@@ -12,8 +12,20 @@ use crate::rules::text::{identifier, sql_name};
 use crate::source::TextRange;
 use smol_str::SmolStr;
 
+const USING_INDEX: &str = "build a unique index concurrently, then add the constraint with USING INDEX";
+
 const NO_ONLINE_WAY: &str = "there is no way to build it while the table is written: set a short lock_timeout, run it \
     when there is little traffic, or give the constraint to a new table that is filled afterwards";
+
+/// The same where no command of ALTER TABLE shows the constraint. PostgreSQL takes an index for a constraint only where it is
+/// a unique B-tree.
+pub(crate) fn in_words(context: &RuleContext<'_>, builds: &[&IndexBuild]) -> &'static str {
+    let is_other = |build: &&IndexBuild| {
+        let index = context.after.get_relation(build.index.oid).and_then(|relation| relation.index());
+        index.is_some_and(|index| !index.unique || index.method != "btree")
+    };
+    if builds.iter().any(is_other) { NO_ONLINE_WAY } else { USING_INDEX }
+}
 
 /// How to add the constraint of these index builds, which are on the table or on its partitions.
 pub(crate) fn advice(
@@ -43,7 +55,7 @@ pub(crate) fn advice(
     }
     let index = written.constraint.name.as_ref().map(|name| name.text.clone());
     let Some(index) = index.or_else(|| builds.first().map(|build| build.index.name.clone())) else {
-        return Advice::new("build a unique index concurrently, then add the constraint with USING INDEX");
+        return Advice::new(USING_INDEX);
     };
     let attributes = attributes(written.constraint);
     let sentence = format!("build the index {}, then add the constraint with it:", outside_transaction(context));

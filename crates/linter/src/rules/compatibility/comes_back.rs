@@ -74,6 +74,16 @@ pub(super) fn report_other_type(
     finding.emit();
 }
 
+/// Is it the same type for queries of deployed code?
+pub(super) fn is_same_type(old: (&Catalog, SqlType), new: (&Catalog, SqlType)) -> bool {
+    change(old, new) == Change::None
+}
+
+/// Can the new type hold every value of the old one, and do clients write both in the same way?
+pub(super) fn takes_every_value(old: (&Catalog, SqlType), new: (&Catalog, SqlType)) -> bool {
+    change(old, new) != Change::Other
+}
+
 fn change(old: (&Catalog, SqlType), new: (&Catalog, SqlType)) -> Change {
     let (from, to) = (base_type(old.0, old.1), base_type(new.0, new.1));
     if from == to || from.oid == Oid::INVALID || to.oid == Oid::INVALID {
@@ -81,7 +91,14 @@ fn change(old: (&Catalog, SqlType), new: (&Catalog, SqlType)) -> Change {
     }
     if let (Some(from), Some(to)) = (labels(old.0, from.oid), labels(new.0, to.oid)) {
         let has_all = from.iter().all(|label| to.contains(label));
-        return if has_all { Change::Wider } else { Change::Other };
+        return match name(old.0, old.1.oid) == name(new.0, new.1.oid) {
+            _ if !has_all => Change::Other,
+            true => Change::None,
+            false => Change::Wider,
+        };
+    }
+    if name(old.0, from.oid).is_some_and(|old| Some(old) == name(new.0, to.oid)) {
+        return Change::None;
     }
     match (family(from.oid), family(to.oid)) {
         (Some(old), Some(new)) if old == new && loss(from, to).is_none() => Change::Wider,
@@ -103,6 +120,11 @@ fn labels(catalog: &Catalog, oid: Oid) -> Option<Vec<&str>> {
         TypeKind::Enum { labels } => Some(labels.iter().map(|label| label.label.as_str()).collect()),
         _ => None,
     }
+}
+
+/// The schema and name of a type of the project.
+fn name(catalog: &Catalog, oid: Oid) -> Option<(&str, &str)> {
+    catalog.get_type(oid).map(|found| (found.schema.as_str(), found.name.as_str()))
 }
 
 /// No statement has shown the type.

@@ -6,6 +6,7 @@ mod retyped;
 
 pub mod conflict_target_lost;
 pub mod drop_column;
+pub mod drop_object;
 pub mod drop_object_cascade;
 pub mod drop_table;
 pub mod enum_value_renamed_or_removed;

@@ -103,7 +103,7 @@ fn report(
         .work(Work::IndexBuild);
     let finding = match written {
         Some((altered, written)) => offer(context, finding, key::advice(context, altered, written, builds)),
-        None => finding.help("build a unique index concurrently, then add the constraint with USING INDEX"),
+        None => finding.help(key::in_words(context, builds)),
     };
     finding.emit();
 }

@@ -1,0 +1,261 @@
+//! DROP of functions, sequences and types that running code may use.
+
+use super::comes_back::{is_same_type, takes_every_value};
+use crate::ast::{Ast, Drop, DropObject, ObjectKind, ObjectName};
+use crate::catalog::{Catalog, Function, Mention, Oid, Relation, TypeDef, TypeKind};
+use crate::confidence::Assumption;
+use crate::effect::RelationKind;
+use crate::report::Reporter;
+use crate::routine::{CallSite, CallerKind, Routines};
+use crate::rule::{MigrationContext, declare_rule};
+use crate::source::TextRange;
+use rustc_hash::FxHashSet;
+use std::cell::OnceCell;
+use std::sync::Arc;
+
+declare_rule! {
+    /// A function, procedure, sequence, type or domain of an earlier deployment is dropped.
+    ///
+    /// ## Why it matters
+    ///
+    /// The code that is running while the migration commits, and the one that a rollback of the deployment brings back, may
+    /// still call it. Every such call fails from the commit on. PostgreSQL refuses to drop what a view, a default or a
+    /// constraint uses, but it does not look into the code of functions, and knows nothing of the application.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// -- history:
+    /// CREATE FUNCTION next_number(shop bigint) RETURNS bigint LANGUAGE sql AS $$ SELECT 1 $$;
+    /// -- migration:
+    /// DROP FUNCTION next_number(bigint);
+    /// ```
+    ///
+    /// Use instead:
+    /// a release whose code does not call it any more, and this migration with the next one. A function that is
+    /// made again with the same arguments and result breaks nothing:
+    ///
+    /// ```sql,clean
+    /// -- history:
+    /// CREATE FUNCTION next_number(shop bigint) RETURNS bigint LANGUAGE sql AS $$ SELECT 1 $$;
+    /// -- migration:
+    /// BEGIN;
+    /// DROP FUNCTION next_number(bigint);
+    /// CREATE FUNCTION next_number(shop_id bigint) RETURNS bigint LANGUAGE sql AS $$ SELECT 2 $$;
+    /// COMMIT;
+    /// ```
+    ///
+    /// ## When it is not reported
+    ///
+    /// What counts is the schema before and after the migration. What the migration made itself is not reported, and nothing
+    /// that is there again under its name when the migration ends: a function that takes the same calls and returns
+    /// the same, a type, a sequence. What `CASCADE` takes along is `drop-object-cascade`.
+    ///
+    /// The finding is only possible (`--confidence possible`) where every known use is inside of the database and goes, too:
+    /// for functions of triggers, for functions that only other functions, views, defaults or policies called, for
+    /// sequences that only defaults used, and for types, which PostgreSQL drops only where no column has them.
+    ///
+    /// ## Other linters
+    ///
+    /// None of squawk, eugene, pgls and pg-migration-lint speaks of them.
+    "drop-object", Compatibility, Warning,
+    {}
+    migration = check,
+}
+
+/// What a DROP takes from running code.
+enum Lost<'c> {
+    Function(&'c Arc<Function>),
+    Type(&'c TypeDef),
+    Sequence(&'c Relation),
+}
+
+fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
+    let routines = OnceCell::new();
+    let mut seen: FxHashSet<Oid> = FxHashSet::default();
+    for run in context.ran {
+        let Ast::Drop(drop) = &*run.ast else { continue };
+        for object in &drop.objects {
+            // Overloads with as many arguments are dropped by one statement each.
+            if let Some(lost) = lost(context, drop, object).into_iter().find(|lost| seen.insert(lost.oid())) {
+                report(context, reporter, &routines, run.in_file(object.name.range()), &lost);
+            }
+        }
+    }
+}
+
+/// What the name may mean that was there before the migration and is gone after it.
+fn lost<'c>(context: &MigrationContext<'c>, drop: &Drop, object: &DropObject) -> Vec<Lost<'c>> {
+    use ObjectKind::{Domain, Function, Procedure, Routine, Sequence, Type};
+    let (before, name) = (context.before, &object.name);
+    match drop.kind {
+        Function | Procedure | Routine => {
+            let named = before.functions().filter(|function| is_meant(name, &function.schema, &function.name));
+            let takes = |function: &&Arc<crate::catalog::Function>| {
+                object.arguments.as_ref().is_none_or(|given| given.len() == function.input_types().count())
+            };
+            let gone = named.filter(takes).filter(|function| is_function_gone(context, function));
+            gone.map(Lost::Function).collect()
+        }
+        Type | Domain => {
+            let named = before.types().filter(|found| is_meant(name, &found.schema, &found.name));
+            let is_gone = |found: &&Arc<TypeDef>| {
+                let is_made = !matches!(found.kind, TypeKind::Assumed | TypeKind::Shell | TypeKind::Array { .. });
+                is_made
+                    && context.after.get_type(found.oid).is_none()
+                    && context.after.type_named(&found.schema, &found.name).is_none()
+            };
+            named.filter(is_gone).map(|found| Lost::Type(found)).collect()
+        }
+        Sequence => {
+            let named = before.relations_where(|relation| {
+                relation.kind == RelationKind::Sequence && is_meant(name, &relation.schema, &relation.name)
+            });
+            let is_gone = |relation: &&Arc<Relation>| {
+                context.after.get_relation(relation.oid).is_none()
+                    && context.after.relation_named(&relation.schema, &relation.name).is_none()
+            };
+            named.into_iter().filter(is_gone).map(|relation| Lost::Sequence(relation)).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn is_meant(written: &ObjectName, schema: &str, name: &str) -> bool {
+    written.name.text == name && written.schema.as_ref().is_none_or(|written| written.text == schema)
+}
+
+/// Was the function there before the deployment, and does no other take its calls now?
+fn is_function_gone(context: &MigrationContext<'_>, old: &Function) -> bool {
+    let defined_in = old.defined_at.as_ref().and_then(|definition| {
+        let migration = context.migrations.get(definition.file as usize)?;
+        migration.deployment(definition.file)
+    });
+    let is_new = defined_in.is_some() && defined_in == context.deployment();
+    let mut others = context.after.functions_named(&old.schema, &old.name);
+    context.after.get_function(old.oid).is_none()
+        && !is_new
+        && !others.any(|new| takes_calls_of((context.before, old), (context.after, new)))
+}
+
+/// Does a new function take every call of the old one, and return what that has returned?
+fn takes_calls_of(old: (&Catalog, &Function), new: (&Catalog, &Function)) -> bool {
+    let ((before, old), (after, new)) = (old, new);
+    let inputs = |function: &Function| -> Vec<_> {
+        function.parameters.iter().filter(|parameter| parameter.mode.is_input()).cloned().collect()
+    };
+    let (old_inputs, new_inputs) = (inputs(old), inputs(new));
+    let same_inputs = old_inputs.iter().zip(&new_inputs).all(|(old, new)| {
+        takes_every_value((before, old.sql_type), (after, new.sql_type)) && (new.has_default || !old.has_default)
+    });
+    let takes_them = old_inputs.len() <= new_inputs.len()
+        && same_inputs
+        && new_inputs[old_inputs.len()..].iter().all(|parameter| parameter.has_default);
+    let mut outputs = old.parameters.iter().filter(|parameter| !parameter.mode.is_input());
+    let returns_them = outputs.all(|old| {
+        let mut new = new.parameters.iter().filter(|new| !new.mode.is_input());
+        new.any(|new| new.name == old.name && is_same_type((before, old.sql_type), (after, new.sql_type)))
+    });
+    takes_them
+        && returns_them
+        && is_same_type((before, old.returns), (after, new.returns))
+        && (old.returns_set, old.procedure) == (new.returns_set, new.procedure)
+}
+
+impl Lost<'_> {
+    fn oid(&self) -> Oid {
+        match self {
+            Self::Function(function) => function.oid,
+            Self::Type(definition) => definition.oid,
+            Self::Sequence(relation) => relation.oid,
+        }
+    }
+
+    /// What PostgreSQL calls it.
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::Function(function) if function.procedure => "procedure",
+            Self::Function(_) => "function",
+            Self::Type(definition) if matches!(definition.kind, TypeKind::Domain(_)) => "domain",
+            Self::Type(_) => "type",
+            Self::Sequence(_) => "sequence",
+        }
+    }
+
+    fn name(&self) -> String {
+        let (schema, name) = match self {
+            Self::Function(function) => return function.display_name(),
+            Self::Type(definition) => (&definition.schema, &definition.name),
+            Self::Sequence(relation) => (&relation.schema, &relation.name),
+        };
+        if schema == "public" { name.to_string() } else { format!("{schema}.{name}") }
+    }
+
+    fn used(&self) -> &'static str {
+        match self {
+            Self::Function(_) => "calls it",
+            Self::Type(_) => "casts to it",
+            Self::Sequence(_) => "takes numbers from it",
+        }
+    }
+}
+
+fn report<'c>(
+    context: &MigrationContext<'c>,
+    reporter: &mut Reporter<'_>,
+    routines: &OnceCell<Routines<'c>>,
+    range: TextRange,
+    lost: &Lost<'_>,
+) {
+    let (kind, name) = (lost.kind(), lost.name());
+    let message = format!("dropping the {kind} `{name}` breaks running code that still {}", lost.used());
+    let mut finding = reporter.report(range, message);
+    let is_used_inside = match lost {
+        Lost::Type(_) => true,
+        Lost::Sequence(sequence) => is_used_by_defaults(context.before, sequence),
+        Lost::Function(function) => {
+            let routines = routines
+                .get_or_init(|| Routines::new(context.migrations, context.before, context.settings, context.reader));
+            let callers = callers(routines, function);
+            let remaining: Vec<_> = callers.iter().filter_map(|site| remaining(context, site)).collect();
+            for (caller, site) in &remaining {
+                if let Some(place) = site.place {
+                    let shown = format!("{} still calls it", caller.display_name());
+                    finding = finding.label_in(place.file, place.range, shown);
+                }
+            }
+            let of_trigger = matches!(function.result_name(), Some("trigger" | "event_trigger"));
+            remaining.is_empty() && (of_trigger || !callers.is_empty())
+        }
+    };
+    if is_used_inside {
+        finding = finding.assuming(Assumption::UsedOutside { object: name.into() });
+    }
+    finding.help(format!("first release code that does not use the {kind}, then drop it with the next release")).emit();
+}
+
+/// What calls the function in the schema before the migration, its own recursion left out.
+fn callers<'r>(routines: &'r Routines<'_>, function: &Function) -> Vec<&'r CallSite> {
+    let is_other = |site: &&CallSite| match &site.kind {
+        CallerKind::Function(caller) => caller.oid != function.oid,
+        _ => true,
+    };
+    routines.callers_of(function.oid).iter().filter(is_other).collect()
+}
+
+/// The function that calls it and is still the same after the migration.
+fn remaining<'r>(context: &MigrationContext<'_>, site: &'r CallSite) -> Option<(&'r Arc<Function>, &'r CallSite)> {
+    let CallerKind::Function(caller) = &site.kind else { return None };
+    let after = context.after.get_function(caller.oid)?;
+    Arc::ptr_eq(&after.body, &caller.body).then_some((caller, site))
+}
+
+fn is_used_by_defaults(catalog: &Catalog, sequence: &Relation) -> bool {
+    let is_owned = sequence.sequence().is_some_and(|sequence| sequence.owned_by.is_some());
+    let mut relations = catalog.relations_mentioning(&[Mention::Call("nextval".into())]).into_iter();
+    is_owned
+        || relations.any(|relation| {
+            let mut defaults = relation.columns.iter().filter_map(|column| column.default.as_deref());
+            defaults.any(|default| sequence.is_sequence_of(default))
+        })
+}
