@@ -3,6 +3,7 @@
 use super::rename_table::left_behind;
 use crate::ast::{Ast, ObjectKind, ObjectName};
 use crate::catalog::QualifiedName;
+use crate::confidence::Assumption;
 use crate::effect::{RelationKind, RelationName, RenamedObject, Visibility};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
@@ -48,6 +49,8 @@ declare_rule! {
     /// need; for trigger functions; for renames of a table, which are `rename-table`; for a type, domain or function whose old name is in use again when the
     /// migration ends, as in the recipe that replaces an enum; and where a view or table with all columns is left under the
     /// old name in the same transaction.
+    ///
+    /// For a function that no other code of the database names the finding is only possible (`--confidence possible`).
     ///
     /// ## Other linters
     ///
@@ -190,6 +193,9 @@ fn other(
         _ => ("casts to it", "leave the name, or rename it when no running code casts to the old one"),
     };
     let message = format!("renaming the {kind} `{old}` to `{new}` breaks running code that still {use_of_name}");
-    let (finding, _) = users::label(reporter.report(range, message), context, &[before.1.as_str()], &[]);
+    let (mut finding, users) = users::label(reporter.report(range, message), context, &[before.1.as_str()], &[]);
+    if kind == "function" && users == 0 {
+        finding = finding.assuming(Assumption::UsedOutside { object: old.into() });
+    }
     finding.help(help).emit();
 }
