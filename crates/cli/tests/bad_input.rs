@@ -200,9 +200,10 @@ fn functions_and_triggers_that_call_each_other_end() {
         CREATE TRIGGER ta AFTER INSERT ON a FOR EACH ROW EXECUTE FUNCTION fa();
         CREATE TRIGGER tb AFTER INSERT ON b FOR EACH ROW EXECUTE FUNCTION fb();
         INSERT INTO a VALUES (1);";
+    // A call with the arguments of one that is running does nothing that this does not.
     for sql in [functions, triggers] {
         let effects = Folder::new(&[("1_a.sql", sql.as_bytes())]).run(&["effects", "1_a.sql"]);
-        assert!(effects.contains("unknown calls nest deeper than 8"), "{effects}");
+        assert!(effects.starts_with("exit 0\n") && !effects.contains("unknown"), "{effects}");
     }
 }
 

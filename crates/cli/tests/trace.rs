@@ -159,7 +159,7 @@ fn what_is_dropped_and_emptied_is_what_was_seen() {
     let Some(folder) = folder(&[("m/1.sql", &history), ("m/2.sql", &migration.concat())]) else { return };
     let args = ["m/2.sql", "--history", "m", "--pg-version", "18"];
     let checked = folder.run(&[&["check"], &args[..], &["--format", "concise"]].concat());
-    for expected in ["m/2.sql:1:53: warning[drop-table]", "m/2.sql:1:79: warning[truncate-existing-table]"] {
+    for expected in ["m/2.sql:1:64: warning[drop-table]", "m/2.sql:1:70: warning[truncate-existing-table]"] {
         assert!(checked.contains(expected), "{expected} is missing:\n{checked}");
     }
     let document = json(&folder, &[&["trace"], &args[..]].concat());
