@@ -63,6 +63,8 @@ pub enum Assumption {
     WiderTypeMatters { table: SmolStr, column: SmolStr },
     /// Deployed code outside of the database uses an object, too.
     UsedOutside { object: SmolStr },
+    /// Code that ran before the statement, and was not analyzed, changed nothing that it uses.
+    HiddenCodeIsHarmless,
     /// Only an earlier use shows that the relation exists.
     ExistsAsUsed { table: SmolStr },
     /// psql does not run a COPY, and so reads its data as statements.
@@ -83,7 +85,9 @@ impl Assumption {
     /// Returns how sure a finding can be at most that rests on this.
     pub fn confidence(&self) -> Confidence {
         match self {
-            Self::Large { .. } | Self::InUse { .. } | Self::ManyRows { .. } => Confidence::Likely,
+            Self::Large { .. } | Self::InUse { .. } | Self::ManyRows { .. } | Self::HiddenCodeIsHarmless => {
+                Confidence::Likely
+            }
             Self::LargeThoughListed { .. }
             | Self::LargeThoughReadAsOneRow { .. }
             | Self::LargeThoughTotal { .. }
@@ -149,6 +153,9 @@ impl fmt::Display for Assumption {
                     f,
                     "assumes that deployed code uses `{object}`, although every known use is inside of the database"
                 )
+            }
+            Self::HiddenCodeIsHarmless => {
+                f.write_str("assumes that code before it that was not analyzed changes nothing that it uses")
             }
             Self::ExistsAsUsed { table } => {
                 write!(f, "assumes that `{table}` exists, because an earlier statement uses it")

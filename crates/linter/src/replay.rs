@@ -346,6 +346,9 @@ impl Replay {
         let predicted;
         (self.state.database.catalog, self.session, predicted) = Ran::into_parts(ran);
         let effects = observed.map_or(predicted, Arc::new);
+        if effects.unknown.iter().any(|unknown| unknown.may_change && unknown.reason.hides_code()) {
+            self.state.database.catalog.note_hidden_code();
+        }
         self.state.database.called.extend(effects.calls.iter().map(|call| call.oid));
         let Some(block) = &mut self.session.block else { return };
         for lock in &effects.locks {

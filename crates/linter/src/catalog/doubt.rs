@@ -12,6 +12,8 @@ pub(super) struct Doubts {
     before: Oid,
     /// Aggregates, operators, casts or functions of a type were made, which the catalog does not keep.
     more_code: bool,
+    /// Code ran that was not analyzed and may have changed something.
+    hidden_code: bool,
 }
 
 impl Catalog {
@@ -32,6 +34,16 @@ impl Catalog {
     /// May anything have been made, changed or dropped that the catalog does not know of?
     pub fn doubts_everything(&self) -> bool {
         self.doubts.before.is_valid()
+    }
+
+    /// Notes that code ran which was not analyzed and may have changed something.
+    pub fn note_hidden_code(&mut self) {
+        self.doubts.hidden_code = true;
+    }
+
+    /// Whether such code has run.
+    pub fn follows_hidden_code(&self) -> bool {
+        self.doubts.hidden_code
     }
 
     /// Notes that functions, operators or casts were made which the catalog does not keep.

@@ -42,6 +42,9 @@ declare_rule! {
     /// that `pgvet config` shows, or not in one database: leave files that repeat others out with `exclude`, and name each
     /// database in `paths`.
     ///
+    /// A finding is certain unless code before it could not be analyzed and may have changed something: then it is
+    /// likely. Where only an earlier use shows that a relation exists, it is possible.
+    ///
     /// Of several scripts without numbers nobody knows which runs first, nor what migrations in a programming language do
     /// that stand among those in SQL: what rests on another file is not said then. A table or column that a statement lacks
     /// is taken to be there by the migrations after it, for whoever has run them has it.
@@ -65,6 +68,9 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     }
     if let Some(table) = guessed(context, failure) {
         finding = finding.assuming(Assumption::ExistsAsUsed { table });
+    }
+    if context.before.follows_hidden_code() {
+        finding = finding.assuming(Assumption::HiddenCodeIsHarmless);
     }
     finding.emit();
 }
@@ -107,5 +113,30 @@ fn help(failure: &Failure) -> Option<&'static str> {
         "2BP01" => Some("drop what depends on it first; CASCADE would drop that too"),
         "25P01" => Some("write BEGIN before it and COMMIT after it"),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::{Migration, check, parse_file};
+    use crate::confidence::{Assumption, Confidence};
+    use crate::settings::Settings;
+    use crate::source::SourceFile;
+
+    fn refusal(before: &str) -> (Confidence, Vec<Assumption>) {
+        let text = format!("CREATE TABLE orders (id bigint);{before}ALTER TABLE orders DROP COLUMN note;");
+        let file = parse_file(SourceFile::new("1.sql".to_owned(), text));
+        let migration = Migration::new(&file);
+        let found =
+            check(&[migration], &Settings { only: vec!["statement-will-fail".to_owned()], ..Settings::default() });
+        assert_eq!(found.len(), 1, "{found:?}");
+        (found[0].confidence, found[0].assumptions.clone())
+    }
+
+    #[test]
+    fn a_refusal_after_code_that_was_not_analyzed_is_not_certain() {
+        assert_eq!(refusal(""), (Confidence::Certain, vec![]));
+        let hidden = "SELECT add_what_is_missing('orders');";
+        assert_eq!(refusal(hidden), (Confidence::Likely, vec![Assumption::HiddenCodeIsHarmless]));
     }
 }
