@@ -269,8 +269,8 @@ impl ProjectFile {
     }
 
     pub(crate) fn migrations(&self) -> impl Iterator<Item = Migration<'_>> {
-        let is_loose = self.is_loose && self.layout.tool == Tool::Plain;
-        let ordered = !is_loose && !self.is_stray && !self.layout.in_other_languages;
+        let has_a_time = !self.is_loose || self.layout.shows_when_it_runs(&self.path);
+        let ordered = has_a_time && !self.is_stray && !self.layout.in_other_languages;
         self.layout.sections.iter().map(move |section| Migration {
             file: &self.parsed.source,
             parsed: &self.parsed.statements,
