@@ -40,14 +40,12 @@ fn outcome(text: &str) -> Option<Outcome> {
     Some(outcome)
 }
 
-/// Where rules report that neither merge their findings nor leave them to another rule.
+/// Where rules report that do not yield to other rules.
 fn places<'d>(found: impl IntoIterator<Item = &'d Diagnostic>) -> Vec<(&'static str, u32, TextRange)> {
-    let stands_alone = |name: &str| {
-        rules::find(name).is_some_and(|rule| {
-            rule.run.is_none() && rule.meta.yields_to.is_empty() && rule.meta.category != Category::Engine
-        })
+    let yields_to_none = |name: &str| {
+        rules::find(name).is_some_and(|rule| rule.meta.yields_to.is_empty() && rule.meta.category != Category::Engine)
     };
-    let found = found.into_iter().filter(|found| stands_alone(found.rule));
+    let found = found.into_iter().filter(|found| yields_to_none(found.rule));
     let mut places: Vec<_> = found.map(|found| (found.rule, found.file, found.range)).collect();
     places.sort();
     places
