@@ -1,12 +1,11 @@
 //! Findings for people: those of a group are one entry. Formats for programs list every finding.
 
 use super::{Finding, Report, plural};
-use crate::inert;
 use pgvet_linter::rule::GroupedBy;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-/// How many similar findings an entry names; `--format concise` lists all of them.
+/// How many similar findings an entry shows; `--format concise` lists all of them.
 const SHOWN: usize = 5;
 
 /// One entry of a report: a finding, and those that are similar to it.
@@ -40,21 +39,23 @@ impl<'r, 'a> Entry<'r, 'a> {
         Some(Self { finding, similar: findings })
     }
 
-    /// A line for each similar finding, the last with the number of those that have none.
-    pub(crate) fn similar_lines(&self, report: &Report<'_>) -> Vec<String> {
-        if self.similar.is_empty() {
-            return Vec::new();
-        }
-        let mut lines = vec![format!("{}:", plural(self.similar.len(), "similar finding"))];
-        let line = |finding: &&Finding<'_>| {
+    /// How many findings are similar; `None` if none is.
+    pub(crate) fn title(&self) -> Option<String> {
+        (!self.similar.is_empty()).then(|| format!("{}:", plural(self.similar.len(), "similar finding")))
+    }
+
+    /// The place and the message of each similar finding that is shown, as their files have them.
+    pub(crate) fn shown(&self, report: &Report<'_>) -> impl Iterator<Item = (String, &'r str)> {
+        self.similar.iter().take(SHOWN).map(|finding| {
             let found = finding.diagnostic;
-            format!("  {}: {}", inert::line(&report.place(found.file, found.range)), inert::line(&found.message))
-        };
-        lines.extend(self.similar.iter().take(SHOWN).map(line));
-        if let more @ 1.. = self.similar.len().saturating_sub(SHOWN) {
-            lines.push(format!("  and {more} more (--format concise lists them)"));
-        }
-        lines
+            (report.place(found.file, found.range), found.message.as_str())
+        })
+    }
+
+    /// How many similar findings are not shown; `None` if all are.
+    pub(crate) fn rest(&self) -> Option<String> {
+        let rest = self.similar.len().saturating_sub(SHOWN);
+        (rest > 0).then(|| format!("and {rest} more (--format concise lists them)"))
     }
 }
 

@@ -98,9 +98,17 @@ impl<'a> Shown<'a> {
         if let more @ 1.. = found.labels.len().saturating_sub(LABELS) {
             help.push(format!("{more} more places explain it (--format json lists them)"));
         }
-        help.extend(entry.similar_lines(report));
+        help.extend(similar(report, entry));
         Self { found, source, labels, help: (!help.is_empty()).then(|| inert::lines(&help.join("\n"))) }
     }
+}
+
+/// A line for each similar finding that is shown, between their number and that of the rest.
+fn similar(report: &Report<'_>, entry: &Entry<'_, '_>) -> Vec<String> {
+    let shown = entry.shown(report);
+    let lines = shown.map(|(place, message)| format!("  {}: {}", inert::line(&place), inert::line(message)));
+    let rest = entry.rest().map(|rest| format!("  {rest}"));
+    entry.title().into_iter().chain(lines).chain(rest).collect()
 }
 
 fn span(range: TextRange) -> SourceSpan {

@@ -83,11 +83,14 @@ fn details(report: &Report<'_>, entry: &Entry<'_, '_>, out: &mut dyn Write) -> i
     if let Some(help) = &found.help {
         writeln!(out, "{}\n", prose(help))?;
     }
-    for line in entry.similar_lines(report) {
-        match line.strip_prefix("  ") {
-            Some(item) => writeln!(out, "- {}", markup::prose(item))?,
-            None => writeln!(out, "{}", markup::prose(&line))?,
-        }
+    if let Some(title) = entry.title() {
+        writeln!(out, "{title}")?;
+    }
+    for (place, message) in entry.shown(report) {
+        writeln!(out, "- {}: {}", markup::code(&place), markup::prose(message))?;
+    }
+    if let Some(rest) = entry.rest() {
+        writeln!(out, "- {rest}")?;
     }
     writeln!(out, "</details>")
 }
