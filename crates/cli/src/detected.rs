@@ -1,7 +1,9 @@
 //! What was found out about the folders of migrations of a run.
 
+use crate::inert;
+use crate::report::plural;
 use pgvet_linter::check::{Direction, TransactionMode};
-use pgvet_workspace::{Project, ProjectFile, Role, Sign, Tool};
+use pgvet_workspace::{Project, ProjectFile, Role, Sign, Tool, UnknownOrder};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -25,8 +27,11 @@ pub(crate) struct Detected {
     pub(crate) transactions: Transactions,
     /// Files or sections that lead back.
     pub(crate) down: usize,
+    /// Files whose place among the others is unknown, by the reason.
+    pub(crate) unordered: Vec<Unordered>,
     /// Files that the tool's own list of migrations does not name.
     pub(crate) unlisted: usize,
+    pub(crate) unlisted_files: Vec<String>,
     /// Files with nothing for PostgreSQL.
     pub(crate) skipped: usize,
 }
@@ -36,6 +41,13 @@ pub(crate) struct ToolCount {
     pub(crate) tool: Tool,
     pub(crate) sign: Sign,
     pub(crate) files: usize,
+}
+
+/// Files whose place among the others is unknown for the same reason.
+#[derive(Debug, Serialize)]
+pub(crate) struct Unordered {
+    pub(crate) reason: UnknownOrder,
+    pub(crate) files: Vec<String>,
 }
 
 /// How many migrations run in which transaction.
@@ -77,22 +89,59 @@ fn of_files(folder: String, files: &[&ProjectFile]) -> Detected {
     let mut tools: Vec<ToolCount> =
         tools.into_iter().map(|((tool, sign), files)| ToolCount { tool, sign, files }).collect();
     tools.sort_by_key(|count| std::cmp::Reverse(count.files));
-    let path = |file: &&&ProjectFile| file.shown().path.clone();
-    let is_run = |file: &&&ProjectFile| file.is_run();
+    let path = |file: &&ProjectFile| file.shown().path.clone();
+    let mut run = files.iter().copied().filter(|file| file.is_run());
+    let first = run.next();
+    let last = run.next_back().or(first);
+    let unlisted_files: Vec<String> = files.iter().filter(|file| file.layout.unlisted).map(path).collect();
     Detected {
         folder,
         tools,
         files: files.len(),
         reported: files.iter().filter(|file| file.role == Role::Reported).count(),
-        run: files.iter().filter(is_run).count(),
-        first: files.iter().find(is_run).as_ref().map(path),
-        last: files.iter().rfind(is_run).as_ref().map(path),
+        run: files.iter().filter(|file| file.is_run()).count(),
+        first: first.as_ref().map(path),
+        last: last.as_ref().map(path),
         newest: None,
         sequences: 1,
         transactions,
         down,
-        unlisted: files.iter().filter(|file| file.layout.unlisted).count(),
+        unordered: unordered(files),
+        unlisted: unlisted_files.len(),
+        unlisted_files,
         skipped: files.iter().filter(|file| file.layout.sections.is_empty()).count(),
+    }
+}
+
+fn unordered(files: &[&ProjectFile]) -> Vec<Unordered> {
+    let mut by_reason: BTreeMap<UnknownOrder, Vec<String>> = BTreeMap::new();
+    for file in files.iter().filter(|file| file.is_run()) {
+        if let Some(reason) = file.unknown_order {
+            by_reason.entry(reason).or_default().push(file.shown().path.clone());
+        }
+    }
+    by_reason.into_iter().map(|(reason, files)| Unordered { reason, files }).collect()
+}
+
+impl Unordered {
+    /// How many files, why their place is unknown, and the first of them.
+    pub(crate) fn describe(&self) -> String {
+        let why = match self.reason {
+            UnknownOrder::NoVersion => "without a version in the name",
+            UnknownOrder::OtherLanguages => "among migrations in a programming language",
+            UnknownOrder::OtherTool => "whose tool is not the most frequent one",
+        };
+        format!("{} {why}: {}", plural(self.files.len(), "file"), first(&self.files))
+    }
+}
+
+/// The first files of a list, and how many follow.
+pub(crate) fn first(files: &[String]) -> String {
+    const SHOWN: usize = 5;
+    let shown: Vec<_> = files.iter().take(SHOWN).map(|path| inert::line(path)).collect();
+    match files.len().saturating_sub(SHOWN) {
+        0 => shown.join(", "),
+        rest => format!("{} and {rest} more (--format json lists them)", shown.join(", ")),
     }
 }
 

@@ -257,8 +257,32 @@ fn init_names_histories_and_the_newest_migration_of_each() {
       files:       2 files
       order:       warehouse/deploy/stock.sql is the first, warehouse/deploy/stock.sql the last
       transaction: each statement by statement
-      not run:     1 file that the tool's own list of migrations does not name, judged with --down only
+      not run:     1 file that the tool's own list of migrations does not name, judged with --down only: warehouse/deploy/old.sql
     ");
+}
+
+#[test]
+fn config_names_the_files_whose_order_is_unknown() {
+    let folder = folder(&[
+        ("db/1_a.sql", "CREATE TABLE a (id bigint);"),
+        ("db/2_b.sql", "CREATE TABLE b (id bigint);"),
+        ("db/3_c.sql", "-- +goose Up\nCREATE TABLE c (id bigint);"),
+        ("db/schema.sql", "CREATE TABLE d (id bigint);"),
+        ("db/views.sql", "CREATE VIEW e AS SELECT 1;"),
+    ]);
+    let said = folder.run(&["config", "db"]);
+    let expected = "\
+  no order:    2 files without a version in the name: db/schema.sql, db/views.sql
+               1 file whose tool is not the most frequent one: db/3_c.sql
+";
+    assert!(said.contains(expected), "{said}");
+    let output = folder.output(&["config", "db", "--format", "json"], b"", &[]);
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let expected = serde_json::json!([
+        { "reason": "no-version", "files": ["db/schema.sql", "db/views.sql"] },
+        { "reason": "other-tool", "files": ["db/3_c.sql"] },
+    ]);
+    assert_eq!(document["migrations"][0]["unordered"], expected);
 }
 
 /// A new migration may be in each of several folders.

@@ -4,6 +4,7 @@ use crate::config::{Config, ConfigError, Configs, absolute};
 use crate::discovery::{Problem, files_at};
 use crate::git::{self, Change, Changes};
 use crate::identity::{Identities, identity};
+use crate::known_order::UnknownOrder;
 use crate::layout::Folders;
 use crate::{order, parallel, read, roots};
 use rustc_hash::FxHashSet;
@@ -40,9 +41,9 @@ pub(crate) struct Source {
     pub(crate) role: Role,
     /// See [`pgvet_linter::check::Migration::database`].
     pub(crate) database: u32,
-    /// Is it one of several scripts whose names do not tell which runs first?
-    pub(crate) is_loose: bool,
-    /// Is it one of the new files that a run was asked for?
+    /// Why its name does not show when it runs among the others; the tool may know.
+    pub(crate) unknown_order: Option<UnknownOrder>,
+    /// Whether git calls it new.
     pub(crate) is_added: bool,
     pub(crate) config: Arc<Config>,
 }
@@ -50,7 +51,7 @@ pub(crate) struct Source {
 impl Source {
     /// A file that is named by itself.
     fn new(path: PathBuf, role: Role, config: Arc<Config>) -> Self {
-        Self { path, is_stdin: false, found: false, role, database: 0, is_loose: false, is_added: false, config }
+        Self { path, is_stdin: false, found: false, role, database: 0, unknown_order: None, is_added: false, config }
     }
 }
 
@@ -172,7 +173,7 @@ impl Plan {
             sources = with_history(sources, root, &self.identities);
         }
         if root.is_some() {
-            mark_loose(&mut sources);
+            mark_unversioned(&mut sources);
         }
         let asked = request.start_after.as_slice();
         let wanted = if asked.is_empty() { &config.migrations.start_after } else { asked };
@@ -189,13 +190,11 @@ impl Plan {
     }
 }
 
-/// Finds the scripts without versions, unless there is one file alone: nothing shows when each of them runs.
-fn mark_loose(sources: &mut [Source]) {
-    let is_alone = sources.len() == 1;
-    let mut scripts: Vec<&mut Source> =
-        sources.iter_mut().filter(|source| !order::is_versioned(&source.path)).collect();
-    if !is_alone {
-        scripts.iter_mut().for_each(|script| script.is_loose = true);
+/// Marks the files without a version in their names, unless there is only one file.
+fn mark_unversioned(sources: &mut [Source]) {
+    if sources.len() > 1 {
+        let unversioned = sources.iter_mut().filter(|source| !order::is_versioned(&source.path));
+        unversioned.for_each(|source| source.unknown_order = Some(UnknownOrder::NoVersion));
     }
 }
 

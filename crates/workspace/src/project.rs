@@ -4,7 +4,8 @@ use crate::cache::Warm;
 use crate::config::{Config, ConfigError, ConfigSource, absolute};
 use crate::discovery::{Problem, display};
 use crate::git::ChangeSelection;
-use crate::layout::{self, Folders, Layout, Section, Tool};
+use crate::known_order::{self, UnknownOrder};
+use crate::layout::{self, Folders, Layout, Section};
 use crate::order;
 use crate::parallel;
 use crate::placeholders::{Substitution, substitute};
@@ -17,7 +18,6 @@ use pgvet_linter::check::{self, Direction, Migration, ParsedFile};
 use pgvet_linter::predict::{self, StatementEffects};
 use pgvet_linter::settings::Settings;
 use pgvet_linter::source::{SourceFile, TextRange};
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -68,10 +68,8 @@ pub struct ProjectFile {
     pub encoding: Option<EncodingError>,
     /// Which database it belongs to: see [`Migration::database`].
     pub database: u32,
-    /// Whether its name does not tell when it runs among the others. The tool may know.
-    pub(crate) is_loose: bool,
-    /// Whether another tool runs it than most files of its database.
-    pub(crate) is_stray: bool,
+    /// Why it is not known when it runs among the others of its database; `None` if it is known.
+    pub unknown_order: Option<UnknownOrder>,
     /// Where it is.
     pub path: PathBuf,
     /// The nearest configuration.
@@ -139,7 +137,7 @@ impl Project {
             }
         }
         let (mut files, note) = purpose::leave_out(files, folders);
-        mark_strays(&mut files);
+        known_order::compare_tools(&mut files, &databases);
         Ok(Self { files, databases, problems, note, unread: false, warm: Vec::new() })
     }
 
@@ -172,14 +170,13 @@ impl Project {
             found: false,
             role: file.role,
             database: file.database,
-            is_loose: file.is_loose,
+            unknown_order: file.unknown_order,
             is_added: file.layout.release == Some(RELEASE_OF_ADDED),
             config: Arc::clone(&file.config),
         };
         let path = file.shown().path.clone();
         let parse = |_: &Path, text| Arc::new(check::parse_file(text));
-        let new = project_file(SourceFile::new(path, text), file.encoding, source, &Folders::default(), parse);
-        *file = ProjectFile { is_stray: file.is_stray, ..new };
+        *file = project_file(SourceFile::new(path, text), file.encoding, source, &Folders::default(), parse);
         self.warm.clear();
     }
 
@@ -269,8 +266,6 @@ impl ProjectFile {
     }
 
     pub(crate) fn migrations(&self) -> impl Iterator<Item = Migration<'_>> {
-        let has_a_time = !self.is_loose || self.layout.shows_when_it_runs(&self.path);
-        let ordered = has_a_time && !self.is_stray && !self.layout.in_other_languages;
         self.layout.sections.iter().map(move |section| Migration {
             file: &self.parsed.source,
             parsed: &self.parsed.statements,
@@ -280,7 +275,7 @@ impl ProjectFile {
             strings: &self.layout.strings,
             report: self.role == Role::Reported,
             baseline: self.role == Role::Baseline,
-            ordered,
+            ordered: self.unknown_order.is_none(),
             release: self.layout.release,
             database: self.database,
         })
@@ -297,19 +292,6 @@ fn load_file(source: Source, folders: &Folders, texts: &Texts, parse: &Parse) ->
     Ok(project_file(text, encoding, source, folders, |path, text| parse(texts, path, text)))
 }
 
-/// Finds the files that another tool runs than most of their database. Nothing shows when they run among the others.
-fn mark_strays(files: &mut [ProjectFile]) {
-    let mut counts: BTreeMap<u32, BTreeMap<Tool, usize>> = BTreeMap::new();
-    let is_counted = |file: &ProjectFile| file.role != Role::Baseline && !file.layout.unlisted;
-    for file in files.iter().filter(|file| is_counted(file)) {
-        *counts.entry(file.database).or_default().entry(file.layout.tool).or_default() += 1;
-    }
-    for file in files.iter_mut() {
-        let main = counts.get(&file.database).and_then(|tools| tools.iter().max_by_key(|(_, count)| **count));
-        file.is_stray = is_counted(file) && main.is_some_and(|(tool, _)| *tool != file.layout.tool);
-    }
-}
-
 /// Files that git calls new are released together. Releases that a tool knows are counted from 1.
 const RELEASE_OF_ADDED: u32 = 0;
 
@@ -321,14 +303,15 @@ fn project_file(
     folders: &Folders,
     parse: impl FnOnce(&Path, SourceFile) -> Arc<ParsedFile>,
 ) -> ProjectFile {
-    let Source { path, role, database, is_loose, is_added, config, .. } = source;
+    let Source { path, role, database, unknown_order, is_added, config, .. } = source;
     let (text, original) = substituted(text, &config);
     let mut layout = layout::detect(&path, &text.text, folders, &config);
     if is_added && role == Role::Reported {
         layout.release = Some(RELEASE_OF_ADDED);
     }
+    let unknown_order = known_order::of_file(unknown_order, &path, &layout);
     let parsed = parse(&path, text);
-    ProjectFile { parsed, layout, role, encoding, database, is_loose, is_stray: false, path, config, original }
+    ProjectFile { parsed, layout, role, encoding, database, unknown_order, path, config, original }
 }
 
 /// The text with the values of placeholders, and the file as it was where there are any.

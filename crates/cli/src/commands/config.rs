@@ -93,6 +93,10 @@ fn write_folder(detected: &Detected, out: &mut dyn Write) -> io::Result<()> {
             "", detected.sequences
         )?;
     }
+    for (at, unordered) in detected.unordered.iter().enumerate() {
+        let label = if at == 0 { "no order:" } else { "" };
+        writeln!(out, "  {label:13}{}", unordered.describe())?;
+    }
     writeln!(out, "  {:13}{}", "transaction:", detected.transactions.describe())?;
     if detected.down > 0 {
         writeln!(
@@ -105,9 +109,10 @@ fn write_folder(detected: &Detected, out: &mut dyn Write) -> io::Result<()> {
     if detected.unlisted > 0 {
         writeln!(
             out,
-            "  {:13}{} that the tool's own list of migrations does not name, judged with --down only",
+            "  {:13}{} that the tool's own list of migrations does not name, judged with --down only: {}",
             "not run:",
-            plural(detected.unlisted, "file")
+            plural(detected.unlisted, "file"),
+            detected::first(&detected.unlisted_files)
         )?;
     }
     if detected.skipped > 0 {

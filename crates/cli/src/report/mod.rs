@@ -30,7 +30,7 @@ use pgvet_linter::diagnostic::{Diagnostic, Severity};
 use pgvet_linter::rule::RuleMeta;
 use pgvet_linter::rules;
 use pgvet_linter::source::{Position, SourceFile, TextRange};
-use pgvet_workspace::{KnownFinding, Project, ProjectFile, fingerprints};
+use pgvet_workspace::{KnownFinding, Project, ProjectFile, Role, fingerprints};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -130,12 +130,17 @@ impl<'a> Report<'a> {
     fn summarize(&mut self) {
         let count = |severity| self.findings.iter().filter(|finding| finding.diagnostic.severity == severity).count();
         let paths: BTreeSet<&str> = self.findings.iter().map(|finding| finding.path).collect();
+        // Unlisted files must parse, and are judged with `--down`.
+        let is_judged = |file: &&ProjectFile| {
+            file.role == Role::Reported && file.layout.unlisted && paths.contains(file.shown().path.as_str())
+        };
+        let judged = self.project.files.iter().filter(is_judged).count();
         self.summary = Summary {
             errors: count(Severity::Error),
             warnings: count(Severity::Warning),
             infos: count(Severity::Info),
-            files: self.project.reported_files(),
-            unlisted: self.project.unlisted_files(),
+            files: self.project.reported_files() + judged,
+            unlisted: self.project.unlisted_files() - judged,
             files_with_findings: paths.len(),
             history_files: self.project.history_files(),
             known: self.known.as_ref().map_or(0, |known| known.findings),
@@ -203,8 +208,9 @@ pub(crate) struct Summary {
     pub(crate) errors: usize,
     pub(crate) warnings: usize,
     pub(crate) infos: usize,
+    /// Files that were asked for, without the unlisted ones.
     pub(crate) files: usize,
-    /// Files that do not run, because the tool's own list does not name them.
+    /// Files without findings that are not run, because the tool's own list does not name them.
     pub(crate) unlisted: usize,
     pub(crate) files_with_findings: usize,
     /// Migrations that were replayed and not reported on.
@@ -235,8 +241,9 @@ impl fmt::Display for Summary {
             write!(f, ", after {}", plural(self.history_files, "earlier migration"))?;
         }
         if self.unlisted > 0 {
+            let them = if self.unlisted == 1 { "it" } else { "them" };
             let files = plural(self.unlisted, "file");
-            write!(f, "; {files} not checked: not in the list of the migration tool (pgvet config)")?;
+            write!(f, "; {files} not run, because the migration tool does not list {them} (see pgvet config)")?;
         }
         if self.known > 0 {
             write!(f, "; {} not shown", plural(self.known, "known finding"))?;
@@ -245,14 +252,12 @@ impl fmt::Display for Summary {
             write!(f, "; {} suppressed", self.suppressed)?;
         }
         if self.hidden_below_level > 0 {
-            write!(f, "; {} hidden (--level info)", plural(self.hidden_below_level, "finding"))?;
+            let findings = plural(self.hidden_below_level, "finding");
+            write!(f, "; {findings} hidden by severity (--level info)")?;
         }
         if self.hidden_below_confidence > 0 {
-            write!(
-                f,
-                "; {} hidden (--confidence possible)",
-                plural(self.hidden_below_confidence, "less sure finding")
-            )?;
+            let findings = plural(self.hidden_below_confidence, "finding");
+            write!(f, "; {findings} hidden by confidence (--confidence possible)")?;
         }
         match self.not_checked {
             0 => Ok(()),
@@ -317,7 +322,8 @@ mod tests {
         let hidden = Summary { files: 1, hidden_below_level: 2, hidden_below_confidence: 1, ..Summary::default() };
         assert_eq!(
             hidden.to_string(),
-            "No problems found in 1 file; 2 findings hidden (--level info); 1 less sure finding hidden (--confidence possible)"
+            "No problems found in 1 file; 2 findings hidden by severity (--level info); \
+             1 finding hidden by confidence (--confidence possible)"
         );
     }
 

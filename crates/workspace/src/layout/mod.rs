@@ -144,22 +144,6 @@ pub struct Layout {
     pub release: Option<u32>,
 }
 
-impl Layout {
-    /// Whether the tool runs the file at a known time even if its name has no version: by a list of its own, or because
-    /// the file itself shows the tool.
-    pub(crate) fn shows_when_it_runs(&self, path: &Path) -> bool {
-        let is_current = |path: &Path| path.file_stem().is_some_and(|stem| stem == "current");
-        let has_list = match self.tool {
-            Tool::Sqitch | Tool::Liquibase | Tool::Drizzle => true,
-            // What is being written runs after all that is committed.
-            Tool::GraphileMigrate => is_current(path) || path.parent().is_some_and(is_current),
-            _ => false,
-        };
-        let shows_tool = matches!(self.sign, Sign::Configuration | Sign::Comment | Sign::FileName);
-        self.tool != Tool::Plain && (has_list || shows_tool)
-    }
-}
-
 /// Finds out how the file at `path` is run. Looks at its text, its name, and then its folder.
 /// What configuration says goes before all of them.
 pub(crate) fn detect(path: &Path, text: &str, folders: &Folders, config: &Config) -> Layout {

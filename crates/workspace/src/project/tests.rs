@@ -141,3 +141,22 @@ fn what_no_numbering_covers_has_no_order() {
     let of_folder: [(&str, &[u8]); 3] = [("atlas.sum", b""), ("1_a.sql", table), ("snapshot.sql", table)];
     assert_eq!(ordered(&of_folder), [true, false]);
 }
+
+#[test]
+fn tools_with_equally_many_files_have_no_order_unless_they_are_named_in_one() {
+    use UnknownOrder::{NoVersion, OtherTool};
+    let root = folder(&[("1_a.sql", b""), ("2_b.sql", b"-- +goose Up\n"), ("views.sql", b"")]);
+    let at = |name: &str| root.path().join(name);
+    let unknown = |paths: Vec<PathBuf>| {
+        let project = load(&Request { paths, without_history: true, ..Request::default() });
+        project.files.iter().map(|file| file.unknown_order).collect::<Vec<_>>()
+    };
+    assert_eq!(unknown(vec![root.path().to_owned()]), [None, Some(OtherTool), Some(NoVersion)]);
+    fs::remove_file(at("views.sql")).unwrap();
+    assert_eq!(unknown(vec![root.path().to_owned()]), [Some(OtherTool), Some(OtherTool)]);
+    fs::remove_file(at("1_a.sql")).unwrap();
+    assert_eq!(unknown(vec![root.path().to_owned()]), [None]);
+    fs::write(at("1_a.sql"), "").unwrap();
+    let elsewhere = folder(&[("c.sql", b"")]);
+    assert_eq!(unknown(vec![at("2_b.sql"), elsewhere.path().join("c.sql")]), [None, None]);
+}
