@@ -338,8 +338,9 @@ impl Checker<'_> {
         if versions.last() == Some(&self.settings.versions.to) {
             let newest = self.settings.versions.to;
             let keep_old = self.settings.versions_configured;
-            let refused_by_old =
-                |found: &Diagnostic| found.rule == "statement-will-fail" && !found.pg_versions.contains(&newest);
+            let refused_by_old = |found: &Diagnostic| {
+                found.is_of(&rules::engine::statement_will_fail::RULE) && !found.pg_versions.contains(&newest)
+            };
             self.found.extend(self.statement_found.drain(..).filter(|found| keep_old || !refused_by_old(found)));
         }
     }

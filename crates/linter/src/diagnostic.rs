@@ -3,6 +3,8 @@
 use crate::confidence::{Assumption, Confidence};
 use crate::effect::Evidence;
 use crate::fix::{Fix, Step};
+use crate::rule::Rule;
+use crate::rules::{engine, transaction};
 use crate::source::TextRange;
 use crate::version::PgVersion;
 use serde::de::Error;
@@ -65,7 +67,7 @@ pub struct Diagnostic {
     pub relations: Vec<String>,
     /// The configured versions for which it holds; all of them unless it says otherwise.
     pub pg_versions: Vec<PgVersion>,
-    /// One for each place that it stands for.
+    /// Edits to choose from.
     pub fixes: Vec<Fix>,
     /// The statements that can take the place of this one, those that must not share a transaction apart; empty where
     /// there are none.
@@ -76,7 +78,8 @@ pub struct Diagnostic {
 }
 
 /// The rules that say that PostgreSQL refuses a statement.
-pub(crate) const REFUSALS: [&str; 3] = ["syntax-error", "statement-will-fail", "concurrently-in-transaction"];
+pub(crate) static REFUSALS: [&Rule; 3] =
+    [&engine::syntax_error::RULE, &engine::statement_will_fail::RULE, &transaction::concurrently_in_transaction::RULE];
 
 impl Diagnostic {
     /// Lowers the confidence to what the assumption allows.
@@ -85,16 +88,14 @@ impl Diagnostic {
         self.assumptions.push(assumption);
     }
 
-    /// Does it say that PostgreSQL refuses the statement?
-    pub fn is_refusal(&self) -> bool {
-        REFUSALS.contains(&self.rule)
+    /// Whether the rule reported it.
+    pub fn is_of(&self, rule: &Rule) -> bool {
+        self.rule == rule.meta.name
     }
 
-    /// Its fixes for whoever makes one of them: those that do the same in several places are one.
-    pub fn offers(&self) -> Vec<Fix> {
-        let same = |one: &Fix, other: &Fix| one.title == other.title && one.applicability == other.applicability;
-        let one = |all: &[Fix]| Fix { edits: all.iter().flat_map(|fix| fix.edits.clone()).collect(), ..all[0].clone() };
-        self.fixes.chunk_by(same).map(one).collect()
+    /// Whether it says that PostgreSQL refuses the statement.
+    pub fn is_refusal(&self) -> bool {
+        REFUSALS.iter().any(|rule| self.is_of(rule))
     }
 
     /// Message and help in plain text.

@@ -31,7 +31,8 @@ pub(crate) fn yield_to_others(found: &mut Vec<Diagnostic>, settings: &Settings) 
         let TextRange { start, end } = diagnostic.range;
         let yields_to = rules::find(diagnostic.rule).map_or(&[][..], |rule| rule.meta.yields_to);
         yields_to.iter().any(|rule| {
-            let mut within = places.range((*rule, diagnostic.file, start, 0)..=(*rule, diagnostic.file, end, u32::MAX));
+            let mut within = places
+                .range((rule.meta.name, diagnostic.file, start, 0)..=(rule.meta.name, diagnostic.file, end, u32::MAX));
             within.any(|((.., ends), (shown, sure))| *ends <= end && *shown >= is_shown && *sure >= confidence)
         })
     };

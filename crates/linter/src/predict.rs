@@ -4,7 +4,7 @@ use crate::ast::{Ast, Transaction};
 use crate::catalog::Catalog;
 use crate::check::{Migration, ParsedFile, TransactionState};
 use crate::checkpoint;
-use crate::effect::{Effects, Failure};
+use crate::effect::{Effects, Failure, FailureSubject};
 use crate::replay::{Replay, StatementVisit, Visitor};
 use crate::routine::Bound;
 use crate::routine::{RoutineReader, Routines};
@@ -78,7 +78,7 @@ impl Visitor for EffectsOnly {
 }
 
 fn refusal(error: &SyntaxError) -> Failure {
-    Failure { sqlstate: "42601", reason: error.message.clone(), range: error.range }
+    Failure { sqlstate: "42601", reason: error.message.clone(), subject: FailureSubject::Other, range: error.range }
 }
 
 struct Collector<'s> {

@@ -108,7 +108,7 @@ pub struct RuleMeta {
     /// Equivalent rules of other linters, such as `squawk/require-concurrent-index-creation`.
     pub sources: &'static [&'static str],
     /// Rules whose finding at the same place says it better, so that this one is silent there.
-    pub yields_to: &'static [&'static str],
+    pub yields_to: &'static [&'static Rule],
     /// Which of its findings are one entry in a report for people.
     pub grouped_by: GroupedBy,
     /// Does it harm only where the statement stays? Such a rule is silent about what a ROLLBACK of the migration undoes.

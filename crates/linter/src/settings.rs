@@ -165,12 +165,12 @@ impl Settings {
     /// The same, with the rules that say that PostgreSQL refuses a statement.
     #[must_use]
     pub fn with_refusals(mut self) -> Self {
-        self.ignore.retain(|rule| !REFUSALS.contains(&rule.as_str()));
+        self.ignore.retain(|rule| REFUSALS.iter().all(|refusal| refusal.meta.name != rule.as_str()));
         for rule in REFUSALS {
             if !self.only.is_empty() {
-                self.only.push(rule.to_owned());
+                self.only.push(rule.meta.name.to_owned());
             }
-            self.levels.rules.insert(rule.to_owned(), Some(Severity::Error));
+            self.levels.rules.insert(rule.meta.name.to_owned(), Some(Severity::Error));
         }
         self
     }
@@ -222,6 +222,8 @@ impl Default for Settings {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rule::Rule;
+    use crate::rules::compatibility::drop_column;
 
     #[test]
     fn the_nearest_level_wins_and_a_category_switches_nothing_on() {
@@ -256,19 +258,18 @@ mod tests {
 
     #[test]
     fn refusals_are_said_whatever_was_asked_for() {
-        let off = |rule: &str| (rule.to_owned(), None);
+        let off = |rule: &Rule| (rule.meta.name.to_owned(), None);
         let asked = Settings {
             only: vec!["drop-table".to_owned()],
             ignore: vec!["syntax-error".to_owned()],
             levels: Levels { rules: REFUSALS.map(off).into_iter().collect(), ..Levels::default() },
             ..Settings::default()
         };
-        let severity =
-            |settings: &Settings, rule: &str| crate::rules::find(rule).map(|rule| settings.severity_of(&rule.meta));
+        let severity = |settings: &Settings, rule: &Rule| settings.severity_of(&rule.meta);
         for rule in REFUSALS {
-            assert_eq!(severity(&asked, rule), Some(None), "{rule}");
-            assert_eq!(severity(&asked.clone().with_refusals(), rule), Some(Some(Severity::Error)), "{rule}");
+            assert_eq!(severity(&asked, rule), None, "{}", rule.meta.name);
+            assert_eq!(severity(&asked.clone().with_refusals(), rule), Some(Severity::Error), "{}", rule.meta.name);
         }
-        assert_eq!(severity(&asked.with_refusals(), "drop-column"), Some(None));
+        assert_eq!(severity(&asked.with_refusals(), &drop_column::RULE), None);
     }
 }

@@ -36,7 +36,7 @@ pub(crate) fn actions(
     let mut found = Vec::new();
     for finding in analysis.findings().iter().filter(touches) {
         if wanted(CodeActionKind::QUICKFIX.as_str()) {
-            found.extend(finding.offers().iter().filter_map(|fix| actions.fix(finding, fix)));
+            found.extend(finding.fixes.iter().filter_map(|fix| actions.fix(finding, fix)));
             found.extend(actions.ignore(finding));
         }
         if wanted(CodeActionKind::REFACTOR.as_str()) {

@@ -10,6 +10,7 @@ use lsp_types::{
 };
 use pgvet_linter::diagnostic::{Diagnostic as Finding, Label, Severity};
 use pgvet_linter::rules;
+use pgvet_linter::rules::engine::unused_suppression;
 use pgvet_linter::source::LineIndex;
 use pgvet_workspace::config::ConfigError;
 use std::str::FromStr;
@@ -42,7 +43,7 @@ impl Places<'_> {
             source: Some(SOURCE.to_owned()),
             message: finding.message_with_help(),
             related_information: (!related.is_empty()).then_some(related),
-            tags: (finding.rule == "unused-suppression").then(|| vec![DiagnosticTag::UNNECESSARY]),
+            tags: finding.is_of(&unused_suppression::RULE).then(|| vec![DiagnosticTag::UNNECESSARY]),
             data: None,
         }
     }

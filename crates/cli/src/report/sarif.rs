@@ -116,8 +116,7 @@ fn result(report: &Report<'_>, finding: &Finding<'_>, rules: &BTreeMap<&str, usi
     if !related.is_empty() {
         result["relatedLocations"] = related.into();
     }
-    let offers = found.offers();
-    let fixes = offers.iter().filter(|fix| fix.applicability > Applicability::DisplayOnly);
+    let fixes = found.fixes.iter().filter(|fix| fix.applicability > Applicability::DisplayOnly);
     let fixes: Vec<Value> = fixes.map(|fix| describe_fix(file, fix)).collect();
     if !fixes.is_empty() {
         result["fixes"] = fixes.into();

@@ -359,7 +359,18 @@ pub struct Failure {
     /// Five characters, for example `25001`.
     pub sqlstate: &'static str,
     pub reason: String,
+    pub subject: FailureSubject,
     pub range: TextRange,
+}
+
+/// What a refusal is about, as far as its SQLSTATE leaves that open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FailureSubject {
+    /// No function takes such arguments.
+    Function,
+    /// No operator takes values of these types.
+    Operator,
+    Other,
 }
 
 /// A change of rows in a table.

@@ -4,7 +4,8 @@ use super::{Executor, Knowledge, Run, fail};
 use crate::ast::{Expr, ExprKind, FunctionBody, Literal, Name, ObjectName, Query, TypeName};
 use crate::builtin::{self, BuiltinTypeKind, CastContext, Extension};
 use crate::catalog::{Catalog, Column, ConstraintKind, Function, Oid, SqlType, TypeDef, TypeKind, Volatility};
-use crate::expression::{self, Analyzer, Coercion, Schema, Scope, Typed};
+use crate::effect::{Failure, FailureSubject};
+use crate::expression::{self, Analyzer, Coercion, Refused, Schema, Scope, Typed};
 use crate::session::SearchPath;
 use crate::source::TextRange;
 use crate::version::Target;
@@ -180,12 +181,13 @@ impl Executor<'_> {
     /// Fails where an expression calls what does not exist, as far as all that may exist is known.
     pub(crate) fn check_meaning(&self, typed: &Typed, range: TextRange) -> Run {
         let Some(refused) = &typed.refused else { return Ok(()) };
-        let certain = if refused.function {
+        let certain = if refused.subject == FailureSubject::Function {
             self.knows_all_code()
         } else {
             self.knowledge >= Knowledge::History && self.catalog.knows_all_code()
         };
-        if certain { fail(refused.sqlstate, refused.reason.clone(), range) } else { Ok(()) }
+        let Refused { sqlstate, reason, subject } = refused.clone();
+        if certain { Err(Failure { sqlstate, reason, subject, range }) } else { Ok(()) }
     }
 
     /// The same for all expressions of a query.

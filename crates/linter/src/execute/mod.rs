@@ -45,7 +45,7 @@ pub(crate) use routine::Bodies;
 use crate::ast::{Ast, Transaction};
 use crate::catalog::{Birth, Catalog, Oid, Relation};
 use crate::deployment::Deployment;
-use crate::effect::{Effects, Failure, UnknownReason};
+use crate::effect::{Effects, Failure, FailureSubject, UnknownReason};
 use crate::session::{Place, Session, SettingsInEffect};
 use crate::source::TextRange;
 use crate::version::Target;
@@ -57,7 +57,7 @@ pub(crate) type Run<T = ()> = Result<T, Failure>;
 
 /// Makes the `Err` of a [`Run`].
 pub(crate) fn fail<T>(sqlstate: &'static str, reason: impl Into<String>, range: TextRange) -> Run<T> {
-    Err(Failure { sqlstate, reason: reason.into(), range })
+    Err(Failure { sqlstate, reason: reason.into(), subject: FailureSubject::Other, range })
 }
 
 /// How much of the database the run has seen, and so what a name that no statement showed means.

@@ -5,21 +5,21 @@ use super::overload::CallArguments;
 use crate::ast::FunctionCall;
 use crate::builtin::BuiltinTypeKind;
 use crate::catalog::{Oid, SqlType};
+use crate::effect::FailureSubject;
 
 /// Why an expression has no meaning, as far as all functions, operators and casts of the database are known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refused {
     pub sqlstate: &'static str,
     pub reason: String,
-    /// A function is missing, which may have been made anywhere, and not an operator or cast between types, which hardly
-    /// anyone makes.
-    pub function: bool,
+    /// A missing function may have been made anywhere; hardly anyone makes operators or casts.
+    pub subject: FailureSubject,
 }
 
 impl Inference<'_> {
     /// Only the first refusal counts, as PostgreSQL stops there.
     pub(super) fn refuse(&mut self, sqlstate: &'static str, reason: String) {
-        self.refuse_with(Refused { sqlstate, reason, function: false });
+        self.refuse_with(Refused { sqlstate, reason, subject: FailureSubject::Other });
     }
 
     fn refuse_with(&mut self, refused: Refused) {
@@ -42,7 +42,7 @@ impl Inference<'_> {
         }
         if call.order_by.is_empty() && arguments.names.is_empty() && !arguments.variadic && !may_be_column {
             let reason = format!("function {}({}) does not exist", call.name, self.listed(&arguments.types));
-            self.refuse_with(Refused { sqlstate: "42883", reason, function: true });
+            self.refuse_with(Refused { sqlstate: "42883", reason, subject: FailureSubject::Function });
         }
     }
 
@@ -54,7 +54,7 @@ impl Inference<'_> {
             }
             _ => format!("operator does not exist: {name} {}", self.listed(operands)),
         };
-        self.refuse("42883", reason);
+        self.refuse_with(Refused { sqlstate: "42883", reason, subject: FailureSubject::Operator });
     }
 
     /// Source: PostgreSQL 18, `src/backend/parser/parse_expr.c`, `transformTypeCast`.

@@ -5,6 +5,8 @@ use super::draft::first_ast;
 use crate::ast::{Ast, Persistence, QueryBody};
 use crate::diagnostic::Diagnostic;
 use crate::lexer::{identifier, tokenize};
+use crate::rule::Rule;
+use crate::rules::{data, security};
 use crate::source::TextRange;
 use smol_str::SmolStr;
 
@@ -24,13 +26,14 @@ pub(super) fn needed_later(files: &[PlannedFile]) -> Option<String> {
 }
 
 /// What must not stay as it is between two migrations, where the original leaves nothing of it.
-const LEFT: [&str; 2] = ["trigger-left-disabled", "row-level-security-disabled"];
+static LEFT: [&Rule; 2] = [&data::trigger_left_disabled::RULE, &security::row_level_security_disabled::RULE];
 
 /// Why the plan must not be made: between its migrations something would be switched off that the original switches on
 /// again before anybody sees it.
 pub(super) fn left_between(original: &[Diagnostic], planned: &[Diagnostic]) -> Option<String> {
-    let is_new =
-        |found: &&Diagnostic| LEFT.contains(&found.rule) && original.iter().all(|known| known.rule != found.rule);
+    let is_new = |found: &&Diagnostic| {
+        LEFT.iter().any(|rule| found.is_of(rule)) && original.iter().all(|known| known.rule != found.rule)
+    };
     planned.iter().find(is_new).map(|found| format!("between the migrations of the plan, {}", found.message))
 }
 

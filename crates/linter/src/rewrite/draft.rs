@@ -8,6 +8,8 @@ use crate::check::{self, Migration, ParsedFile, TransactionMode};
 use crate::checkpoint::Checkpoint;
 use crate::diagnostic::Diagnostic;
 use crate::lexer::{Token, tokenize};
+use crate::rule::Rule;
+use crate::rules::{locking, transaction};
 use crate::settings::Settings;
 use crate::source::TextRange;
 use crate::statement::{self, Statement};
@@ -19,13 +21,13 @@ use std::sync::Arc;
 const ROUNDS: usize = 40;
 
 /// Rules whose finding is gone when the statement begins another transaction.
-const SPLITTING: [&str; 6] = [
-    "validate-in-same-transaction",
-    "work-after-strong-lock",
-    "mixed-ddl-and-bulk-dml",
-    "many-tables-locked",
-    "timeout-during-concurrent-build",
-    "enum-value-used-in-same-transaction",
+static SPLITTING: [&Rule; 6] = [
+    &transaction::validate_in_same_transaction::RULE,
+    &transaction::work_after_strong_lock::RULE,
+    &transaction::mixed_ddl_and_bulk_dml::RULE,
+    &transaction::many_tables_locked::RULE,
+    &locking::timeout_during_concurrent_build::RULE,
+    &transaction::enum_value_used_in_same_transaction::RULE,
 ];
 
 pub(super) struct Draft {
@@ -170,12 +172,12 @@ impl Draft {
             };
             return Some(Action::Replace(found.steps.iter().map(step).collect()));
         }
-        if found.rule == "missing-lock-timeout" {
+        if found.is_of(&locking::missing_lock_timeout::RULE) {
             return Some(Action::SetLockTimeout);
         }
         let settings_only =
             parsed.statements[..at].iter().all(|statement| matches!(statement.ast(), Some(Ast::Set(_))));
-        if SPLITTING.contains(&found.rule) && !settings_only {
+        if SPLITTING.iter().any(|rule| found.is_of(rule)) && !settings_only {
             return Some(Action::Split);
         }
         if let Some(commands) = commands(&parsed.source.text, &parsed.statements[at]) {

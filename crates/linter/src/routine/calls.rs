@@ -1,9 +1,10 @@
 //! All code of a database: which code calls which, and which triggers run what.
 
 use super::evaluation::{Evaluated, evaluate};
+use super::made::Made;
 use super::read::RoutineReader;
 use super::{Around, Bound, Hotness, Node, Routine, Step};
-use crate::ast::{Do, Expr, ExprKind, FunctionBody, FunctionCall, Part};
+use crate::ast::{Do, Expr, ExprKind, FunctionBody, FunctionCall, Part, Persistence};
 use crate::catalog::{Catalog, Function, Oid, Relation, Trigger};
 use crate::check::Migration;
 use crate::lexer::{Lexer, TokenKind, identifier};
@@ -27,8 +28,8 @@ pub struct Routines<'a> {
     reader: &'a RoutineReader,
     triggers: OnceCell<FxHashMap<Oid, Vec<TriggerUse>>>,
     callers: OnceCell<FxHashMap<Oid, Vec<CallSite>>>,
-    /// The code that speaks of temporary tables, in lower case.
-    temporary: OnceCell<String>,
+    /// What the code of functions makes.
+    made: OnceCell<Made>,
     pub(super) hot: RefCell<FxHashMap<Oid, Rc<Hotness>>>,
     /// What was found while that of another function is being found: it may lack the callers of that one.
     pub(super) seen: RefCell<FxHashMap<Oid, Rc<Hotness>>>,
@@ -80,7 +81,7 @@ impl<'a> Routines<'a> {
             reader,
             triggers: OnceCell::new(),
             callers: OnceCell::new(),
-            temporary: OnceCell::new(),
+            made: OnceCell::new(),
             hot: RefCell::default(),
             seen: RefCell::default(),
             open: RefCell::default(),
@@ -93,16 +94,21 @@ impl<'a> Routines<'a> {
         self.reader.function(self.catalog.get_function(oid)?, text)
     }
 
-    /// Does any function speak of a temporary table and this name? EXECUTE may make it.
+    /// Whether the code of a function may make a relation of that name.
+    pub(crate) fn makes(&self, name: &str) -> bool {
+        self.made().makes(name, |_| true)
+    }
+
+    /// Whether the code of a function may make a temporary table of that name.
     pub(crate) fn makes_temporary(&self, name: &str) -> bool {
-        let texts = self.temporary.get_or_init(|| {
-            let lower = self.catalog.functions().filter_map(|function| match &*function.body {
-                FunctionBody::Source { text, .. } => Some(text.to_ascii_lowercase()),
-                _ => None,
-            });
-            lower.filter(|text| text.contains("temp")).collect()
-        });
-        texts.contains(&name.to_ascii_lowercase())
+        self.made().makes(name, |persistence| persistence == Persistence::Temporary)
+    }
+
+    fn made(&self) -> &Made {
+        self.made.get_or_init(|| {
+            let routines = self.catalog.functions().filter_map(|function| self.function(function.oid));
+            Made::by(routines)
+        })
     }
 
     /// The code of a DO block.

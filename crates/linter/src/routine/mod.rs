@@ -6,6 +6,7 @@ mod calls;
 mod creations;
 mod evaluation;
 mod hotness;
+mod made;
 mod read;
 mod steps;
 pub mod subtransactions;

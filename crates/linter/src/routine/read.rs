@@ -1,6 +1,6 @@
 //! From the text of a body to statements with ranges in the file.
 
-use super::{SqlRole, Words, texts};
+use super::{Node, SqlRole, Words, texts};
 use crate::ast::from_pg::{parse_sql, parse_statement};
 use crate::ast::{Ast, Do, FunctionBody};
 use crate::catalog::{Function, Oid, PerBody};
@@ -86,6 +86,18 @@ impl Routine {
     /// The statement or expression that was read from a text. Expressions that call nothing are not read.
     pub fn sql(&self, text: &SqlText) -> Option<&Ast> {
         self.parsed.get(&text.range)
+    }
+
+    /// Returns the EXECUTEs whose text is known at run time only.
+    pub fn unread_dynamic(&self) -> Vec<TextRange> {
+        let steps = self.steps();
+        let unread = steps.iter().filter_map(|step| {
+            let Node::Statement(statement) = step.node else { return None };
+            let query = statement.kind.dynamic_query()?;
+            let is_read = self.dynamic(&query.expression).is_some_and(|dynamic| !dynamic.statements.is_empty());
+            (!is_read).then_some(query.keyword)
+        });
+        unread.collect()
     }
 
     /// What the text of EXECUTE runs.

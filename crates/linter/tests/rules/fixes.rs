@@ -26,7 +26,7 @@ fn check_text(rule: &str, text: &str, problems: &mut Vec<String>) -> usize {
     let outcome = scenario.run();
     let mut fixes = 0;
     for found in outcome.of_rule(rule) {
-        for fix in found.offers().iter().filter(|fix| fix.applicability > Applicability::DisplayOnly) {
+        for fix in found.fixes.iter().filter(|fix| fix.applicability > Applicability::DisplayOnly) {
             fixes += 1;
             let problem = fix_made::problem(&scenario, &outcome, found, fix);
             problems.extend(problem.map(|problem| format!("{problem} in\n{text}")));

@@ -12,6 +12,7 @@ use crate::read;
 use globset::{GlobBuilder, GlobSetBuilder};
 use pgvet_linter::rule::Category;
 use pgvet_linter::rules;
+use pgvet_linter::rules::transaction::many_tables_locked;
 use pgvet_linter::settings::{FunctionSettings, Levels, TableSettings};
 use pgvet_linter::version::VersionRange;
 use std::collections::BTreeMap;
@@ -211,7 +212,7 @@ impl Layer<'_> {
             RuleSetting::Level(level) => Ok(Some(*level)),
             RuleSetting::Options(RuleOptions { level, max_tables }) => {
                 if let Some(number) = max_tables {
-                    if name != "many-tables-locked" {
+                    if name != many_tables_locked::RULE.meta.name {
                         let message = format!("`{name}` has no option `max-tables`");
                         return Err(self.error(setting.span(), message));
                     }

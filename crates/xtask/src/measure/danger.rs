@@ -5,6 +5,8 @@ use super::lock_truth::{Case, Measured, Run, cases, truth};
 use super::{MAJORS, settings_for, share, squawk};
 use pgvet_linter::check::check;
 use pgvet_linter::diagnostic::Severity;
+use pgvet_linter::rule::Rule;
+use pgvet_linter::rules::locking;
 use pgvet_linter::version::PgVersion;
 use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,20 +15,20 @@ use std::path::{Path, PathBuf};
 
 /// Rules that claim a rewrite or scan under a lock that blocks writes. Other rules of the category are about locks that
 /// are brief by themselves.
-const LONG_LOCK_RULES: &[&str] = &[
-    "attach-partition-scans",
-    "column-default-rewrites-table",
-    "constraint-builds-index",
-    "constraint-scans-table",
-    "domain-constraint-scans-tables",
-    "foreign-key-without-not-valid",
-    "index-without-concurrently",
-    "refresh-blocks-readers",
-    "reindex-without-concurrently",
-    "set-not-null-scans-table",
-    "table-rewrite",
-    "type-change-rewrites-table",
-    "validate-with-stronger-subcommand",
+static LONG_LOCK_RULES: &[&Rule] = &[
+    &locking::attach_partition_scans::RULE,
+    &locking::column_default_rewrites_table::RULE,
+    &locking::constraint_builds_index::RULE,
+    &locking::constraint_scans_table::RULE,
+    &locking::domain_constraint_scans_tables::RULE,
+    &locking::foreign_key_without_not_valid::RULE,
+    &locking::index_without_concurrently::RULE,
+    &locking::refresh_blocks_readers::RULE,
+    &locking::reindex_without_concurrently::RULE,
+    &locking::set_not_null_scans_table::RULE,
+    &locking::table_rewrite::RULE,
+    &locking::type_change_rewrites_table::RULE,
+    &locking::validate_with_stronger_subcommand::RULE,
 ];
 
 #[derive(clap::Args)]
@@ -70,7 +72,7 @@ fn pgvet(ran: &[(&Case, &Measured)], version: PgVersion) -> Reports {
         let about = findings.filter(|finding| {
             finding.severity >= Severity::Warning
                 && finding.statement.start >= run.start
-                && LONG_LOCK_RULES.contains(&finding.rule)
+                && LONG_LOCK_RULES.iter().any(|rule| finding.is_of(rule))
         });
         (case.id.clone(), about.map(|finding| finding.rule.to_owned()).collect())
     };

@@ -61,7 +61,7 @@ declare_rule! {
     /// a row trigger that deletes a row if no other refers to it, and catches `foreign_key_violation`: mostly one does, and
     /// subtransactions that fail are not kept.
     "subtransaction-per-row", Bloat, Warning,
-    { yields_to: &["exception-driven-upsert"] }
+    { yields_to: &[&crate::rules::data::exception_driven_upsert::RULE] }
     routine = check,
     migration = check_migration,
 }

@@ -2,8 +2,8 @@
 
 use super::bulk_change_in_loop::makes;
 use super::companion::{is_companion, is_of_new};
+use super::existence_check::guard_of;
 use super::fresh::Variables;
-use super::guard::guard_of;
 use super::handled::handler_of;
 use super::inserted::{Inserted, Refusal, ValueSource, Values};
 use super::loaded::check_migration;

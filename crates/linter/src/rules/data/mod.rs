@@ -3,8 +3,8 @@
 pub mod bulk_change_in_loop;
 mod companion;
 pub mod exception_driven_upsert;
+mod existence_check;
 mod fresh;
-mod guard;
 pub(crate) mod handled;
 pub mod insert_may_violate_unique;
 mod inserted;

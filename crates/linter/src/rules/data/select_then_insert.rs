@@ -1,7 +1,7 @@
 //! Code that asks for a row and inserts it where it is missing.
 
+use super::existence_check::{guard_of, is_serialized};
 use super::fresh::Variables;
-use super::guard::{guard_of, is_serialized};
 use super::handled::handler_of;
 use super::inserted::Inserted;
 use super::unique::{ambiguity, unique_indexes};

@@ -68,7 +68,7 @@ declare_rule! {
     "unbounded-update-or-delete", Data, Warning,
     {
         sources: &["pgls/updateWithoutWhere", "dryrun/update-without-where", "bytebase/statement.where.require"],
-        yields_to: &["work-after-strong-lock", "bulk-change-in-loop"],
+        yields_to: &[&crate::rules::transaction::work_after_strong_lock::RULE, &crate::rules::data::bulk_change_in_loop::RULE],
     }
     statement = check,
     routine = check_routine,

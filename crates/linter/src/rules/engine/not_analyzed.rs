@@ -4,7 +4,7 @@ use crate::ast::Ast;
 use crate::diagnostic::Severity;
 use crate::effect::{Limit, Unknown, UnknownReason};
 use crate::report::Reporter;
-use crate::routine::{Node, RoutineContext};
+use crate::routine::RoutineContext;
 use crate::rule::{RuleContext, declare_rule};
 use crate::source::TextRange;
 
@@ -60,7 +60,7 @@ declare_rule! {
     "not-analyzed", Engine, Warning,
     {
         sources: &["strong_migrations/opaque-dynamic-sql"],
-        yields_to: &["dynamic-ddl-on-unknown-object"],
+        yields_to: &[&crate::rules::plpgsql::dynamic_ddl_on_unknown_object::RULE],
     }
     statement = check_statement,
     routine = check_definition,
@@ -147,21 +147,7 @@ fn check_definition(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
         finding.emit();
     };
     gap(context.routine.unparsed(), "pgvet cannot parse this");
-    gap(dynamic_sql(context), "this executes SQL that is known at run time only");
+    gap(context.routine.unread_dynamic(), "this executes SQL that is known at run time only");
 }
 
 const DEFINITION_HELP: &str = "read it yourself, or run it on a copy: pgvet trace";
-
-/// The EXECUTEs of which the text is not constant.
-fn dynamic_sql(context: &RoutineContext<'_>) -> Vec<TextRange> {
-    let mut found = Vec::new();
-    for step in context.routine.steps() {
-        let Node::Statement(statement) = step.node else { continue };
-        let Some(query) = statement.kind.dynamic_query() else { continue };
-        let is_read = context.routine.dynamic(&query.expression).is_some_and(|dynamic| !dynamic.statements.is_empty());
-        if !is_read {
-            found.push(query.keyword);
-        }
-    }
-    found
-}

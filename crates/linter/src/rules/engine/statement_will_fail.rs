@@ -2,9 +2,10 @@
 
 use crate::ast::{Ast, QueryBody};
 use crate::confidence::Assumption;
-use crate::effect::Failure;
+use crate::effect::{Failure, FailureSubject};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
+use crate::rules::transaction::{concurrently_in_transaction, enum_value_used_in_same_transaction};
 use smol_str::SmolStr;
 
 declare_rule! {
@@ -54,7 +55,8 @@ declare_rule! {
 }
 
 /// SQLSTATEs that rules of the category transaction explain better.
-const EXPLAINED_ELSEWHERE: &[&str] = &["25001", "55P04"];
+const EXPLAINED_ELSEWHERE: [&str; 2] =
+    [concurrently_in_transaction::SQLSTATE, enum_value_used_in_same_transaction::SQLSTATE];
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let Some(failure) = &context.effects.fails else { return };
@@ -101,9 +103,7 @@ fn guessed(context: &RuleContext<'_>, failure: &Failure) -> Option<SmolStr> {
 /// Source: PostgreSQL 18 documentation, appendix A, error codes.
 fn help(failure: &Failure) -> Option<&'static str> {
     match failure.sqlstate {
-        "42883" if failure.reason.starts_with("operator") => {
-            Some("cast one side to the type of the other: value::type")
-        }
+        _ if failure.subject == FailureSubject::Operator => Some("cast one side to the type of the other: value::type"),
         "42P01" | "42703" | "42704" | "42883" | "3F000" => {
             Some("if it exists, give `pgvet` the migration or the schema dump that creates it, before this one")
         }

@@ -60,7 +60,7 @@ declare_rule! {
             "eugene/W14",
             "strong_migrations/change_column_null",
             "pgls/addingNotNullField", "atlas/MF104", "atlas/PG303"],
-        yields_to: &["required-column-without-default"],
+        yields_to: &[&crate::rules::compatibility::required_column_without_default::RULE],
     }
     statement = check,
 }

@@ -45,7 +45,7 @@ declare_rule! {
     /// `DO` block where all it runs are `DROP FUNCTION`, `DROP TRIGGER` and the like, to clear up if that is possible.
     /// Where `exception-driven-upsert` says it.
     "swallowed-exception", Plpgsql, Warning,
-    { yields_to: &["exception-driven-upsert"] }
+    { yields_to: &[&crate::rules::data::exception_driven_upsert::RULE] }
     routine = check,
 }
 

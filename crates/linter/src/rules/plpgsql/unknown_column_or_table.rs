@@ -1,7 +1,7 @@
 //! Code that names what does not exist.
 
 use super::names::Names;
-use crate::ast::{Assignment, Ast, Expr, ExprKind, FunctionBody, Name, ObjectName, OnConflict, Part, Setting};
+use crate::ast::{Assignment, Ast, Expr, ExprKind, Name, ObjectName, OnConflict, Part, Setting};
 use crate::builtin;
 use crate::catalog::{Function, Relation, SqlType};
 use crate::confidence::Assumption;
@@ -163,23 +163,11 @@ impl<'f> Finder<'f> {
             Some(Assumption::OrderOfNames)
         } else if catalog.relation_count() < catalog.names_gone() {
             Some(Assumption::OneHistory)
-        } else if self.is_made_by_code(table) {
+        } else if self.context.routines.makes(table) {
             Some(Assumption::AbsentThoughCodeMayCreate { table: table.into() })
         } else {
             None
         }
-    }
-
-    /// Does any function, or a statement of this one, speak of making a relation of that name?
-    fn is_made_by_code(&self, name: &str) -> bool {
-        self.context.catalog.functions().any(|function| match &*function.body {
-            FunctionBody::Source { text, .. } => {
-                let text = text.to_ascii_lowercase();
-                let makes = ["create", "into temp", "into unlogged"].iter().any(|word| text.contains(word));
-                makes && text.contains(&name.to_ascii_lowercase())
-            }
-            _ => false,
-        })
     }
 
     /// The columns that a statement sets.

@@ -53,7 +53,7 @@ declare_rule! {
     {
         recommended: false,
         sources: &["splinter/security_definer_view"],
-        yields_to: &["replace-loses-attributes"],
+        yields_to: &[&crate::rules::compatibility::replace_loses_attributes::RULE],
     }
     statement = check,
 }

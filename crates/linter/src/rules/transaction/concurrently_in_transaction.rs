@@ -51,8 +51,11 @@ declare_rule! {
     statement = check,
 }
 
+/// That of the refusals that the rule explains: `active_sql_transaction`.
+pub(crate) const SQLSTATE: &str = "25001";
+
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
-    let Some(failure) = context.effects.fails.as_ref().filter(|failure| failure.sqlstate == "25001") else { return };
+    let Some(failure) = context.effects.fails.as_ref().filter(|failure| failure.sqlstate == SQLSTATE) else { return };
     let range = if failure.range.is_empty() { first_words(context) } else { failure.range };
     let is_code = context.code.is_some() || matches!(context.ast, Ast::Do(_) | Ast::Call(_) | Ast::Select(_));
     let Some(block) = context.session.block.as_ref().filter(|_| !is_code) else {

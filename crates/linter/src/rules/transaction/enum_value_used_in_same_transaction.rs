@@ -57,6 +57,9 @@ struct Use {
     range: TextRange,
 }
 
+/// That of the refusals that the rule explains: `unsafe_new_enum_value_usage`.
+pub(crate) const SQLSTATE: &str = "55P04";
+
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let Some(block) = &context.session.block else { return };
     let new = |definition: &TypeDef, label: &str| match &definition.kind {
@@ -66,7 +69,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         _ => false,
     };
     let help = split_help(context, "what uses it");
-    if let Some(failure) = context.effects.fails.as_ref().filter(|failure| failure.sqlstate == "55P04") {
+    if let Some(failure) = context.effects.fails.as_ref().filter(|failure| failure.sqlstate == SQLSTATE) {
         reporter.report(failure.range, format!("PostgreSQL refuses this: {}", failure.reason)).help(help).emit();
         return;
     }

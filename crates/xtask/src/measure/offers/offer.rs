@@ -181,7 +181,7 @@ impl Copied {
 
 /// The first fix that changes the file.
 fn best(found: &Diagnostic) -> Option<Fix> {
-    found.offers().into_iter().find(|fix| fix.applicability >= Applicability::Unsafe)
+    found.fixes.iter().find(|fix| fix.applicability >= Applicability::Unsafe).cloned()
 }
 
 /// Writes files, reads them as the tool would, in this order, and takes them away again.
