@@ -470,10 +470,11 @@ impl Visitor for Checker<'_> {
         }
         let rules = self.statement_rules(visit.file);
         let mut found = self.found_in_code(visit, &rules);
-        found.extend(self.found_by_rules(&self.context(visit, None), visit.statement.range, &rules));
+        let mut own = self.found_by_rules(&self.context(visit, None), visit.statement.range, &rules);
+        own.iter_mut().for_each(|found| in_code::label_calls(found, visit, |call| call.is_direct));
+        found.append(&mut own);
         found.into_iter().for_each(|diagnostic| report::record(&mut self.statement_found, diagnostic));
         self.statement_found.iter_mut().for_each(|found| found.evidence = visit.evidence);
-        self.label_calls(visit);
         spare_placeholders(&mut self.statement_found, &visit.statement.placeholders);
         self.finish_version(visit);
         if visit.migration.direction == Direction::Up {

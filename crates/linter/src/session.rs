@@ -1,6 +1,6 @@
 //! The state of the session in which migrations run: transaction, settings, locks held.
 
-use crate::ast::{Ast, ObjectName};
+use crate::ast::{ObjectName, Prepare};
 use crate::catalog::{Catalog, Oid};
 use crate::effect::{DataChange, DataChangeKind, Lock, LockCause, LockMode, RelationKind, Rows};
 use crate::lexer::quote_identifier;
@@ -25,7 +25,7 @@ pub struct Session {
     /// The open transaction block, if any.
     pub block: Option<TransactionBlock>,
     /// The statements of PREPARE. No transaction undoes them.
-    pub prepared: OrdMap<SmolStr, Arc<Ast>>,
+    pub prepared: OrdMap<SmolStr, Arc<Prepare>>,
 }
 
 /// Settings (GUCs) by lower-case name. What is absent has the server's default.

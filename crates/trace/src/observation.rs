@@ -213,6 +213,7 @@ impl From<&Ast> for StatementKind {
             | Ast::Transaction(_)
             | Ast::Set(_)
             | Ast::Discard(_)
+            | Ast::Deallocate(_)
             | Ast::Do(_)
             | Ast::Call(_) => Self::Other,
         }

@@ -120,7 +120,7 @@ fn kind(statement: &Statement, block: bool) -> StepKind {
                 StepKind::Control
             }
         },
-        Ast::Discard(_) => StepKind::Control,
+        Ast::Discard(_) | Ast::Deallocate(_) => StepKind::Control,
         _ => usual,
     }
 }

@@ -93,4 +93,6 @@ pub struct Explain {
 pub struct Prepare {
     pub name: Name,
     pub statement: Box<Ast>,
+    /// The text of the statement.
+    pub text: SmolStr,
 }

@@ -133,6 +133,9 @@ pub enum Ast {
     Set(Set),
     #[serde(skip)]
     Discard(Discard),
+    /// DEALLOCATE; `None` for ALL.
+    #[serde(skip)]
+    Deallocate(Option<Name>),
     #[serde(skip)]
     Do(Do),
     #[serde(skip)]

@@ -150,7 +150,12 @@ pub enum FunctionBody {
         range: TextRange,
     },
     /// `RETURN expr` or `BEGIN ATOMIC ... END`: parsed with the statement.
-    Atomic(Vec<super::Ast>),
+    Atomic {
+        statements: Vec<super::Ast>,
+        /// The statements as text, and their range in the file; empty for RETURN.
+        text: SmolStr,
+        range: TextRange,
+    },
     /// `AS 'library', 'symbol'`.
     Library,
     Missing,

@@ -2,7 +2,7 @@
 
 use super::Checker;
 use crate::diagnostic::{Diagnostic, Label, Severity};
-use crate::effect::Evidence;
+use crate::effect::{CalledFunction, Evidence};
 use crate::guard::run_rule;
 use crate::replay::StatementVisit;
 use crate::report::{self, Reporter};
@@ -67,7 +67,10 @@ impl Checker<'_> {
         let executed = visit.code.executed.iter().filter(|_| is_predicted).enumerate();
         let found = executed.flat_map(|(at, run)| {
             let mut found = self.found_by_rules(&self.context(visit, Some(at)), visit.statement.range, rules);
-            found.iter_mut().for_each(|diagnostic| report::place_in_file(diagnostic, visit.file, &run.code));
+            for diagnostic in &mut found {
+                report::place_in_file(diagnostic, visit.file, &run.code);
+                label_calls(diagnostic, visit, |call| run.code.running.contains(&call.oid));
+            }
             found
         });
         found.collect()
@@ -96,23 +99,28 @@ impl Checker<'_> {
         if self.done.last().is_some_and(|last| last.outer == outer) {
             return;
         }
-        let inner = visit.code.executed.iter().map(|run| (&run.statement, Some(&run.code)));
-        for (statement, code) in inner.chain([(visit.statement, None)]) {
+        let inner = visit.code.executed.iter().map(|run| (&run.statement, Some(&run.code), &run.effects));
+        for (statement, code, effects) in inner.chain([(visit.statement, None, visit.effects)]) {
             let Ok(ast) = &statement.parsed else { continue };
             let range = code.map_or(statement.range, |code| code.shown.range(statement.range));
-            self.done.push(Earlier { outer, ast: Arc::clone(ast), range, code: code.cloned() });
+            let by_trigger = effects.unknown.iter().filter(|unknown| unknown.by_trigger);
+            let opaque_triggers = by_trigger.map(|unknown| unknown.reason.clone()).collect();
+            self.done.push(Earlier { outer, ast: Arc::clone(ast), range, code: code.cloned(), opaque_triggers });
         }
     }
+}
 
-    /// What a called function does is found at the call: shows where the function is, too.
-    pub(super) fn label_calls(&mut self, visit: &StatementVisit<'_>) {
-        for call in &visit.effects.calls {
-            let Some((file, range)) = call.defined_at else { continue };
-            let label = Label { file, range, message: format!("in {}, which this runs", call.name) };
-            let at_call = |found: &&mut Diagnostic| found.range == call.range && !found.labels.contains(&label);
-            for found in self.statement_found.iter_mut().filter(at_call) {
-                found.labels.push(label.clone());
-            }
+/// What called functions do is found at the call: shows where those that lead to it are defined.
+pub(super) fn label_calls(
+    found: &mut Diagnostic,
+    visit: &StatementVisit<'_>,
+    leads_to_it: impl Fn(&CalledFunction) -> bool,
+) {
+    for call in visit.effects.calls.iter().filter(|call| call.range == found.range && leads_to_it(call)) {
+        let Some((file, range)) = call.defined_at else { continue };
+        let label = Label { file, range, message: format!("in {}, which this runs", call.name) };
+        if !found.labels.contains(&label) {
+            found.labels.push(label);
         }
     }
 }

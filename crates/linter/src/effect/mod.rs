@@ -72,6 +72,8 @@ pub struct CalledFunction {
     pub range: TextRange,
     /// The name in its definition, and the index of that file.
     pub defined_at: Option<(u32, TextRange)>,
+    /// Whether the statement itself calls it, and not a function that it runs.
+    pub is_direct: bool,
 }
 
 /// A relation as effects name it: its identity and its name at the time.

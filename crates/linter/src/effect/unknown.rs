@@ -13,6 +13,8 @@ pub struct Unknown {
     pub range: TextRange,
     /// Whether the code could change data or definitions.
     pub may_change: bool,
+    /// Whether a trigger runs the code: so does every statement that fires it.
+    pub by_trigger: bool,
 }
 
 /// Why the model does not know everything that a statement does.
@@ -55,6 +57,10 @@ pub enum Limit {
     Calls(u32),
     /// Rounds of loops, where the dynamic SQL of each round is another one.
     Rounds(usize),
+    /// Rows of system catalogs with which conditions are compared.
+    CatalogRows(usize),
+    /// Statements of code that rules see one by one. The effects of the others are known.
+    Statements(usize),
 }
 
 impl UnknownReason {
@@ -70,13 +76,22 @@ impl UnknownReason {
             | Self::DynamicTarget
             | Self::Language { .. }
             | Self::Unparsed
-            | Self::Limit(_)
+            | Self::Limit(Limit::CallDepth(_) | Limit::Calls(_) | Limit::Rounds(_) | Limit::CatalogRows(_))
             | Self::TextFunction { .. }
             | Self::MissingFunction { .. }
             | Self::Rules { .. }
             | Self::PreparedStatement { .. } => true,
-            Self::DynamicNames | Self::Doubt | Self::CatalogRows { .. } | Self::Fact(_) => false,
+            Self::Limit(Limit::Statements(_))
+            | Self::DynamicNames
+            | Self::Doubt
+            | Self::CatalogRows { .. }
+            | Self::Fact(_) => false,
         }
+    }
+
+    /// Whether rules have not seen all that the statement does.
+    pub fn hides_findings(&self) -> bool {
+        self.hides_code() || matches!(self, Self::Limit(Limit::Statements(_)))
     }
 }
 
@@ -94,6 +109,10 @@ impl fmt::Display for UnknownReason {
             Self::Limit(Limit::CallDepth(limit)) => write!(f, "calls nested more than {limit} deep"),
             Self::Limit(Limit::Calls(limit)) => write!(f, "more than {limit} calls in one statement"),
             Self::Limit(Limit::Rounds(limit)) => write!(f, "loops of more than {limit} rounds in one statement"),
+            Self::Limit(Limit::CatalogRows(limit)) => {
+                write!(f, "conditions on more than {limit} rows of system catalogs in one statement")
+            }
+            Self::Limit(Limit::Statements(limit)) => write!(f, "code that runs more than {limit} statements"),
             Self::TextFunction { function } => write!(f, "`{function}` runs SQL that it is given as text"),
             Self::MissingFunction { function } => write!(f, "no statement defines `{function}`"),
             Self::Rules { relation } => write!(f, "the rules of `{relation}` are not followed"),

@@ -2,8 +2,8 @@
 
 use super::{Executor, Run};
 use crate::ast::Ast;
-use crate::catalog::Catalog;
-use crate::effect::{Effects, Failure};
+use crate::catalog::{Catalog, Oid};
+use crate::effect::{Effects, Failure, Limit, UnknownReason};
 use crate::lexer::{Token, tokenize};
 use crate::plpgsql::SqlText;
 use crate::session::{Change, HeldLock, Place, Session};
@@ -22,6 +22,8 @@ pub struct CodeText {
     /// Where the file shows it.
     pub shown: InFile,
     pub kind: CodeKind,
+    /// The functions that are being run, the outermost first.
+    pub running: Vec<Oid>,
 }
 
 /// What code is.
@@ -100,6 +102,8 @@ pub(crate) struct Recorder {
     /// Triggers belong to the statement that fires them.
     paused: bool,
     guarded: bool,
+    /// Some statement was one too many.
+    is_full: bool,
     /// Nobody looks at what it would record.
     is_off: bool,
 }
@@ -126,9 +130,9 @@ impl Recorder {
     }
 
     /// Begins with a text.
-    pub(super) fn enter(&mut self, text: &Arc<str>, shown: InFile, kind: CodeKind) -> Outer {
+    pub(super) fn enter(&mut self, text: &Arc<str>, shown: InFile, kind: CodeKind, running: Vec<Oid>) -> Outer {
         let outer = self.text.as_ref().map_or(InFile::Shifted(0), |text| text.shown);
-        let code = CodeText { text: Arc::clone(text), shown: outer.of(shown), kind };
+        let code = CodeText { text: Arc::clone(text), shown: outer.of(shown), kind, running };
         Outer { text: self.text.replace(Arc::new(code)), inside: std::mem::take(&mut self.inside) }
     }
 
@@ -182,6 +186,9 @@ impl Executor<'_> {
                 self.recorder.executed.push(Executed { code, statement, effects, before, after, session, guarded });
             }
             self.recorder.inside.absorb(done.clone());
+        } else if !self.recorder.is_full && !self.recorder.is_known(&code, ast) {
+            self.recorder.is_full = true;
+            self.skip_code(UnknownReason::Limit(Limit::Statements(MAX_EXECUTED)), sql.range, true);
         }
         self.effects.absorb(done);
         result

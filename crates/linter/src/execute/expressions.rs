@@ -73,7 +73,7 @@ impl Schema for SchemaView<'_> {
             // A body that reads a table cannot be inlined; most are told apart without parsing.
             FunctionBody::Source { text, .. } if mentions_word(text, "from") => return None,
             FunctionBody::Source { text, .. } => crate::ast::from_pg::parse_sql(text).ok()?,
-            FunctionBody::Atomic(statements) => statements.clone(),
+            FunctionBody::Atomic { statements, .. } => statements.clone(),
             FunctionBody::Library | FunctionBody::Missing => return None,
         };
         match (statements.pop(), statements.is_empty()) {

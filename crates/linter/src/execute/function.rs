@@ -80,6 +80,7 @@ impl Executor<'_> {
             FunctionBody::Source { range, .. } => range.shifted(by),
             // Ranges in a parsed body do not shift.
             _ if by > 0 => return None,
+            FunctionBody::Atomic { range, .. } => *range,
             _ => TextRange::default(),
         };
         Some(Definition {
@@ -114,7 +115,7 @@ impl Executor<'_> {
         };
         let unchecked = self.session.settings.get("check_function_bodies").is_some_and(off);
         match &create.body {
-            FunctionBody::Atomic(statements) => {
+            FunctionBody::Atomic { statements, .. } => {
                 for statement in statements {
                     self.read_statement(statement, Depth::Rewrite)?;
                 }

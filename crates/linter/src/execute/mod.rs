@@ -246,6 +246,7 @@ impl Executor<'_> {
             Ast::Call(statement) => self.call(statement),
             Ast::Set(statement) => self.set(statement),
             Ast::Discard(discard) => self.discard(*discard),
+            Ast::Deallocate(name) => self.deallocate(name.as_ref()),
             Ast::Transaction(Transaction::Commit { .. }) => self.drop_at_commit(),
             _ => Ok(()),
         }

@@ -156,10 +156,15 @@ impl Executor<'_> {
                 let kind = CodeKind::Function(function_text(function, text));
                 self.shown(&code.text, shown, kind, |executor| executor.run_all(&code.statements))
             }
-            FunctionBody::Atomic(statements) => {
-                self.shown(&Arc::from(""), shown, CodeKind::Function(None), |executor| {
-                    statements.iter().try_for_each(|statement| executor.statement(statement))
-                })
+            FunctionBody::Atomic { statements, text, .. } => {
+                let code = if text.is_empty() { None } else { self.bodies.sql(&function.body, text) };
+                let Some(code) = code else {
+                    return self.shown(&Arc::from(""), shown, CodeKind::Function(None), |executor| {
+                        statements.iter().try_for_each(|statement| executor.statement(statement))
+                    });
+                };
+                let kind = CodeKind::Function(function_text(function, text));
+                self.shown(&code.text, shown, kind, |executor| executor.run_all(&code.statements))
             }
             _ => {
                 let (name, language) = (Some(function.display_name()), function.language.clone());
@@ -186,7 +191,8 @@ impl Executor<'_> {
     /// Runs something of a text and moves the ranges of its effects to where they are shown.
     fn shown(&mut self, text: &Arc<str>, shown: InFile, kind: CodeKind, run: impl FnOnce(&mut Self) -> Run) -> Run {
         let outer = std::mem::take(&mut self.effects);
-        let outer_text = self.recorder.enter(text, shown, kind);
+        let running = self.running.iter().map(|(oid, _)| *oid).collect();
+        let outer_text = self.recorder.enter(text, shown, kind, running);
         // What is refused in a transaction block is refused in code as well, wherever that runs.
         let in_block = std::mem::replace(&mut self.in_block, true);
         let text_at = self.text_at;

@@ -1,7 +1,7 @@
 //! SET, RESET and DISCARD.
 
 use super::{Executor, Run};
-use crate::ast::{Discard, DropBehavior, Set, Setting};
+use crate::ast::{Discard, DropBehavior, Name, Set, Setting};
 use crate::effect::LockCause;
 use crate::session::{SettingValue, search_path_value};
 use smol_str::SmolStr;
@@ -27,6 +27,17 @@ impl Executor<'_> {
             Setting::Default { name } if effective => settings.reset(name),
             Setting::ResetAll => settings.reset_all(),
             Setting::Value { .. } | Setting::Default { .. } | Setting::Transaction => {}
+        }
+        Ok(())
+    }
+
+    /// Forgets a prepared statement. One that is not known may have been prepared before the migration.
+    ///
+    /// Source: PostgreSQL 18, `src/backend/commands/prepare.c`, `DeallocateQuery`.
+    pub(super) fn deallocate(&mut self, name: Option<&Name>) -> Run {
+        match name {
+            Some(name) => drop(self.session.prepared.remove(&name.text)),
+            None => self.session.prepared.clear(),
         }
         Ok(())
     }

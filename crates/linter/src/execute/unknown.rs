@@ -12,12 +12,12 @@ impl Executor<'_> {
 
     /// Notes a reason that is about the statement as a whole.
     pub(crate) fn note_unknown(&mut self, reason: UnknownReason) {
-        self.note(Unknown { reason, range: TextRange::default(), may_change: false });
+        self.note(Unknown { reason, range: TextRange::default(), may_change: false, by_trigger: false });
     }
 
     /// Notes code at `range` that is not analyzed.
     pub(crate) fn skip_code(&mut self, reason: UnknownReason, range: TextRange, may_change: bool) {
-        self.note(Unknown { reason, range, may_change });
+        self.note(Unknown { reason, range, may_change, by_trigger: false });
     }
 
     fn note(&mut self, unknown: Unknown) {

@@ -144,7 +144,7 @@ impl RoutineReader {
         let parser = parsers.entry(definition.file).or_insert_with(|| SqlParser::new(text(definition.file)));
         let (code, found) = match &*function.body {
             FunctionBody::Source { .. } => read_source(parser, &function.language, definition.body)?,
-            FunctionBody::Atomic(statements) => {
+            FunctionBody::Atomic { statements, .. } => {
                 let statements = statements.iter().map(|ast| (definition.statement, ast.clone())).collect();
                 (Code::Sql(statements), Found::default())
             }

@@ -3,6 +3,7 @@
 use crate::scenario::{Outcome, Scenario};
 use pgvet_linter::confidence::Confidence;
 use pgvet_linter::diagnostic::Diagnostic;
+use pgvet_linter::rules;
 use pgvet_linter::source::TextRange;
 use std::fmt::Write;
 
@@ -13,6 +14,17 @@ pub(crate) fn describe(scenario: &Scenario, outcome: &Outcome, rule: &str) -> St
         one(scenario, outcome, found, &mut out).expect("writing to a string does not fail");
     }
     if out.is_empty() { "nothing\n".to_owned() } else { out }
+}
+
+/// The findings of the recommended rules but one, a line each.
+pub(crate) fn describe_others(outcome: &Outcome, rule: &str) -> String {
+    let is_recommended = |name: &str| rules::find(name).is_some_and(|rule| rule.meta.recommended);
+    let others = outcome.found.iter().filter(|found| found.rule != rule && is_recommended(found.rule));
+    let line = |found: &Diagnostic| {
+        let confidence = format!("{:?}", found.confidence).to_lowercase();
+        format!("{}: {} {confidence} {}\n", outcome.line(found), found.severity.as_str(), found.rule)
+    };
+    others.map(line).collect()
 }
 
 fn one(scenario: &Scenario, outcome: &Outcome, found: &Diagnostic, out: &mut String) -> std::fmt::Result {

@@ -97,7 +97,13 @@ pub(crate) fn check_snapshots() {
                 "{}: no migration",
                 path.display()
             );
-            let text = findings::describe(&scenario, &scenario.run(), rule);
+            let outcome = scenario.run();
+            let mut text = findings::describe(&scenario, &outcome, rule);
+            let others = findings::describe_others(&outcome, rule);
+            if !others.is_empty() {
+                text.push_str("\nOther rules:\n");
+                text.push_str(&others);
+            }
             let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
             settings.bind(|| insta::assert_snapshot!(name, text));
         }

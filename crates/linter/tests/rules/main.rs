@@ -9,6 +9,7 @@ mod fix_made;
 mod fixes;
 mod fixtures;
 mod scenario;
+mod variants;
 
 use pgvet_linter::rule::{Category, RuleMeta};
 use pgvet_linter::rules;
@@ -100,4 +101,9 @@ fn fixes_parse_and_silence_their_rule() {
 #[test]
 fn findings_in_code_are_those_of_the_file() {
     with_large_stack(code::check_findings);
+}
+
+#[test]
+fn what_does_not_matter_changes_no_finding() {
+    with_large_stack(variants::check_findings);
 }

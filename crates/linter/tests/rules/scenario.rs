@@ -118,6 +118,14 @@ impl Scenario {
         Ok(scenario)
     }
 
+    /// Puts sections before all others.
+    pub(crate) fn prepend(&mut self, sections: Vec<Section>) {
+        let by = sections.len() as u32;
+        self.sections.splice(0..0, sections);
+        let opt_outs = std::mem::take(&mut self.settings.opt_outs);
+        self.settings.opt_outs = opt_outs.into_iter().map(|(file, edit)| (file + by, edit)).collect();
+    }
+
     pub(crate) fn run(&self) -> Outcome {
         let files = self.files();
         let found = check(&self.migrations(&files), &self.settings);

@@ -95,6 +95,10 @@ impl<'a> Context<'a> {
         self.token_range(span.start).cover(self.token_range(span.end - 1))
     }
 
+    pub(super) fn source_of(&self, span: Span) -> &'a str {
+        self.source.get(self.range(span).as_usize()).unwrap_or_default()
+    }
+
     pub(super) fn token_range(&self, index: usize) -> TextRange {
         self.tokens.get(index).map_or(TextRange::default(), |token| token.range)
     }

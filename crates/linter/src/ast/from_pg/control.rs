@@ -7,6 +7,7 @@ use crate::ast::{
     Ast, Call, Copy, Discard, Do, Explain, FunctionBody, Prepare, QueryStatement, Set, Setting, Transaction,
 };
 use crate::ast::{Literal, Name};
+use crate::lexer::identifier;
 use pgvet_parser::tree as pg;
 
 impl Context<'_> {
@@ -75,6 +76,7 @@ impl Context<'_> {
         Some(Prepare {
             name: self.name(span.from(span.start + 1), &prepare.name),
             statement: Box::new(self.statement(prepare.query?, span.from(start))),
+            text: self.source_of(span.from(start)).into(),
         })
     }
 
@@ -105,6 +107,16 @@ impl Context<'_> {
 /// The value of a setting; what is no constant is kept as absent so that the count stays right.
 fn setting_value(node: pg::NodeRef<'_>) -> Literal {
     literal(node).unwrap_or(Literal::Null)
+}
+
+impl Context<'_> {
+    /// `DEALLOCATE [PREPARE] name | ALL`, which is read from its tokens.
+    pub(super) fn deallocate(&self, span: Span) -> Ast {
+        let has_prepare = span.end - span.start > 2 && self.is(span.start + 1, "PREPARE");
+        let at = span.start + if has_prepare { 2 } else { 1 };
+        let name = || Name::new(identifier(self.text(at)), self.token_range(at));
+        Ast::Deallocate((!self.is(at, "ALL")).then(name))
+    }
 }
 
 pub(super) fn discard(discard: &pg::DiscardStmt) -> Discard {

@@ -11,6 +11,7 @@ impl Context<'_> {
     /// Objects known by keyword, statements that PostgreSQL refuses in a transaction block, and the rest.
     pub(super) fn other_statement(&self, node: Node<'_>, span: Span) -> Ast {
         self.cluster_wide(node, span).or_else(|| self.known_by_tag(node, span)).unwrap_or_else(|| match node {
+            Node::Other(tag) if tag.statement() == Some("DeallocateStmt") => self.deallocate(span),
             Node::Other(tag) => Ast::Other(SmolStr::new_static(tag.statement().unwrap_or("Unknown"))),
             _ => Ast::Other(SmolStr::new_static("Unknown")),
         })

@@ -27,7 +27,7 @@ impl Context<'_> {
             }
         }
         if let Some(sql_body) = create.sql_body {
-            body = FunctionBody::Atomic(self.atomic_body(sql_body, span));
+            body = self.atomic_body(sql_body, span);
         }
         CreateFunction {
             name: self.object_name_of(create.funcname, word + 1),
@@ -75,14 +75,18 @@ impl Context<'_> {
     }
 
     /// `RETURN expression`, or the list of statements of BEGIN ATOMIC.
-    fn atomic_body(&self, body: pg::NodeRef<'_>, span: Span) -> Vec<Ast> {
+    fn atomic_body(&self, body: pg::NodeRef<'_>, span: Span) -> FunctionBody {
         if let Node::List(list) = body.node() {
             let statements: Vec<pg::NodeRef<'_>> = list.items().iter().flat_map(flattened).collect();
             let start = self.find_word(span, &["ATOMIC"]).map_or(span.start, |at| at + 1);
-            self.statement_list(&statements, span.from(start))
+            let end = self.find_last(span, |at| self.is(at, "END")).unwrap_or(span.end);
+            let inner = Span::new(start, end.max(start));
+            let (text, range) = (self.source_of(inner).into(), self.range(inner));
+            FunctionBody::Atomic { statements: self.statement_list(&statements, span.from(start)), text, range }
         } else {
             let start = self.find_last(span, |at| self.is(at, "RETURN")).unwrap_or(span.start);
-            vec![self.statement(body, span.from(start))]
+            let statements = vec![self.statement(body, span.from(start))];
+            FunctionBody::Atomic { statements, text: SmolStr::default(), range: TextRange::default() }
         }
     }
 

@@ -5,7 +5,7 @@ use super::text_functions::{called_name, text_function};
 use crate::ast::{Ast, Call, ExprKind, Firing, FunctionCall, Literal, QueryBody, TriggerEvents, string_literal};
 use crate::builtin;
 use crate::catalog::Oid;
-use crate::effect::{CalledFunction, DataChangeKind, LockCause, LockMode, RelationKind, UnknownReason};
+use crate::effect::{CalledFunction, DataChangeKind, LockCause, LockMode, RelationKind, Unknown, UnknownReason};
 use crate::execute::rename::is_of_system;
 use crate::execute::routine::Arguments;
 use crate::execute::{Executor, Run, fail};
@@ -73,7 +73,8 @@ impl Executor<'_> {
     fn note_call(&mut self, oid: Oid, range: TextRange) {
         let Some(function) = self.catalog.get_function(oid) else { return };
         let defined_at = function.defined_at.as_ref().map(|definition| (definition.file, definition.name));
-        let call = CalledFunction { oid, name: function.display_name(), range, defined_at };
+        let is_direct = self.running.is_empty();
+        let call = CalledFunction { oid, name: function.display_name(), range, defined_at, is_direct };
         if !self.effects.calls.contains(&call) {
             self.effects.calls.push(call);
         }
@@ -160,7 +161,11 @@ impl Executor<'_> {
             .map(|trigger| trigger.function)
             .collect();
         let before = self.effects.data_changes.len();
+        let known = std::mem::take(&mut self.effects.unknown);
         self.unrecorded(|executor| functions.into_iter().for_each(|function| executor.run_function(function, range)));
+        for unknown in std::mem::replace(&mut self.effects.unknown, known) {
+            self.effects.note_unknown(Unknown { by_trigger: true, ..unknown });
+        }
         // The triggers of a view do what the statement says.
         if self.catalog.relation(table).kind != RelationKind::View {
             self.effects.data_changes[before..].iter_mut().for_each(|change| change.by_trigger = true);

@@ -68,7 +68,7 @@ impl Executor<'_> {
     /// Source: PostgreSQL 18, `src/backend/commands/prepare.c`, `PrepareQuery`.
     pub(crate) fn prepare(&mut self, prepare: &Prepare) -> Run {
         self.read_statement(&prepare.statement, Depth::Rewrite)?;
-        self.session.prepared.insert(prepare.name.text.clone(), Arc::new((*prepare.statement).clone()));
+        self.session.prepared.insert(prepare.name.text.clone(), Arc::new(prepare.clone()));
         Ok(())
     }
 }

@@ -96,17 +96,23 @@ impl Executor<'_> {
     ///
     /// Source: PostgreSQL 18, `src/backend/commands/prepare.c`, `ExecuteQuery`.
     pub(in crate::execute) fn execute_prepared(&mut self, name: &Name) -> Run {
-        let Some(statement) = self.session.prepared.get(&name.text).cloned() else {
+        let Some(prepared) = self.session.prepared.get(&name.text).cloned() else {
             // The session may have prepared it before the migration.
             self.skip_code(UnknownReason::PreparedStatement { name: name.text.clone() }, name.range, true);
             return Ok(());
         };
         let variables = std::mem::take(&mut self.variables);
         let result = self.deeper(name.range, |executor| {
-            executor.shown(&Arc::from(""), InFile::At(name.range), CodeKind::Text, |executor| {
-                executor.statement(&statement)
-            })
+            let shown = InFile::At(name.range);
+            match SqlCode::read(&prepared.text) {
+                Some(code) => {
+                    executor.shown(&code.text, shown, CodeKind::Text, |executor| executor.run_all(&code.statements))
+                }
+                None => executor
+                    .shown(&Arc::from(""), shown, CodeKind::Text, |executor| executor.statement(&prepared.statement)),
+            }
         });
+        self.note_missing_functions(&prepared.statement);
         self.variables = variables;
         result
     }

@@ -17,7 +17,7 @@ pub(super) struct Listed {
 }
 
 /// Upper bound on the catalog rows that the queries of one statement are compared with.
-const MAX_COMPARED: usize = 100_000;
+pub(super) const MAX_COMPARED: usize = 100_000;
 
 /// A row of a system catalog, with the columns that the model knows.
 type CatalogRow = Vec<(&'static str, SmolStr)>;

@@ -1,6 +1,7 @@
 //! Loops: over constants once per value, any other once as code that may run.
 
-use super::rows::{Row, series};
+use super::listed::MAX_COMPARED;
+use super::rows::{Row, is_long_list, series};
 use super::value::Value;
 use super::variables::{assigned, loop_targets, target_name};
 use super::{Code, Flow};
@@ -22,10 +23,13 @@ enum Rounds {
     Known(Vec<Row>),
     /// These, and perhaps others that no statement shows.
     Listed(Vec<Row>),
-    /// More than are run one by one.
-    TooMany,
+    /// More than are found, or run one by one.
+    TooMany(Limit),
     Unknown,
 }
+
+/// Loops of more rounds.
+const TOO_MANY: Limit = Limit::Rounds(MAX_ROUNDS);
 
 /// A row of one column without a name.
 fn column(value: Option<Value>) -> Row {
@@ -52,13 +56,14 @@ impl Executor<'_> {
                 self.run_once(a_loop, code)
             }
             Rounds::Unknown => self.run_once(a_loop, code),
-            Rounds::Known(rows) => self.run_many(a_loop, rows, code),
-            Rounds::Listed(_) | Rounds::TooMany => self.run_many(a_loop, Vec::new(), code),
+            Rounds::Known(rows) => self.run_many(a_loop, rows, TOO_MANY, code),
+            Rounds::Listed(_) => self.run_many(a_loop, Vec::new(), TOO_MANY, code),
+            Rounds::TooMany(limit) => self.run_many(a_loop, Vec::new(), limit, code),
         }
     }
 
     /// A loop of many rounds, or of too many to know them. Once is enough, unless it makes dynamic SQL.
-    fn run_many(&mut self, a_loop: &Loop, rows: Vec<Row>, code: &Code) -> Run<Flow> {
+    fn run_many(&mut self, a_loop: &Loop, rows: Vec<Row>, limit: Limit, code: &Code) -> Run<Flow> {
         let known = std::mem::take(&mut self.effects.unknown);
         let before = (self.catalog.clone(), self.session.clone(), self.variables.clone(), self.effects.clone());
         let flow = self.run_once(a_loop, code);
@@ -80,7 +85,7 @@ impl Executor<'_> {
         let by_limit = [UnknownReason::DynamicTarget, UnknownReason::DynamicNames];
         let others = new.into_iter().filter(|unknown| !by_limit.contains(&unknown.reason));
         others.for_each(|unknown| self.effects.note_unknown(unknown));
-        self.skip_code(UnknownReason::Limit(Limit::Rounds(MAX_ROUNDS)), range, true);
+        self.skip_code(UnknownReason::Limit(limit), range, true);
         flow
     }
 
@@ -156,14 +161,14 @@ impl Executor<'_> {
                 let step = by.as_ref().map_or(Some(1), |by| self.integer(by, code)).filter(|step| *step > 0);
                 let (Some((from, to)), Some(step)) = (bounds, step) else { return Rounds::Unknown };
                 let Some(numbers) = series(from, to, if *reverse { -step } else { step }) else {
-                    return Rounds::TooMany;
+                    return Rounds::TooMany(TOO_MANY);
                 };
                 let row = |number: i64| column(Some(Value::Text(number.to_string())));
                 Rounds::Known(numbers.into_iter().map(row).collect())
             }
             LoopKind::Foreach { array, slice: 0, .. } => {
                 match code.expression(array).and_then(|array| self.value(&array)) {
-                    Some(Value::List(list)) if list.len() > MAX_ROUNDS => Rounds::TooMany,
+                    Some(Value::List(list)) if list.len() > MAX_ROUNDS => Rounds::TooMany(TOO_MANY),
                     Some(Value::List(list)) => Rounds::Known(list.into_iter().map(column).collect()),
                     _ => Rounds::Unknown,
                 }
@@ -172,6 +177,8 @@ impl Executor<'_> {
                 Some(Ast::Select(query)) => match self.listed(query) {
                     Some(listed) if listed.is_whole => Rounds::Known(listed.rows),
                     Some(listed) => Rounds::Listed(listed.rows),
+                    None if self.compared > MAX_COMPARED => Rounds::TooMany(Limit::CatalogRows(MAX_COMPARED)),
+                    None if is_long_list(query) => Rounds::TooMany(TOO_MANY),
                     None => known(self.constant_rows(query)),
                 },
                 _ => Rounds::Unknown,

@@ -155,6 +155,11 @@ impl Executor<'_> {
     }
 }
 
+/// Whether a query is a list of more constants than are followed.
+pub(super) fn is_long_list(query: &Query) -> bool {
+    matches!(&query.body, QueryBody::Values(rows) if rows.len() > MAX_ROWS)
+}
+
 /// The numbers from one to another, unless there are too many.
 pub(super) fn series(from: i64, to: i64, step: i64) -> Option<Vec<i64>> {
     let mut numbers = Vec::new();

@@ -153,6 +153,7 @@ pub(super) fn changes_catalog(ast: &Ast) -> bool {
         | Ast::Transaction(_)
         | Ast::Set(_)
         | Ast::Discard(_)
+        | Ast::Deallocate(_)
         | Ast::Call(_)
         | Ast::Do(_)
         | Ast::Other(_) => false,

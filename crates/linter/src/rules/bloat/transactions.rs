@@ -160,7 +160,13 @@ impl Walk<'_, '_> {
 /// May a statement of a migration write? Nearly all that are no query do.
 fn writes(ast: &Ast) -> bool {
     match ast {
-        Ast::Set(_) | Ast::Discard(_) | Ast::Other(_) | Ast::Do(_) | Ast::Explain(_) | Ast::Prepare(_) => false,
+        Ast::Set(_)
+        | Ast::Discard(_)
+        | Ast::Deallocate(_)
+        | Ast::Other(_)
+        | Ast::Do(_)
+        | Ast::Explain(_)
+        | Ast::Prepare(_) => false,
         Ast::Select(query) => {
             let mut writes = !query.locking.is_empty();
             query.visit(&mut |part| {

@@ -42,6 +42,9 @@ declare_rule! {
     /// - code that cannot be parsed
     /// - calls that nest more than 8 deep, more than 500 calls and, with dynamic SQL, more than 1000 rounds of loops in one
     ///   statement
+    /// - loops over queries of system catalogs whose conditions would be compared with more than 100,000 rows
+    /// - more than 200 statements of the code that one statement runs: of the others only their effects as a whole are
+    ///   checked
     /// - SQL that `dblink`, `pg_cron` and Citus run on other connections
     /// - functions that no migration defines, where `SELECT`, `PERFORM` or `CALL` runs them for what they do
     /// - rules of tables and views (`CREATE RULE`)
@@ -56,6 +59,8 @@ declare_rule! {
     ///
     /// - The text of `EXECUTE` is constant except for values and for names of new objects.
     /// - A loop over constants or a variable with a constant value gives the text.
+    /// - An earlier statement of the migration fires the same trigger, whose finding names the later statements.
+    /// - A trigger runs it, and the text of `EXECUTE` can only be a query.
     /// - `dynamic-ddl-on-unknown-object` reports the same `EXECUTE`.
     "not-analyzed", Engine, Warning,
     {
@@ -85,9 +90,10 @@ fn help(reason: &UnknownReason) -> String {
 }
 
 fn check_statement(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
-    for reason in context.effects.unknown_reasons().into_iter().filter(|reason| reason.hides_code()) {
-        let gaps = || context.effects.unknown.iter().filter(|unknown| unknown.reason == *reason);
-        report(reporter, reason, gaps());
+    for reason in context.effects.unknown_reasons().into_iter().filter(|reason| reason.hides_findings()) {
+        let is_known = was_fired(context, reason);
+        let is_new = |gap: &&Unknown| gap.reason == *reason && !(gap.by_trigger && (is_known || !gap.may_change));
+        report(reporter, reason, context.effects.unknown.iter().filter(is_new));
     }
     if let Ast::CreateFunction(create) = context.ast
         && !["sql", "plpgsql", "internal"].contains(&create.language.as_str())
@@ -98,12 +104,22 @@ fn check_statement(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     }
 }
 
+/// Whether an earlier statement of the migration has fired a trigger with the same code.
+fn was_fired(context: &RuleContext<'_>, reason: &UnknownReason) -> bool {
+    let in_file = context.earlier.iter().take_while(|run| run.outer < context.outer().start);
+    let in_code = context.code.iter().flat_map(|code| code.earlier).flat_map(|run| &run.effects.unknown);
+    in_file.flat_map(|run| &run.opaque_triggers).any(|known| known == reason)
+        || in_code.filter(|unknown| unknown.by_trigger).any(|unknown| unknown.reason == *reason)
+}
+
 /// Reports the gaps of one reason as one finding.
 fn report<'u>(reporter: &mut Reporter<'_>, reason: &UnknownReason, gaps: impl Iterator<Item = &'u Unknown>) {
     let gaps: Vec<&Unknown> = gaps.collect();
     let Some(first) = gaps.iter().find(|gap| gap.may_change).or(gaps.first()) else { return };
     let severity = if first.may_change { Severity::Warning } else { Severity::Info };
-    let mut finding = reporter.report(first.range, message(reason)).severity(severity).help(help(reason));
+    let trigger = if first.by_trigger { ", here and at each later statement that fires the trigger" } else { "" };
+    let mut finding =
+        reporter.report(first.range, format!("{}{trigger}", message(reason))).severity(severity).help(help(reason));
     for other in gaps.iter().filter(|other| other.range != first.range) {
         finding = finding.label(other.range, "this is not analyzed either");
     }
@@ -122,6 +138,14 @@ fn message(reason: &UnknownReason) -> String {
         UnknownReason::Limit(Limit::CallDepth(limit)) => format!("this nests calls more than {limit} deep"),
         UnknownReason::Limit(Limit::Calls(limit)) => format!("this statement makes more than {limit} calls"),
         UnknownReason::Limit(Limit::Rounds(limit)) => format!("this statement loops more than {limit} times"),
+        UnknownReason::Limit(Limit::CatalogRows(limit)) => {
+            format!("this statement compares conditions with more than {limit} rows of system catalogs")
+        }
+        UnknownReason::Limit(Limit::Statements(limit)) => {
+            return format!(
+                "this statement runs code of more than {limit} statements, and the others are not checked one by one"
+            );
+        }
         UnknownReason::TextFunction { function } => format!("`{function}` runs SQL that it is given as text"),
         UnknownReason::MissingFunction { function } => format!("no migration defines `{function}`"),
         UnknownReason::Rules { relation } => format!("the rules of `{relation}` rewrite this statement"),

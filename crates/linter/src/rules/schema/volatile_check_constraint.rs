@@ -128,7 +128,7 @@ fn called(context: &DeclarationContext<'_>, call: &FunctionCall) -> Option<(Stri
 fn reads_table(function: &Function) -> bool {
     match &*function.body {
         FunctionBody::Source { text, .. } => matches!(function.language.as_str(), "sql" | "plpgsql") && has_from(text),
-        FunctionBody::Atomic(statements) => {
+        FunctionBody::Atomic { statements, .. } => {
             let mut found = false;
             for statement in statements {
                 statement.visit(&mut |part| found |= matches!(part, Part::Read(_)));

@@ -236,7 +236,7 @@ fn empty_from(routine: &Routine, routines: &Routines<'_>, order: &FxHashMap<Oid,
 /// Only code that names two of the tables is read.
 fn names_two(function: &Function, names: &Names<'_>) -> bool {
     let FunctionBody::Source { text, .. } = &*function.body else {
-        return matches!(&*function.body, FunctionBody::Atomic(_));
+        return matches!(&*function.body, FunctionBody::Atomic { .. });
     };
     let mut named = names.each_in(text);
     named.next().is_some_and(|first| named.any(|other| other != first))

@@ -21,7 +21,8 @@ fn bodies_have_text_and_range() {
 fn atomic_bodies_are_converted() {
     let sql = "CREATE FUNCTION f() RETURNS int BEGIN ATOMIC SELECT 1; INSERT INTO t VALUES (1); END";
     let (source, Ast::CreateFunction(function)) = convert(sql) else { panic!() };
-    let FunctionBody::Atomic(statements) = function.body else { panic!() };
+    let FunctionBody::Atomic { statements, text, range } = function.body else { panic!() };
+    assert_eq!((text.as_str(), at(&source, range)), ("SELECT 1; INSERT INTO t VALUES (1);", text.as_str()));
     let Ast::Insert(insert) = &statements[1] else { panic!() };
     assert_eq!(at(&source, insert.range), "INSERT INTO t VALUES (1)");
     assert!(matches!(statements[0], Ast::Select(_)));
