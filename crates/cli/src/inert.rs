@@ -202,7 +202,7 @@ pub(crate) fn lines(text: &str) -> String {
     text.split('\n').map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// What stands before a colour of ours.
+/// Mark before each colour that pgvet itself writes, so that escape sequences from a file are not taken for colours.
 pub(crate) fn mark() -> &'static str {
     static MARK: OnceLock<String> = OnceLock::new();
     MARK.get_or_init(|| format!("\u{f8ff}{:016x}\u{f8ff}", RandomState::new().build_hasher().finish()))

@@ -11,6 +11,7 @@ mod named_files;
 mod progress;
 mod report;
 mod rule_names;
+mod sql_files;
 mod style;
 mod trace_args;
 
@@ -46,7 +47,7 @@ fn main() -> ExitCode {
 
 fn run(cli: &Cli) -> ExitStatus {
     run_command(&cli.command).unwrap_or_else(|failure| {
-        // Whoever read the output has seen enough.
+        // The reader of the output has closed it.
         if !failure.is_broken_pipe() {
             report_failure(&failure);
         }

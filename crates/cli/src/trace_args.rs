@@ -66,7 +66,7 @@ pub(crate) struct TraceArgs {
     pub(crate) fail_on: Option<FailOn>,
     #[command(flatten)]
     pub(crate) baseline: BaselineFileArgs,
-    /// Run everything so often, each time on a new clone, and take medians of the times.
+    /// Repeat the run N times, each time on a new clone, and report medians of the times.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) repeat: u16,
     /// Let other sessions read and write the tables that are locked, and say how long they had to wait.

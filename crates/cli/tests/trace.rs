@@ -37,7 +37,9 @@ fn a_limit_that_is_exceeded_makes_the_exit_status_1() {
     let args = ["trace", "m/2_index.sql", "--history", "m", "--pg-version", "18", "--rows", "orders=100k"];
     let said = folder.run(&[&args[..], &["--max-held", "share=1ms"]].concat());
     assert!(said.starts_with("exit 1\n"), "{said}");
-    for part in ["public.orders  SHARE", "blocks writes", "100000 rows", "limit share=1.0 ms", "all as predicted"] {
+    for part in
+        ["public.orders  SHARE", "blocks writes", "100000 rows", "limit share=1.0 ms", "every prediction matched"]
+    {
         assert!(said.contains(part), "{part} is missing:\n{said}");
     }
     let said = folder.run(&[&args[..], &["--max-held", "access-exclusive=1ms,share=1min"]].concat());

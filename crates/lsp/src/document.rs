@@ -11,7 +11,7 @@ use pgvet_linter::statement;
 
 /// Blanks behind a semicolon.
 const SLACK: usize = 256;
-/// Between two places with slack lie at least so many bytes.
+/// Least number of bytes between two places with slack.
 const DISTANCE: u32 = 4096;
 /// With more blanks than this in one place they are dealt out anew.
 const MAX_SLACK: u32 = 8192;
@@ -165,7 +165,7 @@ impl Document {
     fn with_slack(&self, written: u32) -> u32 {
         let mut offset = written;
         for slack in &self.slack {
-            // What stands directly before the blanks stays before them.
+            // Text directly before the blanks stays before them.
             if offset <= slack.start {
                 break;
             }

@@ -23,7 +23,7 @@ impl Connection {
         config.application_name(format!("pgvet:{role}"));
         let (client, connection) = config.connect(address.tls.clone()).await.map_err(|error| cannot_connect(&error))?;
         let task = tokio::spawn(async move {
-            // Whoever waits for an answer is told that the connection is lost.
+            // A caller that waits for an answer learns that the connection is lost.
             let _ = connection.await;
         });
         let mut opened = Self { client, pid: 0, address: address.clone(), tls: address.tls.clone(), task };

@@ -22,7 +22,7 @@ const LEAST_ROWS: u64 = 10_000;
 /// In shorter times, what does not depend on rows counts too much.
 const LEAST_TIME: Duration = Duration::from_millis(20);
 
-/// The time at so many rows, for commands that read or rewrite all of one table. `production` knows how many rows a
+/// The time at this number of rows, for commands that read or rewrite all of one table. `production` knows how many rows a
 /// table has there.
 pub fn extrapolate(
     statement: &StatementTrace,

@@ -254,7 +254,7 @@ pub(crate) async fn sizes(connection: &Connection) -> Result<BTreeMap<u32, Growt
 }
 
 /// About how many rows each table has: what ANALYZE counted for a page, times the pages that there are now, as the
-/// planner does it (`estimate_rel_size` in plancat.c). Tables that were never analyzed are left out.
+/// planner does it (`estimate_rel_size` in plancat.c). Tables that were never analyzed are skipped.
 pub(crate) async fn rows(connection: &Connection) -> Result<BTreeMap<String, u64>, Error> {
     let sql = format!(
         "SELECT n.nspname, c.relname, CASE WHEN s.pages = 0 THEN 0 \

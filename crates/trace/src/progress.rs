@@ -6,7 +6,7 @@ use std::fmt;
 use std::time::Duration;
 use tokio_postgres::SimpleQueryRow;
 
-/// How often whoever waits is told.
+/// Interval between two progress reports.
 pub(crate) const INTERVAL: Duration = Duration::from_millis(250);
 
 /// What a command is doing, and how much of it is done.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// The least time that so many percent of all do not exceed, and zero of none: of an even number, the lower one of the
+/// The least time that this percentage of all times does not exceed, and zero of none: of an even number, the lower one of the
 /// two in the middle is the median; of twenty, the nineteenth is the 95th percentile.
 pub(crate) fn rank(times: &mut [Duration], percent: usize) -> Duration {
     times.sort_unstable();

@@ -151,7 +151,7 @@ impl<'a> Runner<'a> {
         if self.settings.effects_only { Ok(BTreeMap::new()) } else { probe::sizes(&self.migrator).await }
     }
 
-    /// Before 15 a flush takes its time, so it is left out where it would change nothing.
+    /// Before 15 a flush takes its time, so it is skipped if it would change nothing.
     fn may_have_left_dead_rows(&self) -> bool {
         let left = |statement: &StatementTrace| !statement.changes.is_empty() || statement.failure.is_some();
         self.trace.statements.iter().any(left)

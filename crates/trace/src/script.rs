@@ -161,7 +161,7 @@ fn unfilled(placeholder: &str, path: &str) -> Error {
         .help(format!("give one: --var {}=VALUE", name_of(placeholder)))
 }
 
-/// What stands between statements: the data of COPY, and psql's commands.
+/// What is between statements: the data of COPY, and psql's commands.
 struct CopyData {
     /// From the last to the first.
     data: Vec<TextRange>,

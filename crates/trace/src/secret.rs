@@ -1,6 +1,6 @@
 //! Passwords in statements, which no report shows.
 
-/// What stands for a password.
+/// Replacement for a password.
 const MASK: &str = "***";
 
 /// The statement without its passwords: `PASSWORD 'x'`, `OPTIONS (password 'x')`, `password=x` of a connection string and
@@ -16,7 +16,7 @@ pub(crate) fn masked(sql: &str) -> String {
     shown + rest
 }
 
-/// Where the next password stands.
+/// Returns the range of the next password.
 fn next(text: &str) -> Option<(usize, usize)> {
     let lower = text.to_ascii_lowercase();
     let after_word = lower.match_indices("password").find_map(|(at, word)| after_word(text, at + word.len()));
@@ -24,7 +24,7 @@ fn next(text: &str) -> Option<(usize, usize)> {
     [after_word, in_url].into_iter().flatten().min()
 }
 
-/// The value behind the word, which may stand in quotes, as its sign of equality may.
+/// Returns the range of the value after the word; both may be in quotes.
 fn after_word(text: &str, end: usize) -> Option<(usize, usize)> {
     let value = text[end..].trim_start_matches(['"', ' ', '\t', '\r', '\n', '=', 'e', 'E']);
     let has_sign = text[end..text.len() - value.len()].contains('=');

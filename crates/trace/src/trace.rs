@@ -49,7 +49,7 @@ pub struct Settings {
     pub setup: Vec<String>,
 }
 
-/// What a run is doing, for whoever waits.
+/// What a run is doing, for a progress display.
 #[derive(Debug, Clone, Copy)]
 pub enum Event<'a> {
     /// A file of the history is replayed.

@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::sync::OnceLock;
 
-/// Below so many things, threads cost more than they save.
+/// Number of items below which threads cost more than they save.
 const PARALLEL_FROM: usize = 8;
 
 /// Does the work on each of many small things, and keeps their order.

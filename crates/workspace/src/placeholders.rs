@@ -1,4 +1,4 @@
-//! Values of placeholders put into a text, and the way back from places in the result to places in the file.
+//! Values of placeholders put into a text, and the mapping of places in the result to places in the file.
 
 use pgvet_linter::lexer::{TokenKind, tokenize};
 use pgvet_linter::source::TextRange;
@@ -12,7 +12,7 @@ pub(crate) struct Substitution {
 }
 
 impl Substitution {
-    /// The range of the file that a range of the new text stands for. Parts of a value stand for the whole placeholder.
+    /// Returns the range of the file for a range of the new text. A part of a value maps to the whole placeholder.
     pub(crate) fn original(&self, range: TextRange) -> TextRange {
         let start = self.map(range.start, |placeholder| placeholder.start);
         let end = if range.is_empty() { start } else { self.map(range.end, |placeholder| placeholder.end) };
@@ -38,7 +38,7 @@ impl Substitution {
 }
 
 /// Replaces the placeholders whose values are known: `${name}`, `{{ name }}`, `{{ .name }}`, `:name`, `:'name'` and
-/// `:"name"`; a name that is no word, such as `$%SCHEMA%$`, stands for itself. `None` where there are none.
+/// `:"name"`; a name that is not a word, such as `$%SCHEMA%$`, is replaced as it is. `None` where there are none.
 pub(crate) fn substitute(text: &str, values: &BTreeMap<String, String>) -> Option<(String, Substitution)> {
     let mut found: Vec<(TextRange, String)> = Vec::new();
     for (name, value) in values {

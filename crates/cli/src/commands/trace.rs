@@ -171,7 +171,7 @@ fn canaries(predicted: &[Vec<StatementEffects>]) -> BTreeMap<usize, Vec<String>>
 }
 
 fn status(args: &TraceArgs, report: &TraceReport<'_>) -> ExitStatus {
-    // Whoever asks for it wants to know, also where a migration fails as the model says.
+    // With --strict-model a difference decides, even if a migration fails as predicted.
     if args.strict_model && report.differences.iter().any(|difference| difference.unknown.is_none()) {
         ExitStatus::ModelDiffers
     } else if report.failed() {

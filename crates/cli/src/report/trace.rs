@@ -172,7 +172,7 @@ pub(crate) fn strongest_locks(statement: &StatementTrace) -> Vec<&LockTrace> {
 /// Whether somebody may have to wait for a lock, among those of its statement.
 pub(crate) fn matters(lock: &LockTrace, all: &[&LockTrace]) -> bool {
     let weakest = if lock.relation.is_index() { LockMode::Share } else { LockMode::ShareUpdateExclusive };
-    // Whoever cannot use a table does not come to its indexes.
+    // A session that cannot use a table does not get to its indexes.
     let closed =
         |table: u32| all.iter().any(|lock| lock.relation.oid == table && lock.mode == LockMode::AccessExclusive);
     lock.mode >= weakest && !lock.relation.table.is_some_and(closed)

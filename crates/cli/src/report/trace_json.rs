@@ -54,7 +54,7 @@ struct JsonStatement<'a> {
     extrapolated: Option<Value>,
     /// Its locks were sampled, so short ones may be missing.
     sampled: bool,
-    /// Other sessions used the tables, so scans and writes are left out.
+    /// Other sessions used the tables, so scans and writes are missing.
     uncounted: bool,
     locks: Vec<JsonLock>,
     rewrites: Vec<String>,

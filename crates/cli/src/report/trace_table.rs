@@ -264,14 +264,14 @@ pub(crate) fn summary(report: &TraceReport<'_>) -> String {
         plural(report.migrations.len(), "migration")
     )];
     if report.failed() {
-        parts.push("one failed, and what comes after it was not run".to_owned());
+        parts.push("1 failed (later statements were not run)".to_owned());
     }
     let differences = report.differences.len();
     parts.push(match differences {
-        0 => "all as predicted".to_owned(),
+        0 => "every prediction matched".to_owned(),
         _ => plural(differences, "difference") + " from the prediction",
     });
-    let findings = report.findings.summary;
+    let findings = &report.findings.summary;
     parts.extend(counts(findings.errors, findings.warnings, findings.infos));
     if !report.exceeded.is_empty() {
         parts.push(format!("{} held too long", plural(report.exceeded.len(), "lock")));

@@ -74,7 +74,7 @@ impl Column {
         Some(self.cast(&value))
     }
 
-    /// How many numbers have so many digits before the point.
+    /// How many numbers have this many digits before the point.
     fn numbers(&self) -> i64 {
         let digits = u32::try_from(self.size.unwrap_or(18)).unwrap_or(0).min(18);
         (10_i64.pow(digits) - 1).max(1)

@@ -94,7 +94,7 @@ impl Table {
         Ok(())
     }
 
-    /// The INSERT of so many rows.
+    /// The INSERT of this number of rows.
     pub(super) fn insert(&self, rows: u64) -> Result<String, Error> {
         let mut names = Vec::new();
         let mut values = Vec::new();

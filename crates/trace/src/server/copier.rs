@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// The file with the number of the process, which keeps it open and locked as long as it lives, as its standard input.
-/// So the number of a process that has ended is never taken for that of another.
+/// So the number of a process that has ended is never mistaken for that of another.
 const NAME: &str = "copier.pid";
 
 /// For `sh -c`: writes its number into its standard input, and becomes `cp`.
@@ -28,7 +28,7 @@ pub(super) fn end(folder: &Path, limit: Duration) -> io::Result<()> {
 }
 
 /// Ends the process that has locked a file and whose number stands in it. The number of a process that has ended is
-/// never taken for that of another.
+/// never mistaken for that of another.
 pub(super) fn end_locker(path: &Path, signal: Signal, what: &str, limit: Duration) -> io::Result<()> {
     let file = match OpenOptions::new().read(true).open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

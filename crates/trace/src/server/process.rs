@@ -19,7 +19,7 @@ use tokio_postgres::{Config, NoTls, SimpleQueryMessage};
 #[derive(Debug)]
 pub struct Server {
     process: Child,
-    /// Data that are elsewhere. They go before the folder, which tells where they are.
+    /// Data that are elsewhere. They precede the folder, which tells where they are.
     _copied: Option<TempDir>,
     folder: Folder,
     binaries: Binaries,

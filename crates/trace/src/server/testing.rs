@@ -29,7 +29,7 @@ pub fn binaries(major: u8) -> Option<Binaries> {
     Binaries::find(Some(major)).map_err(missing).ok()
 }
 
-/// Says that a test was left out, and why, where it cannot run.
+/// Prints why a test was skipped, if it cannot run.
 ///
 /// # Panics
 /// Where `CI` is set: there everything that a test needs is installed.

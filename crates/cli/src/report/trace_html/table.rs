@@ -1,4 +1,4 @@
-//! Tables of the page: each column sorts, and one that says nothing is left out.
+//! Tables of the page: each column sorts, and an empty one is not shown.
 
 use super::Escaped;
 use std::fmt::{self, Display, Write};

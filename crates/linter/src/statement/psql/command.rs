@@ -13,7 +13,7 @@ pub(in crate::statement) struct Command<'a> {
     pub(in crate::statement) action: Action,
     /// With the backslash and a `\\` that ends it.
     pub(in crate::statement) range: TextRange,
-    /// What stands behind the name.
+    /// Arguments after the name.
     pub(in crate::statement) arguments: TextRange,
     /// The arguments without quotes; `None` where one is not known before it runs.
     values: Vec<Option<String>>,
