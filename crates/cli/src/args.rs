@@ -75,7 +75,10 @@ pub(crate) struct InputArgs {
     /// A dump of the schema that existed before (`pg_dump --schema-only`).
     #[arg(long, value_name = "FILE")]
     pub(crate) schema: Option<PathBuf>,
-    /// The path that standard input stands for.
+    /// Accept empty standard input; without this it is an error, because the command before the pipe may have failed.
+    #[arg(long)]
+    pub(crate) allow_empty: bool,
+    /// Path to use for standard input.
     #[arg(long, value_name = "NAME")]
     pub(crate) stdin_filename: Option<String>,
     /// Report only what comes after this migration: a file name, a path or a version; may be repeated.
@@ -97,7 +100,7 @@ pub(crate) struct ChangeArgs {
     /// Report only files that changed since this branch left REV, committed or not.
     #[arg(long, value_name = "REV")]
     pub(crate) since: Option<String>,
-    /// Report only files that are staged in git.
+    /// Report only files that are staged in git, with the text that is staged.
     #[arg(long)]
     pub(crate) staged: bool,
     /// Report only files with changes that are not committed.
@@ -149,6 +152,8 @@ impl InputArgs {
             changes: self.changes.selection(),
             start_after: self.start_after.clone(),
             texts: Texts::default(),
+            allow_empty: self.allow_empty,
+            every_file: false,
         }
     }
 
@@ -165,7 +170,7 @@ impl InputArgs {
 /// Which rules run, and what is shown of their findings.
 #[derive(Debug, Args)]
 pub(crate) struct RuleArgs {
-    /// The least severity that is shown [default: warning].
+    /// Lowest severity that is shown [default: warning].
     #[arg(long, value_name = "SEVERITY", value_enum)]
     pub(crate) level: Option<Level>,
     /// Lowest confidence that is shown [default: likely].
@@ -180,7 +185,7 @@ pub(crate) struct RuleArgs {
     /// Also run the opt-in rules.
     #[arg(long)]
     pub(crate) strict: bool,
-    /// Also judge migrations that lead back.
+    /// Also check down migrations.
     #[arg(long)]
     pub(crate) down: bool,
     /// Report suppressions that give no reason.
@@ -252,13 +257,13 @@ impl CacheArgs {
 /// Which fixes are made.
 #[derive(Debug, Args)]
 pub(crate) struct FixArgs {
-    /// Change the files: make the fixes after which a migration means the same.
+    /// Apply the fixes that do not change what a migration does.
     #[arg(long)]
     pub(crate) fix: bool,
-    /// Make the fixes that ask for a second look as well; implies `--fix`, unless `--diff` shows them.
+    /// Also apply the fixes that need a review; implies `--fix`, unless `--diff` shows them.
     #[arg(long)]
     pub(crate) unsafe_fixes: bool,
-    /// Show what `--fix` would change, and change nothing; exit with 1 if that is anything.
+    /// Show what `--fix` would change without changing it; exit with 1 if anything would change.
     #[arg(long)]
     pub(crate) diff: bool,
 }
@@ -340,6 +345,9 @@ pub(crate) struct InitArgs {
 pub(crate) struct ConfigArgs {
     #[command(flatten)]
     pub(crate) input: InputArgs,
+    /// List every file with SQL, what it is (up, down, repeatable, seed, baseline, skipped or other) and why.
+    #[arg(long)]
+    pub(crate) files: bool,
     /// How to show it.
     #[arg(long, value_enum, default_value_t = ConfigFormat::Text)]
     pub(crate) format: ConfigFormat,
@@ -362,7 +370,7 @@ pub(crate) struct EffectsArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct LspArgs {
-    /// Speak on standard input and output, which is done anyway; some editors ask for it.
+    /// Ignored; for editors that pass it.
     #[arg(long)]
     pub(crate) stdio: bool,
 }

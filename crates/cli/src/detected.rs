@@ -25,7 +25,7 @@ pub(crate) struct Detected {
     /// In how many folders they have an order of their own.
     pub(crate) sequences: usize,
     pub(crate) transactions: Transactions,
-    /// Files or sections that lead back.
+    /// Down migrations: files or sections.
     pub(crate) down: usize,
     /// Files whose place among the others is unknown, by the reason.
     pub(crate) unordered: Vec<Unordered>,

@@ -109,6 +109,7 @@ fn json_findings_have_the_documented_shape() {
         "infos": 0,
         "known": 0,
         "not_checked": 1,
+        "skipped": 0,
         "suppressed": 0,
         "unlisted": 0,
         "warnings": 0
@@ -172,7 +173,7 @@ fn a_folder_without_sql_is_an_error() {
     insta::assert_snapshot!(folder.run(&["check"]), @"
     exit 2
     --- stderr
-    error: `.` holds no SQL files
+    error: `.` has no SQL files to check
       help: name a folder or file with `.sql` migrations
     ");
 }
@@ -183,7 +184,7 @@ fn a_folder_named_like_a_file_is_a_folder() {
     insta::assert_snapshot!(folder.run(&["check", "x.sql"]), @"
     exit 2
     --- stderr
-    error: `x.sql` holds no SQL files
+    error: `x.sql` has no SQL files to check
       help: name a folder or file with `.sql` migrations
     ");
 }

@@ -291,7 +291,7 @@ fn init_proposes_no_newest_migration_where_folders_follow_each_other() {
     let folder = folder(&[
         ("db/migrations/auth/1_users.sql", "CREATE TABLE users (id bigint);"),
         ("db/migrations/auth/2_index.sql", "CREATE INDEX i ON users (id);"),
-        ("db/migrations/billing/1_orders.sql", "CREATE TABLE orders (id bigint);"),
+        ("db/migrations/billing/3_orders.sql", "CREATE TABLE orders (id bigint);"),
     ]);
     insta::assert_snapshot!(folder.run(&["init"]), @r"
     exit 0
@@ -314,10 +314,26 @@ fn init_proposes_no_newest_migration_where_folders_follow_each_other() {
     db/migrations
       tool:        plain SQL files, as nothing else was recognised
       files:       3 files
-      order:       db/migrations/auth/1_users.sql is the first, db/migrations/billing/1_orders.sql the last
+      order:       db/migrations/auth/1_users.sql is the first, db/migrations/billing/3_orders.sql the last
                    2 folders, one after the other; name them in [migrations] paths if they are different databases
       transaction: each statement by statement
     ");
+}
+
+/// The same table of two databases is created twice.
+#[test]
+fn folders_with_the_same_versions_are_two_databases() {
+    let folder = folder(&[
+        ("db/migrations/users/1_a.sql", "CREATE TABLE a (id bigint);"),
+        ("db/migrations/orders/1_a.sql", "CREATE TABLE a (id bigint);"),
+        ("db/migrations/orders/2_b.sql", "CREATE TABLE a (id bigint);"),
+    ]);
+    let said = concise(&folder, &["db"]);
+    assert!(said.contains("1 error in 1 of 3 files") && said.contains("orders/2_b.sql:1:14: error"), "{said}");
+    let said = concise(&folder, &["db/migrations/users/1_a.sql"]);
+    assert!(said.contains("No problems found in 1 file\n"), "{said}");
+    let said = concise(&folder, &["db/migrations/orders/2_b.sql"]);
+    assert!(said.contains("1 error in 1 of 1 file, after 1 earlier migration"), "{said}");
 }
 
 /// Rails has a dump of the schema and migrations in Ruby.
@@ -329,9 +345,9 @@ fn init_tells_what_to_do_without_migrations_in_sql() {
     --- stdout
     Wrote pgvet.toml.
     No migrations in SQL were found below this folder.
-      - Where they are in a folder with another name, name it in [migrations] paths.
-      - Where a framework makes the SQL, check what it prints: `python manage.py sqlmigrate shop 0042 | pgvet check -`.
-        A dump of the present schema, such as db/structure.sql, goes into [migrations] schema.
+      - If they are in a folder with another name, name it in [migrations] paths.
+      - If a framework generates the SQL, check what it prints: `COMMAND | pgvet check -`.
+      - A dump of the current schema, such as db/structure.sql, goes into [migrations] schema.
     ");
     let text = fs::read_to_string(folder.path().join("pgvet.toml")).unwrap();
     let named = text.replace("[migrations]\n", "[migrations]\nschema = \"db/structure.sql\"\n");
@@ -416,7 +432,7 @@ fn init_writes_a_configuration_that_works() {
     insta::assert_snapshot!(folder.run(&["init"]), @r"
     exit 2
     --- stderr
-    error: `pgvet.toml` is there already
+    error: `pgvet.toml` already exists
       help: `pgvet config` shows what is in effect; `pgvet init --print` prints what would be written
     ");
     // What is commented out works as well.

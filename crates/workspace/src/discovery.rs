@@ -2,11 +2,14 @@
 
 use crate::boundary::Boundary;
 use crate::config::absolute;
+use crate::git::index;
 use crate::identity::Identities;
 use crate::ignored;
 use crate::order;
-use crate::skipped;
+use crate::roots::Repositories;
+use crate::skipped::{self, Skip, SkipReason};
 use ignore::WalkBuilder;
+use rustc_hash::FxHashSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -49,51 +52,104 @@ impl Problem {
     }
 }
 
-/// The SQL files that `path` stands for: itself, or all below it in the order of its migration tool.
+/// A file with SQL that was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Found {
+    pub(crate) path: PathBuf,
+    /// Why its path says that it is no migration; `None` if it does not.
+    pub(crate) skip: Option<Skip>,
+}
+
+/// Returns the SQL files at `path`: the file itself, or all below a folder in the order of its migration tool.
 pub(crate) fn files_at(path: &Path, identities: &Identities, problems: &mut Vec<Problem>) -> Vec<PathBuf> {
-    if let Some(why) = Boundary::around(path).refusal(path) {
-        problems.push(Problem::new(path, why, Some("name what it leads to, to check that")));
-        return Vec::new();
-    }
-    match fs::metadata(path) {
-        Ok(metadata) if metadata.is_dir() => {}
-        Ok(_) => return vec![path.to_owned()],
-        Err(error) => {
-            problems.push(Problem::io(path, &error));
-            return Vec::new();
-        }
-    }
     let known = problems.len();
-    // Whoever names a folder of samples, or one that git ignores, wants it checked.
-    let asides = path.file_name().and_then(|name| name.to_str()).is_some_and(skipped::is_named_aside);
-    let mut files = walk(path, Walk { as_git: true, asides }, identities, problems);
-    for walk_again in [Walk { as_git: true, asides: true }, Walk { as_git: false, asides: true }] {
-        if files.is_empty() {
-            let mut found = Vec::new();
-            files = walk(path, walk_again, identities, &mut found);
-            found.retain(|problem| !problems.contains(problem));
-            problems.append(&mut found);
-        }
-    }
+    let found = search(path, identities, problems);
+    let files: Vec<PathBuf> = found.into_iter().filter(|found| found.skip.is_none()).map(|found| found.path).collect();
     if files.is_empty() && problems.len() == known {
         problems.push(Problem::new(path, "holds no SQL files", Some("name a folder or file with `.sql` migrations")));
     }
     order::sort(files)
 }
 
-/// What a walk takes with it.
-#[derive(Debug, Clone, Copy)]
-struct Walk {
-    /// Only what git does not ignore.
-    as_git: bool,
-    /// Samples, tests and data of developers as well: see [`skipped`].
-    asides: bool,
+/// Returns the SQL files at `path`, with those that are skipped because of their names.
+pub(crate) fn search(path: &Path, identities: &Identities, problems: &mut Vec<Problem>) -> Vec<Found> {
+    if let Some(why) = Boundary::around(path).refusal(path) {
+        problems.push(Problem::new(path, why, Some("name what it leads to, to check that")));
+        return Vec::new();
+    }
+    match fs::metadata(path) {
+        Ok(metadata) if metadata.is_dir() => {}
+        Ok(_) => return vec![Found { path: path.to_owned(), skip: None }],
+        Err(error) => {
+            problems.push(Problem::io(path, &error));
+            return Vec::new();
+        }
+    }
+    let mut found = judged(path, walk(path, Filter::Git, identities, problems));
+    let is_checked = |found: &Found| found.skip.is_none();
+    // A folder of samples that is named, or one that git ignores, is to be checked.
+    let is_named = path.file_name().and_then(|name| name.to_str()).is_some_and(skipped::is_named_aside);
+    if is_named || !found.iter().any(is_checked) {
+        take_fallback(&mut found);
+    }
+    if !found.iter().any(is_checked) {
+        let mut again = Vec::new();
+        let mut all = judged(path, walk(path, Filter::Hidden, identities, &mut again));
+        take_fallback(&mut all);
+        if all.iter().any(is_checked) {
+            found = all;
+        }
+        again.retain(|problem| !problems.contains(problem));
+        problems.append(&mut again);
+    }
+    found
 }
 
-/// What stands in hidden folders is left out, and what git ignores: a build copies migrations. Links to folders are not
-/// followed: they may lead back here.
-fn walk(root: &Path, walk: Walk, identities: &Identities, problems: &mut Vec<Problem>) -> Vec<PathBuf> {
-    let Walk { as_git, asides } = walk;
+/// Returns the SQL files that [`search`] does not see: those that git ignores, and those in hidden folders.
+pub(crate) fn unseen(path: &Path, seen: &[Found], identities: &Identities) -> Vec<(PathBuf, SkipReason)> {
+    let seen: FxHashSet<&Path> = seen.iter().map(|found| found.path.as_path()).collect();
+    let is_hidden = |file: &Path| {
+        let below = file.strip_prefix(path).unwrap_or(file);
+        below.components().any(|part| part.as_os_str().to_string_lossy().starts_with('.') && part.as_os_str() != ".")
+    };
+    let files = walk(path, Filter::None, identities, &mut Vec::new());
+    let unseen = files.into_iter().filter(|file| !seen.contains(file.as_path()));
+    let reason = |file: &PathBuf| if is_hidden(file) { SkipReason::Hidden } else { SkipReason::Ignored };
+    unseen.map(|file| (file.clone(), reason(&file))).collect()
+}
+
+/// Judges the files by their names.
+fn judged(root: &Path, files: Vec<PathBuf>) -> Vec<Found> {
+    let mut names = skipped::Names::default();
+    let mut found: Vec<Found> = files.into_iter().map(|path| Found { skip: names.skip(root, &path), path }).collect();
+    let kept = found.iter().filter(|found| found.skip.is_none()).map(|found| found.path.as_path());
+    let variants = skipped::variants(kept);
+    for found in found.iter_mut().filter(|found| variants.contains(&found.path)) {
+        found.skip = Some(Skip { reason: SkipReason::OtherDatabase, folder: None, is_fallback: false });
+    }
+    found
+}
+
+fn take_fallback(found: &mut [Found]) {
+    for found in found.iter_mut().filter(|found| found.skip.as_ref().is_some_and(|skip| skip.is_fallback)) {
+        found.skip = None;
+    }
+}
+
+/// What a walk does not enter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Filter {
+    /// Hidden folders, and what git ignores and does not track: a build copies migrations.
+    Git,
+    /// Hidden folders.
+    Hidden,
+    /// Files of git itself.
+    None,
+}
+
+/// Returns the SQL files below a folder. Links to folders are not followed: they may lead back here.
+fn walk(root: &Path, filter: Filter, identities: &Identities, problems: &mut Vec<Problem>) -> Vec<PathBuf> {
+    let as_git = filter == Filter::Git;
     let above = absolute(root);
     let trouble = if as_git { above.ancestors().find_map(ignored::trouble) } else { None };
     let as_git = as_git && trouble.is_none();
@@ -101,10 +157,10 @@ fn walk(root: &Path, walk: Walk, identities: &Identities, problems: &mut Vec<Pro
     let unread: Arc<Mutex<Vec<Problem>>> = Arc::default();
     let seen = Arc::clone(&unread);
     let mut walk = WalkBuilder::new(root);
-    walk.standard_filters(false).hidden(true);
+    walk.standard_filters(false).hidden(filter != Filter::None);
     walk.filter_entry(move |entry| {
         let is_folder = entry.depth() > 0 && entry.file_type().is_some_and(|kind| kind.is_dir());
-        if skipped::is_skipped_folder(entry, asides) {
+        if is_folder && entry.file_name() == ".git" {
             return false;
         }
         let trouble = if as_git && is_folder { ignored::trouble(entry.path()) } else { None };
@@ -126,20 +182,40 @@ fn walk(root: &Path, walk: Walk, identities: &Identities, problems: &mut Vec<Pro
         let is_link = entry.path_is_symlink();
         let is_folder =
             if is_link { entry.path().is_dir() } else { entry.file_type().is_some_and(|kind| kind.is_dir()) };
-        let is_skipped = |path: &Path| !asides && skipped::is_aside_file(path);
-        if !is_folder && skipped::is_sql(&entry.file_name().to_string_lossy()) && !is_skipped(entry.path()) {
-            if !is_link {
-                identities.know(entry.path());
-            } else if let Some(why) = boundary.refusal(entry.path()) {
-                problems.push(Problem::new(entry.path(), why, Some("only files of the checkout are read")));
-                continue;
-            }
-            files.push(entry.into_path());
+        if !is_folder && skipped::is_sql(&entry.file_name().to_string_lossy()) {
+            files.push((entry.into_path(), is_link));
         }
     }
+    if as_git {
+        let known: FxHashSet<PathBuf> = files.iter().map(|(path, _)| path.clone()).collect();
+        let is_link = |path: &Path| fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink());
+        let tracked = tracked_below(root).into_iter().filter(|path| !known.contains(path) && path.is_file());
+        files.extend(tracked.map(|path| (path.clone(), is_link(&path))));
+    }
+    files.retain(|(path, is_link)| {
+        let refusal = if *is_link { boundary.refusal(path) } else { None };
+        if !is_link {
+            identities.know(path);
+        }
+        let is_read = refusal.is_none();
+        problems.extend(refusal.map(|why| Problem::new(path, why, Some("only files of the checkout are read"))));
+        is_read
+    });
     problems.append(&mut unread.lock().unwrap_or_else(PoisonError::into_inner));
-    skipped::leave_out_variants(&mut files);
-    files
+    files.into_iter().map(|(path, _)| path).collect()
+}
+
+/// Returns the SQL files below a folder that git tracks, ignored or not, without those in hidden folders.
+fn tracked_below(root: &Path) -> Vec<PathBuf> {
+    let from_root = absolute(root);
+    let Some(top) = Repositories::default().around(&from_root).map(Path::to_owned) else { return Vec::new() };
+    let is_sql = |path: &PathBuf| path.file_name().is_some_and(|name| skipped::is_sql(&name.to_string_lossy()));
+    let is_hidden = |path: &Path| path.components().any(|part| part.as_os_str().to_string_lossy().starts_with('.'));
+    let below = |name: PathBuf| {
+        let path = top.join(name).strip_prefix(&from_root).ok()?.to_owned();
+        (!is_hidden(&path)).then(|| root.join(path))
+    };
+    index::names(&top).into_iter().filter(is_sql).filter_map(below).collect()
 }
 
 /// What could not be read; a line of `.gitignore` that cannot be read ignores nothing.

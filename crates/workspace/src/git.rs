@@ -1,12 +1,14 @@
 //! What git says has changed. It is asked on its command line.
 
 mod command;
+pub(crate) mod index;
 
 use crate::discovery::{Problem, display};
 use crate::identity::identity;
+use crate::skipped;
 use command::Git;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 /// Which changes count.
@@ -26,6 +28,11 @@ pub(crate) struct Changes {
     files: BTreeMap<PathBuf, Change>,
     /// Submodules that have got another commit: whatever is in them may have changed.
     submodules: BTreeSet<PathBuf>,
+    /// Files with SQL that are no longer where they were.
+    deleted: BTreeSet<PathBuf>,
+    /// For [`ChangeSelection::Staged`], what the index holds of files with SQL whose text on disk is another one; `None`
+    /// if it does not hold the file.
+    index: BTreeMap<PathBuf, Option<Vec<u8>>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,37 +47,65 @@ impl Changes {
         let in_submodule = || self.submodules.iter().any(|folder| identity.starts_with(folder));
         self.files.get(identity).copied().or_else(|| in_submodule().then_some(Change::Modified))
     }
+
+    /// Returns the files with SQL that are no longer where they were.
+    pub(crate) fn deleted(&self) -> impl Iterator<Item = &Path> {
+        self.deleted.iter().map(PathBuf::as_path)
+    }
+
+    /// Whether the next commit does not hold the file.
+    pub(crate) fn is_unknown_to_index(&self, identity: &Path) -> bool {
+        self.index.get(identity).is_some_and(Option::is_none)
+    }
+
+    /// Returns the texts of the index that differ from those on disk.
+    pub(crate) fn staged_texts(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+        self.index.iter().filter_map(|(path, bytes)| Some((path.clone(), bytes.clone()?))).collect()
+    }
 }
 
 /// What has changed in the repositories around these folders.
 pub(crate) fn changes(selection: &ChangeSelection, folders: &BTreeSet<PathBuf>) -> Result<Changes, Problem> {
     let mut repositories: Vec<Repository> = Vec::new();
     for folder in folders {
-        let repository = Repository { git: Git::around(folder)?, folder };
+        let repository = Repository { git: Git::around(folder)?, folder: folder.clone() };
         if repositories.iter().all(|known| known.git.top != repository.git.top) {
             repositories.push(repository);
         }
     }
     let mut changes = Changes::default();
-    for repository in repositories {
+    let mut seen: BTreeSet<PathBuf> = repositories.iter().map(|repository| repository.git.top.clone()).collect();
+    while let Some(repository) = repositories.pop() {
+        let is_named = folders.contains(&repository.folder);
+        // Since when a submodule differs is in the repository around it.
+        let selection = if is_named { selection } else { &ChangeSelection::Uncommitted };
         repository.look(selection, &mut changes)?;
+        if *selection != ChangeSelection::Staged {
+            let submodules = repository.submodules()?.into_iter().filter(|folder| seen.insert(folder.clone()));
+            for folder in submodules.collect::<Vec<_>>() {
+                repositories.push(Repository { git: Git::around(&folder)?, folder });
+            }
+        }
     }
     Ok(changes)
 }
 
-struct Repository<'a> {
+struct Repository {
     git: Git,
-    folder: &'a Path,
+    folder: PathBuf,
 }
 
-impl Repository<'_> {
+impl Repository {
     fn look(&self, selection: &ChangeSelection, changes: &mut Changes) -> Result<(), Problem> {
         match selection {
             ChangeSelection::Since(revision) => {
                 let base = self.merge_base(revision)?;
                 self.changed(&[&base], changes)?;
             }
-            ChangeSelection::Staged => self.changed(&["--cached"], changes)?,
+            ChangeSelection::Staged => {
+                self.changed(&["--cached"], changes)?;
+                self.unstaged(changes)?;
+            }
             // Before the first commit there is no HEAD, and everything is new.
             ChangeSelection::Uncommitted if self.git.run(&["rev-parse", "--verify", "--quiet", "HEAD"]).is_err() => {
                 self.added(&["ls-files", "-z", "--full-name"], changes)?;
@@ -84,7 +119,7 @@ impl Repository<'_> {
     }
 
     fn problem(&self, message: impl Into<String>, help: Option<&str>) -> Problem {
-        Problem::new(self.folder, message, help)
+        Problem::new(&self.folder, message, help)
     }
 
     /// Fields of output that ends each in NUL.
@@ -101,19 +136,56 @@ impl Repository<'_> {
         Ok(())
     }
 
-    /// Files that were added or modified; a file that only got another name in its folder has not changed.
+    /// What the index holds of files with SQL that are other ones on disk. Files that it does not hold are not part of
+    /// the next commit.
+    fn unstaged(&self, changes: &mut Changes) -> Result<(), Problem> {
+        let is_sql = |name: &OsString| skipped::is_sql(&name.to_string_lossy());
+        let differing =
+            ["diff", "--name-only", "-z", "--no-ext-diff", "--no-textconv", "--no-renames", "--ignore-submodules"];
+        for name in self.fields(&differing)?.into_iter().filter(is_sql) {
+            let mut object = OsString::from(":");
+            object.push(&name);
+            let blob = self.git.run(&[OsStr::new("cat-file"), OsStr::new("blob"), &object]);
+            let blob = blob.map_err(|message| self.problem(format!("git refused: {message}"), None))?;
+            changes.index.insert(identity(&self.git.top.join(name)), Some(blob));
+        }
+        let others = ["ls-files", "-z", "--others", "--exclude-standard", "--full-name"];
+        for name in self.fields(&others)?.into_iter().filter(is_sql) {
+            changes.index.insert(identity(&self.git.top.join(name)), None);
+        }
+        Ok(())
+    }
+
+    /// The folders of submodules that are checked out.
+    fn submodules(&self) -> Result<Vec<PathBuf>, Problem> {
+        if !self.git.top.join(".gitmodules").is_file() {
+            return Ok(Vec::new());
+        }
+        let entries = self.fields(&["ls-files", "--stage", "-z", "--full-name"])?;
+        let names = entries.iter().filter_map(|entry| {
+            let entry = bytes_of(entry);
+            let tab = entry.iter().position(|byte| *byte == b'\t')?;
+            entry.starts_with(SUBMODULE.as_bytes()).then(|| name_of(&entry[tab + 1..]))
+        });
+        let folders = names.map(|name| self.git.top.join(name));
+        Ok(folders.filter(|folder| folder.join(".git").exists()).collect())
+    }
+
+    /// Files that were added, modified or deleted; a file that only got another description has not changed.
     fn changed(&self, what: &[&str], changes: &mut Changes) -> Result<(), Problem> {
         // Of a submodule only its commit counts: to ask for more would run git with the configuration in it.
         let mut arguments = vec!["diff", "--raw", "-z", "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty"];
-        arguments.extend(["--find-renames", "--diff-filter=ACMRT"]);
+        arguments.extend(["--find-renames", "--diff-filter=ACDMRT"]);
         arguments.extend(what);
         arguments.push("--");
-        for Named { name, change, is_submodule } in added_or_modified(&self.fields(&arguments)?) {
+        for Named { name, change, is_submodule } in changed_names(&self.fields(&arguments)?) {
+            let is_sql = skipped::is_sql(&name.to_string_lossy());
             let path = identity(&self.git.top.join(name));
-            if is_submodule {
-                changes.submodules.insert(path);
-            } else {
-                changes.files.insert(path, change);
+            match change {
+                _ if is_submodule => drop(changes.submodules.insert(path)),
+                Some(change) => drop(changes.files.insert(path, change)),
+                None if is_sql => drop(changes.deleted.insert(path)),
+                None => {}
             }
         }
         Ok(())
@@ -160,6 +232,17 @@ fn name_of(bytes: &[u8]) -> OsString {
     std::ffi::OsStr::from_bytes(bytes).to_owned()
 }
 
+#[cfg(unix)]
+fn bytes_of(name: &OsStr) -> &[u8] {
+    use std::os::unix::ffi::OsStrExt;
+    name.as_bytes()
+}
+
+#[cfg(not(unix))]
+fn bytes_of(name: &OsStr) -> &[u8] {
+    name.as_encoded_bytes()
+}
+
 #[cfg(not(unix))]
 fn name_of(bytes: &[u8]) -> OsString {
     String::from_utf8_lossy(bytes).into_owned().into()
@@ -169,32 +252,56 @@ fn name_of(bytes: &[u8]) -> OsString {
 #[derive(Debug, PartialEq, Eq)]
 struct Named {
     name: OsString,
-    change: Change,
+    /// `None` if it is no longer there.
+    change: Option<Change>,
     is_submodule: bool,
 }
 
 /// What git calls the mode of a submodule.
 const SUBMODULE: &str = "160000";
 
-/// The new names in the fields of `git diff --raw -z`: `:100644 100644 ID ID M`, and a name, or two names for a rename.
-fn added_or_modified(fields: &[OsString]) -> Vec<Named> {
+/// The names in the fields of `git diff --raw -z`: `:100644 100644 ID ID M`, and a name, or two names for a rename. A file
+/// that was moved to another folder, or to another version, is new, and its old name is deleted.
+fn changed_names(fields: &[OsString]) -> Vec<Named> {
     let mut names = Vec::new();
     let mut fields = fields.iter();
     while let Some(entry) = fields.next() {
         let entry = entry.to_string_lossy();
-        let mut parts = entry.split(' ');
-        let (mode, status) = (parts.nth(1).unwrap_or_default(), parts.next_back().unwrap_or_default());
+        let mut parts = entry.trim_start_matches(':').split(' ');
+        let (old_mode, mode) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+        let status = parts.next_back().unwrap_or_default();
         let old = if status.starts_with(['R', 'C']) { fields.next() } else { None };
         let Some(name) = fields.next() else { break };
-        let is_in_folder_of = |old: &OsString| Path::new(old).parent() == Path::new(name).parent();
-        let is_moved = status.starts_with('R') && !old.is_some_and(is_in_folder_of);
-        if status == "R100" && !is_moved {
-            continue;
+        let stays = old.is_some_and(|old| {
+            let (old, new) = (Path::new(old), Path::new(name));
+            old.parent() == new.parent() && version(old) == version(new)
+        });
+        let change = match status.as_bytes().first() {
+            Some(b'D') => None,
+            Some(b'R') if stays && status == "R100" => continue,
+            Some(b'R') if stays => Some(Change::Modified),
+            Some(b'A' | b'C' | b'R') => Some(Change::Added),
+            _ => Some(Change::Modified),
+        };
+        if let Some(old) = old.filter(|_| status.starts_with('R') && !stays) {
+            names.push(Named { name: old.clone(), change: None, is_submodule: false });
         }
-        let change = if is_moved || status.starts_with(['A', 'C']) { Change::Added } else { Change::Modified };
-        names.push(Named { name: name.clone(), change, is_submodule: mode == SUBMODULE });
+        let is_submodule = mode == SUBMODULE || (change.is_none() && old_mode == SUBMODULE);
+        names.push(Named { name: name.clone(), change, is_submodule });
     }
     names
+}
+
+/// The part of a name before its description, which tools order migrations by: `V1_2` of `V1_2__users.sql`.
+pub(crate) fn version(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    if let Some((version, _)) = name.split_once("__") {
+        return version.to_owned();
+    }
+    let digits = name.trim_start_matches(['v', 'V']);
+    let end =
+        digits.find(|one: char| !(one.is_ascii_digit() || matches!(one, '.' | '-' | '_'))).unwrap_or(digits.len());
+    digits[..end].trim_end_matches(['.', '-', '_']).to_owned()
 }
 
 impl std::fmt::Display for ChangeSelection {

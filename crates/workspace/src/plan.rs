@@ -1,15 +1,17 @@
 //! Which files a run reads, in which order, and which of them it reports.
 
 use crate::config::{Config, ConfigError, Configs, absolute};
-use crate::discovery::{Problem, files_at};
+use crate::discovery::{self, Problem, files_at};
 use crate::git::{self, Change, Changes};
 use crate::identity::{Identities, identity};
 use crate::known_order::UnknownOrder;
 use crate::layout::Folders;
-use crate::{order, parallel, read, roots};
-use rustc_hash::FxHashSet;
+use crate::skipped::{self, Skip, SkipReason, Skipped};
+use crate::texts::Texts;
+use crate::{framework, order, parallel, read, roots};
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -33,7 +35,7 @@ impl Database {
 /// A file that is to be read.
 #[derive(Debug)]
 pub(crate) struct Source {
-    /// Where it is, or would be: standard input stands for it where `is_stdin`.
+    /// Where it is, or would be if it is read from standard input.
     pub(crate) path: PathBuf,
     pub(crate) is_stdin: bool,
     /// Was it found in a folder, and not named by itself?
@@ -61,6 +63,12 @@ pub(crate) struct Plan {
     /// In the order of their numbers, which begin with 1.
     pub(crate) databases: Vec<Database>,
     pub(crate) problems: Vec<Problem>,
+    /// What else a reader of the report should know.
+    pub(crate) notes: Vec<Problem>,
+    /// Files below the asked folders that are not checked.
+    pub(crate) skipped: Vec<Skipped>,
+    /// The texts of the run, if they are not those of the request: git's index has other ones.
+    pub(crate) texts: Option<Texts>,
     identities: Identities,
 }
 
@@ -71,6 +79,8 @@ struct Asked {
     is_stdin: bool,
     /// Was it named by itself, and not found in a folder?
     single: bool,
+    /// Whether the configuration names it as a migration.
+    is_included: bool,
     root: Option<PathBuf>,
     config: Arc<Config>,
 }
@@ -79,7 +89,7 @@ impl Plan {
     pub(crate) fn new(request: &Request, folders: &Folders) -> Result<Self, ConfigError> {
         let configs = Configs::new(request.config.clone());
         let mut plan = Self::default();
-        let asked = plan.asked(request, &configs, folders)?;
+        let mut asked = plan.asked(request, &configs, folders)?;
         let changes = request.changes.as_ref().map(|selection| git::changes(selection, &asked_folders(request)));
         let changes = match changes {
             None => None,
@@ -89,7 +99,16 @@ impl Plan {
                 return Ok(plan);
             }
         };
-        plan.group(request, asked, changes.as_ref());
+        if let Some(changes) = &changes {
+            let is_changed = |file: &Skipped| changes.of(&plan.identities.of(&file.path)).is_some();
+            plan.skipped.retain(is_changed);
+            plan.notes.extend(note_on_deleted(changes, request, &configs)?);
+            asked.retain(|file| !changes.is_unknown_to_index(&file.identity));
+            asked.extend(only_staged(changes, &asked, request, &configs, folders)?);
+            let staged = changes.staged_texts();
+            plan.texts = (!staged.is_empty()).then(|| request.texts.with_staged(staged));
+        }
+        plan.group(request, asked, changes.as_ref(), folders);
         Ok(plan)
     }
 
@@ -101,13 +120,14 @@ impl Plan {
         for found in parallel::map(paths(request, configs)?, look) {
             let found = found?;
             self.problems.extend(found.problems);
+            self.skipped.extend(found.skipped);
             asked.extend(found.asked.into_iter().filter(|file| file.is_stdin || seen.insert(file.identity.clone())));
         }
         Ok(asked)
     }
 
     /// Puts the files of each database together, with their history.
-    fn group(&mut self, request: &Request, mut asked: Vec<Asked>, changes: Option<&Changes>) {
+    fn group(&mut self, request: &Request, mut asked: Vec<Asked>, changes: Option<&Changes>, folders: &Folders) {
         // Files that were named one by one belong to one database, unless they come from several folders.
         let rooted: BTreeSet<&PathBuf> = asked.iter().filter_map(|file| file.root.as_ref()).collect();
         let one_sequence = rooted.len() <= 1
@@ -116,6 +136,7 @@ impl Plan {
         if one_sequence {
             asked.iter_mut().for_each(|file| file.root = None);
         }
+        set_apart(&mut asked, folders);
         let mut groups: Vec<(Option<PathBuf>, Vec<Asked>)> = Vec::new();
         for file in asked {
             match groups.iter_mut().find(|(root, _)| *root == file.root) {
@@ -129,7 +150,7 @@ impl Plan {
         self.shared_history(request, &reported, &shared);
         let mut start_after = StartAfter::default();
         for (root, files) in groups {
-            self.database(request, root, files, changes, &mut start_after);
+            self.database(request, root, files, changes, folders, &mut start_after);
         }
         self.problems.extend(start_after.problems(request));
     }
@@ -154,6 +175,7 @@ impl Plan {
         root: Option<PathBuf>,
         files: Vec<Asked>,
         changes: Option<&Changes>,
+        folders: &Folders,
         start_after: &mut StartAfter,
     ) {
         let config = files[0].config.clone();
@@ -166,11 +188,12 @@ impl Plan {
                 let role = if change == Some(None) { Role::History } else { Role::Reported };
                 let is_added = change == Some(Some(Change::Added));
                 let source = Source::new(file.path, role, file.config);
-                Source { is_stdin: file.is_stdin, found: !file.single, database, is_added, ..source }
+                let found = !file.single && !file.is_included;
+                Source { is_stdin: file.is_stdin, found, database, is_added, ..source }
             })
             .collect();
         if let Some(root) = root.as_ref().filter(|_| !is_complete && request.replay_folder()) {
-            sources = with_history(sources, root, &self.identities);
+            sources = with_history(sources, root, folders, &self.identities);
         }
         if root.is_some() {
             mark_unversioned(&mut sources);
@@ -190,6 +213,27 @@ impl Plan {
     }
 }
 
+/// Gives the files of folders that hold databases of their own roots of their own, unless configuration or a list of the
+/// tool says where one database is.
+fn set_apart(asked: &mut [Asked], folders: &Folders) {
+    let is_open = |file: &&Asked| {
+        !file.single && file.config.folder_of(&file.path).is_none() && folders.around(&file.path).root().is_none()
+    };
+    let roots: BTreeSet<PathBuf> = asked.iter().filter(is_open).filter_map(|file| file.root.clone()).collect();
+    for root in roots {
+        let is_inside = |file: &&Asked| is_open(file) && file.root.as_ref() == Some(&root);
+        let paths: Vec<PathBuf> = asked.iter().filter(is_inside).map(|file| file.path.clone()).collect();
+        let own = roots::databases_below(&root, &paths.iter().map(PathBuf::as_path).collect::<Vec<_>>());
+        let mut own: FxHashMap<PathBuf, PathBuf> =
+            paths.into_iter().zip(own).filter_map(|(path, own)| Some((path, own?))).collect();
+        for file in asked.iter_mut() {
+            if let Some(own) = own.remove(&file.path) {
+                file.root = Some(own);
+            }
+        }
+    }
+}
+
 /// Marks the files without a version in their names, unless there is only one file.
 fn mark_unversioned(sources: &mut [Source]) {
     if sources.len() > 1 {
@@ -199,19 +243,55 @@ fn mark_unversioned(sources: &mut [Source]) {
 }
 
 /// The reported files among all of their folder, in the order of the tool.
-fn with_history(reported: Vec<Source>, root: &Path, identities: &Identities) -> Vec<Source> {
+fn with_history(reported: Vec<Source>, root: &Path, folders: &Folders, identities: &Identities) -> Vec<Source> {
     let (database, config) = (reported[0].database, reported[0].config.clone());
     let known: FxHashSet<PathBuf> = reported.iter().map(|source| identities.of(&source.path)).collect();
     let mut all = reported;
     // What is wrong with the folder itself is not what was asked for.
-    for file in files_at(root, identities, &mut Vec::new()) {
-        if !known.contains(&identities.of(&file)) && !config.is_excluded(&file) {
-            let config = config.clone();
-            all.push(Source { found: true, database, ..Source::new(file, Role::History, config) });
+    let found = discovery::search(root, identities, &mut Vec::new());
+    let databases = if config.folder_of(root).is_some() || folders.around(&root.join("x")).root().is_some() {
+        vec![None; found.len()]
+    } else {
+        let paths: Vec<&Path> = found.iter().map(|found| found.path.as_path()).collect();
+        roots::databases_below(root, &paths)
+    };
+    let own = found.iter().zip(&databases).find(|(found, _)| known.contains(&identities.of(&found.path)));
+    let own = own.and_then(|(_, database)| database.clone());
+    for (found, _) in found.into_iter().zip(databases).filter(|(_, database)| *database == own) {
+        let verdict = verdict(&found.path, found.skip.as_ref(), &config, folders);
+        if let Ok(is_included) = verdict
+            && !known.contains(&identities.of(&found.path))
+        {
+            let source = Source::new(found.path, Role::History, config.clone());
+            all.push(Source { found: !is_included, database, ..source });
         }
     }
     order::sort_by(&mut all, |source| identities.of(&source.path));
     all
+}
+
+/// Returns whether the configuration includes a file of a folder that is a migration, or why it is none. What the tool's
+/// own list names is a migration, however its folders are called.
+fn verdict(path: &Path, skip: Option<&Skip>, config: &Config, folders: &Folders) -> Result<bool, SkipReason> {
+    if config.is_excluded(path) {
+        return Err(SkipReason::Excluded);
+    }
+    if config.is_included(path) {
+        return Ok(true);
+    }
+    match skip {
+        Some(skip) if !is_listed(path, skip, folders) => Err(skip.reason),
+        _ => Ok(false),
+    }
+}
+
+/// Whether a list of the migration tool names a file that is skipped because of a name below the folder of the list.
+fn is_listed(path: &Path, skip: &Skip, folders: &Folders) -> bool {
+    let is_below = |root: &Path| {
+        let root = absolute(root);
+        skip.folder.as_ref().is_none_or(|folder| absolute(folder).parent().is_some_and(|at| at.starts_with(&root)))
+    };
+    folders.around(path).list_with(path).is_some_and(|root| is_below(&root))
 }
 
 /// The paths that a request without paths means.
@@ -232,10 +312,11 @@ fn paths(request: &Request, configs: &Configs) -> Result<Vec<PathBuf>, ConfigErr
         .collect())
 }
 
-/// What one path of the request stands for.
+/// The files of one path of the request.
 #[derive(Default)]
 struct Found {
     asked: Vec<Asked>,
+    skipped: Vec<Skipped>,
     problems: Vec<Problem>,
 }
 
@@ -250,13 +331,31 @@ fn look(
         return Ok(Found { asked: vec![stdin(request, configs, folders)?], ..Found::default() });
     }
     let mut found = Found::default();
-    let files = files_at(path, identities, &mut found.problems);
-    let is_folder = files.first().is_some_and(|first| first != path);
-    for file in files {
+    let files = discovery::search(path, identities, &mut found.problems);
+    let is_folder = files.first().is_none_or(|first| first.path != path);
+    let unseen = if is_folder && found.problems.is_empty() {
+        unseen(path, &files, request, &*configs.of(path)?, identities)
+    } else {
+        Vec::new()
+    };
+    for (file, skip) in files.into_iter().map(|file| (file.path, file.skip)).chain(unseen) {
         let config = configs.of(file.parent().unwrap_or(Path::new("")))?;
-        if config.is_excluded(&file) || (is_folder && is_outside(&config, path, &file)) {
+        // The baseline is no migration after itself.
+        if is_folder && config.migrations.schema.as_ref().is_some_and(|schema| identity(schema) == identities.of(&file))
+        {
             continue;
         }
+        let verdict = verdict(&file, skip.as_ref(), &config, folders);
+        let verdict = verdict.and_then(|is_included| {
+            if is_folder && is_outside(&config, path, &file) { Err(SkipReason::OutsidePaths) } else { Ok(is_included) }
+        });
+        let is_included = match verdict {
+            Ok(is_included) => is_included,
+            Err(reason) => {
+                found.skipped.push(Skipped { path: file, reason });
+                continue;
+            }
+        };
         let root = if is_folder {
             Some(roots::below(path, &file, folders, &config))
         } else {
@@ -264,9 +363,61 @@ fn look(
             roots::of_single(&file, text, folders, &config)
         };
         let identity = identities.of(&file);
-        found.asked.push(Asked { path: file, identity, is_stdin: false, single: !is_folder, root, config });
+        found.asked.push(Asked {
+            path: file,
+            identity,
+            is_stdin: false,
+            single: !is_folder,
+            is_included,
+            root,
+            config,
+        });
+    }
+    order::sort_by(&mut found.asked, |asked| asked.path.clone());
+    if is_folder && found.asked.is_empty() && found.problems.is_empty() {
+        found.problems.push(nothing_found(path, &found.skipped));
     }
     Ok(found)
+}
+
+/// The files that git ignores, or that are in hidden folders, as far as anybody asks for them.
+fn unseen(
+    path: &Path,
+    seen: &[discovery::Found],
+    request: &Request,
+    config: &Config,
+    identities: &Identities,
+) -> Vec<(PathBuf, Option<Skip>)> {
+    if !request.every_file && !config.has_includes() {
+        return Vec::new();
+    }
+    let unseen = discovery::unseen(path, seen, identities).into_iter();
+    let unseen = unseen.filter(|(file, _)| request.every_file || config.is_included(file));
+    unseen.map(|(file, reason)| (file, Some(Skip { reason, folder: None, is_fallback: false }))).collect()
+}
+
+/// A folder without files to check: says what was skipped, and what prints the SQL of a framework.
+pub(crate) fn nothing_found(folder: &Path, skipped: &[Skipped]) -> Problem {
+    let message = match skipped.len() {
+        0 => "has no SQL files to check".to_owned(),
+        count => format!("has no SQL files to check ({count} skipped: {})", skipped_by_reason(skipped)),
+    };
+    let help = match framework::around(folder) {
+        Some(framework) => framework.help(),
+        None if skipped.is_empty() => "name a folder or file with `.sql` migrations".to_owned(),
+        None => "name a file to check it, or use `include` under [migrations] in pgvet.toml; \
+                 `pgvet config --files` lists every file"
+            .to_owned(),
+    };
+    Problem::new(folder, message, Some(&help))
+}
+
+/// Returns how many files are skipped for which reason: "2 for tests, 1 for another database".
+pub fn skipped_by_reason(skipped: &[Skipped]) -> String {
+    let mut counts: BTreeMap<SkipReason, usize> = BTreeMap::new();
+    skipped.iter().for_each(|file| *counts.entry(file.reason).or_default() += 1);
+    let reasons: Vec<String> = counts.iter().map(|(reason, count)| format!("{count} {}", reason.describe())).collect();
+    reasons.join(", ")
 }
 
 /// Is the file outside of the configured folders of migrations, although some of them are below `given`?
@@ -280,7 +431,7 @@ fn stdin(request: &Request, configs: &Configs, folders: &Folders) -> Result<Aske
     let config = configs.of(path.parent().unwrap_or(Path::new("")))?;
     let text = || Cow::Borrowed(request.texts.stdin.as_deref().unwrap_or_default());
     let root = request.stdin_name.as_ref().and_then(|_| roots::of_single(&path, text, folders, &config));
-    Ok(Asked { identity: identity(&path), path, is_stdin: true, single: true, root, config })
+    Ok(Asked { identity: identity(&path), path, is_stdin: true, single: true, is_included: false, root, config })
 }
 
 /// Folders in the repositories that are asked for changes.
@@ -291,6 +442,67 @@ fn asked_folders(request: &Request) -> BTreeSet<PathBuf> {
     };
     let folders: BTreeSet<PathBuf> = request.paths.iter().map(folder).collect();
     if folders.is_empty() { BTreeSet::from([PathBuf::from(".")]) } else { folders }
+}
+
+/// The folders that the request names, without links, each with the way the user named it.
+fn named_folders(request: &Request) -> Vec<(PathBuf, PathBuf)> {
+    let folders = asked_folders(request).into_iter();
+    folders.map(|folder| (identity(&folder), folder)).collect()
+}
+
+/// The path of a file below one of the folders, as the user would name it.
+fn as_named_below(path: &Path, folders: &[(PathBuf, PathBuf)]) -> Option<(PathBuf, PathBuf)> {
+    folders.iter().find_map(|(real, named)| Some((named.join(path.strip_prefix(real).ok()?), named.clone())))
+}
+
+/// Files that only the next commit holds: they are not on disk, so no walk finds them.
+fn only_staged(
+    changes: &Changes,
+    known: &[Asked],
+    request: &Request,
+    configs: &Configs,
+    folders: &Folders,
+) -> Result<Vec<Asked>, ConfigError> {
+    let named = named_folders(request);
+    let mut found = Vec::new();
+    for identity in changes.staged_texts().into_keys().filter(|path| !path.exists() && changes.of(path).is_some()) {
+        let Some((path, folder)) = as_named_below(&identity, &named) else { continue };
+        let config = configs.of(path.parent().unwrap_or(Path::new("")))?;
+        let skip = skipped::Names::default().skip(&folder, &path);
+        let is_known = known.iter().any(|file| file.identity == identity);
+        if let Ok(is_included) = verdict(&path, skip.as_ref(), &config, folders)
+            && !is_known
+        {
+            let root = Some(roots::below(&folder, &path, folders, &config));
+            found.push(Asked { path, identity, is_stdin: false, single: false, is_included, root, config });
+        }
+    }
+    Ok(found)
+}
+
+/// Tells of migrations that were deleted, or moved out of their folder.
+fn note_on_deleted(changes: &Changes, request: &Request, configs: &Configs) -> Result<Option<Problem>, ConfigError> {
+    let named = named_folders(request);
+    let mut deleted = Vec::new();
+    for path in changes.deleted() {
+        let Some((path, folder)) = as_named_below(path, &named) else { continue };
+        let parent = path.parent().unwrap_or(Path::new(""));
+        let is_named = || roots::named_folder(parent, &mut roots::Repositories::default()).is_some();
+        let is_migration = order::is_versioned(&path) || is_named();
+        let is_skipped = skipped::Names::default().skip(&folder, &path).is_some();
+        if is_migration && !is_skipped && !configs.of(parent)?.is_excluded(&path) {
+            deleted.push(path);
+        }
+    }
+    let Some(first) = deleted.first() else { return Ok(None) };
+    let others = match deleted.len() - 1 {
+        0 => "was",
+        1 => "and 1 other migration were",
+        count => &format!("and {count} other migrations were"),
+    };
+    let message = format!("{others} deleted or moved: databases that have run it keep its changes");
+    let help = "restore what has run anywhere, and undo it in a new migration; some tools refuse to run without it";
+    Ok(Some(Problem::new(first, message, Some(help))))
 }
 
 /// Looks for the migrations after which findings count.

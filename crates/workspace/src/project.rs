@@ -9,10 +9,11 @@ use crate::layout::{self, Folders, Layout, Section};
 use crate::order;
 use crate::parallel;
 use crate::placeholders::{Substitution, substitute};
-use crate::plan::{Database, Plan, Source};
+use crate::plan::{Database, Plan, Source, nothing_found};
 use crate::purpose::{self, Purpose};
 use crate::read::EncodingError;
 use crate::roots::{self, Repositories};
+use crate::skipped::Skipped;
 use crate::texts::Texts;
 use pgvet_linter::check::{self, Direction, Migration, ParsedFile};
 use pgvet_linter::predict::{self, StatementEffects};
@@ -38,10 +39,14 @@ pub struct Request {
     pub without_history: bool,
     /// Report only files that git calls changed.
     pub changes: Option<ChangeSelection>,
-    /// The last migration that is not reported, of one or several folders; goes before what configuration says.
+    /// The last migration that is not reported, of one or several folders; takes precedence over the configuration.
     pub start_after: Vec<String>,
     /// Texts that are not those on disk.
     pub texts: Texts,
+    /// Whether standard input may be empty.
+    pub allow_empty: bool,
+    /// Whether [`Project::skipped`] lists what git ignores and what is in hidden folders, too.
+    pub every_file: bool,
 }
 
 impl Request {
@@ -93,8 +98,11 @@ pub struct Project {
     pub databases: Vec<Database>,
     /// What could not be loaded.
     pub problems: Vec<Problem>,
-    /// What was found and left out, for whoever thinks that it was checked: nothing went wrong.
-    pub note: Option<Problem>,
+    /// What a reader of the report should know although nothing went wrong: files for another database that were found,
+    /// and migrations that were deleted.
+    pub notes: Vec<Problem>,
+    /// Files with SQL that were found and are not checked.
+    pub skipped: Vec<Skipped>,
     /// Were files read only, to be parsed during the check?
     pub(crate) unread: bool,
     /// What the cache knows of each group; empty without a cache.
@@ -116,12 +124,13 @@ impl Project {
         parse: &Parse,
         progress: &(dyn Fn(usize, usize) + Sync),
     ) -> Result<Self, ConfigError> {
-        let Plan { sources, databases, mut problems, .. } = Plan::new(request, folders)?;
+        let Plan { sources, databases, mut problems, mut notes, mut skipped, texts, .. } = Plan::new(request, folders)?;
+        let texts = texts.as_ref().unwrap_or(&request.texts);
         let all = sources.len();
         let done = AtomicUsize::new(0);
         let load = |source: Source| {
             let found = source.found;
-            let file = load_file(source, folders, &request.texts, parse);
+            let file = load_file(source, folders, texts, request.allow_empty, parse);
             let file = file.map(|file| {
                 let purpose = found.then(|| Purpose::of(&file));
                 (file, purpose)
@@ -136,9 +145,18 @@ impl Project {
                 Err(problem) => problems.push(problem),
             }
         }
-        let (mut files, note) = purpose::leave_out(files, folders);
+        let (mut files, foreign) = purpose::leave_out(files, folders);
         known_order::compare_tools(&mut files, &databases);
-        Ok(Self { files, databases, problems, note, unread: false, warm: Vec::new() })
+        notes.extend(foreign.note);
+        let is_checked = |file: &ProjectFile| file.role != Role::Baseline;
+        let is_empty = !foreign.skipped.is_empty() && !files.iter().any(is_checked);
+        skipped.extend(foreign.skipped);
+        if is_empty && request.changes.is_none() && problems.is_empty() {
+            let folder = request.paths.first().map_or(Path::new("."), PathBuf::as_path);
+            problems.push(nothing_found(folder, &skipped));
+        }
+        skipped.sort_by(|one, other| one.path.cmp(&other.path));
+        Ok(Self { files, databases, problems, notes, skipped, unread: false, warm: Vec::new() })
     }
 
     /// What the engine is given: each section of each file.
@@ -282,10 +300,20 @@ impl ProjectFile {
     }
 }
 
-fn load_file(source: Source, folders: &Folders, texts: &Texts, parse: &Parse) -> Result<ProjectFile, Problem> {
+fn load_file(
+    source: Source,
+    folders: &Folders,
+    texts: &Texts,
+    allow_empty: bool,
+    parse: &Parse,
+) -> Result<ProjectFile, Problem> {
     let path = &source.path;
     if source.is_stdin {
         let (text, encoding) = texts.read_stdin(&path.to_string_lossy())?;
+        if texts.stdin.is_none() && !allow_empty && text.text.trim().is_empty() {
+            let help = "the command that writes it may have failed; use --allow-empty if it may print nothing";
+            return Err(Problem::new(path, "is empty, so nothing was checked", Some(help)));
+        }
         return Ok(project_file(text, encoding, source, folders, |path, text| parse(texts, path, text)));
     }
     let (text, encoding) = texts.read(path)?;

@@ -1,16 +1,17 @@
-//! Files that were found in a folder and whose text says that they are no migrations for PostgreSQL. Whoever names a file
-//! has it checked whatever it says.
+//! Files that were found in a folder and whose text says that they are no migrations for PostgreSQL. A file that
+//! the user names is checked whatever its text says.
 
 use crate::dialect::{self, Dialect, Tokens};
 use crate::discovery::{Problem, display};
-use crate::layout::Folders;
+use crate::framework;
+use crate::known_order::UnknownOrder;
+use crate::layout::{Folders, Tool};
 use crate::order;
 use crate::project::{ProjectFile, Role};
-use crate::skipped;
+use crate::skipped::{self, SkipReason, Skipped};
 use pgvet_linter::statement;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// What the text of a file says that it is for.
@@ -22,6 +23,8 @@ pub(crate) enum Purpose {
     Queries,
     /// PostgreSQL refuses a statement of it, and another database reads what none but it does.
     Other(Dialect),
+    /// The schema of a whole database, as `pg_dump` prints it.
+    Dump,
 }
 
 /// What precedes the name of a query of sqlc.
@@ -44,8 +47,12 @@ const QUERY_COMMANDS: [&str; 10] = [
 impl Purpose {
     pub(crate) fn of(file: &ProjectFile) -> Self {
         let text = file.parsed.source.text.as_str();
-        if text.contains(QUERY_NAME) && text.lines().any(is_query_name) {
+        // sqlc reads migrations with versions as the schema, and takes no queries from them.
+        if text.contains(QUERY_NAME) && !order::is_versioned(&file.path) && text.lines().any(is_query_name) {
             return Self::Queries;
+        }
+        if is_dump(text) {
+            return Self::Dump;
         }
         if !dialect::may_be_other(text) {
             return Self::Migration;
@@ -56,6 +63,18 @@ impl Purpose {
             _ => Self::Migration,
         }
     }
+}
+
+/// Whether `pg_dump` has printed the text. Rails leaves its comments out of `structure.sql`, and not its settings.
+///
+/// Source: PostgreSQL 18, `src/bin/pg_dump/pg_backup_archiver.c`: `RestoreArchive` and `_doSetFixedOutputState`.
+fn is_dump(text: &str) -> bool {
+    const START: usize = 4096;
+    let end = (0..=START.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    let start = &text[..end];
+    start.contains("-- PostgreSQL database dump\n")
+        || (start.contains("SET check_function_bodies = false;")
+            && start.contains("SET client_min_messages = warning;"))
 }
 
 /// Is the line `-- name: GetUser :one`?
@@ -78,28 +97,77 @@ fn is_refused(file: &ProjectFile) -> bool {
 /// Files with what they say themselves; `None` for those that were named.
 type Loaded = Vec<(ProjectFile, Option<Purpose>)>;
 
-/// Takes away the files that are no migrations for PostgreSQL, and tells of those that somebody may miss in the report.
-pub(crate) fn leave_out(loaded: Loaded, folders: &Folders) -> (Vec<ProjectFile>, Option<Problem>) {
+/// Files that are no migrations for PostgreSQL.
+#[derive(Debug, Default)]
+pub(crate) struct LeftOut {
+    pub(crate) skipped: Vec<Skipped>,
+    /// Tells of those that somebody may miss in the report.
+    pub(crate) note: Option<Problem>,
+}
+
+/// Takes away the files that are no migrations for PostgreSQL.
+pub(crate) fn leave_out(loaded: Loaded, folders: &Folders) -> (Vec<ProjectFile>, LeftOut) {
     let groups = groups(&loaded);
+    let with_migrations: BTreeSet<u32> = loaded
+        .iter()
+        .filter(|(file, purpose)| is_ordered_migration(file, *purpose))
+        .map(|(file, _)| file.database)
+        .collect();
     let (mut files, mut left_out) = (Vec::with_capacity(loaded.len()), Vec::new());
     for (file, purpose) in loaded {
-        match purpose.and_then(|purpose| foreign(&file.path, purpose, &groups, folders)) {
+        let reader = match purpose {
+            Some(Purpose::Dump) => is_beside_migrations(&file, &with_migrations).then_some(Reader::Restore),
+            purpose => purpose.and_then(|purpose| foreign(&file.path, purpose, &groups, folders)),
+        };
+        match reader {
             Some(reader) => left_out.push((file, reader)),
             None => files.push(file),
         }
     }
-    let is_reported = |file: &ProjectFile| file.role == Role::Reported;
-    // Beside migrations, nobody takes queries for some.
-    let is_missed = |reader| reader != Reader::Sqlc || !files.iter().any(is_reported);
-    left_out.retain(|(file, reader)| is_reported(file) && is_missed(*reader));
-    (files, note(&left_out))
+    left_out.retain(|(file, _)| file.role == Role::Reported);
+    let skipped = left_out.iter().map(|(file, reader)| Skipped { path: file.path.clone(), reason: reader.reason() });
+    let skipped = skipped.collect();
+    let foreign = left_out.iter().filter_map(|(file, reader)| match reader {
+        Reader::Database(dialect) => Some((file.path.as_path(), *dialect)),
+        Reader::Sqlc | Reader::Restore => None,
+    });
+    (files, LeftOut { skipped, note: note(&foreign.collect::<Vec<_>>()) })
+}
+
+/// Whether it is known when the migration runs, and it is no dump itself.
+fn is_ordered_migration(file: &ProjectFile, purpose: Option<Purpose>) -> bool {
+    file.role != Role::Baseline
+        && purpose != Some(Purpose::Dump)
+        && !matches!(file.unknown_order, Some(UnknownOrder::NoVersion))
+        && !file.layout.unlisted
+}
+
+/// Whether a dump is the state that migrations lead to, and not one of them: nothing shows when it runs, and there are
+/// migrations for which something does, or a framework has them in programs.
+fn is_beside_migrations(file: &ProjectFile, with_migrations: &BTreeSet<u32>) -> bool {
+    let is_script = file.layout.tool == Tool::Plain && !order::is_versioned(&file.path);
+    let has_no_order = file.unknown_order == Some(UnknownOrder::NoVersion) || is_script;
+    let of_framework = || file.path.parent().and_then(framework::around).is_some();
+    has_no_order && (with_migrations.contains(&file.database) || of_framework())
 }
 
 /// What reads a file in place of PostgreSQL's migrations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Reader {
     Sqlc,
+    /// psql or `pg_restore`, which makes a database of a dump.
+    Restore,
     Database(Dialect),
+}
+
+impl Reader {
+    fn reason(self) -> SkipReason {
+        match self {
+            Self::Sqlc => SkipReason::Queries,
+            Self::Restore => SkipReason::Dump,
+            Self::Database(_) => SkipReason::OtherDatabase,
+        }
+    }
 }
 
 /// What reads a file that was found, going by the files beside it too; `None` for PostgreSQL.
@@ -115,7 +183,7 @@ fn foreign(path: &Path, purpose: Purpose, groups: &Groups, folders: &Folders) ->
         _ if group.is_foreign() => Some(group.dialect),
         // Among migrations for PostgreSQL it is a mistake; among other scripts it may be for what it says.
         Purpose::Other(dialect) => Some(dialect).filter(|_| !is_migration(path, folders)),
-        Purpose::Migration | Purpose::Queries => None,
+        Purpose::Migration | Purpose::Queries | Purpose::Dump => None,
     };
     dialect.map(Reader::Database)
 }
@@ -142,7 +210,7 @@ impl Group {
     }
 }
 
-/// Of so many files of a folder for another database, one does what PostgreSQL does not.
+/// Number of files of a folder for another database, of which at least one does what PostgreSQL does not.
 const MOST_PORTABLE: usize = 5;
 
 fn groups(loaded: &Loaded) -> Groups {
@@ -185,27 +253,19 @@ fn is_migration(path: &Path, folders: &Folders) -> bool {
     is_among_migrations && !skipped::is_for_another(&name)
 }
 
-fn note(missed: &[(ProjectFile, Reader)]) -> Option<Problem> {
-    let (first, _) = missed.first()?;
-    let readers: BTreeSet<Reader> = missed.iter().map(|(_, reader)| *reader).collect();
-    let readers = readers.iter().map(Reader::to_string).collect::<Vec<_>>().join(", ");
-    let message = match missed.len() - 1 {
-        0 => format!("was not checked: it looks written for {readers}"),
-        1 => format!("and 1 other file were not checked: they look written for {readers}"),
-        others => format!("and {others} other files were not checked: they look written for {readers}"),
+/// Tells of files whose text is written for another database: that is a guess. The summary counts the other ones.
+fn note(foreign: &[(&Path, Dialect)]) -> Option<Problem> {
+    let (first, _) = foreign.first()?;
+    let databases: BTreeSet<Dialect> = foreign.iter().map(|(_, dialect)| *dialect).collect();
+    let databases = databases.iter().map(Dialect::to_string).collect::<Vec<_>>().join(", ");
+    let message = match foreign.len() - 1 {
+        0 => format!("was not checked: it looks written for {databases}"),
+        1 => format!("and 1 other file were not checked: they look written for {databases}"),
+        others => format!("and {others} other files were not checked: they look written for {databases}"),
     };
-    let help = "name a file to have it checked all the same; `exclude` under [migrations] in pgvet.toml leaves files out \
-                without a word";
-    Some(Problem { path: display(&first.path), message, help: Some(help.to_owned()) })
-}
-
-impl fmt::Display for Reader {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Sqlc => f.write_str("sqlc"),
-            Self::Database(dialect) => dialect.fmt(f),
-        }
-    }
+    let help = "name a file to check it; under [migrations] in pgvet.toml, `include` checks files and `exclude` skips \
+                them without this note";
+    Some(Problem { path: display(first), message, help: Some(help.to_owned()) })
 }
 
 #[cfg(test)]

@@ -93,7 +93,7 @@ pub(crate) fn read_stdin(name: &str) -> Result<(SourceFile, Option<EncodingError
 
 /// Each byte that is no UTF-8 becomes one `?`, so that everything after it keeps its place. NUL, which UTF-16 and binary
 /// files hold, cannot be part of SQL: nothing of such a file can be checked.
-fn decode(path: String, bytes: Vec<u8>) -> Result<(SourceFile, Option<EncodingError>), Problem> {
+pub(crate) fn decode(path: String, bytes: Vec<u8>) -> Result<(SourceFile, Option<EncodingError>), Problem> {
     if bytes.contains(&0) {
         let at = bytes.iter().take_while(|byte| **byte != 0).count();
         let message = format!("is no SQL text: byte {at} is NUL");

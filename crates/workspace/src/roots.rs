@@ -2,10 +2,12 @@
 
 use crate::config::{Config, absolute};
 use crate::discovery::display;
+use crate::git;
 use crate::layout::{self, Folders, Tool};
 use crate::order;
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
@@ -19,6 +21,11 @@ const NAMED_MIGRATIONS: [&str; 2] = ["migrations", "migration"];
 
 /// Those that are named so for nothing else.
 const CERTAIN_FOLDERS: [&str; 3] = ["migrations", "migration", "migrate"];
+
+/// Whether the folder is one that is named for migrations, or lies below it.
+pub(crate) fn is_below_migrations(folder: &Path) -> bool {
+    folder.components().any(|part| is_among(&NAMED_MIGRATIONS, part.as_os_str()))
+}
 
 fn is_among(names: &[&str], folder: &OsStr) -> bool {
     names.iter().any(|name| folder.eq_ignore_ascii_case(name))
@@ -67,6 +74,36 @@ pub(crate) fn of_single<'t>(
     }
     let tool = layout::detect(file, &text(), folders, config).tool;
     (tool != Tool::Plain && order::is_versioned(file)).then(|| order::sequence(file))
+}
+
+/// Returns for each file below a folder of migrations the folder of its own database, if there are several: no tool runs
+/// two files of the same version from folders beside each other as one sequence. Folders that are named for releases
+/// hold parts of one sequence, and so does what Flyway finds, which looks into every folder.
+pub(crate) fn databases_below(root: &Path, files: &[&Path]) -> Vec<Option<PathBuf>> {
+    let branches: Vec<Option<(PathBuf, String)>> = files.iter().map(|file| branch(root, file)).collect();
+    let mut folders: FxHashMap<&str, BTreeSet<&Path>> = FxHashMap::default();
+    for (folder, version) in branches.iter().flatten() {
+        folders.entry(version).or_default().insert(folder);
+    }
+    let apart: BTreeSet<PathBuf> =
+        folders.values().filter(|folders| folders.len() > 1).flatten().map(|folder| folder.to_path_buf()).collect();
+    let own = |file: &&Path| apart.iter().find(|folder| file.starts_with(folder)).cloned();
+    files.iter().map(own).collect()
+}
+
+/// The folder directly below the root that holds the file, and the version of the file; `None` if it has none, or is
+/// part of a sequence anyway.
+fn branch(root: &Path, file: &Path) -> Option<(PathBuf, String)> {
+    if !order::is_versioned(file) || order::FlywayName::parse(&file.file_name()?.to_string_lossy()).is_some() {
+        return None;
+    }
+    let sequence = order::sequence(file);
+    let name = sequence.strip_prefix(root).ok()?.components().next()?.as_os_str().to_str()?;
+    let is_release = name.contains(|one: char| one.is_ascii_digit()) && !name.to_ascii_lowercase().starts_with("db");
+    // The folder is the migration where the file is called the same in each.
+    let migration = if file.parent() == Some(sequence.as_path()) { file } else { file.parent()? };
+    let is_down = order::leads_back(&file.file_name()?.to_string_lossy());
+    (!is_release && !is_down).then(|| (root.join(name), git::version(migration)))
 }
 
 /// Which folders are those of repositories, looked at once each.
@@ -166,6 +203,28 @@ mod tests {
         ] {
             assert_eq!(below(root.path(), &at(path), &Folders::default(), &Config::default()), at(expected), "{path}");
             assert_eq!(single(&at(path)), Some(at(expected)), "{path}");
+        }
+    }
+
+    #[test]
+    fn folders_with_the_same_versions_are_databases_of_their_own() {
+        let below = |files: &[&str]| {
+            let files: Vec<&Path> = files.iter().map(Path::new).collect();
+            let own = databases_below(Path::new("m"), &files).into_iter();
+            own.map(|folder| folder.map(|folder| display(&folder))).collect::<Vec<_>>()
+        };
+        let (a, b) = (Some("m/db1".to_owned()), Some("m/db2".to_owned()));
+        assert_eq!(below(&["m/db1/1_x.sql", "m/db1/views.sql", "m/db2/1_y.sql"]), [a.clone(), a, b]);
+        let (auth, shop) = (Some("m/auth".to_owned()), Some("m/shop".to_owned()));
+        assert_eq!(below(&["m/auth/1_a/up.sql", "m/shop/x/1_b/up.sql", "m/3_c.sql"]), [auth, shop, None]);
+        for one in [
+            ["m/auth/1_x.sql", "m/shop/2_y.sql"],
+            ["m/v1/1_x.sql", "m/v2/1_y.sql"],
+            ["m/release-1/1_x.sql", "m/release-2/1_y.sql"],
+            ["m/auth/V1__x.sql", "m/shop/V1__y.sql"],
+            ["m/1_x.up.sql", "m/down/1_x.down.sql"],
+        ] {
+            assert_eq!(below(&one), [None, None], "{one:?}");
         }
     }
 

@@ -1,14 +1,89 @@
 //! Files and folders whose names say that they are no migrations for PostgreSQL.
 
+use crate::config::absolute;
+use crate::discovery::display;
 use crate::order;
 use crate::roots::{self, Repositories};
-use ignore::DirEntry;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
+use serde::Serialize;
 use std::path::{Path, PathBuf};
 
-/// Folders that hold no migrations of the project itself: those of its dependencies, builds and tests.
-const SKIPPED_FOLDERS: [&str; 8] =
-    ["node_modules", "vendor", "target", "testdata", "test", "tests", "__tests__", "spec"];
+/// Why a file with SQL is not checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SkipReason {
+    /// A folder of dependencies or of a build holds it.
+    Dependency,
+    /// Its name or that of a folder says that it is for tests.
+    Test,
+    /// Its name or that of a folder says that it is an example, or data of developers.
+    Sample,
+    /// Its name, that of a folder, or its text says that it is for another database.
+    OtherDatabase,
+    /// sqlc generates code from it.
+    Queries,
+    /// It is a dump of the whole schema beside migrations.
+    Dump,
+    /// The configuration excludes it.
+    Excluded,
+    /// The configuration names folders of migrations, and none of them holds it.
+    OutsidePaths,
+    /// git ignores it and does not track it.
+    Ignored,
+    /// A folder whose name begins with a dot holds it.
+    Hidden,
+}
+
+impl SkipReason {
+    /// Returns the reason as the end of the sentence "3 files are ...".
+    pub fn describe(self) -> &'static str {
+        match self {
+            Self::Dependency => "in dependencies or build output",
+            Self::Test => "for tests",
+            Self::Sample => "for examples or development",
+            Self::OtherDatabase => "for another database",
+            Self::Queries => "for sqlc",
+            Self::Dump => "with a dump of the schema",
+            Self::Excluded => "excluded by configuration",
+            Self::OutsidePaths => "outside of [migrations] paths",
+            Self::Ignored => "ignored by git",
+            Self::Hidden => "in hidden folders",
+        }
+    }
+}
+
+/// A file with SQL that is not checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Skipped {
+    pub path: PathBuf,
+    pub reason: SkipReason,
+}
+
+impl Skipped {
+    /// Returns the path as it is shown.
+    pub fn shown(&self) -> String {
+        display(&self.path)
+    }
+}
+
+/// Why the names in a path say that a file is no migration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Skip {
+    pub(crate) reason: SkipReason,
+    /// The folder whose name says so; `None` if the name of the file does.
+    pub(crate) folder: Option<PathBuf>,
+    /// Whether the file is checked if nothing else is found.
+    pub(crate) is_fallback: bool,
+}
+
+/// Folders of dependencies and builds.
+const DEPENDENCIES: [&str; 3] = ["node_modules", "vendor", "target"];
+
+/// Folders of tests.
+const TESTS: [&str; 5] = ["testdata", "test", "tests", "__tests__", "spec"];
+
+/// Names that are ordinary below a folder of migrations, if the migration has a version.
+const ORDINARY: [&str; 4] = ["vendor", "target", "test", "tests"];
 
 /// Last words of the names of folders with what shows or tries something: `samples`, `spring-session-samples`.
 const SHOWING: [&str; 12] = [
@@ -45,22 +120,74 @@ const OTHER_DIALECTS: [&str; 19] = [
 /// Names of PostgreSQL, as in `mysql_to_postgres`.
 const OWN_NAMES: [&str; 5] = ["postgres", "postgresql", "pg", "psql", "pgsql"];
 
-/// Is this a folder that holds no migrations of the project? With `asides`, those that stand beside them count.
-pub(crate) fn is_skipped_folder(entry: &DirEntry, asides: bool) -> bool {
-    let skipped = |name: &str| {
-        SKIPPED_FOLDERS.contains(&name) || is_for_another(name) || (!asides && is_aside_folder(entry.path(), name))
+/// Judges the names of files and folders below one folder, each folder once.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    folders: FxHashMap<PathBuf, Option<Skip>>,
+}
+
+impl Names {
+    /// Returns why a file that was found below `root` is skipped, going by its path.
+    pub(crate) fn skip(&mut self, root: &Path, file: &Path) -> Option<Skip> {
+        let folder = file.parent().and_then(|folder| self.of_folder(root, folder, order::is_versioned(file)));
+        folder.or_else(|| of_file(file))
+    }
+
+    /// The outermost folder that is skipped decides.
+    fn of_folder(&mut self, root: &Path, folder: &Path, is_versioned: bool) -> Option<Skip> {
+        if folder == root || !folder.starts_with(root) {
+            return None;
+        }
+        let name = folder.file_name()?.to_str()?;
+        let above = folder.parent().and_then(|above| self.of_folder(root, above, is_versioned));
+        if above.is_some() {
+            return above;
+        }
+        let own = self.folders.entry(folder.to_owned()).or_insert_with(|| of_one_folder(folder, name)).clone();
+        own.filter(|_| !(is_versioned && is_ordinary(folder, name)))
+    }
+}
+
+fn of_file(file: &Path) -> Option<Skip> {
+    let skip = |reason, is_fallback| Some(Skip { reason, folder: None, is_fallback });
+    if file.file_name().is_some_and(|name| is_named_for_another(&name.to_string_lossy())) {
+        return skip(SkipReason::OtherDatabase, false);
+    }
+    if is_aside_file(file) { skip(SkipReason::Test, true) } else { None }
+}
+
+fn of_one_folder(folder: &Path, name: &str) -> Option<Skip> {
+    let skip = |reason, is_fallback| Some(Skip { reason, folder: Some(folder.to_owned()), is_fallback });
+    if DEPENDENCIES.contains(&name) {
+        return skip(SkipReason::Dependency, false);
+    }
+    if TESTS.contains(&name) {
+        return skip(SkipReason::Test, false);
+    }
+    if is_for_another(name) {
+        return skip(SkipReason::OtherDatabase, false);
+    }
+    if (is_named_aside(name) || is_local(folder, name)) && !is_among_migrations(folder) {
+        let is_test = is_source_set_of_tests(name) || PERL_TESTS.contains(&name.to_ascii_lowercase().as_str());
+        return skip(if is_test { SkipReason::Test } else { SkipReason::Sample }, true);
+    }
+    None
+}
+
+/// Whether a folder below one of migrations has a name that says nothing there: `migrations/test/V3__a.sql`. `db2` is
+/// the second database, unless a folder beside it is named after another one.
+fn is_ordinary(folder: &Path, name: &str) -> bool {
+    let is_second = || {
+        let beside = folder.parent().and_then(|parent| parent.read_dir().ok()).into_iter().flatten();
+        let mut names = beside.filter_map(Result::ok).map(|entry| entry.file_name().to_string_lossy().to_lowercase());
+        !names.any(|name| OWN_NAMES.contains(&&*name) || (name != "db2" && OTHER_DIALECTS.contains(&&*name)))
     };
-    let is_below = entry.depth() > 0 && entry.file_type().is_some_and(|kind| kind.is_dir());
-    is_below && entry.file_name().to_str().is_some_and(skipped)
+    let is_candidate = ORDINARY.contains(&name) || (name == "db2" && is_second());
+    is_candidate && folder.parent().is_some_and(|parent| roots::is_below_migrations(&absolute(parent)))
 }
 
-/// Does a folder hold samples, tests, or data of developers, and no migrations? Below a folder that is named so,
-/// everything is one: a module there may well be about samples.
-fn is_aside_folder(path: &Path, name: &str) -> bool {
-    (is_named_aside(name) || is_local(path, name)) && !is_among_migrations(path)
-}
-
-/// Does the name say that the folder stands beside what is run in production? One that begins with a version is a
+/// Whether the name says that the folder holds samples, tests, or data of developers. Below a folder that is named so,
+/// everything is one: a module there may well be about samples. A name that begins with a version is that of a
 /// migration: `20240131_add_samples/migration.sql`.
 pub(crate) fn is_named_aside(name: &str) -> bool {
     if is_source_set_of_tests(name) {
@@ -87,9 +214,9 @@ fn is_among_migrations(path: &Path) -> bool {
     path.parent().is_some_and(|parent| roots::named_folder(parent, &mut Repositories::default()).is_some())
 }
 
-/// Does the name of a file say test or demo, as `test_x.sql`, `x.spec.sql` and `x_demo.sql` do? One with a version is a
-/// migration, and about a test: `V2__demo.sql`.
-pub(crate) fn is_aside_file(path: &Path) -> bool {
+/// Whether the name of a file says test or demo, as `test_x.sql`, `x.spec.sql` and `x_demo.sql` do. One with a version
+/// is a migration about a test: `V2__demo.sql`.
+fn is_aside_file(path: &Path) -> bool {
     let Some(stem) = path.file_stem().and_then(|stem| stem.to_str()) else { return false };
     let stem = stem.to_ascii_lowercase();
     let says_so = ["test", "demo"].contains(&stem.as_str())
@@ -98,8 +225,8 @@ pub(crate) fn is_aside_file(path: &Path) -> bool {
     says_so && !order::is_versioned(path) && !is_among_migrations(path)
 }
 
-/// Does a word of a folder's name say that it is for another database, and none that it is for PostgreSQL? A folder with a
-/// version may be a migration, and is about that database: `20240131_drop_mysql/migration.sql`.
+/// Whether a word of a folder's name says that it is for another database, and none that it is for PostgreSQL. A folder
+/// with a version may be a migration about that database: `20240131_drop_mysql/migration.sql`.
 pub(crate) fn is_for_another(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     if name.starts_with(|first: char| first.is_ascii_digit()) {
@@ -111,32 +238,31 @@ pub(crate) fn is_for_another(name: &str) -> bool {
 
 const SEPARATORS: [char; 3] = ['-', '_', '.'];
 
-/// Leaves out `schema-mysql.sql` beside `schema-postgresql.sql`: what a migration for PostgreSQL is about may well be MySQL.
-pub(crate) fn leave_out_variants(files: &mut Vec<PathBuf>) {
+/// Returns the files such as `schema-mysql.sql` beside `schema-postgresql.sql`: alone, what a migration for PostgreSQL is
+/// about may well be MySQL.
+pub(crate) fn variants<'f>(files: impl Iterator<Item = &'f Path> + Clone) -> FxHashSet<PathBuf> {
     let variant = |file: &Path| {
         let stem = file.file_stem()?.to_str()?.to_ascii_lowercase();
         let (of, database) = stem.rsplit_once(SEPARATORS)?;
         Some((file.with_file_name(of), database.to_owned()))
     };
     let is_own = |database: &str| OWN_NAMES.contains(&database);
-    let own: FxHashSet<PathBuf> = files
-        .iter()
-        .filter_map(|file| variant(file))
-        .filter(|(_, database)| is_own(database))
-        .map(|(of, _)| of)
-        .collect();
-    let is_of_another = |file: &PathBuf| {
+    let own: FxHashSet<PathBuf> =
+        files.clone().filter_map(variant).filter(|(_, database)| is_own(database)).map(|(of, _)| of).collect();
+    let is_of_another = |file: &&Path| {
         variant(file).is_some_and(|(of, database)| OTHER_DIALECTS.contains(&database.as_str()) && own.contains(&of))
     };
-    files.retain(|file| !is_of_another(file));
+    files.filter(is_of_another).map(Path::to_owned).collect()
 }
 
 pub(crate) fn is_sql(name: &str) -> bool {
-    let Some(stem) = name.len().checked_sub(4).filter(|at| name.is_char_boundary(*at)).map(|at| name.split_at(at))
-    else {
-        return false;
-    };
-    stem.1.eq_ignore_ascii_case(".sql") && !stem.0.split('.').skip(1).any(|part| OTHER_DIALECTS.contains(&part))
+    let extension = name.len().checked_sub(4).filter(|at| name.is_char_boundary(*at)).map(|at| &name[at..]);
+    extension.is_some_and(|extension| extension.eq_ignore_ascii_case(".sql"))
+}
+
+/// Whether a part of the name is another database: `1_x.mysql.up.sql`.
+fn is_named_for_another(name: &str) -> bool {
+    name.rsplit_once('.').is_some_and(|(stem, _)| stem.split('.').skip(1).any(|part| OTHER_DIALECTS.contains(&part)))
 }
 
 #[cfg(test)]
@@ -149,10 +275,13 @@ mod tests {
     #[test]
     fn only_sql_for_postgresql_counts() {
         for name in ["a.sql", "B.SQL", "1_x.up.sql", "1_x.postgres.up.sql"] {
-            assert!(is_sql(name), "{name}");
+            assert!(is_sql(name) && !is_named_for_another(name), "{name}");
         }
-        for name in ["a.sql.conf", "sql", "1_x.mysql.up.sql", "1_x.cockroach.autocommit.up.sql", "é.rs"] {
+        for name in ["a.sql.conf", "sql", "é.rs"] {
             assert!(!is_sql(name), "{name}");
+        }
+        for name in ["1_x.mysql.up.sql", "1_x.cockroach.autocommit.up.sql"] {
+            assert!(is_named_for_another(name), "{name}");
         }
     }
 
@@ -178,7 +307,7 @@ mod tests {
         let mut problems = Vec::new();
         let mut files = |folder: &str| files_at(&root.path().join(folder), &Identities::default(), &mut problems);
         assert_eq!(files(""), [root.path().join("db/1.sql")]);
-        // Whoever names such a folder wants it checked.
+        // A folder that the user names is checked.
         for (folder, file) in [("tests", "tests/1.sql"), ("src/test/db", "src/test/db/1.sql"), ("mysql", "mysql/1.sql")]
         {
             assert_eq!(files(folder), [root.path().join(file)]);
@@ -234,6 +363,10 @@ mod tests {
             "modules/sampler/1.sql",
             "t2/1.sql",
             "LabTest/1.sql",
+            "db/migrations/test/V3__a.sql",
+            "db/migrations/vendor/2_a/up.sql",
+            "db/migrations/db1/1.sql",
+            "db/migrations/db2/1.sql",
         ];
         let skipped = [
             "t/sql/a.sql",
@@ -245,6 +378,11 @@ mod tests {
             "db/fixtures/users.sql",
             "db/local/V99__data.sql",
             "src/integrationTest/sql/a.sql",
+            "db/migrations/tests/helpers.sql",
+            "db/migrations/node_modules/1.sql",
+            "src/test/resources/db/migration/test/V1__a.sql",
+            "all/migrations/db2/1.sql",
+            "all/migrations/mysql/1.sql",
         ];
         let mut expected = kept;
         expected.sort_unstable();
@@ -284,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_names_a_folder_of_samples_wants_all_of_it_checked() {
+    fn a_folder_of_samples_that_is_named_is_checked_as_a_whole() {
         let root = tempfile::tempdir().unwrap();
         let at = |path: &str| root.path().join(path);
         fs::create_dir_all(at("t/pgtap")).unwrap();

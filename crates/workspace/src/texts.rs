@@ -16,6 +16,8 @@ pub struct Texts {
     pub stdin: Option<String>,
     /// By the path on disk.
     open: BTreeMap<PathBuf, String>,
+    /// What git's index holds of files that differ from it, by the path on disk.
+    staged: BTreeMap<PathBuf, Vec<u8>>,
     parsed: Option<Arc<ParsedFiles>>,
 }
 
@@ -34,11 +36,21 @@ impl Texts {
         self.open.insert(identity(path), text);
     }
 
+    /// The same texts, and those of git's index.
+    pub(crate) fn with_staged(&self, staged: BTreeMap<PathBuf, Vec<u8>>) -> Self {
+        Self { staged, ..self.clone() }
+    }
+
     pub(crate) fn read(&self, path: &Path) -> Result<(SourceFile, Option<EncodingError>), Problem> {
         if !self.open.is_empty()
             && let Some(text) = self.open.get(&identity(path))
         {
             return Ok((SourceFile::new(crate::discovery::display(path), text.clone()), None));
+        }
+        if !self.staged.is_empty()
+            && let Some(bytes) = self.staged.get(&identity(path))
+        {
+            return read::decode(crate::discovery::display(path), bytes.clone());
         }
         read::read(path)
     }

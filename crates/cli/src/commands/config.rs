@@ -1,25 +1,31 @@
 //! `pgvet config`: what was detected, and from what.
 
-use super::load;
+use super::{load, load_every_file};
 use crate::args::{ConfigArgs, ConfigFormat};
 use crate::detected::{self, Detected};
 use crate::error::{ExitStatus, Failure};
 use crate::inert::{self, Kind};
 use crate::report::{plural, relative_path};
+use crate::sql_files;
 use pgvet_linter::diagnostic::Severity;
 use pgvet_linter::settings::Settings;
-use pgvet_workspace::Project;
 use pgvet_workspace::config::Config;
+use pgvet_workspace::{Project, skipped_by_reason};
 use serde_json::json;
 use std::io::{self, Write};
 
 pub(crate) fn run(args: &ConfigArgs, out: &mut dyn Write) -> Result<ExitStatus, Failure> {
-    let project = load(&args.input)?;
+    let project = if args.files { load_every_file(&args.input)? } else { load(&args.input)? };
     let config = project.config_of(1);
     let settings = args.input.settings(&config);
     match args.format {
+        ConfigFormat::Text if args.files => {
+            inert::through(out, Kind::Text, |out| sql_files::write(&sql_files::of(&project), out))?;
+        }
         ConfigFormat::Text => inert::through(out, Kind::Text, |out| write_text(&project, &config, &settings, out))?,
-        ConfigFormat::Json => inert::through(out, Kind::Json, |out| write_json(&project, &config, &settings, out))?,
+        ConfigFormat::Json => {
+            inert::through(out, Kind::Json, |out| write_json(args, &project, &config, &settings, out))?;
+        }
     }
     Ok(if project.problems.is_empty() { ExitStatus::Clean } else { ExitStatus::NotChecked })
 }
@@ -51,6 +57,10 @@ fn write_text(project: &Project, config: &Config, settings: &Settings, out: &mut
         if count > 0 {
             writeln!(out, "{:15}{count} configured", format!("{name}:"))?;
         }
+    }
+    if !project.skipped.is_empty() {
+        let reasons = skipped_by_reason(&project.skipped);
+        writeln!(out, "skipped:       {} ({reasons}); --files lists them", plural(project.skipped.len(), "file"))?;
     }
     for detected in detected::detect(project) {
         writeln!(out)?;
@@ -99,12 +109,7 @@ fn write_folder(detected: &Detected, out: &mut dyn Write) -> io::Result<()> {
     }
     writeln!(out, "  {:13}{}", "transaction:", detected.transactions.describe())?;
     if detected.down > 0 {
-        writeln!(
-            out,
-            "  {:13}{} parsed, and judged with --down only",
-            "way back:",
-            plural(detected.down, "migration")
-        )?;
+        writeln!(out, "  {:13}{} parsed, and judged with --down only", "down:", plural(detected.down, "migration"))?;
     }
     if detected.unlisted > 0 {
         writeln!(
@@ -116,18 +121,27 @@ fn write_folder(detected: &Detected, out: &mut dyn Write) -> io::Result<()> {
         )?;
     }
     if detected.skipped > 0 {
-        writeln!(out, "  {:13}{} with nothing for PostgreSQL", "left out:", plural(detected.skipped, "file"))?;
+        writeln!(out, "  {:13}{} with nothing for PostgreSQL", "empty:", plural(detected.skipped, "file"))?;
     }
     Ok(())
 }
 
-fn write_json(project: &Project, config: &Config, settings: &Settings, out: &mut dyn Write) -> io::Result<()> {
-    let document = json!({
+fn write_json(
+    args: &ConfigArgs,
+    project: &Project,
+    config: &Config,
+    settings: &Settings,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let mut document = json!({
         "schema_version": 1,
         "files": files(config),
         "pg_version": { "from": settings.versions.from, "to": settings.versions.to, "configured": settings.versions_configured },
         "strict": settings.strict,
         "migrations": detected::detect(project),
     });
+    if args.files {
+        document["sql_files"] = json!(sql_files::of(project));
+    }
     writeln!(out, "{document:#}")
 }

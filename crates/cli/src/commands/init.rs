@@ -8,7 +8,7 @@ use crate::report::plural;
 use pgvet_linter::diagnostic::Severity;
 use pgvet_linter::settings::Settings;
 use pgvet_workspace::config::{ConfigSource, FILE_NAME};
-use pgvet_workspace::{Database, Project, Request, Tool, create_files};
+use pgvet_workspace::{Database, Project, Request, Tool, create_files, framework};
 use std::fmt::Write as _;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ pub(crate) fn run(args: &InitArgs, out: &mut dyn Write) -> Result<ExitStatus, Fa
     let path = Path::new(FILE_NAME);
     if !args.print && path.exists() {
         let help = "`pgvet config` shows what is in effect; `pgvet init --print` prints what would be written";
-        return Err(Failure::new(format!("`{FILE_NAME}` is there already")).help(help));
+        return Err(Failure::new(format!("`{FILE_NAME}` already exists")).help(help));
     }
     let progress = Progress::new("reading");
     let request = Request { config: ConfigSource::None, ..Request::default() };
@@ -39,13 +39,16 @@ pub(crate) fn run(args: &InitArgs, out: &mut dyn Write) -> Result<ExitStatus, Fa
         writeln!(out, "  {}: {}, {files}{run}", folder.folder, detected::name(tool))?;
     }
     if folders.is_empty() {
-        writeln!(
-            out,
-            "No migrations in SQL were found below this folder.\n\
-             \x20 - Where they are in a folder with another name, name it in [migrations] paths.\n\
-             \x20 - Where a framework makes the SQL, check what it prints: `python manage.py sqlmigrate shop 0042 | pgvet check -`.\n\
-             \x20   A dump of the present schema, such as db/structure.sql, goes into [migrations] schema."
-        )?;
+        writeln!(out, "No migrations in SQL were found below this folder.")?;
+        match framework::around(Path::new(".")) {
+            Some(framework) => writeln!(out, "  - {}.", framework.help())?,
+            None => writeln!(
+                out,
+                "  - If they are in a folder with another name, name it in [migrations] paths.\n\
+                 \x20 - If a framework generates the SQL, check what it prints: `COMMAND | pgvet check -`."
+            )?,
+        }
+        writeln!(out, "  - A dump of the current schema, such as db/structure.sql, goes into [migrations] schema.")?;
         return Ok(ExitStatus::Clean);
     }
     writeln!(out, "`pgvet config` shows their order and transactions.")?;
@@ -64,7 +67,7 @@ fn histories(mut detected: Vec<Detected>) -> Vec<Detected> {
     detected
 }
 
-/// What old findings mean for whoever begins today.
+/// Says how to deal with findings in migrations that have run already.
 fn advise(project: &Project, folders: &[Detected], out: &mut dyn Write) -> Result<(), Failure> {
     let outcome = super::check(project, &|_| Settings::default());
     let files = project.files_of_migrations();

@@ -38,29 +38,36 @@ fn load_to_check(
     settings: &(dyn Fn(&Config) -> Settings + Sync),
 ) -> Result<Project, Failure> {
     let cache = cache.cache();
-    loaded(args, |request, progress| Project::load_to_check(request, cache.as_ref(), settings, progress))
+    let request = args.request();
+    loaded(args, &request, |request, progress| Project::load_to_check(request, cache.as_ref(), settings, progress))
 }
 
-/// Loads what the arguments name, and tells on standard error what could not be loaded, and what was left out.
+/// Loads what the arguments name, and writes problems and notes to standard error.
 fn load(args: &InputArgs) -> Result<Project, Failure> {
-    loaded(args, Project::load)
+    loaded(args, &args.request(), Project::load)
+}
+
+/// [`load`] that also lists the files that git ignores and those in hidden folders.
+fn load_every_file(args: &InputArgs) -> Result<Project, Failure> {
+    loaded(args, &Request { every_file: true, ..args.request() }, Project::load)
 }
 
 type OnProgress<'a> = &'a (dyn Fn(usize, usize) + Sync);
 
 fn loaded(
     args: &InputArgs,
+    request: &Request,
     load: impl FnOnce(&Request, OnProgress<'_>) -> Result<Project, ConfigError>,
 ) -> Result<Project, Failure> {
     let progress = Progress::new("reading");
-    let project = load(&args.request(), &|done, all| progress.update(done, all));
+    let project = load(request, &|done, all| progress.update(done, all));
     drop(progress);
     let project = project.map_err(|error| Failure::config(error, args.color))?;
     let mut stderr = io::stderr().lock();
     for problem in &project.problems {
         Failure::from(problem).write(&mut stderr)?;
     }
-    if let Some(note) = &project.note {
+    for note in &project.notes {
         Failure::from(note).write_note(&mut stderr)?;
     }
     Ok(project)

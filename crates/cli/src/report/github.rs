@@ -15,7 +15,7 @@ pub(crate) fn write(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> 
         let text = format!("`{}` {}", problem.path, problem.message);
         writeln!(out, "::error title=pgvet::{}", escape(&text))?;
     }
-    if let Some(note) = &report.project.note {
+    for note in &report.project.notes {
         writeln!(out, "::notice title=pgvet::{}", escape(&format!("`{}` {}", note.path, note.message)))?;
     }
     Ok(())

@@ -6,8 +6,9 @@ use pgvet_linter::diagnostic::Severity;
 use pgvet_linter::effect::Evidence;
 use pgvet_linter::fix::{Applicability, Fix, Step};
 use pgvet_linter::version::PgVersion;
-use pgvet_workspace::Problem;
+use pgvet_workspace::{Problem, SkipReason, Skipped};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 #[derive(Debug, Serialize)]
@@ -19,9 +20,12 @@ struct Document<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     baseline: Option<&'a Known>,
     problems: Vec<JsonProblem<'a>>,
-    /// What was found and left out because it is for another database.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    note: Option<JsonProblem<'a>>,
+    /// What to know although nothing went wrong: files that look written for another database, deleted migrations.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<JsonProblem<'a>>,
+    /// Files with SQL that were found and not checked.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    not_checked: Vec<JsonSkipped>,
     summary: Summary,
 }
 
@@ -94,6 +98,21 @@ struct JsonProblem<'a> {
     message: &'a str,
 }
 
+/// Files that were not checked for the same reason.
+#[derive(Debug, Serialize)]
+struct JsonSkipped {
+    reason: SkipReason,
+    files: Vec<String>,
+}
+
+fn not_checked(skipped: &[Skipped]) -> Vec<JsonSkipped> {
+    let mut by_reason: BTreeMap<SkipReason, Vec<String>> = BTreeMap::new();
+    for file in skipped {
+        by_reason.entry(file.reason).or_default().push(file.shown());
+    }
+    by_reason.into_iter().map(|(reason, files)| JsonSkipped { reason, files }).collect()
+}
+
 pub(crate) fn write<'a>(report: &'a Report<'a>, out: &mut dyn Write) -> io::Result<()> {
     let said = |problem: &'a Problem| JsonProblem { path: &problem.path, message: &problem.message };
     let document = Document {
@@ -102,8 +121,9 @@ pub(crate) fn write<'a>(report: &'a Report<'a>, out: &mut dyn Write) -> io::Resu
         suppressed: report.suppressed.iter().map(|finding| diagnostic(report, finding)).collect(),
         baseline: report.known.as_ref(),
         problems: report.project.problems.iter().map(said).collect(),
-        note: report.project.note.as_ref().map(said),
-        summary: report.summary,
+        notes: report.project.notes.iter().map(said).collect(),
+        not_checked: not_checked(&report.project.skipped),
+        summary: report.summary.clone(),
     };
     serde_json::to_writer(&mut *out, &document)?;
     writeln!(out)

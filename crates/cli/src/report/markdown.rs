@@ -30,7 +30,7 @@ pub(crate) fn write(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> 
     for problem in &report.project.problems {
         writeln!(out, "\n> [!CAUTION]\n> {} {}", markup::code(&problem.path), markup::prose(&problem.message))?;
     }
-    if let Some(note) = &report.project.note {
+    for note in &report.project.notes {
         writeln!(out, "\n> [!NOTE]\n> {} {}", markup::code(&note.path), markup::prose(&note.message))?;
     }
     Ok(())

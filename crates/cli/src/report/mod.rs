@@ -30,7 +30,7 @@ use pgvet_linter::diagnostic::{Diagnostic, Severity};
 use pgvet_linter::rule::RuleMeta;
 use pgvet_linter::rules;
 use pgvet_linter::source::{Position, SourceFile, TextRange};
-use pgvet_workspace::{KnownFinding, Project, ProjectFile, Role, fingerprints};
+use pgvet_workspace::{KnownFinding, Project, ProjectFile, Role, fingerprints, skipped_by_reason};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -147,6 +147,8 @@ impl<'a> Report<'a> {
             suppressed: self.suppressed.len(),
             hidden_below_level: self.hidden.below_level,
             hidden_below_confidence: self.hidden.below_confidence,
+            skipped: self.project.skipped.len(),
+            skipped_by_reason: skipped_by_reason(&self.project.skipped),
             not_checked: self.project.problems.len(),
         };
     }
@@ -203,7 +205,7 @@ pub(crate) fn relative_path(path: &str) -> String {
 }
 
 /// The counts at the end of a report.
-#[derive(Debug, Clone, Copy, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct Summary {
     pub(crate) errors: usize,
     pub(crate) warnings: usize,
@@ -223,6 +225,11 @@ pub(crate) struct Summary {
     pub(crate) hidden_below_level: usize,
     /// Findings below the confidence that is shown.
     pub(crate) hidden_below_confidence: usize,
+    /// Files with SQL that were found and are skipped.
+    pub(crate) skipped: usize,
+    /// How many of them for which reason; programs have the list of the files.
+    #[serde(skip)]
+    pub(crate) skipped_by_reason: String,
     /// Paths that could not be read.
     pub(crate) not_checked: usize,
 }
@@ -258,6 +265,10 @@ impl fmt::Display for Summary {
         if self.hidden_below_confidence > 0 {
             let findings = plural(self.hidden_below_confidence, "finding");
             write!(f, "; {findings} hidden by confidence (--confidence possible)")?;
+        }
+        if self.skipped > 0 {
+            let reasons = &self.skipped_by_reason;
+            write!(f, "; {} skipped: {reasons} (see pgvet config --files)", plural(self.skipped, "file"))?;
         }
         match self.not_checked {
             0 => Ok(()),
@@ -318,6 +329,12 @@ mod tests {
         assert_eq!(
             adopted.to_string(),
             "No problems found in 2 files, after 40 earlier migrations; 1 known finding not shown; 3 suppressed"
+        );
+        let skipped = "2 for tests, 1 for sqlc".to_owned();
+        let partial = Summary { files: 2, skipped: 3, skipped_by_reason: skipped, ..Summary::default() };
+        assert_eq!(
+            partial.to_string(),
+            "No problems found in 2 files; 3 files skipped: 2 for tests, 1 for sqlc (see pgvet config --files)"
         );
         let hidden = Summary { files: 1, hidden_below_level: 2, hidden_below_confidence: 1, ..Summary::default() };
         assert_eq!(

@@ -44,10 +44,10 @@ pub(crate) fn write(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> 
     writeln!(out)
 }
 
-/// What could not be checked, and what was left out.
+/// What could not be checked, and what to know although nothing went wrong.
 fn notifications(report: &Report<'_>) -> Vec<Value> {
     let problems = report.project.problems.iter().map(|problem| ("error", problem));
-    let notes = report.project.note.iter().map(|note| ("note", note));
+    let notes = report.project.notes.iter().map(|note| ("note", note));
     let notification = |(level, said): (&str, &Problem)| json!({ "level": level, "message": { "text": format!("`{}` {}", said.path, said.message) } });
     problems.chain(notes).map(notification).collect()
 }

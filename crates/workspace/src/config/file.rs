@@ -61,7 +61,7 @@ pub(crate) struct ConfigFile {
     pub(crate) placeholders: BTreeMap<String, String>,
     /// Where migrations are and how they are run, where pgvet cannot see it itself.
     pub(crate) migrations: MigrationsSetting,
-    /// Levels that hold for some files only; later ones go before earlier ones.
+    /// Levels that hold for some files only; later ones take precedence over earlier ones.
     pub(crate) overrides: Vec<OverrideSetting>,
 }
 
@@ -245,6 +245,9 @@ pub(crate) struct MigrationsSetting {
     /// The folders of migrations, relative to this file; each is the history of one database.
     #[schemars(with = "Vec<String>")]
     pub(crate) paths: Vec<Spanned<String>>,
+    /// Files that are migrations although pgvet skips them: patterns relative to this file, such as `"tests/db/**"`.
+    #[schemars(with = "Vec<String>")]
+    pub(crate) include: Vec<Spanned<String>>,
     /// Files that are no migrations: patterns relative to this file, such as `"seeds/**"`.
     #[schemars(with = "Vec<String>")]
     pub(crate) exclude: Vec<Spanned<String>>,

@@ -70,6 +70,7 @@ pub struct MigrationsConfig {
     /// The names or paths of the last migrations that are not reported.
     pub start_after: Vec<String>,
     pub schema: Option<PathBuf>,
+    include: Vec<Patterns>,
     exclude: Vec<Patterns>,
 }
 
@@ -159,6 +160,15 @@ impl Config {
         self.migrations.exclude.iter().any(|patterns| patterns.matches(path))
     }
 
+    /// Whether the file is a migration whatever its names and its text say.
+    pub(crate) fn is_included(&self, path: &Path) -> bool {
+        self.migrations.include.iter().any(|patterns| patterns.matches(path))
+    }
+
+    pub(crate) fn has_includes(&self) -> bool {
+        !self.migrations.include.is_empty()
+    }
+
     /// The configured folder of migrations that holds the file: the inner one, if one holds the other.
     pub fn folder_of(&self, path: &Path) -> Option<&Path> {
         if self.migrations.paths.is_empty() {
@@ -222,7 +232,7 @@ impl Configs {
 
     /// Each folder is looked at once, whatever lies below it.
     fn nearest(&self, folder: &Path) -> Nearest {
-        // Whoever panicked while holding a lock left a map of complete entries.
+        // A thread that panicked while holding a lock left a map of complete entries.
         let known = || self.nearest.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(nearest) = known().get(folder) {
             return nearest.clone();

@@ -136,6 +136,9 @@ impl Layer<'_> {
             let paths = setting.paths.iter().map(|path| self.inside(path).map(|path| absolute(&path)));
             migrations.paths = paths.collect::<Result<_, _>>()?;
         }
+        if !setting.include.is_empty() {
+            migrations.include.push(self.patterns(&setting.include)?);
+        }
         if !setting.exclude.is_empty() {
             migrations.exclude.push(self.patterns(&setting.exclude)?);
         }

@@ -108,7 +108,7 @@ impl Git {
     }
 
     /// The output of a git command, or its message.
-    pub(super) fn run(&self, arguments: &[&str]) -> Result<Vec<u8>, String> {
+    pub(super) fn run(&self, arguments: &[impl AsRef<OsStr>]) -> Result<Vec<u8>, String> {
         let mut command = Command::new(&self.program);
         command.stdin(Stdio::null()).current_dir(&self.top);
         for (name, _) in std::env::vars_os().filter(|(name, _)| is_dropped(name)) {
@@ -135,7 +135,7 @@ impl Git {
     }
 
     /// The same, on one line.
-    pub(super) fn line(&self, arguments: &[&str]) -> Result<String, String> {
+    pub(super) fn line(&self, arguments: &[impl AsRef<OsStr>]) -> Result<String, String> {
         self.run(arguments).map(|output| String::from_utf8_lossy(&output).trim().to_owned())
     }
 }

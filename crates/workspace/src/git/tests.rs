@@ -51,7 +51,8 @@ fn each_selection_sees_its_changes() {
     assert_eq!(repository.changed(&ChangeSelection::Staged), ["3.sql"]);
     assert_eq!(repository.changed(&ChangeSelection::Uncommitted), ["3.sql", "4.sql"]);
     let since = ChangeSelection::Since("main".to_owned());
-    assert_eq!(repository.changed(&since), ["2 é.sql", "3.sql", "4.sql"]);
+    // Another version is a migration that its tool has not run.
+    assert_eq!(repository.changed(&since), ["0.sql", "2 é.sql", "3.sql", "4.sql"]);
 }
 
 #[test]
@@ -94,10 +95,42 @@ fn an_unknown_revision_and_a_shallow_clone_are_told() {
 #[test]
 fn renames_have_two_names() {
     let entry = |status: &str| format!(":100644 100644 1 2 {status}");
-    let fields = [&entry("A"), "a", &entry("R100"), "b", "c", &entry("R090"), "d", "e", &entry("M"), "f"];
+    let fields = [
+        &entry("A"),
+        "a",
+        &entry("R100"),
+        "b",
+        "c",
+        &entry("R090"),
+        "d",
+        "e",
+        &entry("M"),
+        "f",
+        &entry("D"),
+        "g",
+        &entry("R100"),
+        "V5__h.sql",
+        "V15__h.sql",
+        &entry("R100"),
+        "V6__i.sql",
+        "V6__j.sql",
+        &entry("C100"),
+        "x/1.sql",
+        "y/1.sql",
+    ];
     let fields = fields.map(OsString::from);
-    let names: Vec<OsString> = added_or_modified(&fields).into_iter().map(|named| named.name).collect();
-    assert_eq!(names, ["a", "e", "f"]);
+    let names = changed_names(&fields).into_iter().map(|named| (named.name.into_string().unwrap(), named.change));
+    let (added, modified) = (Some(Change::Added), Some(Change::Modified));
+    let expected = [
+        ("a", added),
+        ("e", modified),
+        ("f", modified),
+        ("g", None),
+        ("V5__h.sql", None),
+        ("V15__h.sql", added),
+        ("y/1.sql", added),
+    ];
+    assert_eq!(names.collect::<Vec<_>>(), expected.map(|(name, change)| (name.to_owned(), change)));
 }
 
 #[test]
@@ -130,6 +163,73 @@ fn what_is_in_a_submodule_changes_with_its_commit() {
     repository.git(&["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", &from, "sub"]);
     let found = changes(&ChangeSelection::Staged, &BTreeSet::from([repository.0.path().to_owned()])).unwrap();
     assert_eq!(found.of(&identity(&repository.0.path().join("sub/1.sql"))), Some(Change::Modified));
+}
+
+#[test]
+fn what_is_not_committed_in_a_submodule_has_changed() {
+    let (repository, inner) = (Repository::new(), Repository::new());
+    inner.write("1.sql", "SELECT 1;");
+    inner.commit();
+    let from = inner.0.path().display().to_string();
+    repository.git(&["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", &from, "sub"]);
+    repository.commit();
+    repository.write("sub/1.sql", "SELECT 2;");
+    repository.write("sub/2.sql", "SELECT 3;");
+    assert_eq!(repository.changed(&ChangeSelection::Uncommitted), ["sub/1.sql", "sub/2.sql"]);
+    assert_eq!(repository.changed(&ChangeSelection::Since("HEAD".to_owned())), ["sub/1.sql", "sub/2.sql"]);
+}
+
+#[test]
+fn deleted_and_moved_files_are_gone() {
+    let repository = Repository::new();
+    for (name, text) in [("m/1.sql", "SELECT 1; -- one\n"), ("m/2.sql", "SELECT 2; -- two\n"), ("m/a.txt", "a")] {
+        repository.write(name, text);
+    }
+    repository.commit();
+    repository.git(&["rm", "-q", "m/1.sql", "m/a.txt"]);
+    fs::create_dir(repository.0.path().join("old")).unwrap();
+    repository.git(&["mv", "m/2.sql", "old/2.sql"]);
+    let found = changes(&ChangeSelection::Staged, &BTreeSet::from([repository.0.path().to_owned()])).unwrap();
+    let expected = ["m/1.sql", "m/2.sql"].map(|name| identity(&repository.0.path().join(name)));
+    assert_eq!(found.deleted().collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn the_index_has_its_own_texts() {
+    let repository = Repository::new();
+    repository.write("1.sql", "SELECT 1;");
+    repository.write("2.sql", "SELECT 2;");
+    repository.git(&["add", "-A"]);
+    repository.write("1.sql", "SELECT 'not staged';");
+    repository.write("3.sql", "SELECT 3;");
+    let found = changes(&ChangeSelection::Staged, &BTreeSet::from([repository.0.path().to_owned()])).unwrap();
+    let at = |name: &str| identity(&repository.0.path().join(name));
+    assert_eq!(found.staged_texts(), BTreeMap::from([(at("1.sql"), b"SELECT 1;".to_vec())]));
+    assert!(found.is_unknown_to_index(&at("3.sql")) && !found.is_unknown_to_index(&at("2.sql")));
+}
+
+#[test]
+fn the_index_is_read_in_every_version() {
+    let repository = Repository::new();
+    let mut names = vec!["a.sql", "a/long/name/of/a/file.sql", "a/long/name/of/another.sql", "é.sql"];
+    names.iter().for_each(|name| repository.write(name, ""));
+    repository.git(&["add", "-A"]);
+    repository.write("z.sql", "");
+    names.push("z.sql");
+    // An entry with the flag of version 3.
+    repository.git(&["add", "--intent-to-add", "z.sql"]);
+    for version in ["3", "4"] {
+        repository.git(&["update-index", "--index-version", version]);
+        let mut read = index::names(repository.0.path());
+        read.sort();
+        let mut expected: Vec<PathBuf> = names.iter().map(PathBuf::from).collect();
+        expected.sort();
+        assert_eq!(read, expected, "{version}");
+    }
+    repository.commit();
+    repository.git(&["worktree", "add", "-q", "--detach", "tree"]);
+    assert_eq!(index::names(&repository.0.path().join("tree")).len(), names.len());
+    assert_eq!(index::names(Path::new("/nowhere")), Vec::<PathBuf>::new());
 }
 
 #[test]

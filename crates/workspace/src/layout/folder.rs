@@ -57,6 +57,15 @@ impl Facts {
         self.order.as_ref().filter(|order| order.is_aside()).map(|order| order.root.as_path())
     }
 
+    /// Returns the folder of the tool's own list that names the file: a plan, a journal, a changelog or `atlas.sum`.
+    pub(crate) fn list_with(&self, path: &Path) -> Option<PathBuf> {
+        let is_named = |order: &&Arc<ExplicitOrder>| {
+            !order.is_aside() && order.place(path).is_some_and(|place| order.is_main(place))
+        };
+        let root = self.order.as_ref().filter(is_named).map(|order| order.root.clone());
+        root.or_else(|| is_in_atlas_sum(path).then(|| path.parent().map(Path::to_owned)).flatten())
+    }
+
     /// Does the tool leave the file alone? Sqitch's scripts that take a change back, or look whether it is there, count.
     pub(super) fn is_not_run(&self, path: &Path) -> bool {
         self.is_unlisted(path) || self.root_beside().is_some()
@@ -170,6 +179,13 @@ fn tool(parent: &Path, order: Option<&ExplicitOrder>) -> Option<Tool> {
     } else {
         order.map(|order| order.tool)
     }
+}
+
+/// Whether the `atlas.sum` beside a file has a line for it: its name and a sum.
+fn is_in_atlas_sum(path: &Path) -> bool {
+    let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return false };
+    let Ok(sums) = read::text(&path.with_file_name("atlas.sum")) else { return false };
+    sums.lines().any(|line| line.strip_prefix(name).is_some_and(|sum| sum.starts_with(" h1:")))
 }
 
 /// sqlx or refinery, if the Cargo.toml of the project names one, and `migrations` is the folder of that name.

@@ -18,10 +18,9 @@ fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
 fn load(root: &Path, paths: Vec<PathBuf>) -> (Vec<String>, Option<String>) {
     let request = Request { paths, ..Request::default() };
     let relative = |project: Project| {
-        assert_eq!(project.problems, []);
         let names = project.files.iter().map(|file| file.path.strip_prefix(root).unwrap());
         let names = names.map(|path| path.to_string_lossy().replace('\\', "/")).collect();
-        (names, project.note.map(|note| note.message))
+        (names, project.notes.into_iter().next().map(|note| note.message))
     };
     let loaded = relative(Project::load(&request, &|_, _| {}).unwrap());
     let unread = Project::load_to_check(&request, None, &|config| config.settings.clone(), &|_, _| {});
@@ -46,9 +45,39 @@ fn queries_of_sqlc_are_left_out() {
         ("migrations/1_a.sql", "-- name: first\nSELECT 1;\n"),
     ]);
     assert_eq!(loaded, (names(&["migrations/1_a.sql", "queries/plain.sql"]), None));
-    // Who asked for nothing else is told.
-    let loaded = walk(&[("queries/users.sql", "-- name: GetUser :one\nSELECT 1;\n")]);
-    assert_eq!(loaded, (names(&[]), Some("was not checked: it looks written for sqlc".to_owned())));
+    // A name with a version is that of a migration, whatever its comments say.
+    let loaded = walk(&[("db/V1__a.sql", "-- name: GetUser :one\nSELECT 1;\n")]);
+    assert_eq!(loaded, (names(&["db/V1__a.sql"]), None));
+}
+
+#[test]
+fn a_folder_of_which_everything_is_skipped_is_a_problem() {
+    let root = folder(&[
+        ("queries/users.sql", "-- name: GetUser :one\nSELECT 1;\n"),
+        ("tests/a.sql", "SELECT 1;"),
+        ("db/migrations/mysql/1.sql", "SELECT 1;"),
+    ]);
+    let request = Request { paths: vec![root.path().to_owned()], ..Request::default() };
+    let project = Project::load(&request, &|_, _| {}).unwrap();
+    let messages: Vec<_> = project.problems.iter().map(|problem| problem.message.as_str()).collect();
+    let expected = "has no SQL files to check (3 skipped: 1 for tests, 1 for another database, 1 for sqlc)";
+    assert_eq!(messages, [expected]);
+}
+
+const DUMP: &str = "--\n-- PostgreSQL database dump\n--\n\nCREATE TABLE a (b int);\n";
+
+#[test]
+fn a_dump_beside_migrations_is_none_of_them() {
+    let loaded = walk(&[("db/schema.sql", DUMP), ("db/1_a.sql", "SELECT 1;"), ("db/views.sql", "SELECT 1;")]);
+    assert_eq!(loaded, (names(&["db/1_a.sql", "db/views.sql"]), None));
+    let first = walk(&[("db/0_base.sql", DUMP), ("db/1_a.sql", "SELECT 1;")]);
+    assert_eq!(first.0, names(&["db/0_base.sql", "db/1_a.sql"]));
+    assert_eq!(walk(&[("db/schema.sql", DUMP)]).0, names(&["db/schema.sql"]));
+    let rails = [("Gemfile", ""), ("db/migrate/1_a.rb", ""), ("db/structure.sql", DUMP)];
+    assert_eq!(walk(&rails).0, names(&[]));
+    let planned =
+        [("sqitch.plan", "base 2024\nusers 2024\n"), ("deploy/base.sql", DUMP), ("deploy/users.sql", "SELECT 1;")];
+    assert_eq!(walk(&planned).0, names(&["deploy/base.sql", "deploy/users.sql"]));
 }
 
 #[test]

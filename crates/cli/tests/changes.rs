@@ -1,0 +1,133 @@
+//! What `--since`, `--staged` and `--changed` check, in real repositories.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
+
+mod support;
+
+use std::fs;
+use std::process::Command;
+use support::Folder;
+
+const TABLE: &[u8] = b"CREATE TABLE orders (id bigint PRIMARY KEY, note text);\n";
+const BAD: &[u8] = b"SET lock_timeout = '2s';\nCREATE INDEX i ON orders (note);\n";
+const GOOD: &[u8] = b"SET lock_timeout = '2s';\nCREATE INDEX CONCURRENTLY i ON orders (note);\n";
+
+fn repository(files: &[(&str, &[u8])]) -> Folder {
+    let folder = Folder::new(files);
+    git(&folder, &["init", "-q", "-b", "main"]);
+    commit(&folder);
+    folder
+}
+
+fn git(folder: &Folder, args: &[&str]) {
+    let identity = ["-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "commit.gpgsign=false"];
+    let output = Command::new("git").arg("-C").arg(folder.path()).args(identity).args(args).output().unwrap();
+    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+fn commit(folder: &Folder) {
+    git(folder, &["add", "-A"]);
+    git(folder, &["commit", "-q", "-m", "x"]);
+}
+
+fn write(folder: &Folder, path: &str, text: &[u8]) {
+    let path = folder.path().join(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+fn concise(folder: &Folder, args: &[&str]) -> String {
+    folder.run(&[&["check", "--format", "concise"], args].concat())
+}
+
+#[test]
+fn a_file_that_was_moved_or_copied_into_the_migrations_is_checked() {
+    let folder = repository(&[("m/V1__a.sql", TABLE), ("drafts/a.txt", BAD), ("drafts/b.sql", BAD)]);
+    git(&folder, &["mv", "drafts/a.txt", "m/V2__b.sql"]);
+    assert!(concise(&folder, &["--staged", "m"]).contains("m/V2__b.sql:2:1: error"));
+    git(&folder, &["reset", "-q", "--hard"]);
+    write(&folder, "m/V3__c.sql", BAD);
+    git(&folder, &["add", "-A"]);
+    assert!(concise(&folder, &["--staged", "m"]).contains("m/V3__c.sql:2:1: error"));
+}
+
+#[test]
+fn a_migration_that_got_another_version_is_checked() {
+    let folder = repository(&[("m/V1__a.sql", TABLE), ("m/V5__b.sql", BAD), ("m/V6__c.sql", b"SELECT 1;\n")]);
+    git(&folder, &["mv", "m/V5__b.sql", "m/V15__b.sql"]);
+    commit(&folder);
+    let said = concise(&folder, &["--since", "HEAD~1", "m"]);
+    assert!(said.contains("m/V15__b.sql:2:1: error") && said.contains("`m/V5__b.sql` was deleted or moved"), "{said}");
+    git(&folder, &["mv", "m/V15__b.sql", "m/V15__a_better_name.sql"]);
+    assert!(concise(&folder, &["--staged", "m"]).contains("No problems found in 0 files"));
+}
+
+#[test]
+fn staged_files_have_the_text_that_is_staged() {
+    let folder = repository(&[("m/1_a.sql", TABLE)]);
+    write(&folder, "m/2_b.sql", BAD);
+    git(&folder, &["add", "-A"]);
+    write(&folder, "m/2_b.sql", GOOD);
+    let said = concise(&folder, &["--staged", "m"]);
+    assert!(said.starts_with("exit 1") && said.contains("m/2_b.sql:2:1: error"), "{said}");
+    // Whatever is fixed would not be what is committed.
+    assert!(concise(&folder, &["--staged", "m", "--unsafe-fixes"]).starts_with("exit 2"));
+    git(&folder, &["add", "-A"]);
+    write(&folder, "m/2_b.sql", BAD);
+    // What is not part of the commit is no history of it, either.
+    write(&folder, "m/1_z.sql", b"DROP TABLE orders;\n");
+    let said = concise(&folder, &["--staged", "m"]);
+    assert!(said.starts_with("exit 0") && said.contains("of 1 file, after 1 earlier migration"), "{said}");
+    fs::remove_file(folder.path().join("m/2_b.sql")).unwrap();
+    let said = concise(&folder, &["--staged", "m"]);
+    assert!(said.starts_with("exit 0") && said.contains("of 1 file, after 1 earlier migration"), "{said}");
+}
+
+#[test]
+fn a_deleted_migration_is_told() {
+    let folder = repository(&[("m/1_a.sql", TABLE), ("m/2_b.sql", BAD), ("m/3_c.sql", BAD), ("notes.sql", b"")]);
+    git(&folder, &["rm", "-q", "m/2_b.sql", "notes.sql"]);
+    insta::assert_snapshot!(concise(&folder, &["--since", "HEAD", "m"]), @"
+    exit 0
+    --- stdout
+    No problems found in 0 files
+    --- stderr
+    note: `m/2_b.sql` was deleted or moved: databases that have run it keep its changes
+      help: restore what has run anywhere, and undo it in a new migration; some tools refuse to run without it
+    ");
+}
+
+#[test]
+fn tracked_files_that_git_ignores_are_checked() {
+    let folder = repository(&[("m/1_a.sql", TABLE), ("m/local/3_c.sql", BAD), (".gitignore", b"2_*\nlocal/\n")]);
+    write(&folder, "m/2_b.sql", BAD);
+    assert!(concise(&folder, &["m"]).contains("in 1 file\n"));
+    git(&folder, &["add", "-f", "m/2_b.sql"]);
+    for args in [["m"].as_slice(), &["--staged", "m"], &["--since", "HEAD", "m"], &["--changed", "m"]] {
+        assert!(concise(&folder, args).contains("m/2_b.sql:2:1: error"), "{args:?}");
+    }
+    git(&folder, &["add", "-f", "m/local/3_c.sql"]);
+    assert!(concise(&folder, &["--staged", "m"]).contains("m/local/3_c.sql:"));
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn names_that_are_not_utf_8_and_submodules_are_checked() {
+    use std::os::unix::ffi::OsStrExt;
+    let inner = repository(&[("1_a.sql", TABLE)]);
+    let folder = repository(&[("m/1_a.sql", TABLE)]);
+    fs::write(folder.path().join("m").join(std::ffi::OsStr::from_bytes(b"2_\xff.sql")), BAD).unwrap();
+    git(&folder, &["add", "-A"]);
+    for change in ["--staged", "--changed"] {
+        assert!(concise(&folder, &[change, "m"]).contains(":2:1: error"), "{change}");
+    }
+    commit(&folder);
+    let from = inner.path().display().to_string();
+    git(&folder, &["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", &from, "sub"]);
+    assert!(concise(&folder, &["--staged", "."]).contains("No problems found in 1 file"));
+    commit(&folder);
+    write(&folder, "sub/2_b.sql", BAD);
+    for args in [["--changed", "."].as_slice(), &["--since", "HEAD", "."]] {
+        assert!(concise(&folder, args).contains("sub/2_b.sql:2:1: error"), "{args:?}");
+    }
+}
