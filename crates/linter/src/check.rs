@@ -544,18 +544,40 @@ impl Visitor for Checker<'_> {
         let reader = self.reader;
         let context =
             MigrationContext { file, migration, migrations, session, before, after, ran: &self.done, settings, reader };
-        for rule in rules::all() {
-            let Some(function) = rule.migration else { continue };
-            let at = self.found.len();
-            let (range, version) = (TextRange::default(), self.settings.versions.from);
-            if let Some(mut reporter) = Reporter::new(self.settings, rule, file, range, version, &mut self.found) {
-                run_rule(rule, &mut reporter, |reporter| function(&context, reporter));
-            }
-            for diagnostic in &mut self.found[at..] {
-                diagnostic.pg_versions = self.settings.versions.iter().collect();
-            }
+        let found = found_in_migration(&context, rules::all());
+        self.found.extend(found);
+    }
+
+    /// What is said about the text holds for the way back, too.
+    fn way_back_read(&mut self, file: u32, migration: &Migration<'_>) {
+        if !migration.report {
+            return;
+        }
+        let (migrations, settings, reader) = (self.migrations, self.settings, self.reader);
+        let (session, catalog) = (&Session::default(), &Catalog::new());
+        let (before, after) = (catalog, catalog);
+        let context =
+            MigrationContext { file, migration, migrations, session, before, after, ran: &[], settings, reader };
+        let about_text = [&rules::engine::ambiguous_text::RULE, &rules::engine::unchecked_psql_command::RULE];
+        self.found.extend(found_in_migration(&context, &about_text));
+    }
+}
+
+/// What rules find in a migration as a whole.
+fn found_in_migration(context: &MigrationContext<'_>, rules: &[&'static Rule]) -> Vec<Diagnostic> {
+    let (settings, file) = (context.settings, context.file);
+    let mut found = Vec::new();
+    for rule in rules {
+        let Some(function) = rule.migration else { continue };
+        let (range, version) = (TextRange::default(), settings.versions.from);
+        if let Some(mut reporter) = Reporter::new(settings, rule, file, range, version, &mut found) {
+            run_rule(rule, &mut reporter, |reporter| function(context, reporter));
         }
     }
+    found
+        .iter_mut()
+        .for_each(|diagnostic: &mut Diagnostic| diagnostic.pg_versions = settings.versions.iter().collect());
+    found
 }
 
 /// All rules; re-exported for front ends.

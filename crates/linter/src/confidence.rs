@@ -57,6 +57,8 @@ pub enum Assumption {
     AbsentThoughCodeMayCreate { table: SmolStr },
     /// The code changes `search_path` itself.
     SearchPathUnchanged,
+    /// Unqualified names mean those of the schema, although nothing sets `search_path`.
+    SearchPathNotSet { schema: SmolStr },
     /// Deployed code leaves a column out that it knows.
     LeftOut { table: SmolStr, column: SmolStr },
     /// Deployed code cannot use a type that takes every value of the old one.
@@ -85,9 +87,11 @@ impl Assumption {
     /// Returns how sure a finding can be at most that rests on this.
     pub fn confidence(&self) -> Confidence {
         match self {
-            Self::Large { .. } | Self::InUse { .. } | Self::ManyRows { .. } | Self::HiddenCodeIsHarmless => {
-                Confidence::Likely
-            }
+            Self::Large { .. }
+            | Self::InUse { .. }
+            | Self::ManyRows { .. }
+            | Self::HiddenCodeIsHarmless
+            | Self::SearchPathNotSet { .. } => Confidence::Likely,
             Self::LargeThoughListed { .. }
             | Self::LargeThoughReadAsOneRow { .. }
             | Self::LargeThoughTotal { .. }
@@ -141,6 +145,9 @@ impl fmt::Display for Assumption {
             }
             Self::SearchPathUnchanged => {
                 f.write_str("assumes that names mean the same, although the code sets search_path")
+            }
+            Self::SearchPathNotSet { schema } => {
+                write!(f, "assumes that names without a schema mean `{schema}`: no statement sets search_path")
             }
             Self::LeftOut { table, column } => {
                 write!(f, "assumes that deployed code inserts into `{table}` without `{column}`")

@@ -41,7 +41,7 @@ pub struct DeclarationContext<'a> {
     /// The catalog when all migrations of the database have run.
     pub catalog: &'a Catalog,
     /// The schemas in which the statement looked names up.
-    pub search_path: &'a [SmolStr],
+    pub search_path: &'a SearchPath,
 }
 
 /// What a statement declares something of.

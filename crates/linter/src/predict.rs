@@ -78,7 +78,13 @@ impl Visitor for EffectsOnly {
 }
 
 fn refusal(error: &SyntaxError) -> Failure {
-    Failure { sqlstate: "42601", reason: error.message.clone(), subject: FailureSubject::Other, range: error.range }
+    Failure {
+        sqlstate: "42601",
+        reason: error.message.clone(),
+        subject: FailureSubject::Other,
+        range: error.range,
+        assumed_schema: None,
+    }
 }
 
 struct Collector<'s> {

@@ -8,7 +8,7 @@ use crate::checkpoint::{Checkpoint, Database};
 use crate::effect::{Effects, Evidence};
 use crate::execute::{Bodies, CodeRun, Executor, Knowledge, Recorder};
 use crate::resume::{Memory, Ran, Step};
-use crate::session::{Change, HeldLock, Place, Session};
+use crate::session::{Change, HeldLock, Place, Session, SettingsInEffect};
 use crate::source::TextRange;
 use crate::statement::{Statement, SyntaxError};
 use crate::version::{PgVersion, Target, VersionRange};
@@ -37,6 +37,8 @@ pub(crate) trait Visitor {
         before: &Catalog,
         after: &Catalog,
     );
+    /// A migration that leads back was read, and not run.
+    fn way_back_read(&mut self, _file: u32, _migration: &Migration<'_>) {}
     /// All migrations of a database were run.
     fn database_end(&mut self, number: u32, database: &Database);
     /// What a statement of a reported migration was seen to do, where that is known: it goes before what the model
@@ -91,6 +93,8 @@ pub(crate) struct Replay {
     pub(crate) state: Checkpoint,
     session: Session,
     bodies: Rc<Bodies>,
+    /// The settings with which sessions begin.
+    settings: SettingsInEffect,
     /// What statements did in an earlier run, where that is kept.
     pub(crate) memory: Option<Memory>,
 }
@@ -102,13 +106,23 @@ impl Replay {
 
     /// Goes on where an earlier run stopped.
     pub(crate) fn from_checkpoint(versions: VersionRange, state: Checkpoint) -> Self {
-        Self { versions, run_down: false, state, session: Session::default(), bodies: Rc::default(), memory: None }
+        Self {
+            versions,
+            run_down: false,
+            state,
+            session: Session::default(),
+            bodies: Rc::default(),
+            settings: SettingsInEffect::default(),
+            memory: None,
+        }
     }
 
     /// Begins with a database of which everything is known, because it is new.
     pub(crate) fn of_new_database(versions: VersionRange) -> Self {
         let mut replay = Self::new(versions);
         replay.state.database.knowledge = Knowledge::Everything;
+        replay.settings = SettingsInEffect::of_new_server();
+        replay.session.settings = replay.settings.clone();
         replay
     }
 
@@ -161,7 +175,7 @@ impl Replay {
     }
 
     fn run_migration(&mut self, file: u32, migration: &Migration<'_>, visitor: &mut dyn Visitor) {
-        self.session = Session::default();
+        self.session = Session { settings: self.settings.clone(), ..Session::default() };
         self.doubt_others(migration);
         let statements: Vec<&Statement> = migration.statements().collect();
         let before = self.state.database.catalog.clone();
@@ -322,6 +336,7 @@ impl Replay {
             knowledge: self.state.database.knowledge,
             created: Vec::new(),
             in_the_way: None,
+            assumed_schema: std::cell::RefCell::default(),
             depth: 0,
             running: Vec::new(),
             calls: 0,
@@ -420,6 +435,7 @@ fn only_parse(file: u32, migration: &Migration<'_>, visitor: &mut dyn Visitor) {
             visitor.syntax_error(file, migration, statement, error);
         }
     }
+    visitor.way_back_read(file, migration);
 }
 
 /// The majors that a run for one major stands for: up to the one for which something differs.

@@ -219,6 +219,8 @@ pub struct InCode<'a> {
     pub in_transaction: bool,
     /// Does it depend on a condition or a handler of exceptions whether the statement runs, or fails?
     pub guarded: bool,
+    /// PostgreSQL refuses the statement, and a handler of exceptions goes on as if nothing had happened.
+    pub caught: bool,
     /// The catalog when the code has ended.
     pub end: &'a Catalog,
     /// What the same code runs before and after it.

@@ -6,7 +6,9 @@ use crate::effect::{DataChange, DataChangeKind, Lock, LockCause, LockMode, Relat
 use crate::lexer::quote_identifier;
 use crate::source::TextRange;
 use imbl::{OrdMap, Vector};
+use serde::{Deserialize, Serialize};
 use smol_str::{SmolStr, ToSmolStr};
+use std::ops::Deref;
 use std::sync::Arc;
 
 /// A place in the run: the migration's index and a range in its text.
@@ -36,10 +38,47 @@ pub struct SettingsInEffect {
     local: OrdMap<SmolStr, SettingValue>,
     /// What `search_path` says; names are looked up more often than it changes.
     search_path: SearchPath,
+    /// `search_path` before the first statement, and after RESET.
+    initial_path: SearchPath,
 }
 
 /// Schemas in which names are looked up, in order.
-pub type SearchPath = Arc<[SmolStr]>;
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SearchPath {
+    schemas: Arc<[SmolStr]>,
+    is_assumed: bool,
+}
+
+impl SearchPath {
+    /// The default, `public`.
+    fn of_server() -> Self {
+        Self { schemas: Arc::new([SmolStr::new_static("public")]), is_assumed: false }
+    }
+
+    /// The default where no statement sets the path, which the role, the database or the connection may set.
+    fn assumed() -> Self {
+        Self { is_assumed: true, ..Self::of_server() }
+    }
+
+    /// Whether no statement has set it.
+    pub fn is_assumed(&self) -> bool {
+        self.is_assumed
+    }
+}
+
+impl Deref for SearchPath {
+    type Target = [SmolStr];
+
+    fn deref(&self) -> &[SmolStr] {
+        &self.schemas
+    }
+}
+
+impl From<Vec<SmolStr>> for SearchPath {
+    fn from(schemas: Vec<SmolStr>) -> Self {
+        Self { schemas: schemas.into(), is_assumed: false }
+    }
+}
 
 /// A value and where it was set.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,12 +90,20 @@ pub struct SettingValue {
 
 impl Default for SettingsInEffect {
     fn default() -> Self {
-        let search_path = Arc::new([SmolStr::new_static("public")]);
-        Self { session: OrdMap::new(), local: OrdMap::new(), search_path }
+        Self::new(SearchPath::assumed())
     }
 }
 
 impl SettingsInEffect {
+    fn new(initial_path: SearchPath) -> Self {
+        Self { session: OrdMap::new(), local: OrdMap::new(), search_path: initial_path.clone(), initial_path }
+    }
+
+    /// The defaults of a server, which nothing has changed.
+    pub fn of_new_server() -> Self {
+        Self::new(SearchPath::of_server())
+    }
+
     pub fn get(&self, name: &str) -> Option<&SettingValue> {
         self.local.get(name).or_else(|| self.session.get(name))
     }
@@ -86,7 +133,7 @@ impl SettingsInEffect {
         change(self);
         if name == SEARCH_PATH {
             self.search_path = match self.get(SEARCH_PATH) {
-                None => Self::default().search_path,
+                None => self.initial_path.clone(),
                 Some(setting) => search_path(&setting.value).into(),
             };
         }
@@ -94,7 +141,7 @@ impl SettingsInEffect {
 
     /// RESET ALL, DISCARD ALL.
     pub fn reset_all(&mut self) {
-        *self = Self::default();
+        *self = Self::new(self.initial_path.clone());
     }
 
     fn end_transaction(&mut self) {
@@ -118,7 +165,7 @@ impl SettingsInEffect {
 
     /// The schema itself where one is given, or else the search path.
     pub fn schemas(&self, schema: Option<&SmolStr>) -> SearchPath {
-        schema.map_or_else(|| self.search_path(), |schema| Arc::new([schema.clone()]))
+        schema.map_or_else(|| self.search_path(), |schema| vec![schema.clone()].into())
     }
 
     /// Is the session's time zone known to be UTC? Unset counts: it is the server's default where none is configured.

@@ -9,7 +9,8 @@ use crate::layout::{Folders, Tool};
 use crate::order;
 use crate::project::{ProjectFile, Role};
 use crate::skipped::{self, SkipReason, Skipped};
-use pgvet_linter::statement;
+use pgvet_linter::lexer::{Token, TokenKind};
+use pgvet_linter::statement::{self, Statement};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -21,6 +22,8 @@ pub(crate) enum Purpose {
     Migration,
     /// Queries from which sqlc makes code.
     Queries,
+    /// PostgreSQL refuses a statement of it, and `?` stands where a value is to be.
+    Parameters,
     /// PostgreSQL refuses a statement of it, and another database reads what none but it does.
     Other(Dialect),
     /// The schema of a whole database, as `pg_dump` prints it.
@@ -54,6 +57,9 @@ impl Purpose {
         if is_dump(text) {
             return Self::Dump;
         }
+        if text.contains('?') && with_statements(file, |all, text| all.iter().any(|one| has_parameter(one, text))) {
+            return Self::Parameters;
+        }
         if !dialect::may_be_other(text) {
             return Self::Migration;
         }
@@ -86,12 +92,35 @@ fn is_query_name(line: &str) -> bool {
 
 /// Does PostgreSQL's parser refuse any of its statements?
 fn is_refused(file: &ProjectFile) -> bool {
-    let is_refused = |statements: &[statement::Statement]| statements.iter().any(|one| one.parsed.is_err());
+    with_statements(file, |statements, _| statements.iter().any(|one| one.parsed.is_err()))
+}
+
+/// Asks about the statements of a file, and its text.
+fn with_statements<T>(file: &ProjectFile, ask: impl Fn(&[Statement], &str) -> T) -> T {
+    let text = file.parsed.source.text.as_str();
     match file.parsed.statements.as_slice() {
         // It was read only, to be parsed when the check comes to it. Few files have marks and get so far.
-        [] => is_refused(&statement::parse(&file.parsed.source.text)),
-        statements => is_refused(statements),
+        [] => ask(&statement::parse(text), text),
+        statements => ask(statements, text),
     }
+}
+
+/// Whether PostgreSQL refuses a statement in which `?` stands for a value. Elsewhere it is an operator, between two values.
+fn has_parameter(statement: &Statement, text: &str) -> bool {
+    let tokens = &statement.tokens;
+    let ends_value = |token: Option<&Token>| {
+        token.is_none_or(|token| matches!(token.kind, TokenKind::Punctuation(b')' | b',' | b';') | TokenKind::Word))
+    };
+    let is_parameter = |at: usize| {
+        let begins_value = at.checked_sub(1).is_some_and(|before| {
+            matches!(
+                tokens[before].kind,
+                TokenKind::Punctuation(b'(' | b',' | b'=') | TokenKind::Operator | TokenKind::Word
+            )
+        });
+        tokens[at].text(text) == "?" && begins_value && ends_value(tokens.get(at + 1))
+    };
+    statement.parsed.is_err() && (0..tokens.len()).any(is_parameter)
 }
 
 /// Files with what they say themselves; `None` for those that were named.
@@ -129,7 +158,7 @@ pub(crate) fn leave_out(loaded: Loaded, folders: &Folders) -> (Vec<ProjectFile>,
     let skipped = skipped.collect();
     let foreign = left_out.iter().filter_map(|(file, reader)| match reader {
         Reader::Database(dialect) => Some((file.path.as_path(), *dialect)),
-        Reader::Sqlc | Reader::Restore => None,
+        Reader::Sqlc | Reader::Restore | Reader::Program => None,
     });
     (files, LeftOut { skipped, note: note(&foreign.collect::<Vec<_>>()) })
 }
@@ -157,6 +186,8 @@ enum Reader {
     Sqlc,
     /// psql or `pg_restore`, which makes a database of a dump.
     Restore,
+    /// A program that puts values in place of `?`.
+    Program,
     Database(Dialect),
 }
 
@@ -165,6 +196,7 @@ impl Reader {
         match self {
             Self::Sqlc => SkipReason::Queries,
             Self::Restore => SkipReason::Dump,
+            Self::Program => SkipReason::Parameters,
             Self::Database(_) => SkipReason::OtherDatabase,
         }
     }
@@ -175,6 +207,9 @@ fn foreign(path: &Path, purpose: Purpose, groups: &Groups, folders: &Folders) ->
     if purpose == Purpose::Queries {
         return Some(Reader::Sqlc);
     }
+    if purpose == Purpose::Parameters {
+        return Some(Reader::Program).filter(|_| !is_migration(path, folders));
+    }
     if groups.is_empty() {
         return None;
     }
@@ -183,7 +218,7 @@ fn foreign(path: &Path, purpose: Purpose, groups: &Groups, folders: &Folders) ->
         _ if group.is_foreign() => Some(group.dialect),
         // Among migrations for PostgreSQL it is a mistake; among other scripts it may be for what it says.
         Purpose::Other(dialect) => Some(dialect).filter(|_| !is_migration(path, folders)),
-        Purpose::Migration | Purpose::Queries | Purpose::Dump => None,
+        Purpose::Migration | Purpose::Queries | Purpose::Parameters | Purpose::Dump => None,
     };
     dialect.map(Reader::Database)
 }

@@ -22,6 +22,8 @@ pub enum SkipReason {
     OtherDatabase,
     /// sqlc generates code from it.
     Queries,
+    /// `?` stands in it where a program puts values, and it is no migration.
+    Parameters,
     /// It is a dump of the whole schema beside migrations.
     Dump,
     /// The configuration excludes it.
@@ -43,6 +45,7 @@ impl SkipReason {
             Self::Sample => "for examples or development",
             Self::OtherDatabase => "for another database",
             Self::Queries => "for sqlc",
+            Self::Parameters => "with `?` for values",
             Self::Dump => "with a dump of the schema",
             Self::Excluded => "excluded by configuration",
             Self::OutsidePaths => "outside of [migrations] paths",

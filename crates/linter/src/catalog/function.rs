@@ -130,8 +130,8 @@ impl Function {
 impl Catalog {
     /// The functions of the project that a call may mean: those that take so many arguments, in the first schema that
     /// has one.
-    pub fn functions_called(&self, call: &FunctionCall, search_path: &[SmolStr]) -> Vec<Oid> {
-        let schemas = call.schema.as_ref().map_or(search_path, std::slice::from_ref);
+    pub fn functions_called(&self, call: &FunctionCall, search_path: &SearchPath) -> Vec<Oid> {
+        let schemas = call.schema.as_ref().map_or(&**search_path, std::slice::from_ref);
         let of_schema = |schema: &SmolStr| -> Vec<Oid> {
             let named = self.functions_named(schema, &call.name);
             named.filter(|function| function.takes(call.arguments.len())).map(|function| function.oid).collect()

@@ -140,7 +140,7 @@ mod tests {
     fn relations_are_found_before_and_after_they_are_read() {
         let sql = "CREATE TYPE mood AS ENUM ('low'); CREATE TABLE a (x mood); CREATE TABLE b (x int CHECK (f(x) > 0));
             CREATE TABLE c (x int); CREATE INDEX c_f ON c (g(f(x))); CREATE TABLE d (x int);";
-        let mut trial = Trial::new(&Catalog::new(), &["public".into()], PgVersion(17));
+        let mut trial = Trial::new(&Catalog::new(), &vec!["public".into()].into(), PgVersion(17));
         parse_sql(sql).unwrap().iter().for_each(|statement| drop(trial.run(statement)));
         let mut catalog = trial.catalog().clone();
         let call = [Mention::Call("f".into())];

@@ -22,6 +22,8 @@ pub struct Relation {
     /// False for a relation that was used before any statement created it: its columns, indexes and constraints
     /// are only those that later statements showed.
     pub known: bool,
+    /// A search path that no statement set says its schema.
+    pub placed_by_path: bool,
     /// It has, or may have, partitions, children or indexes under names that only run time knows.
     pub unknown_parts: bool,
     pub birth: Birth,
@@ -267,6 +269,7 @@ impl Relation {
             kind,
             persistence: Persistence::Permanent,
             known: true,
+            placed_by_path: false,
             unknown_parts: false,
             taken_for_one_row: false,
             birth,

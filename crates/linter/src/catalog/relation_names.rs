@@ -3,6 +3,7 @@
 use super::{Catalog, Oid, Relation, TEMPORARY_SCHEMA};
 use crate::ast::ObjectName;
 use crate::plpgsql::HOLE;
+use crate::session::SearchPath;
 use smol_str::SmolStr;
 use std::sync::Arc;
 
@@ -11,16 +12,36 @@ impl Catalog {
         self.relation_names.get(schema, name).copied()
     }
 
-    /// Finds a relation as PostgreSQL does: the temporary schema first, then the search path.
-    pub fn find_relation(&self, name: &ObjectName, search_path: &[SmolStr]) -> Option<Oid> {
+    /// Finds a relation as PostgreSQL does: the temporary schema first, then the search path. Where that is assumed, a
+    /// relation that only another schema has is found there.
+    pub fn find_relation(&self, name: &ObjectName, search_path: &SearchPath) -> Option<Oid> {
         if let Some(schema) = &name.schema {
             self.relation_named(&schema.text, &name.name.text)
         } else {
             // Temporary relations come first unless the path names their schema.
             let first = (!search_path.iter().any(|schema| schema == TEMPORARY_SCHEMA)).then_some(TEMPORARY_SCHEMA);
             let mut schemas = first.into_iter().chain(search_path.iter().map(SmolStr::as_str));
-            schemas.find_map(|schema| self.relation_named(schema, &name.name.text))
+            let found = schemas.find_map(|schema| self.relation_named(schema, &name.name.text));
+            found.or_else(|| self.find_elsewhere(name, search_path))
         }
+    }
+
+    /// The relation of an unqualified name that only one schema outside of an assumed search path has.
+    fn find_elsewhere(&self, name: &ObjectName, search_path: &SearchPath) -> Option<Oid> {
+        if !search_path.is_assumed() || self.is_gone(name, search_path) {
+            return None;
+        }
+        let mut others = self.relations_with_name(&name.name.text);
+        let only = others.next()?;
+        others.next().is_none().then_some(only.oid)
+    }
+
+    /// Whether the relation, or the one that it is a part of, is in a schema that only an assumed search path says.
+    pub fn is_placed_by_path(&self, relation: &Relation) -> bool {
+        let sequence = relation.sequence().and_then(|sequence| sequence.owned_by.as_ref()).map(|(table, _)| *table);
+        let whole = relation.index().map(|index| index.table).or(sequence);
+        let whole = whole.and_then(|oid| self.get_relation(oid)).map_or(relation, |whole| whole);
+        whole.placed_by_path
     }
 
     /// Was a relation of this name dropped, renamed or moved away, so that it is certainly not there?

@@ -3,10 +3,12 @@
 use super::Checker;
 use crate::diagnostic::{Diagnostic, Label, Severity};
 use crate::effect::{CalledFunction, Evidence};
+use crate::execute::Executed;
 use crate::guard::run_rule;
 use crate::replay::StatementVisit;
 use crate::report::{self, Reporter};
 use crate::rule::{Earlier, InCode, Rule, RuleContext};
+use crate::rules;
 use crate::source::TextRange;
 use std::sync::Arc;
 
@@ -34,27 +36,21 @@ impl Checker<'_> {
             code: None,
         };
         let Some(at) = inner else { return of_file };
-        let run = &executed[at];
-        let code = InCode {
-            text: &run.code,
-            outer: visit.statement.range,
-            in_transaction: visit.session.in_transaction(),
-            guarded: run.guarded,
-            end: visit.after,
-            earlier: &executed[..at],
-            later: &executed[at + 1..],
-        };
-        RuleContext {
-            statement: &run.statement,
-            ast: run.statement.ast().unwrap_or(visit.ast),
-            effects: &run.effects,
-            whole: &run.effects,
-            before: &run.before,
-            after: &run.after,
-            session: &run.session,
-            code: Some(code),
-            ..of_file
-        }
+        in_code(of_file, &executed[at], false, (&executed[..at], &executed[at + 1..]))
+    }
+
+    /// Shows what a handler caught, and makes nothing of, to the rule about that.
+    fn found_in_caught(&self, visit: &StatementVisit<'_>, rules: &[(&'static Rule, Severity)]) -> Vec<Diagnostic> {
+        let rule = &rules::compatibility::if_not_exists_masks_difference::RULE;
+        let Some(rule) = rules.iter().find(|(other, _)| std::ptr::eq(*other, rule)) else { return Vec::new() };
+        let caught = visit.code.caught.iter().filter(|_| visit.evidence == Evidence::Predicted);
+        let found = caught.flat_map(|run| {
+            let context = in_code(self.context(visit, None), run, true, (&[], &[]));
+            let mut found = self.found_by_rules(&context, visit.statement.range, &[*rule]);
+            found.iter_mut().for_each(|diagnostic| report::place_in_file(diagnostic, visit.file, &run.code));
+            found
+        });
+        found.collect()
     }
 
     /// Shows each statement that code has run to the rules, as if it stood in the file.
@@ -73,7 +69,7 @@ impl Checker<'_> {
             }
             found
         });
-        found.collect()
+        found.chain(self.found_in_caught(visit, rules)).collect()
     }
 
     pub(super) fn found_by_rules(
@@ -122,5 +118,35 @@ pub(super) fn label_calls(
         if !found.labels.contains(&label) {
             found.labels.push(label);
         }
+    }
+}
+
+/// What rules see of a statement that code ran, between others.
+fn in_code<'a>(
+    of_file: RuleContext<'a>,
+    run: &'a Executed,
+    caught: bool,
+    (earlier, later): (&'a [Executed], &'a [Executed]),
+) -> RuleContext<'a> {
+    let code = InCode {
+        text: &run.code,
+        outer: of_file.statement.range,
+        in_transaction: of_file.session.in_transaction(),
+        guarded: run.guarded,
+        caught,
+        end: of_file.after,
+        earlier,
+        later,
+    };
+    RuleContext {
+        statement: &run.statement,
+        ast: run.statement.ast().unwrap_or(of_file.ast),
+        effects: &run.effects,
+        whole: &run.effects,
+        before: &run.before,
+        after: &run.after,
+        session: &run.session,
+        code: Some(code),
+        ..of_file
     }
 }

@@ -363,6 +363,8 @@ pub struct Failure {
     pub reason: String,
     pub subject: FailureSubject,
     pub range: TextRange,
+    /// The schema in which an unqualified name was found because no statement has set `search_path`.
+    pub assumed_schema: Option<SmolStr>,
 }
 
 /// What a refusal is about, as far as its SQLSTATE leaves that open.

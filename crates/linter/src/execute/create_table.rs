@@ -186,13 +186,10 @@ impl Executor<'_> {
         if_not_exists: bool,
     ) -> Run<Option<SmolStr>> {
         let schema = self.schema_of_new_relation(name, persistence)?;
-        if let Some(taken) = self.catalog.relation_named(&schema, &name.name.text) {
-            if if_not_exists {
-                return Ok(None);
-            }
-            self.in_the_way = Some(taken);
-            return fail("42P07", format!("relation \"{name}\" already exists"), name.range());
+        if if_not_exists && self.catalog.relation_named(&schema, &name.name.text).is_some() {
+            return Ok(None);
         }
+        self.check_name_is_free(&schema, name)?;
         self.check_no_type(&schema, name)?;
         Ok(Some(schema))
     }
@@ -226,6 +223,7 @@ impl Executor<'_> {
         let birth = self.birth(false);
         let mut relation = Relation::new(oid, table.schema.clone(), table.name.clone(), kind, birth);
         relation.known = table.known;
+        relation.placed_by_path = self.is_placed_by_path(&statement.name);
         relation.persistence = statement.persistence;
         relation.columns = std::mem::take(&mut table.columns);
         relation.partition_by = statement

@@ -57,8 +57,8 @@ impl Executor<'_> {
         // Here a name that is taken goes before a schema in which nothing temporary can be.
         let temporary = into.persistence == Persistence::Temporary && into.name.schema.is_some();
         if let Some(taken) = self.find(&into.name).filter(|_| temporary && !if_not_exists) {
-            let name = &self.catalog.relation(taken).name;
-            return fail("42P07", format!("relation \"{name}\" already exists"), into.name.range());
+            let reason = format!("relation \"{}\" already exists", self.catalog.relation(taken).name);
+            return self.refuse_taken_name(taken, reason, into.name.range());
         }
         let Some(schema) = self.check_new_relation(&into.name, into.persistence, if_not_exists)? else {
             return Ok(());
@@ -76,6 +76,7 @@ impl Executor<'_> {
         let birth = self.birth_of_copy(query, into.with_data);
         let mut relation = Relation::new(oid, schema, into.name.name.text.clone(), kind, birth);
         relation.persistence = into.persistence;
+        relation.placed_by_path = self.is_placed_by_path(&into.name);
         relation.known = described.is_some();
         relation.columns = columns(described.unwrap_or_default(), into);
         if into.on_commit_drop {

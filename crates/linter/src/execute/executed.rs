@@ -95,6 +95,8 @@ pub(crate) struct Recorder {
     /// The text that is being run.
     text: Option<Arc<CodeText>>,
     executed: Vec<Executed>,
+    /// What a handler of exceptions has caught.
+    caught: Vec<Executed>,
     /// Effects of recorded statements, with the ranges of the text that is being run.
     inside: Effects,
     locks: Vec<HeldLock>,
@@ -119,6 +121,8 @@ pub(super) struct Outer {
 pub(crate) struct CodeRun {
     /// In the order in which they ended.
     pub(crate) executed: Vec<Executed>,
+    /// Statements that PostgreSQL refuses, and of whose refusal a handler makes nothing.
+    pub(crate) caught: Vec<Executed>,
     /// What the statement of the file did besides.
     pub(crate) own: Option<Effects>,
 }
@@ -148,8 +152,9 @@ impl Recorder {
     pub(crate) fn finish(self, effects: &Effects) -> CodeRun {
         let is_inside = self.executed.iter().any(|run| run.effects.fails.is_some());
         let fails = effects.fails.clone().filter(|_| !is_inside);
-        let own = (!self.executed.is_empty()).then(|| Effects { fails, ..effects.without(&self.inside) });
-        CodeRun { executed: self.executed, own }
+        let is_recorded = !self.executed.is_empty() || !self.caught.is_empty();
+        let own = is_recorded.then(|| Effects { fails, ..effects.without(&self.inside) });
+        CodeRun { executed: self.executed, caught: self.caught, own }
     }
 
     fn is_known(&self, code: &Arc<CodeText>, ast: &Arc<Ast>) -> bool {
@@ -173,8 +178,10 @@ impl Executor<'_> {
         }
         let (before, session) = (self.catalog.clone(), self.session_in_code());
         let outer = std::mem::take(&mut self.effects);
+        self.assumed_schema.take();
         let inside = std::mem::take(&mut self.recorder.inside);
         let result = self.check_named_in_code(ast, sql).and_then(|()| self.statement(ast));
+        let result = result.map_err(|failure| self.with_assumption(failure));
         let done = std::mem::replace(&mut self.effects, outer);
         let inner = std::mem::replace(&mut self.recorder.inside, inside);
         if self.recorder.executed.len() < MAX_EXECUTED {
@@ -200,6 +207,13 @@ impl Executor<'_> {
             return Ok(());
         }
         self.check_named_columns(ast).map_err(|failure| Failure { range: sql.range, ..failure })
+    }
+
+    /// A handler catches a refusal.
+    pub(super) fn catch_refused(&mut self) {
+        let is_refused = |run: &mut Executed| run.effects.fails.is_some();
+        let refused: Vec<Executed> = self.recorder.executed.extract_if(.., is_refused).collect();
+        self.recorder.caught.extend(refused);
     }
 
     /// A refusal is caught, or not certain: what was refused may not have run at all.

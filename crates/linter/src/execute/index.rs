@@ -162,8 +162,9 @@ impl Executor<'_> {
             Some(name) => name.clone(),
             None => self.choose_index_name(table, definition),
         };
-        if self.catalog.relation_named(&schema, &name).is_some() {
-            return fail("42P07", format!("relation \"{name}\" already exists"), definition.range);
+        if let Some(taken) = self.catalog.relation_named(&schema, &name) {
+            let reason = format!("relation \"{name}\" already exists");
+            return self.refuse_taken_name(taken, reason, definition.range);
         }
         if definition.constraint {
             self.check_constraint_is_new(table, &Name::new(name.clone(), definition.range))?;

@@ -50,6 +50,7 @@ use crate::session::{Place, Session, SettingsInEffect};
 use crate::source::TextRange;
 use crate::version::Target;
 use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
 use std::cell::{Cell, RefCell};
 
 /// The outcome of a part of a statement: an `Err` is PostgreSQL's refusal.
@@ -57,7 +58,7 @@ pub(crate) type Run<T = ()> = Result<T, Failure>;
 
 /// Makes the `Err` of a [`Run`].
 pub(crate) fn fail<T>(sqlstate: &'static str, reason: impl Into<String>, range: TextRange) -> Run<T> {
-    Err(Failure { sqlstate, reason: reason.into(), subject: FailureSubject::Other, range })
+    Err(Failure { sqlstate, reason: reason.into(), subject: FailureSubject::Other, range, assumed_schema: None })
 }
 
 /// How much of the database the run has seen, and so what a name that no statement showed means.
@@ -106,6 +107,8 @@ pub(crate) struct Executor<'a> {
     pub(crate) created: Vec<Oid>,
     /// The relation that has the name which a new one was to get.
     pub(crate) in_the_way: Option<Oid>,
+    /// Where an unqualified name was found because no statement has set `search_path`.
+    pub(crate) assumed_schema: RefCell<Option<SmolStr>>,
     /// How deep calls of functions nest.
     pub(crate) depth: u8,
     /// The functions that are being run, with their parameters, the outermost first.
@@ -153,6 +156,7 @@ pub(crate) fn try_statement(catalog: &Catalog, session: &Session, ast: &Ast, tar
         knowledge: Knowledge::History,
         created: Vec::new(),
         in_the_way: None,
+        assumed_schema: RefCell::default(),
         depth: 0,
         running: Vec::new(),
         calls: 0,
@@ -183,7 +187,7 @@ impl Executor<'_> {
             } else if self.has_placeholders && is_about_values(&failure) {
                 self.unknown("a placeholder whose value is not known");
             } else {
-                self.effects.fails = Some(failure);
+                self.effects.fails = Some(self.with_assumption(failure));
             }
             self.catalog = before;
         }

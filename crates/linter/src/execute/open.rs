@@ -4,13 +4,63 @@ use super::{Executor, Knowledge, Run, fail};
 use crate::ast::ObjectName;
 use crate::catalog::{Birth, Oid, Relation, TEMPORARY_SCHEMA};
 use crate::effect::{Failure, LockCause, LockMode, RelationKind};
+use crate::session::SearchPath;
 use crate::source::TextRange;
 use smol_str::SmolStr;
 
 impl Executor<'_> {
     /// Finds a relation by name; `None` where no statement so far has shown one.
     pub(crate) fn find(&self, name: &ObjectName) -> Option<Oid> {
-        self.catalog.find_relation(name, &self.session.settings.search_path())
+        let path = self.session.settings.search_path();
+        let found = self.catalog.find_relation(name, &path);
+        self.note_assumed_path(name, &path, found);
+        found
+    }
+
+    /// Notes where an unqualified name is found, if another `search_path` than the assumed one may find something else.
+    fn note_assumed_path(&self, name: &ObjectName, path: &SearchPath, found: Option<Oid>) {
+        if name.schema.is_some() || !path.is_assumed() {
+            return;
+        }
+        let others = |schema: &SmolStr| {
+            let mut named = self.catalog.relations_with_name(&name.name.text);
+            named.any(|other| other.schema != *schema)
+        };
+        let taken = found.and_then(|oid| self.catalog.get_relation(oid)).filter(|taken| !taken.is_temporary());
+        let schema = match taken {
+            Some(taken) if !self.catalog.is_placed_by_path(taken) || others(&taken.schema) => &taken.schema,
+            None if found.is_none() => match path.first().filter(|schema| others(schema)) {
+                Some(schema) => schema,
+                None => return,
+            },
+            Some(_) | None => return,
+        };
+        self.assumed_schema.replace(Some(schema.clone()));
+    }
+
+    /// Refuses a new name that a relation of the schema has. `written`: as the statement says it.
+    pub(crate) fn check_name_is_free(&mut self, schema: &str, written: &ObjectName) -> Run {
+        if let Some(taken) = self.catalog.relation_named(schema, &written.name.text) {
+            self.note_assumed_path(written, &self.session.settings.search_path(), Some(taken));
+            return self.refuse_taken_name(taken, format!("relation \"{written}\" already exists"), written.range());
+        }
+        Ok(())
+    }
+
+    /// Refuses a new name that a relation has.
+    pub(crate) fn refuse_taken_name<T>(&mut self, taken: Oid, reason: String, range: TextRange) -> Run<T> {
+        self.in_the_way = Some(taken);
+        fail("42P07", reason, range)
+    }
+
+    /// Adds what a refusal assumes.
+    pub(crate) fn with_assumption(&self, failure: Failure) -> Failure {
+        Failure { assumed_schema: failure.assumed_schema.clone().or(self.assumed_schema.take()), ..failure }
+    }
+
+    /// Whether the `search_path` alone says in which schema a new relation of this name is.
+    pub(crate) fn is_placed_by_path(&self, name: &ObjectName) -> bool {
+        name.schema.is_none() && self.session.settings.search_path().is_assumed()
     }
 
     /// Finds a relation and locks it; with `missing_ok` (IF EXISTS) `None` when it certainly does not exist.
@@ -29,6 +79,7 @@ impl Executor<'_> {
             }
             return Ok(Some(oid));
         }
+        self.doubt_same_name(name);
         if name.name.text.contains(crate::plpgsql::HOLE) {
             return fail("42P01", format!("relation \"{name}\" is not known"), name.range());
         }
@@ -50,6 +101,17 @@ impl Executor<'_> {
                 Ok(Some(oid))
             }
         }
+    }
+
+    /// A relation that a statement names with a schema, and that no statement has shown there, may be the one that an
+    /// assumed `search_path` has placed elsewhere.
+    fn doubt_same_name(&mut self, name: &ObjectName) {
+        if name.schema.is_none() {
+            return;
+        }
+        let same = self.catalog.relations_with_name(&name.name.text);
+        let placed: Vec<Oid> = same.filter(|relation| relation.placed_by_path).map(|relation| relation.oid).collect();
+        placed.into_iter().for_each(|relation| self.catalog.doubt(relation));
     }
 
     /// Finds a relation and locks it, or fails.
@@ -93,6 +155,7 @@ impl Executor<'_> {
         let birth = Birth { deployment: None, transaction: 0, filled: true, many: true, at_most: None };
         let mut relation = Relation::new(oid, schema, name.name.text.clone(), kind, birth);
         relation.known = false;
+        relation.placed_by_path = self.is_placed_by_path(name);
         self.catalog.add_unseen_relation(relation);
         self.unknown(format!("`{name}` was used before any statement created it"));
         oid

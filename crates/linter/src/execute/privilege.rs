@@ -178,7 +178,7 @@ mod tests {
     }
 
     fn privileges(sql: &str) -> Vec<String> {
-        let mut trial = Trial::new(&Catalog::new(), &["public".into()], PgVersion(17));
+        let mut trial = Trial::new(&Catalog::new(), &vec!["public".into()].into(), PgVersion(17));
         for statement in parse_sql(sql).unwrap() {
             trial.run(&statement);
         }

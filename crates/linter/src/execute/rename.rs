@@ -67,8 +67,9 @@ impl Executor<'_> {
         }
         let relation = self.catalog.relation(oid);
         let (schema, new) = (relation.schema.clone(), rename.new_name.text.clone());
-        if self.catalog.relation_named(&schema, &new).is_some() {
-            return fail("42P07", format!("relation \"{new}\" already exists"), rename.new_name.range);
+        if let Some(taken) = self.catalog.relation_named(&schema, &new) {
+            let reason = format!("relation \"{new}\" already exists");
+            return self.refuse_taken_name(taken, reason, rename.new_name.range);
         }
         if let Some(table) = relation.index().map(|index| index.table) {
             if self.constraint_with_index(table, oid).is_some() {
@@ -144,8 +145,11 @@ impl Executor<'_> {
         }
         let new = &rename.new_name.text;
         let index = constraint.index().filter(|index| self.catalog.get_relation(*index).is_some());
-        if index.is_some() && self.catalog.relation_named(&relation.schema, new).is_some() {
-            return fail("42P07", format!("relation \"{new}\" already exists"), rename.new_name.range);
+        if index.is_some()
+            && let Some(taken) = self.catalog.relation_named(&relation.schema, new)
+        {
+            let reason = format!("relation \"{new}\" already exists");
+            return self.refuse_taken_name(taken, reason, rename.new_name.range);
         }
         if self.constraint_named(table, new).is_some() || relation.has_constraint_trigger(new) {
             let reason = format!("constraint \"{new}\" for relation \"{}\" already exists", relation.name);
@@ -245,8 +249,9 @@ impl Executor<'_> {
             && self.catalog.get_relation(relation).is_some()
         {
             self.lock(relation, LockMode::AccessExclusive, LockCause::Target, rename.object.range());
-            if self.catalog.relation_named(&definition.schema, &new).is_some() {
-                return fail("42P07", format!("relation \"{new}\" already exists"), rename.new_name.range);
+            if let Some(taken) = self.catalog.relation_named(&definition.schema, &new) {
+                let reason = format!("relation \"{new}\" already exists");
+                return self.refuse_taken_name(taken, reason, rename.new_name.range);
             }
             self.catalog.rename_relation(relation, definition.schema.clone(), new.clone());
         }

@@ -226,11 +226,15 @@ impl Executor<'_> {
         match self.guarded(|executor| executor.statements(&block.statements, code)) {
             Ok(flow) => Ok(flow),
             Err(failure) => {
+                let handler = section.handlers.iter().find(|handler| catches(handler, failure.sqlstate));
+                if handler.is_some_and(Handler::does_nothing) && !self.is_doubtful(&failure) {
+                    self.catch_refused();
+                }
                 self.forget_refused();
                 self.catalog = catalog;
                 self.session = session;
                 self.variables.forget(assigned(&block.statements));
-                match section.handlers.iter().find(|handler| catches(handler, failure.sqlstate)) {
+                match handler {
                     Some(handler) => self.statements(&handler.statements, code),
                     None => Err(failure),
                 }

@@ -27,16 +27,15 @@ impl Executor<'_> {
         let temporary = create.persistence == Persistence::Temporary;
         let schema = self.schema_to_fill(&create.name, temporary)?;
         let name = create.name.name.text.clone();
-        if self.catalog.relation_named(&schema, &name).is_some() {
-            if create.if_not_exists {
-                return Ok(());
-            }
-            return fail("42P07", format!("relation \"{name}\" already exists"), create.name.range());
+        if create.if_not_exists && self.catalog.relation_named(&schema, &name).is_some() {
+            return Ok(());
         }
+        self.check_name_is_free(&schema, &create.name)?;
         self.check_no_type(&schema, &create.name)?;
         let oid = self.catalog.new_oid();
         let mut relation = Relation::new(oid, schema, name, RelationKind::Sequence, self.birth(true));
         relation.persistence = create.persistence;
+        relation.placed_by_path = self.is_placed_by_path(&create.name);
         let sql_type = self.sequence_type(&create.options).unwrap_or(BIGINT);
         relation.detail = RelationDetail::Sequence(Sequence { owned_by: None, identity: false, sql_type });
         self.catalog.add_relation(relation);

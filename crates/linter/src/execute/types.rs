@@ -55,12 +55,11 @@ impl Executor<'_> {
         definitions: &[ColumnDef],
         create: &CreateType,
     ) -> Run {
-        if self.catalog.relation_named(&schema, &name).is_some() {
-            return fail("42P07", format!("relation \"{name}\" already exists"), create.name.range());
-        }
+        self.check_name_is_free(&schema, &create.name)?;
         let oid = self.catalog.new_oid();
         let birth = self.birth(false);
         let mut relation = Relation::new(oid, schema.clone(), name.clone(), RelationKind::CompositeType, birth);
+        relation.placed_by_path = self.is_placed_by_path(&create.name);
         for definition in definitions {
             let sql_type = match &definition.type_name {
                 Some(type_name) => self.resolve_type(type_name),

@@ -53,7 +53,7 @@ impl Executor<'_> {
         let options: Vec<_> = create.options.iter().map(option_text).collect();
         match self.catalog.relation_named(&schema, &name) {
             Some(view) if create.or_replace => self.replace_view(view, create, columns, definition, options),
-            Some(_) => fail("42P07", format!("relation \"{name}\" already exists"), create.name.range()),
+            Some(_) => self.check_name_is_free(&schema, &create.name),
             None => {
                 self.check_no_type(&schema, &create.name)?;
                 let oid = self.catalog.new_oid();
@@ -62,6 +62,7 @@ impl Executor<'_> {
                     relation.persistence = Persistence::Temporary;
                 }
                 relation.options = options;
+                relation.placed_by_path = self.is_placed_by_path(&create.name);
                 self.add_view(relation, columns, definition);
                 Ok(())
             }

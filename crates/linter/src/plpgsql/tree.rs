@@ -72,6 +72,13 @@ impl Handler {
         let others = self.conditions.iter().find(|condition| condition.kind == ConditionKind::Others)?;
         Some(self.when.cover(others.range))
     }
+
+    /// Whether it goes on as if nothing had happened.
+    pub fn does_nothing(&self) -> bool {
+        self.statements.iter().all(|statement| {
+            matches!(statement.kind, StatementKind::Null | StatementKind::Continue(_) | StatementKind::Return(None))
+        })
+    }
 }
 
 /// A condition that a handler catches.

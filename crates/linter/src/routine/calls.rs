@@ -223,7 +223,7 @@ impl Callers<'_, '_> {
     }
 
     fn relation(&mut self, relation: &Arc<Relation>) {
-        let path = [relation.schema.clone(), SmolStr::new_static("public")];
+        let path = vec![relation.schema.clone(), SmolStr::new_static("public")].into();
         let site = |kind| CallSite { kind, place: None, in_loop: None, for_each_row: true };
         for policy in &relation.policies {
             let site = site(CallerKind::Policy(policy.name.clone(), Arc::clone(relation)));
@@ -244,7 +244,7 @@ impl Callers<'_, '_> {
         }
     }
 
-    fn expression(&mut self, expression: &Expr, path: &[SmolStr], site: &CallSite) {
+    fn expression(&mut self, expression: &Expr, path: &SearchPath, site: &CallSite) {
         expression.visit(&mut |part| {
             if let Part::Expr(Expr { kind: ExprKind::Call(call), .. }) = part {
                 self.add(call, path, site);
@@ -252,7 +252,7 @@ impl Callers<'_, '_> {
         });
     }
 
-    fn add(&mut self, call: &FunctionCall, path: &[SmolStr], site: &CallSite) {
+    fn add(&mut self, call: &FunctionCall, path: &SearchPath, site: &CallSite) {
         for oid in self.routines.catalog.functions_called(call, path) {
             self.sites.entry(oid).or_default().push(site.clone());
         }

@@ -12,9 +12,9 @@ use super::{Bound, Code, Routine, Routines, Sql, texts};
 use crate::ast::{Ast, ObjectName, TriggerEvents};
 use crate::catalog::Oid;
 use crate::plpgsql::{Block, Loop, LoopKind, Statement, StatementKind};
+use crate::session::SearchPath;
 use crate::source::TextRange;
 use rustc_hash::FxHashMap;
-use smol_str::SmolStr;
 
 /// So many subtransactions of a transaction are cached; one more, and every snapshot on the server has to look further.
 pub const CACHED: u64 = 64;
@@ -77,7 +77,7 @@ impl Routines<'_> {
     }
 
     /// The subtransactions that a statement of a migration begins by calling functions.
-    pub fn subtransactions_of(&self, ast: &Ast, search_path: &[SmolStr]) -> Subtransactions {
+    pub fn subtransactions_of(&self, ast: &Ast, search_path: &SearchPath) -> Subtransactions {
         let tally = Counter::new(self, Vec::new()).ast(ast, false, search_path, &|range| range);
         Subtransactions { most: tally.most(), sources: tally.sources }
     }
@@ -282,7 +282,7 @@ impl<'r, 'a> Counter<'r, 'a> {
         &mut self,
         ast: &Ast,
         one_row: bool,
-        search_path: &[SmolStr],
+        search_path: &SearchPath,
         place: &dyn Fn(TextRange) -> TextRange,
     ) -> Tally {
         let mut calls: Vec<(Oid, TextRange, Bound, bool)> = Vec::new();

@@ -4,7 +4,7 @@ use crate::ast::{Ast, ObjectName, Set};
 use crate::catalog::{Catalog, Oid};
 use crate::effect::Effects;
 use crate::execute::{Tried, try_statement};
-use crate::session::{Place, Session, SettingValue, search_path_value};
+use crate::session::{Place, SearchPath, Session, SettingValue, search_path_value};
 use crate::source::TextRange;
 use crate::version::{PgVersion, Target};
 use smol_str::SmolStr;
@@ -21,7 +21,7 @@ pub struct Trial {
 }
 
 impl Trial {
-    pub fn new(catalog: &Catalog, search_path: &[SmolStr], version: PgVersion) -> Self {
+    pub fn new(catalog: &Catalog, search_path: &SearchPath, version: PgVersion) -> Self {
         let mut session = Session::default();
         let place = Place { file: 0, range: TextRange::default() };
         let value = SettingValue { value: search_path_value(search_path), place };
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn settings_stay_for_the_statements_that_follow() {
-        let mut trial = Trial::new(&Catalog::new(), &["public".into()], PgVersion(18));
+        let mut trial = Trial::new(&Catalog::new(), &vec!["public".into()].into(), PgVersion(18));
         let sql = "CREATE SCHEMA a; CREATE SCHEMA b; SET LOCAL search_path = a; CREATE TABLE t (id int);
             SELECT set_config('search_path', 'b', false); CREATE TABLE t (id int)";
         for statement in parse_sql(sql).unwrap() {

@@ -8,7 +8,6 @@ use crate::routine::RoutineContext;
 use crate::rule::RuleContext;
 use crate::version::Target;
 use smol_str::SmolStr;
-use std::sync::Arc;
 
 /// A relation as SQL, qualified where the search path does not lead to its schema.
 pub(crate) fn sql_name(context: &RuleContext<'_>, relation: &RelationName) -> String {
@@ -58,7 +57,7 @@ pub(crate) fn signature(context: &RoutineContext<'_>, function: &Function) -> St
         return name;
     }
     let target = Target::new(context.settings.versions.to);
-    let path = Arc::new([SmolStr::new_static("public")]);
+    let path = vec![SmolStr::new_static("public")].into();
     let types: Vec<String> = ask_about_types(context.catalog, path, &target, |types| {
         function.input_types().map(|sql_type| types.format_type(SqlType::new(sql_type.oid))).collect()
     });

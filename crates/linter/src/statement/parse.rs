@@ -1,6 +1,6 @@
 //! From a piece to its statement: as it stands, with placeholders filled, or cut in two where a semicolon is missing.
 
-use super::placeholder::{self, Filler, Hole, Placeholder, PlaceholderKind};
+use super::placeholder::{self, ESCAPED_CAST, Filler, Hole, Placeholder, PlaceholderKind};
 use super::{Piece, PieceKind, Statement, SyntaxError, recover};
 use crate::ast::{Ast, Do, FunctionBody, from_pg};
 use crate::lexer::{Lexer, Token, TokenKind, tokenize};
@@ -169,14 +169,13 @@ impl<'a> Parser<'a> {
             Vec::new()
         };
         let range = Piece::token_range(tokens);
-        holes.extend(piece.holes.iter().filter(|hole| range.contains(**hole)).map(|hole| Hole {
-            placeholder: Placeholder {
-                range: *hole,
-                kind: PlaceholderKind::MetaCommand,
-                text: self.text[hole.as_usize()].to_owned(),
-            },
-            filler: Filler::Blank,
-            filled: *hole,
+        holes.extend(piece.holes.iter().filter(|hole| range.contains(**hole)).map(|hole| {
+            let text = self.text[hole.as_usize()].to_owned();
+            let (kind, filler) = match text.as_str() {
+                ESCAPED_CAST => (PlaceholderKind::EscapedCast, Filler::Cast),
+                _ => (PlaceholderKind::MetaCommand, Filler::Blank),
+            };
+            Hole { placeholder: Placeholder { range: *hole, kind, text }, filler, filled: *hole }
         }));
         holes
     }

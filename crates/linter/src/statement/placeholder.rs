@@ -28,7 +28,14 @@ pub enum PlaceholderKind {
     Parameter,
     /// A psql command inside a statement.
     MetaCommand,
+    /// `\:\:`: the colons of a cast, which psql or a program would read as the beginning of a variable.
+    EscapedCast,
 }
+
+/// `::` where a single colon begins a variable.
+///
+/// Source: PostgreSQL 18, `src/fe_utils/psqlscan.l`: `"\\"[;:]` puts the character after the backslash into the query.
+pub(super) const ESCAPED_CAST: &str = r"\:\:";
 
 impl Placeholder {
     /// The identifier that stands in for it in the catalog, where it stands for one.
@@ -50,6 +57,8 @@ pub(super) enum Filler {
     Number,
     /// psql's `:'name'` and `:"name"` are a string and an identifier already.
     Quoted,
+    /// `::`.
+    Cast,
 }
 
 impl Filler {
@@ -58,7 +67,7 @@ impl Filler {
         match self {
             Self::Identifier => Some(Self::String),
             Self::String => Some(Self::Number),
-            Self::Blank | Self::Number | Self::Quoted => None,
+            Self::Blank | Self::Number | Self::Quoted | Self::Cast => None,
         }
     }
 
@@ -82,6 +91,7 @@ impl Filler {
                 rest.fill(b' ');
             }
             (Self::Quoted, [colon, ..]) => *colon = b' ',
+            (Self::Cast, text) => text.copy_from_slice(b"::  "),
             // Line breaks stay, because a comment may stand before.
             (_, text) => text.iter_mut().filter(|byte| !matches!(byte, b'\n' | b'\r')).for_each(|byte| *byte = b' '),
         }
@@ -179,6 +189,7 @@ fn hole(text: &str, kind: PlaceholderKind, range: TextRange, before: Option<Toke
     let dot = after.filter(|after| after.is_punctuation(b'.') && after.range.start == range.end);
     let filler = match kind {
         PlaceholderKind::Control | PlaceholderKind::MetaCommand => Filler::Blank,
+        PlaceholderKind::EscapedCast => Filler::Cast,
         PlaceholderKind::PsqlVariable if text[range.as_usize()].ends_with(['\'', '"']) => Filler::Quoted,
         _ => Filler::Identifier,
     };

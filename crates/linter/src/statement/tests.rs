@@ -48,6 +48,12 @@ fn semicolons_inside_quotes_and_comments_do_not_split() {
 }
 
 #[test]
+fn colons_can_be_escaped() {
+    check(r"SELECT 1\:\:int, a\:\:text FROM t; SELECT 2", &[r"SELECT 1\:\:int, a\:\:text FROM t", "SELECT 2"]);
+    check(r"SELECT 1\:\:\:int", &[r"!SELECT 1\:\:\:int"]);
+}
+
+#[test]
 fn function_bodies_hold_semicolons() {
     let atomic =
         "CREATE FUNCTION f(a int) RETURNS int BEGIN ATOMIC SELECT CASE WHEN a > 0 THEN 1 ELSE 2 END; SELECT 3; END";

@@ -81,6 +81,17 @@ fn a_dump_beside_migrations_is_none_of_them() {
 }
 
 #[test]
+fn queries_with_parameters_are_left_out_unless_a_number_makes_them_migrations() {
+    let query = "SELECT id FROM users WHERE id = ? AND name IN (?, ?)\n";
+    let loaded = walk(&[
+        ("db/rights/get_user.sql", query),
+        ("db/rights/operator.sql", "SELECT data ? 'key' FROM users WHERE data ?| ARRAY['a'];"),
+        ("db/migrations/1_a.sql", query),
+    ]);
+    assert_eq!(loaded, (names(&["db/migrations/1_a.sql", "db/rights/operator.sql"]), None));
+}
+
+#[test]
 fn migrations_for_mysql_are_left_out_with_those_beside_them() {
     let loaded = walk(&[
         ("a/migration/V1__a.sql", "alter table a modify b varchar(255);"),

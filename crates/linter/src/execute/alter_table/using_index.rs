@@ -49,8 +49,9 @@ impl Executor<'_> {
         let lock = if renamed.is_some() { LockMode::ShareUpdateExclusive } else { LockMode::AccessShare };
         self.lock(oid, lock, LockCause::Part, range);
         if let Some(name) = renamed {
-            if self.catalog.relation_named(&schema, &name.text).is_some() {
-                return fail("42P07", format!("relation \"{}\" already exists", name.text), name.range);
+            if let Some(taken) = self.catalog.relation_named(&schema, &name.text) {
+                let reason = format!("relation \"{}\" already exists", name.text);
+                return self.refuse_taken_name(taken, reason, name.range);
             }
             self.catalog.rename_relation(oid, schema, name.text.clone());
         }

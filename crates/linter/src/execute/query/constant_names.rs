@@ -66,7 +66,7 @@ impl Executor<'_> {
     }
 }
 
-fn relation_in_text(constant: &Expr) -> Option<ObjectName> {
+pub(super) fn relation_in_text(constant: &Expr) -> Option<ObjectName> {
     let mut parts = split_identifier(string_literal(constant)?);
     let name = Name::new(parts.pop()?, constant.range);
     let schema = parts.pop().map(|schema| Name::new(schema, constant.range));

@@ -1,8 +1,11 @@
 //! Functions that a query calls, and triggers that a data change fires.
 
 use super::Depth;
+use super::constant_names::relation_in_text;
 use super::text_functions::{called_name, text_function};
-use crate::ast::{Ast, Call, ExprKind, Firing, FunctionCall, Literal, QueryBody, TriggerEvents, string_literal};
+use crate::ast::{
+    Ast, Call, Expr, ExprKind, Firing, FromItem, FunctionCall, Literal, Part, QueryBody, TriggerEvents, string_literal,
+};
 use crate::builtin;
 use crate::catalog::Oid;
 use crate::effect::{CalledFunction, DataChangeKind, LockCause, LockMode, RelationKind, Unknown, UnknownReason};
@@ -47,14 +50,37 @@ impl Executor<'_> {
     }
 
     /// Notes functions that nothing defines, in a query of which nobody reads the result: it calls them for what they do.
+    /// So does any statement that gives one the name of a relation.
     pub(in crate::execute) fn note_missing_functions(&mut self, ast: &Ast) {
-        let Ast::Select(query) = ast else { return };
-        let QueryBody::Select(select) = &query.body else { return };
-        for target in &select.targets {
-            if let ExprKind::Call(call) = &target.value.kind {
-                self.note_missing_function(call);
+        if !matches!(ast, Ast::Select(_) | Ast::Insert(_) | Ast::Update(_) | Ast::Delete(_) | Ast::Merge(_)) {
+            return;
+        }
+        if let Ast::Select(query) = ast
+            && let QueryBody::Select(select) = &query.body
+        {
+            let rows = select.from.iter().filter_map(|item| match item {
+                FromItem::Function { calls, .. } => Some(calls),
+                _ => None,
+            });
+            let values = select.targets.iter().map(|target| &target.value).chain(rows.flatten());
+            for value in values {
+                if let ExprKind::Call(call) = &value.kind {
+                    self.note_missing_function(call);
+                }
             }
         }
+        ast.visit(&mut |part| match part {
+            Part::Expr(Expr { kind: ExprKind::Call(call), .. }) if self.takes_relation(call) => {
+                self.note_missing_function(call);
+            }
+            _ => {}
+        });
+    }
+
+    /// Whether an argument is the name of a relation, in quotes.
+    fn takes_relation(&self, call: &FunctionCall) -> bool {
+        let mut names = call.arguments.iter().filter_map(|argument| relation_in_text(&argument.value));
+        names.any(|name| self.find(&name).is_some())
     }
 
     fn note_missing_function(&mut self, call: &FunctionCall) {

@@ -124,9 +124,10 @@ impl Executor<'_> {
             .chain(&relation.owned_sequences)
             .filter_map(|part| self.catalog.get_relation(*part));
         let mut names = std::iter::once(&relation.name).chain(moved.map(|part| &part.name));
-        if let Some(taken) = names.find(|name| self.catalog.relation_named(new, name).is_some()) {
-            let reason = format!("relation \"{taken}\" already exists in schema \"{new}\"");
-            return fail("42P07", reason, set.object.range());
+        if let Some(taken) = names.find_map(|name| self.catalog.relation_named(new, name)) {
+            let name = &self.catalog.relation(taken).name;
+            let reason = format!("relation \"{name}\" already exists in schema \"{new}\"");
+            return self.refuse_taken_name(taken, reason, set.object.range());
         }
         self.move_relation(oid, new, set.object.range());
         Ok(())

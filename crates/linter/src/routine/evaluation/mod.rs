@@ -16,6 +16,7 @@ use crate::ast::{
 };
 use crate::catalog::Catalog;
 use crate::expression::{aggregates, yields_one_row};
+use crate::session::SearchPath;
 use from::Item;
 use smol_str::SmolStr;
 
@@ -34,7 +35,7 @@ pub(super) fn evaluate<'a>(
     ast: &'a Ast,
     one_row: bool,
     catalog: &Catalog,
-    search_path: &[SmolStr],
+    search_path: &SearchPath,
     found: &mut dyn FnMut(Evaluated<'a>, Bound),
 ) {
     let taken = if one_row { ONCE } else { Bound::Unbounded };
@@ -42,7 +43,7 @@ pub(super) fn evaluate<'a>(
 }
 
 /// How many rows a query has at most.
-pub(super) fn rows_of(query: &Query, catalog: &Catalog, search_path: &[SmolStr]) -> Bound {
+pub(super) fn rows_of(query: &Query, catalog: &Catalog, search_path: &SearchPath) -> Bound {
     let mut ignore = |_: Evaluated<'_>, _: Bound| {};
     Evaluation { catalog, search_path, found: &mut ignore, ctes: Vec::new(), items: Vec::new() }.query(
         query,
@@ -55,7 +56,7 @@ const ONCE: Bound = Bound::AtMost(1);
 
 struct Evaluation<'e, 'a> {
     catalog: &'e Catalog,
-    search_path: &'e [SmolStr],
+    search_path: &'e SearchPath,
     found: &'e mut dyn FnMut(Evaluated<'a>, Bound),
     /// The names of WITH that are in scope, and how many rows each has.
     ctes: Vec<(&'a SmolStr, Bound)>,

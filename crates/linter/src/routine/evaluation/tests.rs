@@ -18,7 +18,7 @@ fn times_for(sql: &str, one_row: bool) -> String {
     let statement = &parse_sql(sql).unwrap()[0];
     let mut found = Vec::new();
     with_routines(&[SCHEMA], &Settings::default(), |routines| {
-        evaluate(statement, one_row, routines.catalog, &["public".into()], &mut |what, times| {
+        evaluate(statement, one_row, routines.catalog, &vec!["public".into()].into(), &mut |what, times| {
             let what = match what {
                 Evaluated::Call(call) if call.name.starts_with('f') => call.name.as_str(),
                 Evaluated::Call(_) => return,

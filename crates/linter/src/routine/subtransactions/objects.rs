@@ -5,6 +5,7 @@ use crate::ast::{Ast, Copy, ExprKind, Insert, InsertSource, ObjectName, Part, Qu
 use crate::builtin;
 use crate::plpgsql::{Loop, LoopKind, Statement};
 use crate::routine::{Routine, Routines, Sql};
+use crate::session::SearchPath;
 use smol_str::SmolStr;
 
 /// Functions that give a row for each object.
@@ -35,7 +36,7 @@ impl Routines<'_> {
     }
 
     /// Does a query read such relations and nothing else, at most a row for each of theirs?
-    fn reads_only(&self, query: &Query, path: &[SmolStr], is_such: &dyn Fn(&ObjectName) -> bool) -> bool {
+    fn reads_only(&self, query: &Query, path: &SearchPath, is_such: &dyn Fn(&ObjectName) -> bool) -> bool {
         let mut ctes: Vec<&SmolStr> = Vec::new();
         let mut read: Vec<&ObjectName> = Vec::new();
         let (mut makes_rows, mut makes_objects) = (false, false);
@@ -63,7 +64,7 @@ impl Routines<'_> {
     }
 
     /// Is it a relation of `pg_catalog` or `information_schema`?
-    fn is_catalog(&self, name: &ObjectName, path: &[SmolStr]) -> bool {
+    fn is_catalog(&self, name: &ObjectName, path: &SearchPath) -> bool {
         let schema = name.schema.as_ref().map_or("pg_catalog", |schema| schema.text.as_str());
         let hidden = name.schema.is_none() && self.catalog.find_relation(name, path).is_some();
         !hidden
@@ -73,7 +74,7 @@ impl Routines<'_> {
 
     /// Do functions alone fill a table, and from the system catalogs only? Rows that a statement has put in, or that were
     /// there before, may be anything.
-    fn is_filled_from_catalogs(&self, table: &ObjectName, path: &[SmolStr]) -> bool {
+    fn is_filled_from_catalogs(&self, table: &ObjectName, path: &SearchPath) -> bool {
         let relation = self.catalog.find_relation(table, path).and_then(|oid| self.catalog.get_relation(oid));
         if relation.is_none_or(|relation| !relation.known || relation.birth.filled) {
             return false;
@@ -93,7 +94,7 @@ impl Routines<'_> {
     }
 
     /// Does a statement insert into a table of this name, and then from the system catalogs only?
-    fn inserts(&self, ast: &Ast, table: &str, path: &[SmolStr]) -> Option<bool> {
+    fn inserts(&self, ast: &Ast, table: &str, path: &SearchPath) -> Option<bool> {
         if let Ast::Copy(Copy { from: true, table: Some(into), .. }) = ast {
             return (into.name.text == table).then_some(false);
         }

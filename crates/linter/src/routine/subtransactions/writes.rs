@@ -6,7 +6,7 @@ use crate::builtin;
 use crate::catalog::Volatility;
 use crate::plpgsql::{DynamicQuery, Statement, StatementKind};
 use crate::routine::{Code, Node, Routine, Sql, SqlRole, Step};
-use smol_str::SmolStr;
+use crate::session::SearchPath;
 
 /// Built-in functions that take an XID.
 ///
@@ -53,13 +53,13 @@ impl Counter<'_, '_> {
         unknown || sql.iter().any(|sql| self.sql_writes(sql, &routine.search_path, is_wanted))
     }
 
-    fn sql_writes(&mut self, sql: &Sql<'_>, search_path: &[SmolStr], is_wanted: bool) -> bool {
+    fn sql_writes(&mut self, sql: &Sql<'_>, search_path: &SearchPath, is_wanted: bool) -> bool {
         let is_expression = sql.role == SqlRole::Expression;
         !is_expression && changes_catalog(sql.ast) || self.ast_writes(sql.ast, search_path, is_wanted || is_expression)
     }
 
     /// May a statement write? Its result `is_wanted` unless the code throws it away, as PERFORM does.
-    fn ast_writes(&mut self, ast: &Ast, search_path: &[SmolStr], is_wanted: bool) -> bool {
+    fn ast_writes(&mut self, ast: &Ast, search_path: &SearchPath, is_wanted: bool) -> bool {
         let mut writes = false;
         let mut calls: Vec<&FunctionCall> = Vec::new();
         if let Ast::Call(call) = ast {
@@ -78,7 +78,7 @@ impl Counter<'_, '_> {
 
     /// A function of an extension, or one that no migration shows, may do anything. Who throws its result away calls it for
     /// what it does; others mostly want to know something.
-    fn call_writes(&mut self, call: &FunctionCall, search_path: &[SmolStr], is_for_effect: bool) -> bool {
+    fn call_writes(&mut self, call: &FunctionCall, search_path: &SearchPath, is_for_effect: bool) -> bool {
         let called = self.routines.catalog.functions_called(call, search_path);
         if called.is_empty() {
             let builtin = builtin::functions_called(call);

@@ -6,6 +6,7 @@ use crate::plpgsql::ExceptionSection;
 use crate::report::Reporter;
 use crate::routine::{Around, RoutineContext, Sql, SqlRole, Step};
 use crate::rule::{MigrationContext, declare_rule};
+use crate::session::SearchPath;
 use crate::source::TextRange;
 use smol_str::SmolStr;
 
@@ -162,7 +163,7 @@ fn locked_tables(query: &Query) -> Vec<(ObjectName, TextRange)> {
 }
 
 /// The table's full name, so that the same table is the same under all its names.
-fn table_key(name: &ObjectName, catalog: &Catalog, path: &[SmolStr]) -> SmolStr {
+fn table_key(name: &ObjectName, catalog: &Catalog, path: &SearchPath) -> SmolStr {
     let found = catalog.find_relation(name, path).map(|oid| catalog.relation(oid));
     found.map_or_else(
         || smol_str::format_smolstr!("{name}"),

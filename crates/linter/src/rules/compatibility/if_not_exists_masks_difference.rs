@@ -2,7 +2,7 @@
 
 use crate::ast::{AlterTable, AlterTableAction, AlterTableCommand, Ast, CreateIndex, CreateTable, Name};
 use crate::builtin::type_by_oid;
-use crate::catalog::{Catalog, Relation, SqlType};
+use crate::catalog::{Catalog, ConstraintKind, Relation, SqlType};
 use crate::effect::{RelationKind, RelationName};
 use crate::execute::ask_about_types;
 use crate::report::Reporter;
@@ -39,6 +39,8 @@ declare_rule! {
     /// ALTER TABLE users ADD COLUMN age_years integer;
     /// ```
     ///
+    /// The same holds for a name that is taken where `EXCEPTION WHEN duplicate_object THEN NULL` hides the error.
+    ///
     /// ## When it is not reported
     ///
     /// Where what exists has all that the statement asks for (it may have more), and where the migrations do not show all of it.
@@ -56,7 +58,10 @@ declare_rule! {
 const PROBE: &str = "pgvet_if_not_exists";
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
-    if context.effects.fails.is_some() {
+    if let Some(failure) = &context.effects.fails {
+        if context.code.as_ref().is_some_and(|code| code.caught) && ["42P07", "42710"].contains(&failure.sqlstate) {
+            caught(context, reporter);
+        }
         return;
     }
     match context.ast {
@@ -66,6 +71,67 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         Ast::AlterTable(alter) => columns(context, reporter, alter),
         Ast::CreateIndex(create) if create.if_not_exists => index(context, reporter, create),
         _ => {}
+    }
+}
+
+/// A refusal because of a name that is taken, of which a handler of exceptions makes nothing.
+fn caught(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    match context.ast {
+        Ast::CreateTable(create) if create.partition_of.is_none() => table(context, reporter, create),
+        Ast::AlterTable(alter) => constraint(context, reporter, alter),
+        Ast::CreateIndex(create) => index(context, reporter, create),
+        _ => {}
+    }
+}
+
+/// A constraint whose name another one of the table has. PostgreSQL cuts names after 63 bytes.
+fn constraint(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, alter: &AlterTable) {
+    let path = context.session.settings.search_path();
+    let Some(oid) = context.before.find_relation(&alter.name, &path) else { return };
+    let table = context.before.relation(oid);
+    for command in &alter.commands {
+        let AlterTableAction::AddConstraint(constraint) = &command.action else { continue };
+        let Some(name) = &constraint.name else { continue };
+        let Some(existing) = table.constraint(&name.text) else { continue };
+        let mut probe = constraint.clone();
+        probe.name = Some(Name::new(PROBE, name.range));
+        let action = AlterTableAction::AddConstraint(probe);
+        let command = AlterTableCommand { action, range: command.range, keyword: command.keyword };
+        let catalog = tried(context, &Ast::AlterTable(AlterTable { commands: vec![command], ..alter.clone() }));
+        let Some(wanted) = catalog.get_relation(oid).and_then(|table| table.constraint(PROBE)) else { continue };
+        if says_the_same(&existing.kind, &wanted.kind) {
+            continue;
+        }
+        let cut = if name.range.end - name.range.start > LONGEST_NAME {
+            " once PostgreSQL has cut it to 63 bytes"
+        } else {
+            ""
+        };
+        let message = format!(
+            "another constraint of `{}` has the name `{}`{cut}: the handler hides the error, and this one is never added",
+            table.name, name.text
+        );
+        reporter.report(name.range, message).help("give the constraint another name").emit();
+    }
+}
+
+/// What a name can have, in bytes: PostgreSQL's NAMEDATALEN - 1.
+const LONGEST_NAME: u32 = 63;
+
+fn says_the_same(one: &ConstraintKind, other: &ConstraintKind) -> bool {
+    use ConstraintKind as K;
+    match (one, other) {
+        (K::ForeignKey(one), K::ForeignKey(other)) => {
+            (one.referenced, &one.columns, &one.referenced_columns)
+                == (other.referenced, &other.columns, &other.referenced_columns)
+        }
+        (K::PrimaryKey { columns, .. }, K::PrimaryKey { columns: other, .. })
+        | (K::Unique { columns, .. }, K::Unique { columns: other, .. }) => columns == other,
+        // The same expression can be written in many ways.
+        (K::Check { columns, .. }, K::Check { columns: other, .. }) => columns == other,
+        (K::NotNull { column }, K::NotNull { column: other }) => column == other,
+        (K::Exclude { .. }, K::Exclude { .. }) => true,
+        _ => false,
     }
 }
 

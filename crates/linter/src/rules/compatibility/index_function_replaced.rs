@@ -156,7 +156,7 @@ fn calls(catalog: &Catalog, expr: &Expr, function: &Function) -> bool {
         if let ExprKind::Call(call) = &part.kind
             && call.name == function.name
         {
-            let path = [function.schema.clone()];
+            let path = vec![function.schema.clone()].into();
             found |= catalog.functions_called(call, &path).contains(&function.oid);
         }
     });

@@ -8,8 +8,8 @@ use crate::report::Reporter;
 use crate::routine::RoutineContext;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::around::earlier;
+use crate::session::SearchPath;
 use crate::source::TextRange;
-use smol_str::SmolStr;
 
 declare_rule! {
     /// `INSERT`, `UPDATE`, `DELETE` or `MERGE` on a table of `pg_catalog`.
@@ -87,7 +87,7 @@ fn report(name: &ObjectName, range: TextRange, reporter: &mut Reporter<'_>) {
 }
 
 /// Calls `found` for each system table that a statement changes.
-fn written(ast: &Ast, catalog: &Catalog, path: &[SmolStr], found: &mut dyn FnMut(&ObjectName)) {
+fn written(ast: &Ast, catalog: &Catalog, path: &SearchPath, found: &mut dyn FnMut(&ObjectName)) {
     let is_system = |name: &ObjectName| {
         let schema = name.schema.as_ref().map_or("pg_catalog", |schema| schema.text.as_str());
         let hidden_by = name.schema.is_none() && catalog.find_relation(name, path).is_some();

@@ -112,3 +112,21 @@ fn help<'r, 'a>(finding: Finding<'r, 'a>) -> Finding<'r, 'a> {
     finding
         .help("Write `E'...'` with doubled backslashes, or run SET standard_conforming_strings = on before the string")
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::check::{Direction, Migration, check, parse_file};
+    use crate::settings::Settings;
+    use crate::source::SourceFile;
+
+    #[test]
+    fn the_way_back_is_text_too() {
+        let text = "DO $$ BEGIN SET standard_conforming_strings = off; END $$;\nSELECT 'C:\\'; DROP TABLE orders; --';\n\\i other.sql\n";
+        let file = parse_file(SourceFile::new("1.down.sql".to_owned(), text.to_owned()));
+        let migration = Migration { direction: Direction::Down, ..Migration::new(&file) };
+        let found = check(&[migration], &Settings::default());
+        let rules: Vec<&str> = found.iter().map(|finding| finding.rule).collect();
+        assert_eq!(rules, ["ambiguous-text", "unchecked-psql-command"]);
+        assert!(found.iter().all(|finding| !finding.pg_versions.is_empty()));
+    }
+}

@@ -44,7 +44,8 @@ declare_rule! {
     /// database in `paths`.
     ///
     /// A finding is certain unless code before it could not be analyzed and may have changed something: then it is
-    /// likely. Where only an earlier use shows that a relation exists, it is possible.
+    /// likely. So it is where a name without a schema may mean a table of another schema, because no statement sets
+    /// `search_path`. Where only an earlier use shows that a relation exists, it is possible.
     ///
     /// Of several scripts without numbers nobody knows which runs first, nor what migrations in a programming language do
     /// that stand among those in SQL: what rests on another file is not said then. A table or column that a statement lacks
@@ -70,6 +71,9 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     }
     if let Some(table) = guessed(context, failure) {
         finding = finding.assuming(Assumption::ExistsAsUsed { table });
+    }
+    if let Some(schema) = failure.assumed_schema.clone() {
+        finding = finding.assuming(Assumption::SearchPathNotSet { schema });
     }
     if context.before.follows_hidden_code() {
         finding = finding.assuming(Assumption::HiddenCodeIsHarmless);
@@ -134,9 +138,22 @@ mod tests {
     }
 
     #[test]
+    fn a_name_that_may_mean_another_table_is_not_certain() {
+        let other_schema = "CREATE TABLE app.orders (id bigint);";
+        let assumed = Assumption::SearchPathNotSet { schema: "public".into() };
+        assert_eq!(refusal(other_schema), (Confidence::Likely, vec![assumed]));
+        let path = format!("{other_schema} SET search_path = public;");
+        assert_eq!(refusal(&path), (Confidence::Certain, vec![]));
+    }
+
+    #[test]
     fn a_refusal_after_code_that_was_not_analyzed_is_not_certain() {
         assert_eq!(refusal(""), (Confidence::Certain, vec![]));
         let hidden = "SELECT add_what_is_missing('orders');";
         assert_eq!(refusal(hidden), (Confidence::Likely, vec![Assumption::HiddenCodeIsHarmless]));
+        let in_from = "SELECT * FROM add_what_is_missing('orders');";
+        assert_eq!(refusal(in_from), (Confidence::Likely, vec![Assumption::HiddenCodeIsHarmless]));
+        let beside_rows = "SELECT count(*) + add_column('orders', 'note') FROM orders;";
+        assert_eq!(refusal(beside_rows), (Confidence::Likely, vec![Assumption::HiddenCodeIsHarmless]));
     }
 }

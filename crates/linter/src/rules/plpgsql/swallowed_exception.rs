@@ -1,7 +1,7 @@
 //! Handlers that catch every error and do nothing.
 
 use crate::ast::Ast;
-use crate::plpgsql::{ExceptionSection, Handler, StatementKind};
+use crate::plpgsql::{ExceptionSection, StatementKind};
 use crate::report::Reporter;
 use crate::routine::{Node, RoutineContext, SqlRole, Step};
 use crate::rule::declare_rule;
@@ -58,7 +58,7 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
         let inside = TextRange::new(block.range.start, section.keyword.start);
         let changing: Vec<_> = steps.iter().filter(|step| inside.contains(step.range()) && changes(step)).collect();
         let clears_up = context.function().is_none() && changing.iter().all(|step| only_drops(step));
-        if !does_nothing(handler) || changing.is_empty() || clears_up {
+        if !handler.does_nothing() || changing.is_empty() || clears_up {
             continue;
         }
         let message = "every error of this block is lost, those that nobody expects included";
@@ -73,12 +73,6 @@ fn help(section: &ExceptionSection) -> &'static str {
     } else {
         "name the error that is expected, such as WHEN duplicate_object, or at least RAISE WARNING '%', SQLERRM"
     }
-}
-
-fn does_nothing(handler: &Handler) -> bool {
-    handler.statements.iter().all(|statement| {
-        matches!(statement.kind, StatementKind::Null | StatementKind::Continue(_) | StatementKind::Return(None))
-    })
 }
 
 /// Does a step do more than compute a value?

@@ -3,6 +3,7 @@
 use super::Splitter;
 use crate::lexer::{Lexer, Token, TokenKind};
 use crate::source::TextRange;
+use crate::statement::placeholder::ESCAPED_CAST;
 use crate::statement::psql::{Action, Certainty, Command, command_copies_from_stdin, copy_data};
 use crate::statement::{DoubtKind, Piece, PieceKind, SyntaxError};
 
@@ -23,6 +24,11 @@ impl Splitter<'_> {
         let start = token.range.start as usize;
         match self.text.as_bytes().get(start + 1) {
             Some(b';') => self.read_separator(start),
+            Some(b':') if self.text[start..].starts_with(ESCAPED_CAST) => {
+                let end = start + ESCAPED_CAST.len();
+                self.lexer.seek(end);
+                self.add_command(TextRange::new(start as u32, end as u32));
+            }
             Some(b':') => self.add_command(token.range),
             _ => {
                 let text = self.text;
