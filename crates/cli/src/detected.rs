@@ -25,6 +25,8 @@ pub(crate) struct Detected {
     /// In how many folders they have an order of their own.
     pub(crate) sequences: usize,
     pub(crate) transactions: Transactions,
+    /// Whether the transactions of some files are assumed, because nothing shows which program runs them.
+    pub(crate) transactions_assumed: bool,
     /// Down migrations: files or sections.
     pub(crate) down: usize,
     /// Files whose place among the others is unknown, by the reason.
@@ -105,6 +107,7 @@ fn of_files(folder: String, files: &[&ProjectFile]) -> Detected {
         newest: None,
         sequences: 1,
         transactions,
+        transactions_assumed: files.iter().any(|file| file.has_unknown_runner()),
         down,
         unordered: unordered(files),
         unlisted: unlisted_files.len(),

@@ -299,6 +299,7 @@ fn init_proposes_no_newest_migration_where_folders_follow_each_other() {
     Wrote pgvet.toml.
       db/migrations: plain SQL files, 3 files
     `pgvet config` shows their order and transactions.
+    No migration tool was recognised: set `transaction` in pgvet.toml to how the files are run.
 
     The present migrations have 1 error; they have run already. To report only what is new:
       - run `pgvet baseline`, which writes them down as known, or
@@ -317,6 +318,7 @@ fn init_proposes_no_newest_migration_where_folders_follow_each_other() {
       order:       db/migrations/auth/1_users.sql is the first, db/migrations/billing/3_orders.sql the last
                    2 folders, one after the other; name them in [migrations] paths if they are different databases
       transaction: each statement by statement
+                   assumed, because no tool was recognised; set `transaction` under [migrations]
     ");
 }
 
@@ -369,6 +371,7 @@ fn init_writes_a_configuration_that_works() {
     Wrote pgvet.toml.
       db/migrations: plain SQL files, 2 files
     `pgvet config` shows their order and transactions.
+    No migration tool was recognised: set `transaction` in pgvet.toml to how the files are run.
 
     The present migrations have 1 error; they have run already. To report only what is new:
       - set start-after to the newest migration in pgvet.toml (a line for it is there), or
@@ -394,7 +397,8 @@ fn init_writes_a_configuration_that_works() {
     paths = ["db/migrations"]
     # db/migrations: plain SQL files, as nothing else was recognised; each statement by statement.
     # tool = "plain"
-    # "transaction", "autocommit" or "single-string", where the tool is run otherwise.
+    # No tool was recognised. How are the files run? "transaction": each in a transaction of the program that runs it;
+    # "autocommit": statement by statement, as by psql; "single-string": each sent as one string.
     # transaction = "transaction"
     # Report only what comes after the newest migration of today.
     # start-after = "2_b.sql"
@@ -428,6 +432,7 @@ fn init_writes_a_configuration_that_works() {
       files:       2 files
       order:       db/migrations/1_a.sql is the first, db/migrations/2_b.sql the last
       transaction: each statement by statement
+                   assumed, because no tool was recognised; set `transaction` under [migrations]
     ");
     insta::assert_snapshot!(folder.run(&["init"]), @r"
     exit 2

@@ -5,7 +5,7 @@ use crate::config::{Config, ConfigError, ConfigSource, absolute};
 use crate::discovery::{Problem, display};
 use crate::git::ChangeSelection;
 use crate::known_order::{self, UnknownOrder};
-use crate::layout::{self, Folders, Layout, Section};
+use crate::layout::{self, Folders, Layout, Section, Sign, Tool};
 use crate::order;
 use crate::parallel;
 use crate::placeholders::{Substitution, substitute};
@@ -247,6 +247,13 @@ impl ProjectFile {
     /// Does the tool run something of it on the way forward?
     pub fn is_run(&self) -> bool {
         self.layout.sections.iter().any(|section| section.direction == Direction::Up)
+    }
+
+    /// Whether nothing shows which program runs the file and others with versions, and configuration does not say in
+    /// which transaction.
+    pub fn has_unknown_runner(&self) -> bool {
+        let is_recognised = self.layout.tool != Tool::Plain || self.layout.sign != Sign::None;
+        !is_recognised && self.config.migrations.transaction.is_none() && order::is_versioned(&self.path)
     }
 
     /// The file as it is on disk: findings are about this text.

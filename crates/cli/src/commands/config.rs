@@ -108,6 +108,10 @@ fn write_folder(detected: &Detected, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "  {label:13}{}", unordered.describe())?;
     }
     writeln!(out, "  {:13}{}", "transaction:", detected.transactions.describe())?;
+    if detected.transactions_assumed {
+        let ask = "assumed, because no tool was recognised; set `transaction` under [migrations]";
+        writeln!(out, "  {:13}{ask}", "")?;
+    }
     if detected.down > 0 {
         writeln!(out, "  {:13}{} parsed, and judged with --down only", "down:", plural(detected.down, "migration"))?;
     }

@@ -52,6 +52,9 @@ pub(crate) fn run(args: &InitArgs, out: &mut dyn Write) -> Result<ExitStatus, Fa
         return Ok(ExitStatus::Clean);
     }
     writeln!(out, "`pgvet config` shows their order and transactions.")?;
+    if folders.iter().any(|folder| folder.transactions_assumed) {
+        writeln!(out, "No migration tool was recognised: set `transaction` in {FILE_NAME} to how the files are run.")?;
+    }
     advise(&project, &folders, out)?;
     Ok(ExitStatus::Clean)
 }
@@ -152,7 +155,14 @@ fn write_folders(folders: &[Detected], text: &mut String) {
         let tool = only.tools.first().map_or(Tool::Plain, |count| count.tool);
         let _ = writeln!(text, "# tool = \"{}\"", tool.as_str());
     }
-    text.push_str("# \"transaction\", \"autocommit\" or \"single-string\", where the tool is run otherwise.\n# transaction = \"transaction\"\n");
+    text.push_str(if folders.iter().any(|folder| folder.transactions_assumed) {
+        "# No tool was recognised. How are the files run? \"transaction\": each in a transaction of the program that runs it;\n\
+         # \"autocommit\": statement by statement, as by psql; \"single-string\": each sent as one string.\n\
+         # transaction = \"transaction\"\n"
+    } else {
+        "# \"transaction\", \"autocommit\" or \"single-string\", if the tool does not run files in its usual way.\n\
+         # transaction = \"transaction\"\n"
+    });
     let newest: Vec<&str> = folders.iter().filter_map(|folder| folder.newest.as_deref()).collect();
     let start_after = match newest.as_slice() {
         [] => "\"0041_add_users.sql\"".to_owned(),
