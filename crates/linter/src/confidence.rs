@@ -67,10 +67,62 @@ pub enum Assumption {
     UsedOutside { object: SmolStr },
     /// Code that ran before the statement, and was not analyzed, changed nothing that it uses.
     HiddenCodeIsHarmless,
+    /// The table already has a row with the key that an INSERT gives.
+    KeyTaken { table: SmolStr },
+    /// It does, although something speaks against it.
+    KeyTakenThough { table: SmolStr, because: KeyEvidence },
+    /// Neither role, database nor connection sets `lock_timeout`.
+    LockTimeoutUnset,
+    /// The transaction takes long, although its statements change only the catalog.
+    LongTransaction,
+    /// A loop over objects of the database has many rounds.
+    ManyObjects,
+    /// Most of the rows that a block deletes are unused.
+    UnusedRows,
+    /// A column of type `oid` refers to large objects.
+    HoldsLargeObjects { column: SmolStr },
     /// Only an earlier use shows that the relation exists.
     ExistsAsUsed { table: SmolStr },
     /// psql does not run a COPY, and so reads its data as statements.
     CopyNotRun,
+}
+
+/// What speaks against a row with the key that an INSERT gives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum KeyEvidence {
+    /// Migrations list the rows of the table.
+    Listed,
+    /// The table generates no key, as tables do whose rows code inserts.
+    NoGeneratedKey,
+    /// Other rows have random keys.
+    RandomKeys,
+    /// The migration sets the sequence that numbers the rows.
+    SequenceSet,
+    /// Some rows were deleted before.
+    RowsDeleted,
+    /// The copied rows are those of a table that the migration made or filled.
+    NewSource,
+    /// The statement reads the table into which it inserts.
+    ReadsItself,
+    /// The key is that of a new row in part, or a function that is not known gives it.
+    MayBeGenerated,
+    /// A variable of code gives the key.
+    Variable,
+    /// Code decides whether the statement runs.
+    Conditional,
+    /// The key is that of the new row for which the trigger fires.
+    KeyOfNewRow,
+    /// Nothing shows that the function runs often.
+    NotKnownToRunOften,
+    /// A handler catches the error.
+    Caught,
+    /// A handler catches other errors, too.
+    CatchesOthers,
+    /// The code runs once.
+    RunsOnce,
+    /// The table is temporary.
+    Temporary,
 }
 
 impl Assumption {
@@ -84,12 +136,19 @@ impl Assumption {
         }
     }
 
+    /// Returns whether findings of the kind usually rest on this, so that reports for people need not say it.
+    pub fn is_usual(&self) -> bool {
+        matches!(self, Self::Large { .. } | Self::InUse { .. } | Self::ManyRows { .. } | Self::KeyTaken { .. })
+    }
+
     /// Returns how sure a finding can be at most that rests on this.
     pub fn confidence(&self) -> Confidence {
         match self {
             Self::Large { .. }
             | Self::InUse { .. }
             | Self::ManyRows { .. }
+            | Self::KeyTaken { .. }
+            | Self::LockTimeoutUnset
             | Self::HiddenCodeIsHarmless
             | Self::SearchPathNotSet { .. } => Confidence::Likely,
             Self::LargeThoughListed { .. }
@@ -104,6 +163,11 @@ impl Assumption {
             | Self::LeftOut { .. }
             | Self::WiderTypeMatters { .. }
             | Self::UsedOutside { .. }
+            | Self::KeyTakenThough { .. }
+            | Self::LongTransaction
+            | Self::ManyObjects
+            | Self::UnusedRows
+            | Self::HoldsLargeObjects { .. }
             | Self::ExistsAsUsed { .. }
             | Self::CopyNotRun => Confidence::Possible,
         }
@@ -164,6 +228,26 @@ impl fmt::Display for Assumption {
             Self::HiddenCodeIsHarmless => {
                 f.write_str("assumes that code before it that was not analyzed changes nothing that it uses")
             }
+            Self::KeyTaken { table } => write!(f, "assumes that `{table}` already has a row with this key"),
+            Self::KeyTakenThough { table, because } => {
+                write!(f, "assumes that `{table}` already has a row with this key, although {because}")
+            }
+            Self::LockTimeoutUnset => {
+                f.write_str("assumes that neither role, database nor connection sets lock_timeout")
+            }
+            Self::LongTransaction => f.write_str(
+                "assumes that the transaction takes long, although its statements so far change only the catalog",
+            ),
+            Self::ManyObjects => {
+                f.write_str("assumes that the loop has many rounds, although it goes through objects of the database")
+            }
+            Self::UnusedRows => {
+                f.write_str("assumes that most of the rows are unused, although the block keeps those that are used")
+            }
+            Self::HoldsLargeObjects { column } => write!(
+                f,
+                "assumes that `{column}` refers to large objects, although an oid can refer to other system objects"
+            ),
             Self::ExistsAsUsed { table } => {
                 write!(f, "assumes that `{table}` exists, because an earlier statement uses it")
             }
@@ -171,6 +255,29 @@ impl fmt::Display for Assumption {
                 f.write_str("assumes that psql does not run the COPY, because it fails or is in a branch")
             }
         }
+    }
+}
+
+impl fmt::Display for KeyEvidence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Listed => "migrations list its rows",
+            Self::NoGeneratedKey => "it generates no keys, so that code may never insert into it",
+            Self::RandomKeys => "other rows have random keys",
+            Self::SequenceSet => "the migration sets the sequence",
+            Self::RowsDeleted => "rows of it were deleted before",
+            Self::NewSource => "the copied rows are those of this migration",
+            Self::ReadsItself => "the statement reads the table itself",
+            Self::MayBeGenerated => "the key may be new each time",
+            Self::Variable => "a variable gives the key",
+            Self::Conditional => "a condition or a handler decides whether this runs",
+            Self::KeyOfNewRow => "the key is that of the new row for which the trigger fires",
+            Self::NotKnownToRunOften => "nothing shows that the function runs often",
+            Self::Caught => "a handler catches the error",
+            Self::CatchesOthers => "the handler catches other errors, too",
+            Self::RunsOnce => "the code runs once",
+            Self::Temporary => "it is temporary",
+        })
     }
 }
 

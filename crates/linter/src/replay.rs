@@ -373,6 +373,7 @@ impl Replay {
             }
         }
         block.changes.extend(effects.data_changes.iter().map(|change| Change::new(change, place)));
+        block.worked |= effects.takes_long();
     }
 
     fn transaction_state(&self) -> TransactionState {

@@ -256,6 +256,8 @@ pub struct TransactionBlock {
     pub locks: Vector<HeldLock>,
     /// Rows that it has changed.
     pub changes: Vector<Change>,
+    /// Whether a statement of it did more than change the catalog and a few rows.
+    pub worked: bool,
     savepoints: Vector<Savepoint>,
     before: Snapshot,
 }
@@ -342,7 +344,8 @@ impl Session {
     pub fn begin(&mut self, explicit: bool, number: u32, started: Place, catalog: &Catalog) {
         let before = Snapshot { catalog: catalog.clone(), settings: self.settings.clone() };
         let (locks, changes, savepoints) = (Vector::new(), Vector::new(), Vector::new());
-        self.block = Some(TransactionBlock { explicit, number, started, locks, changes, savepoints, before });
+        let worked = false;
+        self.block = Some(TransactionBlock { explicit, number, started, locks, changes, worked, savepoints, before });
     }
 
     pub fn commit(&mut self) {

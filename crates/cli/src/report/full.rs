@@ -8,7 +8,6 @@ use miette::{
     GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteError, MietteSpanContents, SourceCode, SourceSpan,
     SpanContents,
 };
-use pgvet_linter::confidence::Confidence;
 use pgvet_linter::diagnostic::{Diagnostic, Severity};
 use pgvet_linter::source::{SourceFile, TextRange};
 use std::fmt;
@@ -85,7 +84,7 @@ impl<'a> Shown<'a> {
         let source = Source { file: report.file(found.file), path: inert::line(report.path(found.file)).into_owned() };
         let mut labels = vec![LabeledSpan::new_primary_with_span(None, span(found.range))];
         let mut help: Vec<String> = found.help.iter().map(|help| wrap(help)).collect();
-        let doubts = found.assumptions.iter().filter(|assumption| assumption.confidence() == Confidence::Possible);
+        let doubts = found.assumptions.iter().filter(|assumption| !assumption.is_usual());
         help.extend(doubts.map(|assumption| wrap(&assumption.to_string())));
         for label in found.labels.iter().take(LABELS) {
             let text = inert::line(&label.message);

@@ -10,6 +10,7 @@ mod types;
 pub use types::*;
 
 use crate::ast::FunctionCall;
+use crate::catalog::Volatility;
 use crate::version::Target;
 use data::{access_methods, casts, extensions, functions, operator_classes, operators, relations, types as type_table};
 
@@ -149,6 +150,12 @@ pub fn is_extension_function(name: &str) -> bool {
     extensions::EXTENSIONS.iter().any(|extension| extension.functions.iter().any(|function| function.name == name))
 }
 
+/// Returns the volatility of the functions of this name in extensions that PostgreSQL comes with: the least stable.
+pub fn extension_function_volatility(name: &str) -> Option<Volatility> {
+    let functions = extensions::EXTENSIONS.iter().flat_map(|extension| extension.functions.iter());
+    functions.filter(|function| function.name == name).map(|function| function.volatility).max()
+}
+
 /// An extension of contrib.
 pub fn extension(name: &str) -> Option<&'static Extension> {
     extensions::EXTENSIONS.iter().find(|row| row.name == name)
@@ -187,7 +194,6 @@ pub mod oid {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::Volatility;
     use crate::version::PgVersion;
 
     #[test]

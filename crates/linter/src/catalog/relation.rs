@@ -92,12 +92,19 @@ pub struct Birth {
     pub many: bool,
     /// How many it holds at most, where its migrations say so.
     pub at_most: Option<u64>,
+    /// The deployment that first put rows in.
+    pub filled_in: Option<Deployment>,
 }
 
 impl Birth {
     /// Did this deployment create it?
     pub fn is_of(&self, deployment: Option<Deployment>) -> bool {
         deployment.is_some() && self.deployment == deployment
+    }
+
+    /// Returns whether migrations of earlier deployments wrote out rows of it, and none put in more than a few.
+    pub fn is_listed_before(&self, deployment: Option<Deployment>) -> bool {
+        self.filled && !self.many && self.filled_in.is_some() && self.filled_in != deployment
     }
 }
 

@@ -101,6 +101,8 @@ pub(crate) struct Recorder {
     inside: Effects,
     locks: Vec<HeldLock>,
     changes: Vec<Change>,
+    /// Whether a recorded statement did more than change the catalog and a few rows.
+    worked: bool,
     /// Triggers belong to the statement that fires them.
     paused: bool,
     guarded: bool,
@@ -249,6 +251,7 @@ impl Executor<'_> {
         if let Some(block) = &mut session.block {
             block.locks.extend(self.recorder.locks.iter().cloned());
             block.changes.extend(self.recorder.changes.iter().cloned());
+            block.worked |= self.recorder.worked;
         }
         session
     }
@@ -262,6 +265,7 @@ impl Executor<'_> {
             }
         }
         self.recorder.changes.extend(effects.data_changes.iter().map(|change| Change::new(change, place)));
+        self.recorder.worked |= effects.takes_long();
     }
 }
 

@@ -140,7 +140,13 @@ pub(crate) struct Tried {
 }
 
 /// Tries a statement on a copy of the catalog, for one major version.
-pub(crate) fn try_statement(catalog: &Catalog, session: &Session, ast: &Ast, target: &Target) -> Tried {
+pub(crate) fn try_statement(
+    catalog: &Catalog,
+    session: &Session,
+    ast: &Ast,
+    target: &Target,
+    has_placeholders: bool,
+) -> Tried {
     let mut executor = Executor {
         catalog: catalog.clone(),
         session: session.clone(),
@@ -148,7 +154,7 @@ pub(crate) fn try_statement(catalog: &Catalog, session: &Session, ast: &Ast, tar
         target,
         bodies: &Bodies::default(),
         place: Place { file: 0, range: TextRange::default() },
-        has_placeholders: false,
+        has_placeholders,
         text_at: None,
         deployment: Some(Deployment::Alone(u32::MAX)),
         transaction: u32::MAX,
@@ -258,7 +264,9 @@ impl Executor<'_> {
 
     /// The birth of an object that this statement makes.
     pub(crate) fn birth(&self, filled: bool) -> Birth {
-        Birth { deployment: self.deployment, transaction: self.transaction, filled, many: filled, at_most: None }
+        let (deployment, transaction) = (self.deployment, self.transaction);
+        let filled_in = deployment.filter(|_| filled);
+        Birth { deployment, transaction, filled, many: filled, at_most: None, filled_in }
     }
 
     /// Has this deployment made the relation?

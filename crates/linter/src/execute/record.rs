@@ -135,7 +135,8 @@ impl Executor<'_> {
         let before = if birth.filled { birth.at_most } else { Some(0) };
         let at_most = before.zip(rows.bound()).filter(|_| is_once).map(|(before, more)| before.saturating_add(more));
         if !birth.filled || birth.many != many || birth.at_most != at_most {
-            self.catalog.relation_mut(oid).birth = Birth { filled: true, many, at_most, ..birth };
+            let filled_in = if birth.filled { birth.filled_in } else { self.deployment };
+            self.catalog.relation_mut(oid).birth = Birth { filled: true, many, at_most, filled_in, ..birth };
         }
     }
 }

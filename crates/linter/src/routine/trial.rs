@@ -18,6 +18,8 @@ pub struct Trial {
     catalog: Catalog,
     session: Session,
     target: Target,
+    /// Whether names may stand for variables of code.
+    has_variables: bool,
 }
 
 impl Trial {
@@ -26,7 +28,12 @@ impl Trial {
         let place = Place { file: 0, range: TextRange::default() };
         let value = SettingValue { value: search_path_value(search_path), place };
         session.settings.set(SmolStr::new_static("search_path"), value);
-        Self { catalog: catalog.clone(), session, target: Target::new(version) }
+        Self { catalog: catalog.clone(), session, target: Target::new(version), has_variables: false }
+    }
+
+    /// For statements of code, in which a name that is no column stands for a variable.
+    pub fn of_code(catalog: &Catalog, search_path: &[SmolStr], version: PgVersion) -> Self {
+        Self { has_variables: true, ..Self::new(catalog, search_path, version) }
     }
 
     /// What a statement does; the next one finds catalog and settings as this one leaves them.
@@ -46,7 +53,8 @@ impl Trial {
             Ast::Set(set) if set.local => Some(Ast::Set(Set { local: false, ..set.clone() })),
             _ => None,
         };
-        let tried = try_statement(&self.catalog, &self.session, lasting.as_ref().unwrap_or(ast), &self.target);
+        let ast = lasting.as_ref().unwrap_or(ast);
+        let tried = try_statement(&self.catalog, &self.session, ast, &self.target, self.has_variables);
         (self.catalog, self.session.settings) = (tried.catalog.clone(), tried.settings.clone());
         tried
     }

@@ -175,12 +175,6 @@ const EXCEPTIONS: &[Exception] = &[
         reason: "LOCK TABLE needs a transaction block in a file, and none in code",
     },
     Exception {
-        rule: "insert-may-violate-unique",
-        codes: &ALL,
-        place: "",
-        reason: "open: the rule follows rows through the statements of the file and of its DO blocks by itself",
-    },
-    Exception {
         rule: "work-after-strong-lock",
         codes: &ALL,
         place: "work-after-strong-lock/silent.sql",

@@ -2,7 +2,7 @@
 
 use super::subtransactions::{deletes_what_is_unused, fix_help, label_callee};
 use super::transactions::transactions;
-use crate::diagnostic::Severity;
+use crate::confidence::Assumption;
 use crate::report::Reporter;
 use crate::routine::Bound;
 use crate::routine::RoutineContext;
@@ -55,11 +55,13 @@ declare_rule! {
     ///   for loops that go on only when the block has failed, such as retries.
     /// - Where `exception-driven-upsert` says of the block how to do without it.
     ///
-    /// A loop through the system catalogs or the commands of an event trigger, or through a table that the project fills
-    /// from the catalogs only, or one that makes or alters another object in each round, is worth a note (`--level info`):
-    /// it has as many rounds as there are objects, such as views to be made again, and not as many as there are rows. So is
-    /// a row trigger that deletes a row if no other refers to it, and catches `foreign_key_violation`: mostly one does, and
-    /// subtransactions that fail are not kept.
+    /// The finding is only possible (`--confidence possible`)
+    ///
+    /// - for a loop through the system catalogs, the commands of an event trigger, or a table that the project fills from
+    ///   the catalogs only, and for one that makes or alters another object in each round: it has as many rounds as there
+    ///   are objects
+    /// - for a row trigger that deletes a row unless another refers to it, and catches `foreign_key_violation`: in most
+    ///   rounds the subtransaction fails, and is not kept
     "subtransaction-per-row", Bloat, Warning,
     { yields_to: &[&crate::rules::data::exception_driven_upsert::RULE] }
     routine = check,
@@ -93,7 +95,7 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
         );
         let mut finding = hotness.label(reporter.report(source.range, message).help(fix_help()));
         if source.callee.is_none() && deletes_what_is_unused(context, source) {
-            finding = finding.severity(Severity::Info);
+            finding = finding.assuming(Assumption::UnusedRows);
         }
         label_callee(context.routines, source, finding).emit();
     }
@@ -116,7 +118,7 @@ fn in_loop(context: &RoutineContext<'_>, source: &Source, reporter: &mut Reporte
     let mut finding = reporter.report(source.range, message).help(fix_help());
     let is_often = context.hotness().row_trigger().is_some();
     if source.of_objects && !is_often {
-        finding = finding.severity(Severity::Info);
+        finding = finding.assuming(Assumption::ManyObjects);
     }
     if let Some(words) = source.in_loop {
         let which = if source.of_objects {

@@ -1,14 +1,16 @@
 //! Batches that are all in one transaction.
 
-use crate::ast::{Ast, Expr, ExprKind, ObjectKind, ObjectName, OperatorForm, Part};
-use crate::catalog::Relation;
+use super::unbounded_update_or_delete::changes_rows;
+use crate::ast::{Ast, ObjectKind, ObjectName};
+use crate::catalog::{Oid, Relation};
 use crate::check::{Migration, TransactionMode};
 use crate::confidence::Assumption;
 use crate::diagnostic::Severity;
+use crate::effect::{DataChange, DataChangeKind, RelationName, Rows, RowsReason};
 use crate::expression::returned_table;
 use crate::plpgsql::{Loop, LoopKind, Statement, StatementKind};
 use crate::report::Reporter;
-use crate::routine::{Around, Node, RoutineContext, Step};
+use crate::routine::{Around, Node, RoutineContext, Sql, SqlRole, Step, Trial};
 use crate::rule::declare_rule;
 use crate::rules::transaction::strong_locks;
 use crate::source::TextRange;
@@ -50,12 +52,15 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// Where the loop has a `COMMIT`; for loops whose changes are not limited by `LIMIT` or by a range of keys, unless the
-    /// loop goes through a whole table; for loops that alter, rename or drop something in each round; for temporary tables
-    /// and tables of the same migration, and in a `DO` block for tables that the migration drops afterwards: whoever used
-    /// their rows can do so no longer. A table that has lived through ten migrations and never got an index besides its
-    /// primary key mostly has few rows, and is worth a note only (`--level info`). Where the transaction already holds a
-    /// lock that stops reads or writes of a table in use, the finding is an error: the batches hold it as well.
+    /// - if the loop has a `COMMIT`
+    /// - for loops whose changes `LIMIT`, a range or a list that only run time knows do not limit, unless the loop goes
+    ///   through a whole table; `unbounded-update-or-delete` judges their statements
+    /// - for loops that alter, rename or drop something in each round
+    /// - for temporary tables and tables of the same deployment
+    /// - in a `DO` block, for tables that the migration drops afterwards
+    ///
+    /// If the transaction already holds a lock that blocks reads or writes of a table in use, the finding is an error: the
+    /// batches hold it as well.
     "bulk-change-in-loop", Data, Warning,
     {}
     routine = check,
@@ -81,10 +86,18 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
             continue;
         }
         let whole = goes_through_whole_table(context, step, a_loop);
-        let found = inside.iter().find_map(|step| change(context, step, whole));
-        let is_kept = |(_, name): &(TextRange, &ObjectName)| !makes(&steps, name) && !is_dropped_later(context, name);
-        let Some((range, name)) = found.filter(is_kept) else { continue };
-        let table = &name.name.text;
+        let mut trial = Trial::of_code(context.catalog, &context.routine.search_path, context.settings.versions.to);
+        for sql in steps.iter().flat_map(|step| &step.sql) {
+            if matches!(sql.ast, Ast::CreateTable(_) | Ast::CreateTableAs(_)) {
+                trial.run(sql.ast);
+            }
+        }
+        let found = inside.iter().find_map(|step| change(context, &mut trial, step, whole));
+        let is_kept = |(_, table): &(TextRange, RelationName)| {
+            !makes_named(&steps, &table.name) && !is_dropped_later(context, table.oid)
+        };
+        let Some((range, relation)) = found.filter(is_kept) else { continue };
+        let table = &relation.name;
         said = Some(statement.range);
         let message = if whole {
             format!("this changes `{table}` row by row in one transaction, which locks all of them until its end")
@@ -118,11 +131,10 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
             );
             finding = finding.severity(Severity::Error).label_in(lock.place.file, lock.place.range, message);
         }
-        if let Some(table) = context.relation(name) {
-            let table = context.relation_name(table);
-            finding = finding.relation(&table).assuming(Assumption::Large { table: table.name.clone() });
+        if context.catalog.get_relation(relation.oid).is_some() {
+            finding = finding.relation(&relation);
         }
-        finding.emit();
+        finding.assuming(Assumption::Large { table: table.clone() }).emit();
     }
 }
 
@@ -157,21 +169,25 @@ fn alters_tables(step: &Step<'_>) -> bool {
     step.sql.iter().any(|sql| matches!(sql.ast, Ast::AlterTable(_) | Ast::Rename(_) | Ast::SetSchema(_) | Ast::Drop(_)))
 }
 
-/// Does the code make a table of that name?
+/// Whether the code makes a table of that name.
 pub(super) fn makes(steps: &[Step<'_>], name: &ObjectName) -> bool {
+    makes_named(steps, &name.name.text)
+}
+
+fn makes_named(steps: &[Step<'_>], name: &str) -> bool {
     steps.iter().flat_map(|step| &step.sql).any(|sql| match sql.ast {
-        Ast::CreateTable(create) => create.name.name.text == name.name.text,
-        Ast::CreateTableAs(create) => create.into.name.name.text == name.name.text,
+        Ast::CreateTable(create) => create.name.name.text == name,
+        Ast::CreateTableAs(create) => create.into.name.name.text == name,
         _ => false,
     })
 }
 
 /// Does a statement after the DO block drop the table?
-fn is_dropped_later(context: &RoutineContext<'_>, name: &ObjectName) -> bool {
+fn is_dropped_later(context: &RoutineContext<'_>, dropped: Oid) -> bool {
     let table = |name: &ObjectName| context.relation(name).map(|relation| relation.oid);
     let drops = |statement: &SqlStatement| match statement.ast() {
         Some(Ast::Drop(drop)) if drop.kind == ObjectKind::Table => {
-            drop.objects.iter().any(|object| table(&object.name).is_some_and(|oid| table(name) == Some(oid)))
+            drop.objects.iter().any(|object| table(&object.name) == Some(dropped))
         }
         _ => false,
     };
@@ -180,66 +196,30 @@ fn is_dropped_later(context: &RoutineContext<'_>, name: &ObjectName) -> bool {
     later.any(|statement| statement.range.start >= end && drops(statement))
 }
 
-/// The first UPDATE or DELETE of a step that a batch consists of. A table that no statement has shown is in use.
-fn change<'a>(context: &RoutineContext<'_>, step: &Step<'a>, any: bool) -> Option<(TextRange, &'a ObjectName)> {
-    step.sql.iter().find_map(|sql| {
-        let (mut changes, mut limited) = (Vec::new(), false);
-        visit_changes(sql.ast, &mut |part| match part {
-            Part::Update(update) => changes.push((&update.table.name, &update.filter, update.keyword)),
-            Part::Delete(delete) => changes.push((&delete.table.name, &delete.filter, delete.keyword)),
-            Part::Query(query) => limited |= query.limit.is_some(),
-            _ => {}
-        });
-        let in_use = |name: &ObjectName| context.relation(name).is_none_or(|table| is_in_use(context, table));
-        let (name, filter, keyword) = changes.into_iter().find(|(name, ..)| in_use(name))?;
-        let in_range = filter.as_ref().is_some_and(|filter| is_range(context, filter));
-        (any || limited || in_range).then(|| (sql.place(keyword), name))
+/// The first UPDATE or DELETE of a step that a batch consists of.
+fn change(
+    context: &RoutineContext<'_>,
+    trial: &mut Trial,
+    step: &Step<'_>,
+    any: bool,
+) -> Option<(TextRange, RelationName)> {
+    let is_statement = |sql: &&Sql<'_>| sql.role != SqlRole::Expression && changes_rows(sql.ast);
+    step.sql.iter().filter(is_statement).find_map(|sql| {
+        let mut changes = trial.run(sql.ast).data_changes.into_iter();
+        let is_batch = |change: &DataChange| {
+            let in_use =
+                context.catalog.get_relation(change.relation.oid).is_none_or(|table| is_in_use(context, table));
+            let is_work = change.kind != DataChangeKind::Insert && !change.by_trigger;
+            is_work && in_use && change.relation.visibility.is_exposed() && (any || is_part(&change.rows))
+        };
+        changes.find(is_batch).map(|change| (sql.place(change.range), change.relation))
     })
 }
 
-/// Goes through a statement that changes rows: all of it, and of a query only WITH, for what reads the changed rows limits
-/// none of them.
-fn visit_changes<'a>(ast: &'a Ast, visit: &mut dyn FnMut(Part<'a>)) {
-    match ast {
-        Ast::Select(query) => {
-            query.with.iter().flat_map(|with| &with.ctes).for_each(|cte| cte.statement.visit(visit));
-        }
-        _ => ast.visit(visit),
+/// Whether the rows are a part of more than one row that LIMIT, a range or a list limits.
+fn is_part(rows: &Rows) -> bool {
+    match rows.bound() {
+        Some(bound) => bound > 1,
+        None => matches!(rows.reason, RowsReason::GivenAtRunTime | RowsReason::JoinedToFew { .. } | RowsReason::Limit),
     }
-}
-
-/// Does a condition limit a column to a range between variables? `id BETWEEN first AND last`, `id > last AND id <= last + 1000`.
-fn is_range(context: &RoutineContext<'_>, filter: &Expr) -> bool {
-    let is_variable = |expression: &Expr| {
-        let mut found = false;
-        expression.walk(&mut |part| {
-            found |= matches!(&part.kind, ExprKind::Column(path) if context.routine.is_variable(path));
-        });
-        found
-    };
-    let column = |expression: &Expr| match &expression.kind {
-        ExprKind::Column(path) if !context.routine.is_variable(path) => path.last().cloned(),
-        _ => None,
-    };
-    let (mut from, mut to) = (Vec::new(), Vec::new());
-    filter.walk(&mut |part| {
-        let ExprKind::Operator { operator, operands, form, .. } = &part.kind else { return };
-        match (form, operands.as_slice()) {
-            (OperatorForm::Between, [tested, bounds @ ..]) if bounds.iter().any(is_variable) => {
-                from.extend(column(tested));
-                to.extend(column(tested));
-            }
-            (OperatorForm::Plain, [left, right]) if is_variable(left) || is_variable(right) => {
-                let (below, above) = match operator.as_str() {
-                    "<" | "<=" => (left, right),
-                    ">" | ">=" => (right, left),
-                    _ => return,
-                };
-                to.extend(column(below));
-                from.extend(column(above));
-            }
-            _ => {}
-        }
-    });
-    from.iter().any(|column| to.contains(column))
 }

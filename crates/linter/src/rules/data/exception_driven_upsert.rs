@@ -6,7 +6,7 @@ use super::inserted::{Inserted, Refusal, Values};
 use super::unique::{UniqueIndex, accepts_any_conflict, accepts_on_conflict, ambiguity, left_behind};
 use crate::ast::{Assignment, Ast, Expr, ExprKind, Insert, InsertSource, OperatorForm, QueryBody, Update};
 use crate::catalog::Relation;
-use crate::diagnostic::Severity;
+use crate::confidence::{Assumption, KeyEvidence};
 use crate::fix::{Applicability, Edit, Fix};
 use crate::plpgsql::{Block, Handler, Statement, StatementKind};
 use crate::report::Reporter;
@@ -49,10 +49,11 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// Where the handler raises an error of its own; for temporary tables, and tables that are known to have no unique
-    /// index that could refuse the row. A handler of `OTHERS` is reported only where the block changes nothing but by this
-    /// `INSERT`, and not where all it does is to write a message: it may be about any error. In a `DO` block outside of
-    /// loops it is a note: it runs once.
+    /// - if the handler raises an error of its own
+    /// - for tables that are known to have no unique index that could refuse the row
+    ///
+    /// The finding is only possible (`--confidence possible`) for temporary tables, in a `DO` block outside of loops, and
+    /// if the handler catches `OTHERS` while the block changes more than by this `INSERT`, or only writes a message.
     ///
     /// ## Fix safety
     ///
@@ -76,7 +77,7 @@ struct Upsert<'a> {
 fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     let Code::Plpgsql(body) = &context.routine.code else { return };
     let variables = Variables::of(context);
-    let is_fresh = |path: &[SmolStr]| variables.is_fresh(path);
+    let variable = |path: &[SmolStr]| variables.source(path);
     let mut said: Vec<TextRange> = Vec::new();
     let steps = context.routine.steps();
     for step in &steps {
@@ -89,18 +90,22 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
             let upsert = Upsert { insert, end: sql.range.end, block, handler };
             let table = context.relation(&insert.table.name);
             let is_known = table.is_some_and(|table| table.known);
-            if table.is_some_and(Relation::is_temporary)
-                || !(is_only_unique(handler) || is_known && changes_once(&steps, block) && !only_tells(handler))
-            {
-                continue;
-            }
-            let inserted = table.map(|table| Inserted { insert, table, is_fresh: &is_fresh, earlier: &[] });
+            let inserted = table.map(|table| Inserted { insert, table, variable: &variable, earlier: &[] });
             let refusals = inserted.map_or_else(Vec::new, |inserted| inserted.refusals(context.catalog));
             if is_known && refusals.is_empty() {
                 continue;
             }
             said.push(handler.when);
-            report(context, reporter, step, &upsert, &refusals, std::ptr::eq(block, &raw const body.block));
+            let is_about_any = || !is_known || !changes_once(&steps, block) || only_tells(handler);
+            let found = [
+                (!is_only_unique(handler) && is_about_any(), KeyEvidence::CatchesOthers),
+                (table.is_some_and(Relation::is_temporary), KeyEvidence::Temporary),
+                (context.function().is_none() && step.innermost_loop().is_none(), KeyEvidence::RunsOnce),
+            ];
+            let evidence: Vec<KeyEvidence> =
+                found.into_iter().filter_map(|(holds, evidence)| holds.then_some(evidence)).collect();
+            let is_body = std::ptr::eq(block, &raw const body.block);
+            report(context, reporter, step, &upsert, &refusals, &evidence, is_body);
         }
     }
 }
@@ -111,6 +116,7 @@ fn report(
     step: &Step<'_>,
     upsert: &Upsert<'_>,
     refusals: &[Refusal<'_>],
+    evidence: &[KeyEvidence],
     is_body: bool,
 ) {
     let name = &upsert.insert.table.name;
@@ -125,7 +131,6 @@ fn report(
         Some(index) => format!("`{}` refuses duplicates of this row", index.name),
         None => "this is tried first".to_owned(),
     };
-    let runs_once = context.function().is_none() && step.innermost_loop().is_none();
     let mut finding = reporter
         .report(conditions_range(upsert.handler), message)
         .label(name.range(), label)
@@ -133,8 +138,8 @@ fn report(
     if let Some(table) = table {
         finding = finding.relation(&context.relation_name(table));
     }
-    if runs_once {
-        finding = finding.severity(Severity::Info);
+    for because in evidence {
+        finding = finding.assuming(Assumption::KeyTakenThough { table: name.name.text.clone(), because: *because });
     }
     let round = match step.innermost_loop() {
         Some(_) => Some("in every round of the loop"),
@@ -306,7 +311,7 @@ fn finds_the_row(
     index: &UniqueIndex<'_>,
 ) -> bool {
     let (Some(columns), Some(filter)) = (index.columns(), &update.filter) else { return false };
-    let inserted = Inserted { insert: upsert.insert, table, is_fresh: &|_| false, earlier: &[] };
+    let inserted = Inserted { insert: upsert.insert, table, variable: &|_| None, earlier: &[] };
     let conditions: Vec<&Expr> = match &filter.kind {
         ExprKind::And(list) => list.iter().collect(),
         _ => vec![filter],

@@ -1,21 +1,21 @@
-//! Variables of a function whose values cannot be in a table yet.
+//! Variables of a function, and whether their values may be in a table already.
 
-use super::inserted::is_generator;
+use super::inserted::{ValueSource, generator};
+use super::unique::unique_indexes;
 use crate::ast::{Ast, Expr, ExprKind, InsertSource, ParameterMode, Query, QueryBody};
-use crate::catalog::Relation;
 use crate::plpgsql::{DeclarationKind, Into, SqlText, StatementKind, Target};
 use crate::routine::{Node, RoutineContext, VariableKind};
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smol_str::SmolStr;
 
 /// What is known of the variables of a function.
 #[derive(Debug, Default)]
 pub(super) struct Variables {
-    /// They got a value from a sequence, a generator of UUIDs, or from a row that was just inserted.
-    fresh: FxHashSet<SmolStr>,
+    /// Those that got a value from a sequence, a generator of UUIDs, or from a row that was just inserted.
+    sources: FxHashMap<SmolStr, ValueSource>,
     parameters: FxHashSet<SmolStr>,
-    /// Columns of NEW that are the key of a row that was just inserted.
-    fresh_fields: FxHashSet<SmolStr>,
+    /// Columns of NEW that are a key, or a part of one, of a row that was just inserted.
+    fields: FxHashMap<SmolStr, ValueSource>,
     /// NEW is of no known table.
     new_is_unknown: bool,
 }
@@ -65,38 +65,53 @@ impl Variables {
     fn triggers(&mut self, context: &RoutineContext<'_>) {
         let triggers = context.triggers();
         self.new_is_unknown = triggers.is_empty() || triggers.iter().any(|using| !using.table.known);
+        let is_new = triggers.iter().all(|using| using.trigger.events.insert && !using.trigger.events.update);
         for using in triggers.iter().filter(|using| using.trigger.events.insert) {
-            self.fresh_fields.extend(unique_columns(context, &using.table));
+            for unique in unique_indexes(context.catalog, &using.table) {
+                let columns = unique.columns().unwrap_or_default();
+                let source = match columns.len() {
+                    1 if is_new => ValueSource::Generated,
+                    _ => ValueSource::MayBeGenerated,
+                };
+                for column in columns {
+                    let known = self.fields.entry(column).or_insert(source);
+                    *known = source.min(*known);
+                }
+            }
         }
     }
 
     fn assign(&mut self, context: &RoutineContext<'_>, name: &SmolStr, value: &SqlText) {
-        if let Some(Ast::Select(query)) = context.routine.sql(value)
-            && generates(query)
-        {
-            self.fresh.insert(name.clone());
+        if let Some(Ast::Select(query)) = context.routine.sql(value) {
+            self.sources.extend(generated(query).map(|source| (name.clone(), source)));
         }
     }
 
     fn receive(&mut self, ast: &Ast, into: &Into) {
-        let is_fresh = match ast {
-            Ast::Insert(insert) => {
-                !insert.returning.is_empty() && !matches!(insert.source, InsertSource::DefaultValues)
+        let source = match ast {
+            Ast::Insert(insert)
+                if !insert.returning.is_empty() && !matches!(insert.source, InsertSource::DefaultValues) =>
+            {
+                let updates = insert.on_conflict.as_ref().is_some_and(|conflict| conflict.update.is_some());
+                Some(if updates { ValueSource::MayBeGenerated } else { ValueSource::Generated })
             }
-            Ast::Select(query) => generates(query),
-            _ => false,
+            Ast::Select(query) => generated(query),
+            _ => None,
         };
-        if is_fresh {
-            self.fresh.extend(into.targets.iter().filter_map(name_of));
+        if let Some(source) = source {
+            self.sources.extend(into.targets.iter().filter_map(name_of).map(|name| (name, source)));
         }
     }
 
-    /// Can the value of this name not be in a table yet?
-    pub(super) fn is_fresh(&self, path: &[SmolStr]) -> bool {
+    /// Returns the source of the value that a name stands for, if the value may be new.
+    pub(super) fn source(&self, path: &[SmolStr]) -> Option<ValueSource> {
         match path {
-            [record, field] if record == "new" => self.new_is_unknown || self.fresh_fields.contains(field),
-            [first, ..] => self.fresh.contains(first),
-            [] => false,
+            [record, field] if record == "new" => {
+                let unknown = Some(ValueSource::MayBeGenerated).filter(|_| self.new_is_unknown);
+                self.fields.get(field).copied().or(unknown)
+            }
+            [first, ..] => self.sources.get(first).copied(),
+            [] => None,
         }
     }
 
@@ -106,7 +121,9 @@ impl Variables {
         value.walk(&mut |part| {
             found |= match &part.kind {
                 ExprKind::Parameter(_) => true,
-                ExprKind::Column(path) if path.len() == 2 && path[0] == "new" => !self.is_fresh(path),
+                ExprKind::Column(path) if path.len() == 2 && path[0] == "new" => {
+                    self.source(path) != Some(ValueSource::Generated)
+                }
                 ExprKind::Column(path) => path.iter().take(2).any(|name| self.parameters.contains(name)),
                 _ => false,
             };
@@ -119,23 +136,16 @@ fn name_of(target: &Target) -> Option<SmolStr> {
     target.names.first().cloned()
 }
 
-/// Columns that are part of a unique key of a table.
-fn unique_columns(context: &RoutineContext<'_>, table: &Relation) -> Vec<SmolStr> {
-    let indexes = super::unique::unique_indexes(context.catalog, table);
-    indexes.iter().flat_map(|unique| unique.index.plain_columns().unwrap_or_default()).collect()
-}
-
-/// Does a query without tables call a generator?
-fn generates(query: &Query) -> bool {
-    let QueryBody::Select(select) = &query.body else { return false };
-    select.from.is_empty()
-        && select.targets.iter().any(|target| {
-            let mut found = false;
-            target.value.walk(&mut |part| {
-                if let ExprKind::Call(call) = &part.kind {
-                    found |= is_generator(&call.name, call.arguments.len());
-                }
-            });
-            found
-        })
+/// Returns the source of the result of a query without tables, if it calls a generator.
+fn generated(query: &Query) -> Option<ValueSource> {
+    let QueryBody::Select(select) = &query.body else { return None };
+    let mut found: Option<ValueSource> = None;
+    for target in select.targets.iter().filter(|_| select.from.is_empty()) {
+        target.value.walk(&mut |part| {
+            if let ExprKind::Call(call) = &part.kind {
+                found = [found, generator(call)].into_iter().flatten().min();
+            }
+        });
+    }
+    found
 }

@@ -1,16 +1,16 @@
-//! INSERTs that a unique index is likely to refuse.
+//! INSERTs that a unique index may refuse.
 
 use super::bulk_change_in_loop::makes;
 use super::companion::{is_companion, is_of_new};
 use super::existence_check::guard_of;
 use super::fresh::Variables;
-use super::handled::handler_of;
+use super::handled::{handler_of, raises};
 use super::inserted::{Inserted, Refusal, ValueSource, Values};
-use super::loaded::check_migration;
+use super::loaded;
 use super::unique::{UniqueIndex, accepts_any_conflict, accepts_on_conflict, ambiguity, left_behind};
-use crate::ast::{Ast, Insert, InsertSource, ObjectName, Part, Query, QueryBody};
+use crate::ast::{Ast, Insert, InsertSource, ObjectName, Part, QueryBody};
 use crate::catalog::{Oid, Relation};
-use crate::diagnostic::Severity;
+use crate::confidence::{Assumption, KeyEvidence};
 use crate::effect::RelationKind;
 use crate::fix::{Applicability, Edit, Fix};
 use crate::report::{Finding, Reporter};
@@ -22,13 +22,13 @@ use smol_str::SmolStr;
 use std::fmt::Write as _;
 
 declare_rule! {
-    /// A plain `INSERT` of a row that a unique index is likely to refuse.
+    /// A plain `INSERT` of a row that a unique index may refuse.
     ///
     /// ## Why it matters
     ///
     /// PostgreSQL writes the row, and an entry into every index that is older than the one that refuses it, before it
     /// finds the duplicate. Each failed `INSERT` leaves all of that behind as bloat, uses up a transaction id and writes
-    /// WAL for nothing. In a migration it is worse: where the row is there already, the deployment stops.
+    /// WAL for nothing. In a migration it is worse: if the row exists, the deployment stops.
     /// `ON CONFLICT` looks first and leaves nothing behind.
     ///
     /// ## Example
@@ -53,31 +53,41 @@ declare_rule! {
     ///
     /// ## When it is reported
     ///
-    /// - A migration copies rows into a table that was there before, with keys that other code may have inserted.
+    /// - A migration inserts into a table of an earlier deployment, with keys that it writes out or copies.
     /// - A migration gives a number to a column that has a sequence: the sequence has given that number to another row,
-    ///   or will do so later. This is a note, for many projects number some tables by hand.
-    /// - A function that runs often inserts a key that its caller gives; as a note where nothing says that it runs often.
-    /// - A migration that is no transaction inserts constant keys: as a note, for it cannot be run again.
+    ///   or will do so later.
+    /// - A function inserts a key that is written out, copied, or given by its caller.
+    ///
+    /// The finding is only possible (`--confidence possible`) if something speaks against a row with the same key:
+    ///
+    /// - earlier migrations list the rows of the table, and nothing shows that it has others
+    /// - the key is written out, and the table generates no key, as tables do whose rows code inserts
+    /// - the key is written out, and the keys of other rows are random
+    /// - the migration sets the sequence, or has deleted some of the rows
+    /// - the copied rows come from a table that the migration has made or filled
+    /// - a variable, or a function that no migration shows, gives the key
+    /// - code decides by a condition whether the statement runs
+    /// - the key is that of the new row for which a trigger fires, as for a supertype
+    /// - nothing shows that the function runs often, or a handler catches the error and raises another
     ///
     /// ## When it is not reported
     ///
-    /// With `ON CONFLICT`; where the key comes from a sequence or `gen_random_uuid()`; where a column of it refers, by
-    /// a foreign key, to a row that the same statement inserts in `WITH`, or that the migration has inserted before,
-    /// for then no other row can refer to it yet; where the statement asks for the row first; for tables that the same
-    /// migration or release has made, filled or emptied, and tables without a unique index.
-    /// In the function of triggers that fire for each row on `INSERT` alone, where it puts one row of `NEW` in whose key
-    /// is that of the new row, as for a supertype: the error is meant, and as rare as one in the table itself. Where code
-    /// has deleted rows of the table before, it puts others in their place.
-    /// Where a handler expects the failure, `exception-driven-upsert` says it; where an `IF` asks first,
-    /// `select-then-insert` does.
+    /// - with `ON CONFLICT`
+    /// - if a part of the key comes from a sequence, `gen_random_uuid()` and the like
+    /// - if a column of the key refers, by a foreign key, to a row that the same statement inserts in `WITH`, or that the
+    ///   migration has inserted before: no other row can refer to it yet
+    /// - if the statement reads the table to leave out rows that exist
+    /// - for tables that the same deployment has made or emptied, and tables without a unique index
+    /// - where a handler expects the failure, which `exception-driven-upsert` reports, and where an `IF` asks first, which
+    ///   `select-then-insert` reports
     ///
     /// ## Fix safety
     ///
-    /// `ON CONFLICT DO NOTHING` keeps the row that is there and says nothing. Whether that is meant is for you to judge.
+    /// `ON CONFLICT DO NOTHING` keeps the row that exists, without an error. Whether that is meant is for you to judge.
     "insert-may-violate-unique", Data, Warning,
-    { fixable: true }
+    { fixable: true, yields_to: &["exception-driven-upsert"] }
+    statement = loaded::check,
     routine = check_routine,
-    migration = check_migration,
 }
 
 /// ON CONFLICT for a statement that these indexes may refuse; `None` where PostgreSQL accepts none, or none is known.
@@ -96,7 +106,7 @@ pub(super) fn do_nothing(
     }
 }
 
-fn names(refusals: &[Refusal<'_>]) -> String {
+pub(super) fn names(refusals: &[Refusal<'_>]) -> String {
     let quoted: Vec<String> = refusals.iter().map(|refusal| format!("`{}`", refusal.index.name)).collect();
     quoted.join(" or ")
 }
@@ -116,28 +126,34 @@ fn do_update(clause: &str, insert: &Insert, refusals: &[Refusal<'_>]) -> Option<
     (!set.is_empty()).then(|| format!("{target}DO UPDATE SET {}", set.join(", ")))
 }
 
-/// Adds help and fix.
+/// Adds help, and a fix where the statement is an INSERT that ends at `end`.
 pub(super) fn advise<'r, 'f>(
     finding: Finding<'r, 'f>,
     insert: &Insert,
-    end: u32,
+    end: Option<u32>,
     clause: Option<String>,
     refusals: &[Refusal<'_>],
 ) -> Finding<'r, 'f> {
     let Some(clause) = clause else {
         return finding.help("ask for the row in the statement itself: INSERT ... SELECT ... WHERE NOT EXISTS (...)");
     };
-    let mut help = format!("if the row may be there already:\n    INSERT ... {clause};");
+    let mut help = format!("to keep a row that exists:\n    INSERT ... {clause};");
     if let Some(update) = do_update(&clause, insert, refusals) {
-        let _ = write!(help, "\nor, where it is to get the values that this gives:\n    INSERT ... {update};");
+        let _ = write!(help, "\nto give it the new values:\n    INSERT ... {update};");
     }
     let finding = finding.help(help);
-    if !insert.returning.is_empty() || insert.with.is_some() {
-        return finding;
-    }
+    let Some(end) = end.filter(|_| insert.returning.is_empty() && insert.with.is_none()) else { return finding };
     let edit = Edit { range: TextRange::new(end, end), text: format!(" {clause}") };
-    let title = "Keep the row that is there".to_owned();
+    let title = "Keep the row that exists".to_owned();
     finding.fix(Fix { title, applicability: Applicability::Unsafe, edits: vec![edit] })
+}
+
+/// Adds what the finding assumes, and what speaks against it.
+pub(super) fn assume<'r, 'f>(finding: Finding<'r, 'f>, table: &Relation, evidence: &[KeyEvidence]) -> Finding<'r, 'f> {
+    let name = || table.name.clone();
+    let usual = evidence.is_empty().then(|| Assumption::KeyTaken { table: name() });
+    let against = evidence.iter().map(|because| Assumption::KeyTakenThough { table: name(), because: *because });
+    usual.into_iter().chain(against).fold(finding, Finding::assuming)
 }
 
 pub(super) fn is_plain_table(table: &Relation) -> bool {
@@ -145,121 +161,120 @@ pub(super) fn is_plain_table(table: &Relation) -> bool {
 }
 
 fn check_routine(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
+    // What a migration runs is reported where it runs.
+    if context.function().is_none() || context.called_by_migration {
+        return;
+    }
     let variables = Variables::of(context);
-    let is_fresh = |path: &[SmolStr]| variables.is_fresh(path);
+    let variable = |path: &[SmolStr]| variables.source(path);
     let steps = context.routine.steps();
     for (at, step) in steps.iter().enumerate() {
         for sql in step.sql.iter().filter(|sql| sql.role == SqlRole::Statement) {
             let Ast::Insert(insert) = sql.ast else { continue };
             let Some(table) = context.relation(&insert.table.name) else { continue };
+            let handler = handler_of(step).map(|(_, handler)| handler);
             if insert.on_conflict.is_some()
                 || !is_plain_table(table)
                 || makes(&steps, &insert.table.name)
-                || handler_of(step).is_some()
+                || handler.is_some_and(|handler| !raises(&handler.statements))
                 || guard_of(context, &steps, at, table.oid).is_some()
-                || deletes_before(context, &steps[..at], step, table.oid)
             {
                 continue;
             }
-            let inserted = Inserted { insert, table, is_fresh: &is_fresh, earlier: &[] };
-            let mut refusals = match context.function() {
-                Some(_) => given(context, &inserted, &variables),
-                None => copied(context, &inserted),
-            };
-            if !refusals.is_empty() && is_companion(context, step, &inserted) {
-                refusals.retain(|refusal| !is_of_new(&inserted, refusal));
-            }
-            if !refusals.is_empty() {
-                report(context, reporter, sql, &inserted, &refusals);
+            let inserted = Inserted { insert, table, variable: &variable, earlier: &[] };
+            let refusals = inserted.refusals(context.catalog);
+            if !refusals.is_empty() && !reads(context, insert, table.oid) {
+                let before = &steps[..at];
+                let found = Found { context, step, before, inserted, refusals, is_caught: handler.is_some() };
+                found.report(sql, &variables, reporter);
             }
         }
     }
 }
 
-/// Does the code delete rows of the table before, so that it puts others in their place?
-fn deletes_before(context: &RoutineContext<'_>, before: &[Step<'_>], step: &Step<'_>, table: Oid) -> bool {
-    let deletes = |sql: &Sql<'_>| match sql.ast {
-        Ast::Delete(delete) => context.relation(&delete.table.name).is_some_and(|relation| relation.oid == table),
-        _ => false,
-    };
-    before.iter().any(|earlier| earlier.around.len() <= step.around.len() && earlier.sql.iter().any(deletes))
+/// An INSERT of a function.
+struct Found<'f, 'a> {
+    context: &'f RoutineContext<'f>,
+    step: &'f Step<'a>,
+    before: &'f [Step<'a>],
+    inserted: Inserted<'f>,
+    refusals: Vec<Refusal<'f>>,
+    is_caught: bool,
 }
 
-fn report(
-    context: &RoutineContext<'_>,
-    reporter: &mut Reporter<'_>,
-    sql: &Sql<'_>,
-    inserted: &Inserted<'_>,
-    refusals: &[Refusal<'_>],
-) {
-    let Inserted { insert, table, .. } = *inserted;
-    let hotness = context.hotness();
-    let (message, severity) = match context.function() {
-        Some(_) => {
-            let left = left_behind(table, &indexes(refusals));
-            let message = format!(
-                "a row that {} refuses makes `{}` fail here, and leaves {left}",
-                names(refusals),
-                context.name()
-            );
-            (message, if hotness.is_hot() { Severity::Warning } else { Severity::Info })
-        }
-        None => (copy_message(refusals), Severity::Warning),
-    };
-    let finding = reporter
-        .report(sql.place(insert.table.name.range()), message)
-        .relation(&context.relation_name(table))
-        .severity(severity);
-    let clause = do_nothing(table, refusals, &ambiguity(context));
-    advise(hotness.label(finding), insert, sql.range.end, clause, refusals).emit();
-}
-
-/// The indexes for whose keys the caller gives a part.
-fn given<'a>(context: &'a RoutineContext<'_>, inserted: &Inserted<'a>, variables: &Variables) -> Vec<Refusal<'a>> {
-    let is_given = |refusal: &Refusal<'_>| {
-        refusal.source == ValueSource::Given
-            && refusal.index.all_columns().any(|column| match inserted.values_of(column) {
-                Values::Rows(rows) => rows.iter().any(|value| variables.is_given(value)),
-                Values::Default | Values::Unknown => false,
-            })
-    };
-    inserted.refusals(context.catalog).into_iter().filter(is_given).collect()
-}
-
-/// In a DO block: keys that are copied into a table that was there before.
-fn copied<'a>(context: &'a RoutineContext<'_>, inserted: &Inserted<'a>) -> Vec<Refusal<'a>> {
-    let is_new = inserted.table.birth.is_of(context.deployment());
-    let oid = |name: &ObjectName| context.relation(name).map(|relation| relation.oid);
-    if is_new || !is_copy(inserted.insert, &oid, inserted.table.oid) {
-        return Vec::new();
+impl Found<'_, '_> {
+    fn report(&self, sql: &Sql<'_>, variables: &Variables, reporter: &mut Reporter<'_>) {
+        let Self { context, refusals, .. } = self;
+        let Inserted { insert, table, .. } = self.inserted;
+        let left = left_behind(table, &indexes(refusals));
+        let message =
+            format!("a row that {} refuses makes `{}` fail here, and leaves {left}", names(refusals), context.name());
+        let finding =
+            reporter.report(sql.place(insert.table.name.range()), message).relation(&context.relation_name(table));
+        let clause = do_nothing(table, refusals, &ambiguity(context));
+        let finding = context.hotness().label(advise(finding, insert, Some(sql.range.end), clause, refusals));
+        assume(finding, table, &self.evidence(variables)).emit();
     }
-    let is_given = |refusal: &Refusal<'_>| refusal.source == ValueSource::Given;
-    inserted.refusals(context.catalog).into_iter().filter(is_given).collect()
+
+    /// What speaks against a row with the same key.
+    fn evidence(&self, variables: &Variables) -> Vec<KeyEvidence> {
+        let Self { context, inserted, refusals, .. } = self;
+        let is_maybe = |refusal: &Refusal<'_>| refusal.source == ValueSource::MayBeGenerated;
+        let is_of_variable = |refusal: &Refusal<'_>| {
+            refusal.source == ValueSource::Given
+                && !is_copy(inserted.insert)
+                && !is_of_caller(inserted, refusal, variables)
+        };
+        let is_companion = is_companion(context, self.step, inserted);
+        let found = [
+            (!context.hotness().is_hot(), KeyEvidence::NotKnownToRunOften),
+            (self.deletes_before(), KeyEvidence::RowsDeleted),
+            (is_companion && refusals.iter().all(|refusal| is_of_new(inserted, refusal)), KeyEvidence::KeyOfNewRow),
+            (refusals.iter().all(is_maybe), KeyEvidence::MayBeGenerated),
+            (refusals.iter().all(is_of_variable), KeyEvidence::Variable),
+            (self.is_caught, KeyEvidence::Caught),
+        ];
+        found.into_iter().filter_map(|(holds, evidence)| holds.then_some(evidence)).collect()
+    }
+
+    /// Whether the code deletes rows of the table before.
+    fn deletes_before(&self) -> bool {
+        let is_table = |name: &ObjectName| {
+            self.context.relation(name).is_some_and(|relation| relation.oid == self.inserted.table.oid)
+        };
+        let deletes = |sql: &Sql<'_>| matches!(sql.ast, Ast::Delete(delete) if is_table(&delete.table.name));
+        self.before.iter().any(|earlier| earlier.sql.iter().any(deletes))
+    }
 }
 
-/// Does an INSERT take its rows from other tables, without asking the table itself?
-pub(super) fn is_copy(insert: &Insert, oid: &dyn Fn(&ObjectName) -> Option<Oid>, table: Oid) -> bool {
-    let InsertSource::Query(query) = &insert.source else { return false };
-    let mut reads_itself = false;
-    let mut reads = false;
+/// Whether the caller, or the row that fired the trigger, gives a part of the key.
+fn is_of_caller(inserted: &Inserted<'_>, refusal: &Refusal<'_>, variables: &Variables) -> bool {
+    refusal.index.all_columns().any(|column| match inserted.values_of(column) {
+        Values::Rows(rows) => rows.iter().any(|value| variables.is_given(value)),
+        Values::Default | Values::Unknown => false,
+    })
+}
+
+/// Whether an INSERT reads the table, to leave out rows that exist.
+fn reads(context: &RoutineContext<'_>, insert: &Insert, table: Oid) -> bool {
+    let mut found = false;
     insert.visit(&mut |part| {
         if let Part::Read(read) = part {
-            reads = true;
-            reads_itself |= oid(&read.name) == Some(table);
+            found = found || context.relation(&read.name).is_some_and(|relation| relation.oid == table);
         }
     });
-    reads && !reads_itself && reads_many(query)
+    found
 }
 
-/// A query with FROM over relations, as opposed to constants with subqueries.
-fn reads_many(query: &Query) -> bool {
-    match &query.body {
+/// Whether an INSERT takes its rows from other relations, as opposed to constants with subqueries.
+pub(super) fn is_copy(insert: &Insert) -> bool {
+    let InsertSource::Query(query) = &insert.source else { return false };
+    let has_source = match &query.body {
         QueryBody::Select(select) => !select.from.is_empty(),
         QueryBody::Values(_) => false,
         QueryBody::SetOperation { .. } => true,
-    }
-}
-
-pub(super) fn copy_message(refusals: &[Refusal<'_>]) -> String {
-    format!("this fails where a row with the same key is there already: {} refuses it", names(refusals))
+    };
+    let mut reads = false;
+    insert.visit(&mut |part| reads = reads || matches!(part, Part::Read(_)));
+    has_source && reads
 }

@@ -1,7 +1,7 @@
 //! What an INSERT puts into the keys of unique indexes.
 
 use super::unique::{UniqueIndex, unique_indexes};
-use crate::ast::{Expr, ExprKind, Insert, InsertSource, Literal, QueryBody};
+use crate::ast::{Expr, ExprKind, FunctionCall, Insert, InsertSource, Literal, QueryBody};
 use crate::builtin;
 use crate::catalog::{Catalog, Relation, Volatility};
 use smol_str::SmolStr;
@@ -12,6 +12,8 @@ pub(super) enum ValueSource {
     /// A sequence, `gen_random_uuid()` and the like: a new value each time.
     Generated,
     Null,
+    /// A function that is not known; it may give a new value each time.
+    MayBeGenerated,
     /// Written in the statement.
     Constant,
     /// From a variable, a parameter or a table.
@@ -23,8 +25,8 @@ pub(super) enum ValueSource {
 pub(super) struct Inserted<'a> {
     pub(super) insert: &'a Insert,
     pub(super) table: &'a Relation,
-    /// Does a name stand for a value that was generated before?
-    pub(super) is_fresh: &'a dyn Fn(&[SmolStr]) -> bool,
+    /// Where the value of a variable comes from, if it was generated.
+    pub(super) variable: &'a dyn Fn(&[SmolStr]) -> Option<ValueSource>,
     /// Those that the same migration has run before.
     pub(super) earlier: &'a [&'a Insert],
 }
@@ -45,7 +47,7 @@ impl<'a> Inserted<'a> {
             let can_be_there = match source {
                 ValueSource::Generated => false,
                 ValueSource::Null => refuses_null,
-                ValueSource::Constant | ValueSource::Given => true,
+                ValueSource::MayBeGenerated | ValueSource::Constant | ValueSource::Given => true,
             };
             can_be_there.then_some(Refusal { index, source })
         };
@@ -55,6 +57,7 @@ impl<'a> Inserted<'a> {
     /// A key is new if any part of it is, and it is constant if all of it is.
     fn key_source(&self, catalog: &'a Catalog, index: &UniqueIndex<'_>) -> ValueSource {
         let mut found = ValueSource::Constant;
+        let mut may_be_generated = false;
         for element in index.index.elements.iter() {
             let source = if let Some(column) = element.key.as_column() {
                 if self.refers_to_new_rows(catalog, column) {
@@ -69,10 +72,18 @@ impl<'a> Inserted<'a> {
             match source {
                 ValueSource::Generated => return ValueSource::Generated,
                 ValueSource::Null => return ValueSource::Null,
-                _ => found = found.max(source),
+                ValueSource::MayBeGenerated => may_be_generated = true,
+                ValueSource::Constant | ValueSource::Given => found = found.max(source),
             }
         }
-        found
+        if may_be_generated { ValueSource::MayBeGenerated } else { found }
+    }
+
+    /// Whether the table generates a key of its own, as tables do whose rows code inserts.
+    pub(super) fn generates_key(&self, catalog: &Catalog) -> bool {
+        let mut keys =
+            unique_indexes(catalog, self.table).into_iter().flat_map(|unique| unique.columns().unwrap_or_default());
+        keys.any(|column| self.default_source(&column) == ValueSource::Generated)
     }
 
     /// Of several rows the one that is most likely there.
@@ -113,7 +124,8 @@ impl<'a> Inserted<'a> {
         }
     }
 
-    fn default_source(&self, column: &SmolStr) -> ValueSource {
+    /// The source of a column that the statement leaves out. An unknown function in a default of a key generates keys.
+    pub(super) fn default_source(&self, column: &SmolStr) -> ValueSource {
         let Some(column) = self.table.column(column) else { return ValueSource::Given };
         if column.identity.is_some() {
             return ValueSource::Generated;
@@ -122,7 +134,7 @@ impl<'a> Inserted<'a> {
             (_, Some(_)) => ValueSource::Given,
             (None, None) => ValueSource::Null,
             (Some(default), None) => match self.source(default, &column.name) {
-                ValueSource::Given => ValueSource::Generated,
+                ValueSource::Given | ValueSource::MayBeGenerated => ValueSource::Generated,
                 source => source,
             },
         }
@@ -137,16 +149,18 @@ impl<'a> Inserted<'a> {
                 ValueSource::Given
             }
             ExprKind::SqlValue(_) => ValueSource::Generated,
-            ExprKind::Column(path) if (self.is_fresh)(path) => ValueSource::Generated,
-            ExprKind::Column(_) | ExprKind::Star(_) | ExprKind::Parameter(_) | ExprKind::Subquery { .. } => {
-                ValueSource::Given
-            }
-            ExprKind::Call(call) if is_generator(&call.name, call.arguments.len()) => ValueSource::Generated,
+            ExprKind::Column(path) => (self.variable)(path).unwrap_or(ValueSource::Given),
+            ExprKind::Star(_) | ExprKind::Parameter(_) | ExprKind::Subquery { .. } => ValueSource::Given,
             _ => {
                 let mut sources = Vec::new();
+                if let ExprKind::Call(call) = &value.kind {
+                    sources.extend(generator(call));
+                }
                 value.for_each_child(|child| sources.push(self.source(child, column)));
-                if sources.contains(&ValueSource::Generated) {
-                    return ValueSource::Generated;
+                for new in [ValueSource::Generated, ValueSource::MayBeGenerated] {
+                    if sources.contains(&new) {
+                        return new;
+                    }
                 }
                 sources.into_iter().max().map_or(ValueSource::Constant, |source| source.max(ValueSource::Constant))
             }
@@ -162,12 +176,19 @@ pub(super) enum Values<'a> {
     Unknown,
 }
 
-/// Does a function give a new value each time? One of the project that takes nothing is taken to do so.
-pub(super) fn is_generator(name: &str, arguments: usize) -> bool {
-    let known = builtin::functions(name);
-    if known.is_empty() {
-        return arguments == 0 || name.starts_with("uuid_generate") || name.contains("ulid") || name.contains("nanoid");
+/// Where the value of a call comes from, unless from its arguments.
+///
+/// Source: PostgreSQL 18, `pg_proc.provolatile`; the value of `now()` is that of the transaction.
+pub(super) fn generator(call: &FunctionCall) -> Option<ValueSource> {
+    let known = builtin::functions_called(call);
+    if !known.is_empty() {
+        let is_time = matches!(call.name.as_str(), "now" | "transaction_timestamp" | "statement_timestamp");
+        let is_new = is_time || known.iter().all(|function| function.volatility == Volatility::Volatile);
+        return is_new.then_some(ValueSource::Generated);
     }
-    known.iter().all(|function| function.volatility == Volatility::Volatile)
-        || matches!(name, "now" | "transaction_timestamp" | "statement_timestamp")
+    match builtin::extension_function_volatility(&call.name) {
+        Some(Volatility::Volatile) => Some(ValueSource::Generated),
+        Some(_) => None,
+        None => Some(ValueSource::MayBeGenerated),
+    }
 }

@@ -1,225 +1,245 @@
-//! INSERTs at the top level of a migration.
+//! INSERTs that a migration runs.
 
-use super::insert_may_violate_unique::{advise, copy_message, do_nothing, is_copy, is_plain_table};
+use super::insert_may_violate_unique::{advise, assume, do_nothing, is_copy, is_plain_table, names};
 use super::inserted::{Inserted, Refusal, ValueSource};
-use crate::ast::{Ast, Do, Expr, ExprKind, Insert, ObjectName, Part, Query, QueryBody, Transaction};
+use crate::ast::{
+    AlterTableAction, Ast, Expr, ExprKind, FromItem, Insert, InsertSource, ObjectName, Part, Query, QueryBody,
+};
 use crate::catalog::{Column, Oid, Relation};
-use crate::check::TransactionMode;
-use crate::diagnostic::Severity;
-use crate::effect::RelationName;
+use crate::confidence::KeyEvidence;
+use crate::effect::{DataChangeKind, RelationName, Visibility};
 use crate::report::Reporter;
-use crate::rule::MigrationContext;
-use crate::rules::text::enumerate;
+use crate::rule::RuleContext;
+use crate::rules::around::{earlier, rest};
+use crate::rules::text::{identifier, sql_name};
 use crate::session::SearchPath;
-use crate::source::TextRange;
-use crate::statement::Statement;
 use smol_str::SmolStr;
 
-/// Goes through the statements of a migration in order.
-struct Loads<'a> {
-    context: &'a MigrationContext<'a>,
+/// An INSERT into a table that is older than the deployment.
+struct Load<'a> {
+    context: &'a RuleContext<'a>,
     path: SearchPath,
-    /// Tables that were emptied: what was there is there no more.
-    emptied: Vec<Oid>,
-    /// Tables that the migration has made, and those into which its statements and DO blocks have put rows.
-    made: Vec<&'a SmolStr>,
-    filled: Vec<SmolStr>,
-    /// The INSERTs so far, without those with ON CONFLICT.
-    inserts: Vec<&'a Insert>,
-    /// Numbers where a sequence would give one.
-    numbered: Problem,
-    /// Keys that are written out.
-    constant: Problem,
+    insert: &'a Insert,
+    table: &'a Relation,
+    /// What the migration has run before.
+    earlier: Vec<&'a Ast>,
+    is_copy: bool,
 }
 
-/// INSERTs that have the same problem; it is said once.
-#[derive(Default)]
-struct Problem {
-    first: Option<(TextRange, RelationName)>,
-    tables: Vec<SmolStr>,
-    /// The statements.
-    all: Vec<TextRange>,
-}
-
-pub(super) fn check_migration(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
-    let mut loads = Loads {
-        context,
-        path: context.session.settings.search_path(),
-        emptied: Vec::new(),
-        made: Vec::new(),
-        filled: Vec::new(),
-        inserts: Vec::new(),
-        numbered: Problem::default(),
-        constant: Problem::default(),
+pub(super) fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    let changes = &context.effects.data_changes;
+    let into = |oid: Oid| {
+        changes.iter().any(|change| {
+            let is_insert = change.kind == DataChangeKind::Insert && !change.by_trigger;
+            is_insert && change.relation.oid == oid && change.relation.visibility == Visibility::Existing
+        })
     };
-    for statement in context.migration.statements() {
-        loads.statement(statement, reporter);
+    if changes.is_empty() || context.effects.fails.is_some() {
+        return;
     }
-    if !sets_sequence(context) {
-        loads.numbered.report_numbers(reporter);
-    }
-    let last = context.migration.statements().last().map(|statement| statement.range);
-    let is_last = loads.constant.all.last().copied() == last;
-    if context.migration.transaction == TransactionMode::Autocommit && !has_begin(context) && !is_last {
-        loads.constant.report_constants(reporter);
+    let path = context.session.settings.search_path();
+    let mut inserts: Vec<&Insert> = Vec::new();
+    context.ast.visit(&mut |part| {
+        if let Part::Insert(insert) = part {
+            inserts.push(insert);
+        }
+    });
+    for insert in inserts.into_iter().filter(|insert| insert.on_conflict.is_none()) {
+        let Some(oid) = context.before.find_relation(&insert.table.name, &path) else { continue };
+        let table = context.before.relation(oid);
+        if !into(oid) || !is_plain_table(table) {
+            continue;
+        }
+        let is_copy = is_copy(insert);
+        let load = Load { context, path: path.clone(), insert, table, earlier: earlier(context).collect(), is_copy };
+        if !load.is_emptied() && !load.asks_first() {
+            load.check(reporter);
+        }
     }
 }
 
-impl<'a> Loads<'a> {
-    fn find(&self, name: &ObjectName) -> Option<Oid> {
-        self.context.before.find_relation(name, &self.path)
-    }
-
-    fn statement(&mut self, statement: &'a Statement, reporter: &mut Reporter<'_>) {
-        match statement.ast() {
-            Some(Ast::CreateTable(create)) => self.made.push(&create.name.name.text),
-            Some(Ast::CreateTableAs(create)) => self.made.push(&create.into.name.name.text),
-            Some(Ast::Select(query)) => self.made.extend(made_by(query)),
-            Some(Ast::Truncate(truncate)) => {
-                let found: Vec<Oid> = truncate.tables.iter().filter_map(|(table, _)| self.find(table)).collect();
-                self.emptied.extend(found);
-            }
-            Some(Ast::Delete(delete)) => self.emptied.extend(self.find(&delete.table.name)),
-            Some(Ast::Do(block)) => self.block(statement, block),
-            Some(Ast::Insert(insert)) if insert.on_conflict.is_none() => {
-                self.insert(statement, insert, reporter);
-                self.inserts.push(insert);
-            }
-            _ => {}
-        }
-    }
-
-    fn block(&mut self, statement: &Statement, block: &Do) {
-        let routines = self.context.routines();
-        let Some(routine) = routines.block(self.context.file, statement.range, block, self.path.clone()) else {
-            return;
-        };
-        for sql in routine.steps().iter().flat_map(|step| &step.sql) {
-            if let Ast::Insert(insert) = sql.ast {
-                self.filled.push(insert.table.name.name.text.clone());
-            }
-        }
-    }
-
-    fn insert(&mut self, statement: &Statement, insert: &'a Insert, reporter: &mut Reporter<'_>) {
-        let name = &insert.table.name.name.text;
-        let Some(oid) = self.find(&insert.table.name) else { return };
-        let table = self.context.before.relation(oid);
-        let is_kept = self.context.after.get_relation(oid).is_some() && !self.emptied.contains(&oid);
-        if !is_plain_table(table) || !is_kept || self.made.contains(&name) {
+impl<'a> Load<'a> {
+    fn check(&self, reporter: &mut Reporter<'_>) {
+        let catalog = self.context.before;
+        let inserts: Vec<&Insert> = self.earlier.iter().filter_map(|ast| plain_insert(ast)).collect();
+        let inserted =
+            Inserted { insert: self.insert, table: self.table, variable: &|_| None, earlier: inserts.as_slice() };
+        let refusals = inserted.refusals(catalog);
+        if refusals.is_empty() {
             return;
         }
-        let is_copy = is_copy(insert, &|name| self.find(name), oid);
-        // Those that are written out fail together when they are run again.
-        let earlier = if is_copy { self.inserts.as_slice() } else { &[] };
-        let inserted = Inserted { insert, table, is_fresh: &|_| false, earlier };
-        let mut refusals = inserted.refusals(self.context.before);
-        let range = insert.table.name.range();
-        if is_copy {
-            refusals.retain(|refusal| refusal.source == ValueSource::Given);
-            // Rows that the migration itself has made are new, and so are the first rows of a table.
-            let is_new = reads_any(insert, |name| self.made.contains(&name))
-                || reads_any(insert, |name| self.filled.contains(name))
-                || table.birth.is_of(self.context.deployment());
-            if !refusals.is_empty() && !is_new {
-                let finding = reporter.report(range, copy_message(&refusals)).relation(&RelationName::existing(table));
-                let clause = do_nothing(table, &refusals, &|_| false);
-                advise(finding, insert, statement.range.end, clause, &refusals).emit();
-            }
-        } else if refusals.iter().any(|refusal| numbers_by_hand(table, refusal)) {
-            self.numbered.add(statement.range, range, RelationName::existing(table));
-        } else if refusals.iter().any(|refusal| refusal.source == ValueSource::Constant) {
-            self.constant.add(statement.range, range, RelationName::existing(table));
+        let range = self.insert.table.name.range();
+        let relation = RelationName::existing(self.table);
+        let evidence = self.evidence(&inserted, &refusals);
+        if let Some(number) = refusals.iter().find_map(|refusal| self.numbers_by_hand(refusal)) {
+            let table = &self.table.name;
+            let message = format!(
+                "this gives `{number}` of `{table}` a number that its sequence has given to another row, or will give later"
+            );
+            let (sql_table, column) = (sql_name(self.context, &relation), identifier(&number));
+            let help = format!(
+                "leave `{number}` out, so that the sequence gives the number; or set the sequence afterwards:\n    \
+                 SELECT setval(pg_get_serial_sequence('{}', '{}'), (SELECT max({column}) FROM {sql_table}));",
+                sql_table.replace('\'', "''"),
+                number.replace('\'', "''"),
+            );
+            let finding = reporter.report(range, message).relation(&relation).help(help);
+            return assume(finding, self.table, &evidence).emit();
         }
-        self.filled.push(name.clone());
-    }
-}
-
-impl Problem {
-    fn add(&mut self, statement: TextRange, range: TextRange, table: RelationName) {
-        self.all.push(statement);
-        if !self.tables.contains(&table.name) {
-            self.tables.push(table.name.clone());
-        }
-        self.first.get_or_insert((range, table));
+        let finding = reporter.report(range, self.message(&refusals)).relation(&relation);
+        let clause = do_nothing(self.table, &refusals, &|_| false);
+        let end = matches!(self.context.ast, Ast::Insert(_)).then_some(self.context.statement.range.end);
+        assume(advise(finding, self.insert, end, clause, &refusals), self.table, &evidence).emit();
     }
 
-    fn report_numbers(&self, reporter: &mut Reporter<'_>) {
-        let Some((range, relation)) = &self.first else { return };
-        let tables = enumerate(self.tables.iter().map(SmolStr::as_str));
-        let message =
-            format!("this gives a number that the sequence of {tables} has given to another row, or will give later");
-        let help = "leave the column out, so that the sequence gives the number; or set the sequence behind it:\n    \
-                    SELECT setval(pg_get_serial_sequence('...', '...'), (SELECT max(...) FROM ...));";
-        reporter.report(*range, message).relation(relation).severity(Severity::Info).help(help).emit();
+    fn message(&self, refusals: &[Refusal<'_>]) -> String {
+        let which = if is_one_row(self.insert) { "a row with this key" } else { "one of the rows" };
+        format!("this fails with a duplicate key error on {} if {which} already exists", names(refusals))
     }
 
-    fn report_constants(&self, reporter: &mut Reporter<'_>) {
-        let Some((range, relation)) = &self.first else { return };
-        let which = match self.all.len() {
-            1 => "this INSERT fails".to_owned(),
-            2 => "this and one more INSERT fail".to_owned(),
-            all => format!("this and {} more INSERTs fail", all - 1),
+    /// What speaks against a row with the same key.
+    fn evidence(&self, inserted: &Inserted<'_>, refusals: &[Refusal<'_>]) -> Vec<KeyEvidence> {
+        let of_constant = |refusal: &Refusal<'_>| refusal.source == ValueSource::Constant;
+        let is_number = refusals.iter().any(|refusal| self.numbers_by_hand(refusal).is_some());
+        let is_variable = self.context.code.is_some()
+            && !self.is_copy
+            && refusals.iter().all(|refusal| refusal.source == ValueSource::Given);
+        let random = |refusal: &Refusal<'_>| {
+            let columns = refusal.index.columns().unwrap_or_default();
+            of_constant(refusal)
+                && matches!(columns.as_slice(), [only] if inserted.default_source(only) == ValueSource::Generated)
         };
-        let message = format!("{which} when the migration is run again after a later statement failed");
-        let help = "write ON CONFLICT DO NOTHING, or run the file in a transaction";
-        reporter.report(*range, message).relation(relation).severity(Severity::Info).help(help).emit();
+        let generates = inserted.generates_key(self.context.before);
+        let found = [
+            (self.table.birth.is_listed_before(self.context.deployment()), KeyEvidence::Listed),
+            (!self.is_copy && !generates, KeyEvidence::NoGeneratedKey),
+            (!is_number && refusals.iter().all(random), KeyEvidence::RandomKeys),
+            (is_number && self.sets_sequence(), KeyEvidence::SequenceSet),
+            (self.deletes_some(), KeyEvidence::RowsDeleted),
+            (self.is_copy && self.copies_new_rows(), KeyEvidence::NewSource),
+            (self.reads_itself(), KeyEvidence::ReadsItself),
+            (refusals.iter().all(|refusal| refusal.source == ValueSource::MayBeGenerated), KeyEvidence::MayBeGenerated),
+            (is_variable, KeyEvidence::Variable),
+            (self.context.code.is_some_and(|code| code.guarded), KeyEvidence::Conditional),
+        ];
+        found.into_iter().filter_map(|(holds, evidence)| holds.then_some(evidence)).collect()
+    }
+
+    fn is_table(&self, name: &ObjectName) -> bool {
+        self.context.before.find_relation(name, &self.path) == Some(self.table.oid)
+    }
+
+    /// Whether an earlier statement of the migration has deleted all rows.
+    fn is_emptied(&self) -> bool {
+        self.earlier.iter().any(|ast| match ast {
+            Ast::Truncate(truncate) => truncate.tables.iter().any(|(name, _)| self.is_table(name)),
+            Ast::Delete(delete) => {
+                delete.filter.is_none() && delete.using.is_empty() && self.is_table(&delete.table.name)
+            }
+            _ => false,
+        })
+    }
+
+    fn deletes_some(&self) -> bool {
+        let deletes = |ast: &&Ast| matches!(ast, Ast::Delete(delete) if self.is_table(&delete.table.name));
+        self.earlier.iter().any(deletes)
+    }
+
+    /// Whether the statement reads the table beside another source of its rows, to leave out those that are there.
+    fn asks_first(&self) -> bool {
+        let is_source = matches!(&self.insert.source, InsertSource::Query(query) if self.is_only_source(query));
+        self.reads_itself() && !is_source
+    }
+
+    fn is_only_source(&self, query: &Query) -> bool {
+        let QueryBody::Select(select) = &query.body else { return false };
+        matches!(select.from.as_slice(), [FromItem::Relation(only)] if self.is_table(&only.name))
+    }
+
+    fn reads_itself(&self) -> bool {
+        reads_any(self.insert, |name| self.is_table(name))
+    }
+
+    /// Whether the copied rows come from a table that the migration has made or filled.
+    fn copies_new_rows(&self) -> bool {
+        let is_new = |name: &ObjectName| {
+            let relation = self.context.before.find_relation(name, &self.path);
+            let birth = relation.map(|oid| self.context.before.relation(oid).birth);
+            birth.is_some_and(|birth| birth.is_of(self.context.deployment()))
+                || self.earlier.iter().any(|ast| {
+                    matches!(ast, Ast::Insert(insert) if self.context.before.find_relation(&insert.table.name, &self.path) == relation)
+                })
+        };
+        reads_any(self.insert, is_new)
+    }
+
+    /// The column that gets a constant where a sequence gives a number, if it is the key.
+    fn numbers_by_hand(&self, refusal: &Refusal<'_>) -> Option<SmolStr> {
+        let columns = refusal.index.columns()?;
+        let has_sequence = |column: &Column| {
+            column.identity.is_some() || column.default.as_deref().is_some_and(|default| calls(default, "nextval"))
+        };
+        let only = match columns.as_slice() {
+            [only] if refusal.source == ValueSource::Constant => only,
+            _ => return None,
+        };
+        self.table.column(only).is_some_and(has_sequence).then(|| only.clone())
+    }
+
+    /// Whether the migration sets a sequence.
+    fn sets_sequence(&self) -> bool {
+        let sets = |ast: &Ast| match ast {
+            Ast::AlterSequence(_) => true,
+            Ast::AlterTable(alter) => {
+                alter.commands.iter().any(|command| matches!(command.action, AlterTableAction::SetIdentity { .. }))
+            }
+            _ => {
+                let mut found = false;
+                ast.visit(&mut |part| {
+                    if let Part::Expr(expression) = part {
+                        found |= calls(expression, "setval");
+                    }
+                });
+                found
+            }
+        };
+        self.earlier.iter().any(|ast| sets(ast)) || rest(self.context).iter().any(|ast| sets(ast))
     }
 }
 
-/// The table that SELECT INTO makes.
-fn made_by(query: &Query) -> Option<&SmolStr> {
-    match &query.body {
-        QueryBody::Select(select) => select.into.as_ref().map(|into| &into.name.name.text),
+/// An INSERT without ON CONFLICT.
+fn plain_insert(ast: &Ast) -> Option<&Insert> {
+    match ast {
+        Ast::Insert(insert) if insert.on_conflict.is_none() => Some(insert),
         _ => None,
     }
 }
 
-/// Does an INSERT read one of some tables?
-fn reads_any(insert: &Insert, is_one: impl Fn(&SmolStr) -> bool) -> bool {
+/// Whether an INSERT puts in one row at most.
+fn is_one_row(insert: &Insert) -> bool {
+    match &insert.source {
+        InsertSource::DefaultValues => true,
+        InsertSource::Query(query) => match &query.body {
+            QueryBody::Values(rows) => rows.len() == 1,
+            QueryBody::Select(select) => select.from.is_empty(),
+            QueryBody::SetOperation { .. } => false,
+        },
+    }
+}
+
+/// Whether an INSERT reads one of some tables.
+fn reads_any(insert: &Insert, is_one: impl Fn(&ObjectName) -> bool) -> bool {
     let mut found = false;
     insert.visit(&mut |part| {
         if let Part::Read(read) = part {
-            found |= is_one(&read.name.name.text);
+            found = found || is_one(&read.name);
         }
     });
     found
-}
-
-/// Is the key one column that has a sequence, and a number that is written out?
-fn numbers_by_hand(table: &Relation, refusal: &Refusal<'_>) -> bool {
-    let columns = refusal.index.columns();
-    let has_sequence = |column: &Column| {
-        column.identity.is_some() || column.default.as_deref().is_some_and(|default| calls(default, "nextval"))
-    };
-    refusal.source == ValueSource::Constant
-        && matches!(columns.as_deref(), Some([only]) if table.column(only).is_some_and(has_sequence))
 }
 
 fn calls(expression: &Expr, name: &str) -> bool {
     let mut found = false;
     expression.walk(&mut |part| found |= matches!(&part.kind, ExprKind::Call(call) if call.name == name));
     found
-}
-
-/// Does the migration set a sequence to where it has to go on?
-fn sets_sequence(context: &MigrationContext<'_>) -> bool {
-    let sets = |ast: &Ast| {
-        let mut found = matches!(ast, Ast::AlterSequence(_));
-        ast.visit(&mut |part| {
-            if let Part::Expr(expression) = part {
-                found |= calls(expression, "setval");
-            }
-        });
-        found
-    };
-    statements(context).any(sets)
-}
-
-fn has_begin(context: &MigrationContext<'_>) -> bool {
-    statements(context).any(|ast| matches!(ast, Ast::Transaction(Transaction::Begin)))
-}
-
-fn statements<'a>(context: &MigrationContext<'a>) -> impl Iterator<Item = &'a Ast> + use<'a> {
-    context.migration.statements().filter_map(Statement::ast)
 }

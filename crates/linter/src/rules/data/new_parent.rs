@@ -86,7 +86,7 @@ impl Parent<'_> {
 
     /// Does a statement of the migration insert a row with this key for certain?
     fn gets(&self, insert: &Insert, key: &Expr) -> bool {
-        let row = Inserted { insert, table: self.table, is_fresh: &|_| false, earlier: &[] };
+        let row = Inserted { insert, table: self.table, variable: &|_| None, earlier: &[] };
         let is_key = |value: &&Expr| without_casts(value).is_same(without_casts(key));
         let is_certain =
             matches!(&insert.source, InsertSource::Query(query) if matches!(query.body, QueryBody::Values(_)));

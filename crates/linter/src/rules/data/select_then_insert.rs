@@ -56,7 +56,7 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
         return;
     }
     let variables = Variables::of(context);
-    let is_fresh = |path: &[SmolStr]| variables.is_fresh(path);
+    let variable = |path: &[SmolStr]| variables.source(path);
     let is_variable = ambiguity(context);
     let steps = context.routine.steps();
     if is_serialized(&steps) {
@@ -75,7 +75,7 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
                 continue;
             }
             let Some(guard) = guard_of(context, &steps, at, table.oid) else { continue };
-            let refusals = Inserted { insert, table, is_fresh: &is_fresh, earlier: &[] }.refusals(context.catalog);
+            let refusals = Inserted { insert, table, variable: &variable, earlier: &[] }.refusals(context.catalog);
             if refusals.is_empty() && !unique_indexes(context.catalog, table).is_empty() {
                 continue;
             }

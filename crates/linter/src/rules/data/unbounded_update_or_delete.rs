@@ -2,12 +2,14 @@
 
 use super::one_row::{reads_one_row, stores_total, takes_one_row};
 use crate::ast::{Ast, InsertSource, Part, QueryBody};
+use crate::catalog::Relation;
 use crate::confidence::Assumption;
 use crate::effect::{DataChange, DataChangeKind, Extent, RelationName};
 use crate::report::{Finding, Reporter};
 use crate::routine::{RoutineContext, Sql, SqlRole, Trial};
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::around::rest;
+use crate::rules::text::identifier;
 use crate::settings::{Settings, TableSize};
 use crate::source::TextRange;
 
@@ -82,8 +84,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             continue;
         }
         said.push(change.range);
-        let (message, help) = (message(change, context.ast), help(change, context.ast));
-        let relation = context.after.get_relation(table.oid);
+        let relation = context.after.get_relation(table.oid).map(|relation| &**relation);
+        let (message, help) = (message(change, context.ast), help(change, context.ast, relation));
         let is_refilled = change.kind == DataChangeKind::Delete && is_refilled(context, table);
         let name = table.name.clone();
         let against = match () {
@@ -168,23 +170,37 @@ fn message(change: &DataChange, ast: &Ast) -> String {
 }
 
 /// The next step.
-fn help(change: &DataChange, ast: &Ast) -> &'static str {
+fn help(change: &DataChange, ast: &Ast, relation: Option<&Relation>) -> String {
+    let batch = batch(change, relation);
     match change.kind {
-        _ if matches!(ast, Ast::Merge(_)) => {
-            "merge a part of the source at a time, each in a transaction of its own, \
+        _ if matches!(ast, Ast::Merge(_)) => "merge a part of the source at a time, each in a transaction of its own, \
              and give WHEN MATCHED a condition that leaves out rows that are the same"
-        }
-        DataChangeKind::Delete if change.rows.extent != Extent::All => {
-            "delete in batches of some thousand rows, each in a transaction of its own"
-        }
+            .to_owned(),
+        DataChangeKind::Delete if change.rows.extent == Extent::All => format!(
+            "delete in batches of some thousand rows, each in a transaction of its own:\n    {batch}\n\
+             TRUNCATE is fast if nobody needs the table meanwhile"
+        ),
         DataChangeKind::Delete => {
-            "delete in batches of some thousand rows, each in a transaction of its own; \
-             TRUNCATE is fast where nobody needs the table meanwhile"
+            format!("delete in batches of some thousand rows, each in a transaction of its own:\n    {batch}")
         }
-        _ => {
-            "update in batches of some thousand rows, each in a transaction of its own:\n    \
-             UPDATE ... WHERE id BETWEEN ... AND ...;"
+        _ => format!("update in batches of some thousand rows, each in a transaction of its own:\n    {batch}"),
+    }
+}
+
+/// One batch: along the primary key if it is one column, which any type with an order can be, or else by addresses.
+fn batch(change: &DataChange, relation: Option<&Relation>) -> String {
+    let table = identifier(&change.relation.name);
+    let verb = match change.kind {
+        DataChangeKind::Delete => format!("DELETE FROM {table}"),
+        _ => format!("UPDATE {table} SET ..."),
+    };
+    let key = relation.filter(|relation| relation.known).and_then(Relation::primary_key);
+    match key.map(|key| key.columns()) {
+        Some([column]) => {
+            let key = identifier(column);
+            format!("{verb} WHERE {key} > ... AND {key} <= ...;")
         }
+        _ => format!("{verb} WHERE ctid = ANY (ARRAY(SELECT ctid FROM {table} WHERE ... LIMIT 5000));"),
     }
 }
 
@@ -199,7 +215,7 @@ fn check_routine(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     if !sql().any(|sql| changes_rows(sql.ast)) {
         return;
     }
-    let mut trial = Trial::new(context.catalog, &context.routine.search_path, context.settings.versions.to);
+    let mut trial = Trial::of_code(context.catalog, &context.routine.search_path, context.settings.versions.to);
     for sql in sql() {
         let creates = matches!(sql.ast, Ast::CreateTable(_) | Ast::CreateTableAs(_));
         if !creates && !changes_rows(sql.ast) {
@@ -220,7 +236,7 @@ fn check_change(context: &RoutineContext<'_>, sql: &Sql<'_>, change: &DataChange
         return;
     }
     let message = format!("when {} is called, {}", context.name(), message(change, sql.ast));
-    let relation = context.catalog.get_relation(table.oid);
+    let relation = context.catalog.get_relation(table.oid).map(|relation| &**relation);
     let name = table.name.clone();
     let against = match () {
         () if takes_one_row(sql) || reads_one_row(context, table) => {
@@ -232,12 +248,13 @@ fn check_change(context: &RoutineContext<'_>, sql: &Sql<'_>, change: &DataChange
         () if !change.rows.is_whole() => Some(Assumption::ManyRowsEachTime { table: name }),
         () => None,
     };
-    let finding = reporter.report(sql.place(change.range), message).relation(table).help(help(change, sql.ast));
+    let finding =
+        reporter.report(sql.place(change.range), message).relation(table).help(help(change, sql.ast, relation));
     assume(finding, change, context.settings, against).emit();
 }
 
 /// Whether a statement updates or deletes rows; of how many tables and rows, its effects say.
-fn changes_rows(ast: &Ast) -> bool {
+pub(super) fn changes_rows(ast: &Ast) -> bool {
     let mut found = false;
     ast.visit(&mut |part| found |= matches!(part, Part::Update(_) | Part::Delete(_) | Part::Merge(_)));
     found
