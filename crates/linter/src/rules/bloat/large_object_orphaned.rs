@@ -1,9 +1,9 @@
 //! Large objects whose last reference goes away.
 
-use super::large_objects::is_large_object;
+use super::large_objects::Refers;
 use crate::ast::{AlterTableAction, Ast, Expr, ExprKind, ObjectKind, ObjectName, Part};
-use crate::catalog::Relation;
-use crate::report::Reporter;
+use crate::catalog::{Column, Relation};
+use crate::report::{Finding, Reporter};
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::around::{earlier, rest};
 use crate::rules::text::{enumerate, identifier};
@@ -39,8 +39,12 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// Where the migration calls `lo_unlink`, for columns of type `oid` whose name says that they refer to the system
-    /// catalogs, for tables that the same migration created, and where a `ROLLBACK` of the migration undoes it.
+    /// - if the migration calls `lo_unlink`
+    /// - for tables that the same deployment created
+    /// - if the migration undoes it with `ROLLBACK`
+    ///
+    /// The finding is only possible (`--confidence possible`) for a column of type `oid`, because it can refer to any system
+    /// object.
     "large-object-orphaned", Bloat, Warning,
     { needs_commit: true }
     statement = check,
@@ -61,9 +65,10 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             for command in &alter.commands {
                 let AlterTableAction::DropColumn { column, .. } = &command.action else { continue };
                 let found = existing(context, &alter.name);
-                if found.is_some_and(|relation| columns(context, relation).contains(&column.text.as_str())) {
-                    report(context, &alter.name, &[&column.text], "dropping", column.range, reporter);
-                }
+                let columns = found.map(|relation| columns(context, relation)).unwrap_or_default();
+                let dropped: Vec<(&str, Refers)> =
+                    columns.into_iter().filter(|(name, _)| *name == column.text).collect();
+                report(context, &alter.name, &dropped, "dropping", column.range, reporter);
             }
         }
         _ => {}
@@ -72,10 +77,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
 
 fn table(context: &RuleContext<'_>, name: &ObjectName, verb: &str, reporter: &mut Reporter<'_>) {
     let Some(relation) = existing(context, name) else { return };
-    let columns = columns(context, relation);
-    if !columns.is_empty() {
-        report(context, name, &columns, verb, name.range(), reporter);
-    }
+    report(context, name, &columns(context, relation), verb, name.range(), reporter);
 }
 
 /// The table, if it is older than the migration.
@@ -85,35 +87,39 @@ fn existing<'c>(context: &'c RuleContext<'_>, name: &ObjectName) -> Option<&'c R
     (!relation.birth.is_of(context.deployment()) && !relation.is_temporary()).then_some(relation)
 }
 
-fn columns<'c>(context: &RuleContext<'_>, relation: &'c Relation) -> Vec<&'c str> {
-    let large = relation.columns.iter().filter(|column| is_large_object(context.before, column));
-    large.map(|column| column.name.as_str()).collect()
+/// The columns that may refer to large objects; those that surely do leave out the others.
+fn columns<'c>(context: &RuleContext<'_>, relation: &'c Relation) -> Vec<(&'c str, Refers)> {
+    let large = |column: &'c Column| Some((column.name.as_str(), Refers::of_column(context.before, column)?));
+    let mut columns: Vec<(&str, Refers)> = relation.columns.iter().filter_map(large).collect();
+    if columns.iter().any(|(_, refers)| *refers == Refers::Surely) {
+        columns.retain(|(_, refers)| *refers == Refers::Surely);
+    }
+    columns
 }
 
 fn report(
     context: &RuleContext<'_>,
     table: &ObjectName,
-    columns: &[&str],
+    columns: &[(&str, Refers)],
     verb: &str,
     range: TextRange,
     reporter: &mut Reporter<'_>,
 ) {
-    if context.migration.file.text.contains("lo_unlink")
-        || earlier(context).any(unlinks)
-        || rest(context).iter().any(|ast| unlinks(ast))
-    {
+    let Some((first, refers)) = columns.first() else { return };
+    if earlier(context).any(unlinks) || rest(context).iter().any(|ast| unlinks(ast)) {
         return;
     }
     let message = format!(
         "{verb} this leaves the large objects behind to which {} of `{}` refers: nothing will ever remove them",
-        enumerate(columns.iter().copied()),
+        enumerate(columns.iter().map(|(name, _)| *name)),
         table.name.text
     );
-    let column = identifier(columns.first().copied().unwrap_or_default());
+    let column = identifier(first);
     let help = format!(
         "first, in batches where they are many:\n    SELECT lo_unlink({column}) FROM {table} WHERE {column} IS NOT NULL;"
     );
-    reporter.report(range, message).help(help).emit();
+    let finding = reporter.report(range, message).help(help);
+    refers.assumption(first).into_iter().fold(finding, Finding::assuming).emit();
 }
 
 /// Does the statement remove large objects?

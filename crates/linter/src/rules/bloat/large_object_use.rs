@@ -1,8 +1,8 @@
 //! Large objects.
 
-use super::large_objects::{calls, is_written_as_large_object};
+use super::large_objects::{Refers, calls};
 use crate::ast::{AlterTableAction, Ast, ColumnDef, FunctionCall, TableElement};
-use crate::report::Reporter;
+use crate::report::{Finding, Reporter};
 use crate::routine::RoutineContext;
 use crate::rule::{RuleContext, declare_rule};
 use crate::source::TextRange;
@@ -31,8 +31,10 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// For columns of type `oid` whose name says that they refer to the system catalogs, such as `relid` or `table_oid`, and
-    /// for `lo_unlink`, which removes large objects.
+    /// For `lo_unlink`, which removes large objects.
+    ///
+    /// The finding is only possible (`--confidence possible`) for a column of type `oid`, because it can refer to any system
+    /// object.
     "large-object-use", Bloat, Warning,
     {}
     statement = check,
@@ -90,15 +92,14 @@ fn report_call(call: &FunctionCall, range: TextRange, reporter: &mut Reporter<'_
 
 fn check_column(table: &str, column: &ColumnDef, reporter: &mut Reporter<'_>) {
     let Some(type_name) = column.type_name.as_ref() else { return };
-    if !is_written_as_large_object(&column.name.text, type_name) {
-        return;
-    }
+    let Some(refers) = Refers::of_written(type_name) else { return };
     let message = format!(
         "`{table}.{}` refers to large objects: deleting a row leaves its object behind, and pg_dump and logical replication \
          treat it apart",
         column.name.text
     );
-    let help = "use bytea (text in Hibernate for strings) instead of oid; for oids of the system catalogs say so in the name, \
-                or use regclass, regtype and their like";
-    reporter.report(type_name.range, message).help(help).emit();
+    let help = "use bytea (text in Hibernate for strings) instead of oid; for system objects use regclass, regtype or \
+                another type of this kind";
+    let finding = reporter.report(type_name.range, message).help(help);
+    refers.assumption(&column.name.text).into_iter().fold(finding, Finding::assuming).emit();
 }

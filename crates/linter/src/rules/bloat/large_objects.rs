@@ -3,6 +3,7 @@
 use crate::ast::{Ast, TypeName};
 use crate::ast::{Expr, ExprKind, FunctionCall, Part};
 use crate::catalog::{Catalog, Column, Oid, TypeKind};
+use crate::confidence::Assumption;
 
 /// Functions that make or fill large objects, or read them.
 ///
@@ -24,35 +25,6 @@ const FUNCTIONS: [&str; 14] = [
     "lowrite",
 ];
 
-/// Words in the name of a column of type `oid` that say what in the catalogs it points at.
-const CATALOG_WORDS: [&str; 25] = [
-    "rel",
-    "table",
-    "type",
-    "typ",
-    "func",
-    "proc",
-    "schema",
-    "namespace",
-    "nsp",
-    "index",
-    "idx",
-    "role",
-    "user",
-    "owner",
-    "database",
-    "dbid",
-    "obj",
-    "class",
-    "partition",
-    "constraint",
-    "trigger",
-    "view",
-    "seq",
-    "attr",
-    "event",
-];
-
 /// `pg_type.oid` of `oid`.
 const OID_TYPE: Oid = Oid(26);
 
@@ -70,42 +42,37 @@ pub(super) fn calls(ast: &Ast) -> Vec<&FunctionCall> {
     found
 }
 
-/// Does a column of that name and type as written hold large objects?
-pub(super) fn is_written_as_large_object(name: &str, type_name: &TypeName) -> bool {
-    match type_name.name.as_str() {
-        "lo" => !type_name.is_array,
-        "oid" => !points_into_catalogs(name),
-        _ => false,
-    }
+/// Whether a column refers to large objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Refers {
+    /// Its type is for nothing else.
+    Surely,
+    /// It is an `oid`, which can refer to any system object.
+    Perhaps,
 }
 
-/// Does a column of the catalog hold large objects?
-pub(super) fn is_large_object(catalog: &Catalog, column: &Column) -> bool {
-    if column.sql_type.oid == OID_TYPE {
-        return !points_into_catalogs(&column.name);
-    }
-    let definition = catalog.get_type(column.sql_type.oid);
-    definition.is_some_and(|definition| {
-        definition.name == "lo" && matches!(definition.kind, TypeKind::Assumed | TypeKind::Domain(_) | TypeKind::Base)
-    })
-}
-
-fn points_into_catalogs(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    name == "oid" || CATALOG_WORDS.iter().any(|word| name.contains(word))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::points_into_catalogs;
-
-    #[test]
-    fn names_tell_what_an_oid_points_at() {
-        for name in ["oid", "relid", "table_oid", "typoid", "objoid", "owner"] {
-            assert!(points_into_catalogs(name), "{name}");
+impl Refers {
+    /// What the type of a column says, as it is written.
+    pub(super) fn of_written(type_name: &TypeName) -> Option<Self> {
+        match type_name.name.as_str() {
+            "lo" if !type_name.is_array => Some(Self::Surely),
+            "oid" => Some(Self::Perhaps),
+            _ => None,
         }
-        for name in ["content", "photo_oid", "loid", "data", "attachment"] {
-            assert!(!points_into_catalogs(name), "{name}");
+    }
+
+    /// What the type of a column of the catalog says.
+    pub(super) fn of_column(catalog: &Catalog, column: &Column) -> Option<Self> {
+        if column.sql_type.oid == OID_TYPE {
+            return Some(Self::Perhaps);
         }
+        let definition = catalog.get_type(column.sql_type.oid)?;
+        let is_own = matches!(definition.kind, TypeKind::Assumed | TypeKind::Domain(_) | TypeKind::Base);
+        (definition.name == "lo" && is_own).then_some(Self::Surely)
+    }
+
+    /// What a finding about such a column assumes.
+    pub(super) fn assumption(self, column: &str) -> Option<Assumption> {
+        (self == Self::Perhaps).then(|| Assumption::HoldsLargeObjects { column: column.into() })
     }
 }
