@@ -6,7 +6,7 @@ use crate::confidence::Assumption;
 use crate::effect::{LockMode, RelationName, Scan, ScanCause, Visibility};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use crate::rules::around::{Until, added, ahead, is_column_made_here};
+use crate::rules::around::{Until, added, ahead, earlier, is_column_made_here, rest};
 use crate::rules::names::speaks_of;
 use crate::rules::text::{identifier, sql_name};
 use crate::source::TextRange;
@@ -46,7 +46,8 @@ declare_rule! {
     /// For tables of the same migration; for columns with a default (also of their domain), an identity or a generated value;
     /// where the transaction sets a default before it commits; and where a `BEFORE INSERT` trigger mentions the column.
     /// `SET NOT NULL` and `DROP DEFAULT` are reported for a column that the same deployment added. Deployed code may well
-    /// fill an older one: there the finding is only possible (`--confidence possible`).
+    /// fill an older one: there the finding is only possible (`--confidence possible`). So it is if the migration replaces a
+    /// function that names table and column, because the database may be what inserts the rows.
     ///
     /// ## Other linters
     ///
@@ -128,6 +129,16 @@ fn add_column<'a>(context: &RuleContext<'a>, name: &str) -> Option<&'a ColumnDef
     added(alter, name)
 }
 
+/// Whether the migration replaces a function that names table and column: the database may be what inserts the rows.
+fn is_filled_by_code(context: &RuleContext<'_>, table: &str, column: &str) -> bool {
+    let names_both = |ast: &Ast| {
+        let Ast::CreateFunction(create) = ast else { return false };
+        let FunctionBody::Source { text, .. } = &create.body else { return false };
+        create.or_replace && speaks_of(text, table) && speaks_of(text, column)
+    };
+    earlier(context).any(names_both) || rest(context).iter().any(|ast| names_both(ast))
+}
+
 /// Does something give the column a value, at the end of the transaction?
 fn is_filled(context: &RuleContext<'_>, table: &Relation, oid: Oid, column: &str) -> bool {
     let end = ahead(context, column, Until::Commit);
@@ -180,7 +191,7 @@ fn report(
     };
     let help = help(context, table, column, change == Change::Added);
     let mut finding = reporter.report(place, message).relation(table).help(help);
-    if change == Change::OlderRequiredNow {
+    if change == Change::OlderRequiredNow || is_filled_by_code(context, &table.name, column) {
         finding = finding.assuming(Assumption::LeftOut { table: name.clone(), column: column.into() });
     }
     finding.emit();

@@ -1,6 +1,7 @@
 //! A strong lock that is waited for without limit.
 
 use crate::ast::{Ast, ObjectKind};
+use crate::confidence::Assumption;
 use crate::fix::{Applicability, Edit, Fix};
 use crate::report::Reporter;
 use crate::rule::{GroupedBy, RuleContext, declare_rule};
@@ -19,8 +20,8 @@ declare_rule! {
     /// queues behind it. One forgotten transaction or long report, and the table is as good as locked until that ends.
     /// With a `lock_timeout` the migration gives up after a moment and can be tried again.
     ///
-    /// Perhaps the program that runs the migrations sets `lock_timeout`, or their role: then say so in the configuration
-    /// with `lock-timeout = "runner"`. Reports for people fold all findings of a run into one entry.
+    /// The finding assumes that neither role, database nor connection sets `lock_timeout`. If one does, say so in the
+    /// configuration with `lock-timeout = "runner"`. Reports for people fold all findings of a run into one entry.
     ///
     /// ## Example
     ///
@@ -39,10 +40,11 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// A second time in the same transaction; for `LOCK TABLE`, which is
-    /// `explicit-table-lock`; where the migration did set a timeout that does not act, which is `timeout-not-in-effect`;
-    /// for statements such as `CREATE INDEX CONCURRENTLY`, which a timeout would harm; for a table that the same
-    /// transaction created, or the same migration while it is empty.
+    /// - a second time in the same transaction
+    /// - for `LOCK TABLE`, which `explicit-table-lock` reports
+    /// - if the migration sets a timeout that has no effect, which `timeout-not-in-effect` reports
+    /// - for statements such as `CREATE INDEX CONCURRENTLY`, which a timeout would harm
+    /// - for a table that the same transaction created, or the same deployment while it is empty
     ///
     /// ## Fix safety
     ///
@@ -61,8 +63,7 @@ declare_rule! {
 
 const INSIDE: &str = "at the start of the transaction:\n    SET LOCAL lock_timeout = '2s';";
 const OUTSIDE: &str = "at the start of the file:\n    SET lock_timeout = '2s';";
-const ELSEWHERE: &str = "if the program that runs the migrations sets it, or their role, say so in the configuration: \
-                      lock-timeout = \"runner\"";
+const ELSEWHERE: &str = "if role, database or connection sets it, say so in pgvet.toml: lock-timeout = \"runner\"";
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let settled = context.settings.lock_timeout == LockTimeout::Runner || lock_timeout_in_effect(context);
@@ -82,6 +83,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let setting = if context.in_block() { INSIDE } else { OUTSIDE };
     let help = format!("{setting}\n{ELSEWHERE}");
     let finding = reporter.report(lock.range, message).relation(&lock.relation).help(help);
+    let finding = finding.assuming(Assumption::LockTimeoutUnset);
     finding.fix(set_before(context)).emit();
 }
 

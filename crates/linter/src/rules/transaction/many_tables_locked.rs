@@ -2,6 +2,7 @@
 
 use super::{first_words, split_help};
 use crate::catalog::Oid;
+use crate::confidence::Assumption;
 use crate::effect::{Lock, LockCause, LockMode, ScanCause};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
@@ -38,10 +39,13 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// For tables that the same transaction created, or drops later. Partitions count with their parent. How many tables under
-    /// ACCESS EXCLUSIVE are accepted is configured with `max-locked-tables`, 3 by default. It is reported once for each
-    /// transaction, at the statement that passes the limit. A second foreign key that reads its table is
-    /// `foreign-key-without-not-valid`.
+    /// - for tables that the same transaction created, or drops later; partitions count with their parent
+    /// - for up to 3 tables under ACCESS EXCLUSIVE, or as many as `max-locked-tables` says
+    /// - after the statement that passes the limit
+    /// - for a second foreign key that reads its table, which `foreign-key-without-not-valid` reports
+    ///
+    /// The finding is only possible (`--confidence possible`) if the statements up to there change only the catalog, so that
+    /// the locks are held for a moment.
     "many-tables-locked", Transaction, Warning,
     {
         sources: &["pgls/multipleAlterTable", "gitlab/multiple_tables_locked"],
@@ -76,7 +80,12 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             all.len(),
             names.join(", ")
         );
-        let finding = reporter.report(first_words(context), message);
+        let mut finding = reporter.report(first_words(context), message);
+        let adds_keys = block.locks.iter().any(|lock| lock.cause == LockCause::ForeignKeyAdded && lock.exposed)
+            || context.effects.locks.iter().any(|lock| lock.cause == LockCause::ForeignKeyAdded);
+        if !block.worked && !context.effects.takes_long() && !adds_keys {
+            finding = finding.assuming(Assumption::LongTransaction);
+        }
         finding
             .help(if earlier.is_empty() {
                 "do it table by table, each in a transaction of its own".to_owned()
