@@ -8,6 +8,7 @@ mod findings;
 mod fix_made;
 mod fixes;
 mod fixtures;
+mod help;
 mod scenario;
 mod variants;
 
@@ -96,6 +97,11 @@ fn fixtures_read_as_in_their_snapshots() {
 #[test]
 fn fixes_parse_and_silence_their_rule() {
     with_large_stack(fixes::check);
+}
+
+#[test]
+fn statements_in_help_run_and_silence_their_rule() {
+    with_large_stack(help::check);
 }
 
 #[test]

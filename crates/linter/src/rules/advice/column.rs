@@ -50,10 +50,13 @@ pub(crate) fn replace(
     )
     .sql(format!("ALTER TABLE {sql_table} ADD COLUMN {new} {type_text}"))
     .sql(batch(context, table, &format!("{new} = {value}"), &format!("{new} IS NULL AND {source} IS NOT NULL")))
-    .sql("BEGIN")
-    .sql(format!("ALTER TABLE {sql_table} RENAME COLUMN {old} TO {kept}"))
-    .sql(format!("ALTER TABLE {sql_table} RENAME COLUMN {new} TO {old}"))
-    .sql("COMMIT")
+    .together(
+        context,
+        [
+            format!("ALTER TABLE {sql_table} RENAME COLUMN {old} TO {kept}"),
+            format!("ALTER TABLE {sql_table} RENAME COLUMN {new} TO {old}"),
+        ],
+    )
     .then(
         "before the swap the new column needs the indexes and constraints of the old one, built without blocking, too",
     );
@@ -163,7 +166,7 @@ fn with_sequence(
         (false, _) => fill(advice),
         (true, false) => advice
             .then("leave it at the sequence: GENERATED AS IDENTITY needs NOT NULL, which reads the table before 12"),
-        (true, true) => fill(then_identity(advice, column, &sql_table, &sequence)),
+        (true, true) => fill(then_identity(context, advice, column, &sql_table, &sequence)),
     }
 }
 
@@ -172,22 +175,23 @@ fn literal(text: &str) -> String {
     text.replace('\'', "''")
 }
 
-fn then_identity(advice: Advice, column: &ColumnDef, table: &str, sequence: &str) -> Advice {
+fn then_identity(context: &RuleContext<'_>, advice: Advice, column: &ColumnDef, table: &str, sequence: &str) -> Advice {
     let name = identifier(&column.name.text);
     let always = column.constraints.iter().any(|one| matches!(one.kind, ConstraintKind::Identity { always: true, .. }));
     let kind = if always { "ALWAYS" } else { "BY DEFAULT" };
     let (table_text, column_text) = (literal(table), literal(&column.name.text));
-    advice
-        .then("and make it an identity column that goes on where the sequence is:")
-        .sql("BEGIN")
-        .sql(format!("ALTER TABLE {table} ALTER COLUMN {name} DROP DEFAULT"))
-        .sql(format!("ALTER TABLE {table} ALTER COLUMN {name} ADD GENERATED {kind} AS IDENTITY"))
-        .sql(format!(
-            "SELECT setval(pg_get_serial_sequence('{table_text}', '{column_text}'), nextval('{}'))",
-            literal(sequence)
-        ))
-        .sql(format!("DROP SEQUENCE {sequence}"))
-        .sql("COMMIT")
+    advice.then("and make it an identity column that goes on where the sequence is:").together(
+        context,
+        [
+            format!("ALTER TABLE {table} ALTER COLUMN {name} DROP DEFAULT"),
+            format!("ALTER TABLE {table} ALTER COLUMN {name} ADD GENERATED {kind} AS IDENTITY"),
+            format!(
+                "SELECT setval(pg_get_serial_sequence('{table_text}', '{column_text}'), nextval('{}'))",
+                literal(sequence)
+            ),
+            format!("DROP SEQUENCE {sequence}"),
+        ],
+    )
 }
 
 /// Source: PostgreSQL 18 documentation, "ALTER TABLE": SET EXPRESSION is for columns that are generated already.

@@ -3,6 +3,7 @@
 use super::key::named;
 use super::{Advice, before, everywhere_at_least, without};
 use crate::ast::{AlterTableAction, ConstraintKind};
+use crate::catalog::Catalog;
 use crate::effect::{RelationKind, RelationName};
 use crate::fix::{Applicability, Edit, Fix, Step};
 use crate::rule::RuleContext;
@@ -20,6 +21,11 @@ pub(crate) fn not_valid(
     name: &str,
 ) -> Advice {
     let table = sql_name(context, altered.table);
+    if let Some(attributes) = only_deferrability(context, altered, name) {
+        let sql = format!("ALTER TABLE {table} ALTER CONSTRAINT {} {attributes}", identifier(name));
+        let advice = Advice::new("change only when it is checked, which reads no rows:").sql(sql);
+        return if altered.statement.commands.len() == 2 { advice.complete_pair() } else { advice };
+    }
     let replaced = replaced_name(altered, name);
     let new_name = match replaced {
         Some(_) => context.before.choose_constraint_name(name, None, "new", &altered.table.schema, &[]),
@@ -74,6 +80,27 @@ pub(crate) fn without_check(
         title: "Leave the rows to a later VALIDATE CONSTRAINT".to_owned(),
         applicability: Applicability::Unsafe,
         edits: vec![Edit { range: TextRange::at(written.constraint.range.end), text: " NOT VALID".to_owned() }],
+    })
+}
+
+/// When a foreign key is checked from now on, if the statement drops it and adds it again with nothing else changed.
+///
+/// Source: PostgreSQL 18 documentation, "ALTER TABLE": ALTER CONSTRAINT is for foreign keys.
+fn only_deferrability(context: &RuleContext<'_>, altered: Altered<'_>, name: &str) -> Option<&'static str> {
+    replaced_name(altered, name)?;
+    let find = |catalog: &Catalog| {
+        let relation = catalog.get_relation(altered.table.oid)?;
+        relation.constraints.iter().find(|constraint| constraint.name == name).cloned()
+    };
+    let (old, new) = (find(context.before)?, find(context.after)?);
+    let (left, right) = (old.foreign_key()?, new.foreign_key()?);
+    let is_same = (&left.columns, left.referenced, &left.referenced_columns, left.on_delete, left.on_update)
+        == (&right.columns, right.referenced, &right.referenced_columns, right.on_delete, right.on_update)
+        && (&left.set_columns, left.match_full) == (&right.set_columns, right.match_full);
+    (is_same && old.valid).then_some(match (new.deferrable, new.initially_deferred) {
+        (true, true) => "DEFERRABLE INITIALLY DEFERRED",
+        (true, false) => "DEFERRABLE INITIALLY IMMEDIATE",
+        (false, _) => "NOT DEFERRABLE",
     })
 }
 

@@ -20,10 +20,12 @@ mod tests;
 
 use crate::ast::{AlterTable, AlterTableAction, AlterTableCommand, Ast};
 use crate::catalog::Relation;
+use crate::check::TransactionMode;
 use crate::effect::RelationName;
 use crate::fix::Step;
 use crate::rule::RuleContext;
 use crate::rules::altered::Altered;
+use crate::rules::text::{identifier, sql_name};
 use crate::source::TextRange;
 use smol_str::SmolStr;
 use std::fmt::Display;
@@ -90,6 +92,22 @@ impl Advice {
         statements.into_iter().fold(self, Self::sql)
     }
 
+    /// Statements that must commit together. BEGIN and COMMIT are shown where nothing else opens the transaction.
+    pub(crate) fn together(self, context: &RuleContext<'_>, statements: impl IntoIterator<Item = String>) -> Self {
+        let statements: Vec<String> = statements.into_iter().collect();
+        let shown = together(context, &statements);
+        let has_begin = shown.len() > statements.len();
+        let mut advice = if has_begin { self } else { self.then("in one transaction:") };
+        for statement in shown {
+            advice.text = format!("{}\n    {statement};", advice.text);
+        }
+        // Steps run outside of a transaction.
+        advice.sql.push("BEGIN".to_owned());
+        advice.sql.extend(statements);
+        advice.sql.push("COMMIT".to_owned());
+        advice
+    }
+
     /// Another sentence.
     pub(crate) fn then(mut self, sentence: impl Display) -> Self {
         self.text = format!("{}\n{sentence}", self.text);
@@ -132,15 +150,69 @@ pub(crate) fn everywhere_at_least(context: &RuleContext<'_>, major: u8) -> bool 
     context.settings.versions.from.0 >= major
 }
 
-/// Where a statement can run that PostgreSQL refuses in a transaction block.
-pub(crate) fn outside_transaction(context: &RuleContext<'_>) -> &'static str {
+/// Statements that must commit together, with BEGIN and COMMIT unless the migration tool opens the transaction, or one is
+/// open.
+pub(crate) fn together(context: &RuleContext<'_>, statements: &[String]) -> Vec<String> {
+    let is_open = context.in_block() || context.migration.transaction == TransactionMode::Transaction;
+    let (begin, commit) = if is_open { (None, None) } else { (Some("BEGIN".to_owned()), Some("COMMIT".to_owned())) };
+    begin.into_iter().chain(statements.iter().cloned()).chain(commit).collect()
+}
+
+/// Where a statement can run that PostgreSQL refuses in a transaction block, and how the migration tool leaves its own.
+pub(crate) fn outside_transaction(context: &RuleContext<'_>) -> String {
     if context.code.is_some() && !context.in_block() {
-        "in a statement of its own, outside of functions, DO blocks and transactions"
-    } else if context.session.in_transaction() {
-        "in a migration of its own that does not run in a transaction"
-    } else {
-        "outside a transaction"
+        return "in a statement of its own, outside of functions, DO blocks and transactions".to_owned();
     }
+    let Some(block) = &context.session.block else { return "outside a transaction".to_owned() };
+    if block.explicit && context.code.is_none() {
+        return "before BEGIN or after COMMIT".to_owned();
+    }
+    let opt_out = context.settings.opt_outs.get(&context.file).map(|edit| edit.text.trim());
+    match (context.migration.transaction, opt_out.filter(|text| !text.is_empty())) {
+        (TransactionMode::Transaction, Some(opt_out)) => {
+            format!("in a migration of its own that does not run in a transaction (`{opt_out}`)")
+        }
+        (TransactionMode::SingleString, _) => {
+            "in a migration of its own, because statements that are sent together are one transaction".to_owned()
+        }
+        _ => "in a migration of its own that does not run in a transaction".to_owned(),
+    }
+}
+
+/// A view under the name that a table had, with the access rules of the table; `None` where it would evade row-level
+/// security. The new name of the table is `moved`.
+///
+/// Source: PostgreSQL 15 release notes: before, a view reads tables with the privileges of its owner.
+pub(crate) fn view_in_place(
+    context: &RuleContext<'_>,
+    table: &RelationName,
+    columns: &str,
+    moved: &str,
+) -> Option<Vec<String>> {
+    let is_secured = before(context, table).is_some_and(|relation| relation.row_security);
+    if is_secured && !everywhere_at_least(context, 15) {
+        return None;
+    }
+    let name = sql_name(context, table);
+    let option = if is_secured { " WITH (security_invoker = true)" } else { "" };
+    let mut statements = vec![format!("CREATE VIEW {name}{option} AS SELECT {columns} FROM {moved}")];
+    let mut granted: Vec<(&SmolStr, Vec<String>)> = Vec::new();
+    for privilege in context.before.privileges(table.oid) {
+        let word = privilege.privilege.to_ascii_uppercase();
+        let text = match &privilege.column {
+            Some(column) => format!("{word} ({})", identifier(column)),
+            None => word,
+        };
+        match granted.iter_mut().find(|(grantee, _)| *grantee == &privilege.grantee) {
+            Some((_, words)) => words.push(text),
+            None => granted.push((&privilege.grantee, vec![text])),
+        }
+    }
+    statements.extend(granted.into_iter().map(|(grantee, words)| {
+        let grantee = if grantee == "public" { "PUBLIC".to_owned() } else { identifier(grantee) };
+        format!("GRANT {} ON {name} TO {grantee}", words.join(", "))
+    }));
+    Some(statements)
 }
 
 /// The relation before the statement.

@@ -4,6 +4,7 @@ use super::comes_back::{Replacement, report_other_type};
 use crate::effect::{RelationKind, RelationName, RenamedObject, Visibility};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
+use crate::rules::advice::{together, view_in_place};
 use crate::rules::around::{Until, ahead_of_maker, is_column_made_here, is_column_name_freed, is_relation_named_here};
 use crate::rules::text::{identifier, sql_name};
 use crate::rules::users;
@@ -111,15 +112,20 @@ fn help(context: &RuleContext<'_>, table: &RelationName, old: &str, new: &str) -
         return format!("keep `{old}` beside `{new}`, for as long as running code names it");
     }
     let (sql_table, old, new) = (sql_name(context, table), identifier(old), identifier(new));
-    format!(
+    let moved = format!("{}_base", table.name);
+    let qualified = sql_name(context, &RelationName { name: moved.as_str().into(), ..table.clone() });
+    let beside = format!(
         "leave it, or add `{new}` beside it: copy every write with a trigger, fill old rows in batches, release code that uses \
-         the new column, then drop `{old}`; or leave a view with both names, through which code can write either, in one transaction:\n    \
-         BEGIN;\n    \
-         ALTER TABLE {sql_table} RENAME COLUMN {old} TO {new};\n    \
-         ALTER TABLE {sql_table} RENAME TO {moved};\n    \
-         CREATE VIEW {sql_table} AS SELECT *, {new} AS {old} FROM {qualified};\n    \
-         COMMIT;",
-        moved = identifier(&format!("{}_base", table.name)),
-        qualified = sql_name(context, &RelationName { name: format!("{}_base", table.name).into(), ..table.clone() }),
+         the new column, then drop `{old}`"
+    );
+    let Some(view) = view_in_place(context, table, &format!("*, {new} AS {old}"), &qualified) else { return beside };
+    let renames = [
+        format!("ALTER TABLE {sql_table} RENAME COLUMN {old} TO {new}"),
+        format!("ALTER TABLE {sql_table} RENAME TO {}", identifier(&moved)),
+    ];
+    let statements: Vec<String> = renames.into_iter().chain(view).collect();
+    format!(
+        "{beside}; or leave a view with both names, through which code can write either, in one transaction:\n    {};",
+        together(context, &statements).join(";\n    ")
     )
 }

@@ -5,9 +5,11 @@ use crate::ast::Ast;
 use crate::effect::{RelationName, RenamedObject, Visibility};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
+use crate::rules::advice::{together, view_in_place};
 use crate::rules::around::{Successor, Until, ahead_of_maker, is_relation_name_freed, successor};
 use crate::rules::text::{identifier, sql_name};
 use crate::rules::users;
+use std::iter;
 
 declare_rule! {
     /// An existing table is renamed, and nothing is left under its old name.
@@ -107,13 +109,18 @@ fn help(context: &RuleContext<'_>, table: &RelationName, new: &str) -> String {
     } else {
         "\nthe table is published: rename it on every subscriber in the same moment"
     };
+    let Some(view) = view_in_place(context, table, "*", &moved) else {
+        return format!(
+            "keep the old name: `{}` has row-level security, which a view under that name evades before PostgreSQL \
+             15{subscribers}",
+            table.name
+        );
+    };
+    let statements: Vec<String> =
+        iter::once(format!("ALTER TABLE {old} RENAME TO {}", identifier(new))).chain(view).collect();
     format!(
-        "leave a view under the old name, in the same transaction, until no running code uses it (ON CONFLICT and privileges \
-         are then those of the view):\n    \
-         BEGIN;\n    \
-         ALTER TABLE {old} RENAME TO {};\n    \
-         CREATE VIEW {old} AS SELECT * FROM {moved};\n    \
-         COMMIT;{subscribers}",
-        identifier(new)
+        "leave a view under the old name, in the same transaction, until no deployed code uses it (ON CONFLICT works on the \
+         table only):\n    {};{subscribers}",
+        together(context, &statements).join(";\n    ")
     )
 }

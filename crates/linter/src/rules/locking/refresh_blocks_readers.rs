@@ -93,7 +93,7 @@ fn help(context: &RuleContext<'_>, name: &str, view: Option<&Relation>) -> Strin
         }
         Some(_) => format!(
             "CONCURRENTLY is refused because `{name}` has no unique index over plain columns without WHERE: create one \
-             first, outside a transaction, with CREATE UNIQUE INDEX CONCURRENTLY; then\n    {concurrently}"
+             first, outside a transaction:\n    CREATE UNIQUE INDEX CONCURRENTLY ON {name} (...);\n    {concurrently}"
         ),
         None => format!(
             "if `{name}` was filled before, and has a unique index over plain columns without WHERE (create one first \
