@@ -85,7 +85,7 @@ declare_rule! {
     ///
     /// `ON CONFLICT DO NOTHING` keeps the row that exists, without an error. Whether that is meant is for you to judge.
     "insert-may-violate-unique", Data, Warning,
-    { fixable: true, yields_to: &["exception-driven-upsert"] }
+    { fixable: true, yields_to: &[&crate::rules::data::exception_driven_upsert::RULE] }
     statement = loaded::check,
     routine = check_routine,
 }
