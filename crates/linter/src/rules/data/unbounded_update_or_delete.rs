@@ -1,10 +1,11 @@
 //! UPDATE or DELETE of a whole table.
 
 use super::one_row::{reads_one_row, stores_total, takes_one_row};
-use crate::ast::{Ast, InsertSource, Part, QueryBody};
+use crate::ast::{Ast, Expr, ExprKind, InsertSource, Part, QueryBody};
 use crate::catalog::Relation;
 use crate::confidence::Assumption;
-use crate::effect::{DataChange, DataChangeKind, Extent, RelationName};
+use crate::effect::{DataChange, DataChangeKind, Extent, RelationName, RowsReason};
+use crate::plpgsql::HOLE;
 use crate::report::{Finding, Reporter};
 use crate::routine::{RoutineContext, Sql, SqlRole, Trial};
 use crate::rule::{RuleContext, declare_rule};
@@ -238,6 +239,7 @@ fn check_change(context: &RoutineContext<'_>, sql: &Sql<'_>, change: &DataChange
     let message = format!("when {} is called, {}", context.name(), message(change, sql.ast));
     let relation = context.catalog.get_relation(table.oid).map(|relation| &**relation);
     let name = table.name.clone();
+    let is_built = sql.dynamic.is_some() && has_built_condition(sql.ast);
     let against = match () {
         () if takes_one_row(sql) || reads_one_row(context, table) => {
             Some(Assumption::LargeThoughReadAsOneRow { table: name })
@@ -245,6 +247,7 @@ fn check_change(context: &RoutineContext<'_>, sql: &Sql<'_>, change: &DataChange
         () if relation.is_some_and(|table| stores_total(sql.ast, table)) => {
             Some(Assumption::LargeThoughTotal { table: name })
         }
+        () if is_built => Some(Assumption::ManyRowsThough { table: name, because: RowsReason::GivenAtRunTime }),
         () if !change.rows.is_whole() => Some(Assumption::ManyRowsEachTime { table: name }),
         () => None,
     };
@@ -257,5 +260,26 @@ fn check_change(context: &RoutineContext<'_>, sql: &Sql<'_>, change: &DataChange
 pub(super) fn changes_rows(ast: &Ast) -> bool {
     let mut found = false;
     ast.visit(&mut |part| found |= matches!(part, Part::Update(_) | Part::Delete(_) | Part::Merge(_)));
+    found
+}
+
+/// Whether run time writes a part of the condition of an UPDATE or DELETE in the text of EXECUTE.
+fn has_built_condition(ast: &Ast) -> bool {
+    let is_built = |filter: &Option<Expr>| {
+        let mut found = false;
+        filter.iter().for_each(|filter| {
+            filter.walk(&mut |part| {
+                let ExprKind::Column(path) = &part.kind else { return };
+                found |= path.iter().any(|name| name.contains(HOLE));
+            });
+        });
+        found
+    };
+    let mut found = false;
+    ast.visit(&mut |part| match part {
+        Part::Update(update) => found |= is_built(&update.filter),
+        Part::Delete(delete) => found |= is_built(&delete.filter),
+        _ => {}
+    });
     found
 }
