@@ -58,7 +58,7 @@ pub(super) fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     }
 }
 
-impl<'a> Load<'a> {
+impl Load<'_> {
     fn check(&self, reporter: &mut Reporter<'_>) {
         let catalog = self.context.before;
         let inserts: Vec<&Insert> = self.earlier.iter().filter_map(|ast| plain_insert(ast)).collect();
