@@ -32,7 +32,7 @@ impl Trial {
     }
 
     /// For statements of code, in which a name that is no column stands for a variable.
-    pub fn of_code(catalog: &Catalog, search_path: &[SmolStr], version: PgVersion) -> Self {
+    pub fn of_code(catalog: &Catalog, search_path: &SearchPath, version: PgVersion) -> Self {
         Self { has_variables: true, ..Self::new(catalog, search_path, version) }
     }
 
