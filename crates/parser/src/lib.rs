@@ -6,8 +6,11 @@
 
 #![expect(unsafe_code, reason = "the one place that talks to the C library")]
 
+use std::cell::Cell;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::marker::PhantomData;
 
+mod layout;
 mod nodes;
 mod operators;
 pub mod tree;
@@ -60,13 +63,22 @@ unsafe extern "C" {
     fn pg_query_free_protobuf_parse_result(result: RawResult);
 }
 
+thread_local! {
+    /// Whether a memory context of this thread is entered.
+    static IS_PARSING: Cell<bool> = const { Cell::new(false) };
+}
+
 /// The memory of one parse; everything in it is freed at its end, also in a panic.
-struct MemoryContext(*mut c_void);
+///
+/// The C library keeps the present context in a variable of the thread, so a context is left on the thread that entered
+/// it (a pointer is not `Send`), and contexts do not nest.
+struct MemoryContext(*mut c_void, PhantomData<*mut c_void>);
 
 impl MemoryContext {
     fn enter() -> Self {
-        // SAFETY: has no requirements; it initialises the thread's memory contexts on first use.
-        Self(unsafe { pg_query_enter_memory_context() })
+        assert!(!IS_PARSING.replace(true), "a tree must be left before the same thread parses again");
+        // SAFETY: no other context of this thread is entered; it initialises the thread's memory contexts on first use.
+        Self(unsafe { pg_query_enter_memory_context() }, PhantomData)
     }
 }
 
@@ -74,10 +86,35 @@ impl Drop for MemoryContext {
     fn drop(&mut self) {
         // SAFETY: this is the context that was entered, and it is left once.
         unsafe { pg_query_exit_memory_context(self.0) }
+        IS_PARSING.set(false);
     }
 }
 
 /// Parses one or more SQL statements with the grammar of PostgreSQL 18 and lends their tree to `read`.
+///
+/// # Panics
+/// `read` must not parse: the C library has one memory context for each thread.
+///
+/// Nothing of the tree leaves `read`, whose argument lives for any lifetime that the caller cannot name:
+///
+/// ```compile_fail
+/// let mut kept = None;
+/// pgvet_parser::parse("SELECT 1", |statements| kept = statements.first().copied());
+/// ```
+///
+/// Nodes are not copied or moved out of the tree, because lists and constants point to their own memory:
+///
+/// ```compile_fail
+/// pgvet_parser::parse("SELECT 1", |statements| { let moved: pgvet_parser::tree::RawStmt<'_> = *statements[0]; });
+/// ```
+///
+/// No other thread sees them, because the memory belongs to this one:
+///
+/// ```compile_fail
+/// pgvet_parser::parse("SELECT 1", |statements| {
+///     std::thread::scope(|scope| { scope.spawn(|| statements.len()); });
+/// });
+/// ```
 ///
 /// # Errors
 /// PostgreSQL's own message and position when it refuses the text, and a message of ours for a NUL byte,
@@ -212,6 +249,28 @@ mod tests {
         assert!(started.elapsed().as_secs() < 2, "{:?}", started.elapsed());
         for harmless in ["/".to_owned() + &"*".repeat(100_000) + "/", "-".repeat(100_000), "+".repeat(1000)] {
             assert_eq!(parse(&format!("SELECT 1 {harmless}\n + 2"), |_| ()), Ok(()), "{}", &harmless[..3]);
+        }
+    }
+
+    #[test]
+    fn parsing_while_a_tree_is_read_is_refused() {
+        let nested = std::panic::catch_unwind(|| parse("SELECT 1", |_| parse("SELECT 2", |_| ())));
+        assert!(nested.is_err());
+        assert_eq!(parse("SELECT 3", |statements| statements.len()), Ok(1), "the context was left");
+    }
+
+    #[test]
+    fn a_panic_of_the_reader_leaves_the_context() {
+        assert!(std::panic::catch_unwind(|| parse("SELECT 1", |_| panic!("reader"))).is_err());
+        assert_eq!(parse("SELECT 2", |statements| statements.len()), Ok(1));
+    }
+
+    #[test]
+    fn the_whole_tree_can_be_printed() {
+        let print = |statements: &[&tree::RawStmt<'_>]| format!("{statements:?}");
+        let text = parse("CREATE TABLE t (a int DEFAULT 7, b text[] CHECK (b <> '{x}'))", print).unwrap();
+        for part in ["CreateStmt", "ColumnDef", "\"a\"", "AConst", "ival: 7", "\"<>\"", "\"{x}\""] {
+            assert!(text.contains(part), "{part} in {text}");
         }
     }
 

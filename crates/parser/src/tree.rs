@@ -4,6 +4,7 @@
 //! [`crate::parse`] lends it for as long as that exists; that is the lifetime `'t`.
 
 use std::ffi::{CStr, c_char, c_void};
+use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::ptr::NonNull;
@@ -16,9 +17,17 @@ pub use crate::nodes::*;
 pub struct NodeTag(pub(crate) u32);
 
 /// A pointer to a node of any kind.
+///
+/// It may be copied, unlike the nodes themselves: a node that is moved would leave the pointers to it behind.
 #[repr(transparent)]
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct NodeRef<'t>(NonNull<NodeTag>, PhantomData<&'t ()>);
+
+impl fmt::Debug for NodeRef<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.node().fmt(f)
+    }
+}
 
 impl<'t> NodeRef<'t> {
     pub(crate) fn tag(self) -> NodeTag {
@@ -36,12 +45,17 @@ impl<'t> NodeRef<'t> {
 
 /// The head of a list in memory.
 #[repr(C)]
-#[derive(Debug)]
 pub struct ListNode<'t> {
     tag: NodeTag,
-    length: i32,
-    max_length: i32,
-    elements: *const Option<NodeRef<'t>>,
+    pub(crate) length: i32,
+    pub(crate) max_length: i32,
+    pub(crate) elements: *const Option<NodeRef<'t>>,
+}
+
+impl fmt::Debug for ListNode<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.cells().fmt(f)
+    }
 }
 
 impl<'t> ListNode<'t> {
@@ -62,8 +76,14 @@ impl<'t> ListNode<'t> {
 
 /// A list of nodes; an empty one is a null pointer in C.
 #[repr(transparent)]
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Clone, Copy, Default)]
 pub struct List<'t>(Option<&'t ListNode<'t>>);
+
+impl fmt::Debug for List<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.map_or(&[][..], ListNode::cells).fmt(f)
+    }
+}
 
 impl<'t> List<'t> {
     pub const EMPTY: Self = Self(None);
@@ -136,8 +156,14 @@ impl ExactSizeIterator for Nodes<'_> {}
 
 /// A text; one that is not there reads as the empty text.
 #[repr(transparent)]
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct Text<'t>(*const c_char, PhantomData<&'t str>);
+
+impl fmt::Debug for Text<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_str().fmt(f)
+    }
+}
 
 impl<'t> Text<'t> {
     pub fn as_str(&self) -> &'t str {
@@ -193,25 +219,106 @@ pub struct Opaque(*const c_void);
 
 /// A constant. In C the value is a union of the value nodes, stored in place.
 #[repr(C)]
-#[derive(Debug)]
 pub struct AConst<'t> {
     tag: NodeTag,
-    value: Value<'t>,
-    is_null: bool,
+    pub(crate) value: Value<'t>,
+    pub(crate) is_null: bool,
     pub location: i32,
 }
 
 /// As large as the largest value node: a tag, and a number or a text.
 #[repr(C)]
-#[derive(Debug)]
-struct Value<'t> {
+pub(crate) struct Value<'t> {
     tag: NodeTag,
     content: Text<'t>,
+}
+
+impl fmt::Debug for AConst<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // A constant without a value has no tag in its union.
+        f.debug_struct("AConst").field("value", &self.value()).field("location", &self.location).finish()
+    }
 }
 
 impl<'t> AConst<'t> {
     /// Integer, Float, Boolean, String or `BitString`; nothing for NULL.
     pub fn value(&'t self) -> Option<Node<'t>> {
         (!self.is_null).then(|| NodeRef(NonNull::from(&self.value).cast(), PhantomData).node())
+    }
+}
+
+/// Trees without the C library, so that Miri can look at the casts: `cargo +nightly miri test -p pgvet-parser tree::`.
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ptr;
+
+    /// The tag, and what the C parser would have allocated.
+    fn node<T>(node: &T) -> NodeRef<'_> {
+        NodeRef(NonNull::from(node).cast(), PhantomData)
+    }
+
+    fn text(text: &CStr) -> Text<'_> {
+        Text(text.as_ptr(), PhantomData)
+    }
+
+    #[test]
+    fn nodes_are_read_by_their_tag() {
+        let name = String { tag: NodeTag::STRING, sval: text(c"a") };
+        let star = AStar { tag: NodeTag::A_STAR };
+        let unknown = NodeTag(u32::MAX);
+        assert!(matches!(node(&name).node(), Node::String(name) if name.sval == "a"));
+        assert!(matches!(node(&star).node(), Node::AStar(_)));
+        assert!(matches!(node(&unknown).node(), Node::Other(tag) if tag.statement().is_none()));
+        assert_eq!(
+            format!("{:?}", node(&name)),
+            "String(String { tag: NodeTag(".to_owned() + &NodeTag::STRING.0.to_string() + "), sval: \"a\" })"
+        );
+    }
+
+    #[test]
+    fn lists_are_read_in_both_directions() {
+        let (one, two) = (Integer { tag: NodeTag::INTEGER, ival: 1 }, Integer { tag: NodeTag::INTEGER, ival: 2 });
+        let cells = [Some(node(&one)), None, Some(node(&two))];
+        let list = ListNode { tag: NodeTag::LIST, length: 3, max_length: 3, elements: cells.as_ptr() };
+        let value = |node: NodeRef<'_>| match node.node() {
+            Node::Integer(number) => number.ival,
+            other => panic!("{other:?}"),
+        };
+        let list = list.items();
+        assert_eq!((list.len(), list.iter().len()), (3, 2));
+        assert_eq!(list.iter().map(value).collect::<Vec<_>>(), [1, 2]);
+        assert_eq!(list.iter().rev().map(value).collect::<Vec<_>>(), [2, 1]);
+        assert_eq!((list.first().map(value), list.last().map(value)), (Some(1), Some(2)));
+    }
+
+    #[test]
+    fn lists_that_are_none_have_no_elements() {
+        let empty = ListNode { tag: NodeTag::LIST, length: 0, max_length: 0, elements: ptr::null() };
+        let negative =
+            ListNode { tag: NodeTag::LIST, length: -1, max_length: 0, elements: NonNull::dangling().as_ptr() };
+        // A list of numbers, as PostgreSQL has them, with another tag.
+        let numbers = ListNode { tag: NodeTag(NodeTag::LIST.0 + 1), length: 9, max_length: 9, elements: ptr::null() };
+        assert_eq!(List::EMPTY.len(), 0);
+        for list in [empty, negative, numbers] {
+            assert!(list.items().is_empty());
+        }
+    }
+
+    #[test]
+    fn constants_hold_their_value_in_place() {
+        let value = Value { tag: NodeTag::FLOAT, content: text(c"1.5") };
+        let constant = AConst { tag: NodeTag::A_CONST, value, is_null: false, location: 0 };
+        assert!(matches!(constant.value(), Some(Node::Float(number)) if number.fval == "1.5"));
+        let value = Value { tag: NodeTag(0), content: Text(ptr::null(), PhantomData) };
+        assert!(AConst { tag: NodeTag::A_CONST, value, is_null: true, location: 0 }.value().is_none());
+    }
+
+    #[test]
+    fn texts_may_be_absent_or_cut() {
+        assert_eq!(Text(ptr::null(), PhantomData).as_str(), "");
+        assert_eq!(text(c"\xc3\xa4").as_str(), "\u{e4}");
+        assert_eq!(text(c"a\xff").as_str(), "a");
+        assert_eq!((&*Char(0), &*Char(b'r'), &*Char(0xff)), ("", "r", ""));
     }
 }

@@ -8,6 +8,7 @@ mod plpgsql;
 mod replay;
 mod split;
 mod suppressions;
+mod tree;
 
 pub use config::config;
 pub use convert::convert;
@@ -17,3 +18,4 @@ pub use plpgsql::plpgsql;
 pub use replay::replay;
 pub use split::split;
 pub use suppressions::suppressions;
+pub use tree::tree;

@@ -3,6 +3,7 @@
 //! The headers are those of the pinned `pg_query` crate, so the structs are those that its C library was compiled with.
 
 mod header;
+mod layout;
 mod write;
 
 use header::Headers;
@@ -27,8 +28,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), String> {
         let text = std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
         headers.read(&text);
     }
-    let target = super::repository().join("crates/parser/src/nodes.rs");
-    write_formatted(&target, &write::rust(&headers)?)
+    let target = super::repository().join("crates/parser/src");
+    write_formatted(&target.join("nodes.rs"), &write::rust(&headers)?)?;
+    write_formatted(&target.join("layout.rs"), &layout::rust(&headers, &arguments.source)?)
 }
 
 fn write_formatted(path: &Path, text: &str) -> Result<(), String> {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 /// The nodes that are read; statements that are not among them are known by their tag.
-const NODES: &str = "
+pub(super) const NODES: &str = "
     A_ArrayExpr A_Expr A_Indices A_Indirection A_Star AccessPriv Alias AlterDatabaseStmt AlterDefaultPrivilegesStmt
     AlterDomainStmt AlterEnumStmt AlterEventTrigStmt AlterFunctionStmt AlterObjectSchemaStmt AlterOwnerStmt
     AlterPolicyStmt AlterPublicationStmt AlterSeqStmt AlterSubscriptionStmt AlterSystemStmt AlterTableCmd
@@ -73,11 +73,7 @@ impl<'a> Writer<'a> {
             let rust = self
                 .rust_type(field)
                 .ok_or_else(|| format!("{name}.{}: no Rust type for {}", field.name, field.base))?;
-            let name = if matches!(field.base.as_str(), "NodeTag" | "Expr") && !field.is_pointer {
-                "tag".to_owned()
-            } else {
-                snake(&field.name)
-            };
+            let name = field_name(field);
             write_line(&mut body, format_args!("pub {name}: {rust},"));
         }
         let name = camel(name);
@@ -174,16 +170,22 @@ impl<'a> Writer<'a> {
     }
 }
 
+/// The name of a field in Rust.
+pub(super) fn field_name(field: &Field) -> String {
+    let is_tag = matches!(field.base.as_str(), "NodeTag" | "Expr") && !field.is_pointer;
+    if is_tag { "tag".to_owned() } else { snake(&field.name) }
+}
+
 fn write_line(out: &mut String, arguments: std::fmt::Arguments<'_>) {
     writeln!(out, "{arguments}").expect("a String takes any text");
 }
 
-fn has_lifetime(fields: &[Field]) -> bool {
+pub(super) fn has_lifetime(fields: &[Field]) -> bool {
     fields.iter().any(|field| field.is_pointer || field.base == "CreateStmt")
 }
 
 /// `A_ArrayExpr` as `AArrayExpr`, `SQLValueFunction` as `SqlValueFunction`.
-fn camel(name: &str) -> String {
+pub(super) fn camel(name: &str) -> String {
     name.replace('_', "").replace("SQL", "Sql")
 }
 

@@ -1,0 +1,3 @@
+#![no_main]
+
+pgvet_fuzz::sql_target!(pgvet_fuzz::check::tree);
