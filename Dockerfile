@@ -10,6 +10,7 @@ FROM debian:bookworm-slim
 RUN apt-get update -qq && apt-get install -y -qq --no-install-recommends git && rm -rf /var/lib/apt/lists/* \
     && git config --system --add safe.directory /work
 COPY --from=build /source/target/release/pgvet /usr/local/bin/pgvet
+COPY LICENSE-MIT LICENSE-APACHE THIRD-PARTY.txt /usr/share/doc/pgvet/
 WORKDIR /work
 USER 1000
 ENTRYPOINT ["pgvet"]

@@ -29,7 +29,7 @@ const common = {
   repository: { type: "git", url: "git+https://github.com/pgvet/pgvet.git" },
 };
 
-const licences = ["LICENSE-MIT", "LICENSE-APACHE"];
+const licences = ["LICENSE-MIT", "LICENSE-APACHE", "THIRD-PARTY.txt"];
 
 function write(folder, manifest) {
   // npm packs files of such names only where the manifest names them.

@@ -341,6 +341,36 @@ class ActionTest(unittest.TestCase):
                 install.requirement(version, hashes)
         self.assertEqual(install.requirement("1.2.3", good), f"pgvet==1.2.3 --hash={good}")
 
+    def test_a_release_records_the_checksums_of_its_wheels(self):
+        import importlib.machinery
+        import importlib.util
+
+        path = str(HERE.parent.parent / ".ci/wheel-hashes")
+        loader = importlib.machinery.SourceFileLoader("wheel_hashes", path)
+        spec = importlib.util.spec_from_loader("wheel_hashes", loader)
+        wheel_hashes = importlib.util.module_from_spec(spec)
+        loader.exec_module(wheel_hashes)
+        root, dist = self.folder / "root", self.folder / "dist"
+        (root / "action").mkdir(parents=True)
+        dist.mkdir()
+        (root / "Cargo.toml").write_text('[workspace.package]\nversion = "1.2.3"\n')
+        recorded = root / "action/hashes.txt"
+        recorded.write_text("# Checksums\n1.2.2 sha256:" + "1" * 64 + "\n")
+
+        def run(task):
+            return wheel_hashes.main([task, str(dist)], root)
+
+        self.assertEqual(run("record"), 1, "there is no wheel")
+        (dist / "pgvet-1.2.3-py3-none-win_amd64.whl").write_bytes(b"a")
+        self.assertEqual(run("check"), 1, "a wheel that is not recorded")
+        self.assertEqual(run("record"), 0)
+        self.assertEqual(run("check"), 0)
+        self.assertEqual(len(recorded.read_text().splitlines()), 3, "other releases stay")
+        (dist / "pgvet-1.2.3-py3-none-win_amd64.whl").write_bytes(b"b")
+        self.assertEqual(run("check"), 1, "another wheel of the same name")
+        (dist / "pgvet-1.2.4-py3-none-win_amd64.whl").write_bytes(b"a")
+        self.assertEqual(run("record"), 1, "a wheel of another version")
+
     def test_a_file_of_the_checkout_is_not_imported_by_the_installation(self):
         for name in ("venv.py", "pip.py", "subprocess.py"):
             (self.folder / name).write_text("open('pwned', 'w')\n")

@@ -19,7 +19,7 @@ try {
 } catch {
   console.error(`error: the package ${name} is not installed, which has pgvet for this machine.`);
   console.error("  help: install again without --omit=optional, and without a package-lock.json that knows other systems only;");
-  console.error("        where npm has no such package, `pip install pgvet` builds pgvet with Rust and a C compiler.");
+  console.error("        where npm has no such package, build pgvet with Rust and a C compiler: https://github.com/pgvet/pgvet");
   process.exit(2);
 }
 

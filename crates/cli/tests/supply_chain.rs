@@ -1,0 +1,71 @@
+//! What documentation and templates have users install.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// Text that users read and copy.
+fn texts(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if path.is_dir()
+            && !name.starts_with('.')
+            && !["target", "node_modules", "fixtures", "crates"].contains(&&*name)
+        {
+            texts(&path, found);
+        } else if ["md", "yml", "js", "mjs"].iter().any(|kind| path.extension().is_some_and(|own| own == *kind)) {
+            found.push(path);
+        }
+    }
+}
+
+/// Until a release is recorded, the name on PyPI and npm may be that of anybody.
+#[test]
+fn names_that_are_not_published_are_not_installed() {
+    let hashes = fs::read_to_string(root().join("action/hashes.txt")).unwrap();
+    if hashes.lines().any(|line| line.contains(" sha256:")) {
+        return;
+    }
+    let mut found = Vec::new();
+    texts(&root(), &mut found);
+    assert!(found.len() > 10, "{found:?}");
+    for path in found {
+        let text = fs::read_to_string(&path).unwrap();
+        let commands = [
+            "pip install pgvet",
+            "pipx install pgvet",
+            "pipx run pgvet",
+            "uvx pgvet",
+            "npx pgvet",
+            "npm install pgvet",
+            "npm install --save-dev pgvet",
+            "cargo install pgvet",
+            "[pgvet==",
+        ];
+        for command in commands {
+            assert!(!text.contains(command), "{}: `{command}`", path.display());
+        }
+    }
+}
+
+#[test]
+fn archives_have_the_notices_of_what_they_link() {
+    let notices = fs::read_to_string(root().join("THIRD-PARTY.txt")).unwrap();
+    for part in ["libpg_query, in the package", "PostgreSQL Global Development Group", "xxHash", "imbl "] {
+        assert!(notices.contains(part), "{part}");
+    }
+    for (file, place) in [
+        (".github/workflows/release.yml", "THIRD-PARTY.txt CHANGELOG.md \"$name\""),
+        ("pyproject.toml", "license-files = [\"LICENSE-MIT\", \"LICENSE-APACHE\", \"THIRD-PARTY.txt\"]"),
+        ("npm/build.mjs", "\"THIRD-PARTY.txt\""),
+        ("Dockerfile", "THIRD-PARTY.txt /usr/share/doc/pgvet/"),
+    ] {
+        assert!(fs::read_to_string(root().join(file)).unwrap().contains(place), "{file}");
+    }
+}
