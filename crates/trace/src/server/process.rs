@@ -1,7 +1,8 @@
 //! A private server as a child process.
 
 use super::folder::{Folder, SERVER};
-use super::{Binaries, CopiedData, network};
+use super::network::Network;
+use super::{Binaries, CopiedData};
 use crate::Error;
 use crate::address::Address;
 use rustix::fs::{FlockOperation, flock};
@@ -103,8 +104,8 @@ impl Server {
         user: &str,
         options: &Options,
     ) -> Result<Self, Error> {
-        let has_own_network = options.alone && network::can_be_alone(&folder, binaries.major);
-        let process = spawn(binaries, &folder, options, has_own_network)?;
+        let network = if options.alone { Network::for_server(&folder, binaries.major) } else { Network::Shared };
+        let process = spawn(binaries, &folder, options, network)?;
         let port = options.port.unwrap_or(PORT);
         let mut server = Self {
             process,
@@ -113,7 +114,7 @@ impl Server {
             binaries: binaries.clone(),
             user: user.to_owned(),
             port,
-            has_own_network,
+            has_own_network: network.is_own(),
         };
         server.wait_until_ready()?;
         Ok(server)
@@ -237,11 +238,11 @@ fn initialize(binaries: &Binaries, folder: &Folder) -> Result<(), Error> {
     Err(Error::new(format!("`initdb` failed: {}", String::from_utf8_lossy(&said).trim())))
 }
 
-fn spawn(binaries: &Binaries, folder: &Folder, options: &Options, network: bool) -> Result<Child, Error> {
+fn spawn(binaries: &Binaries, folder: &Folder, options: &Options, network: Network) -> Result<Child, Error> {
     let log = File::create(log(folder)).map_err(|error| Error::new(format!("cannot write a log: {error}")))?;
     let errors = log.try_clone().map_err(|error| Error::new(format!("cannot write a log: {error}")))?;
     let program = binaries.program("postgres");
-    let mut postgres = if network { network::alone(folder, &program) } else { folder.command(&program) };
+    let mut postgres = network.command(folder, &program);
     postgres.arg("-D").arg(data(folder)).arg("-k").arg(folder.path()).args(["-c", "listen_addresses="]);
     postgres.arg("-p").arg(options.port.unwrap_or(PORT).to_string());
     if !options.durable {
