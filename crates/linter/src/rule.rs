@@ -293,7 +293,9 @@ impl<'a> MigrationContext<'a> {
     /// What a statement of the file has run: its code, and then the statement itself.
     pub fn ran_by(&self, statement: &Statement) -> impl Iterator<Item = &'a Earlier> + use<'a> {
         let start = statement.range.start;
-        self.ran.iter().filter(move |run| run.outer == start)
+        // A migration runs its statements in the order of the file.
+        let first = self.ran.partition_point(|run| run.outer < start);
+        self.ran[first..].iter().take_while(move |run| run.outer == start)
     }
 
     /// What is released together with the migration.

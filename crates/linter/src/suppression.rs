@@ -18,6 +18,7 @@ use crate::settings::Settings;
 use crate::source::TextRange;
 use crate::statement;
 use directive::{Directive, Origin, RuleName, Scope};
+use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
@@ -48,19 +49,81 @@ pub(crate) fn apply(
     found: &mut Vec<Diagnostic>,
     suppressed: &mut Vec<Suppressed>,
 ) {
+    let mut findings = Findings::new(std::mem::take(found));
     for FoundComment { file, comment, scope } in comments {
         let (file, migration, comment) = (*file, &migrations[*file as usize], *comment);
         let Some(directive) = directive::read(&migration.file.text, comment) else { continue };
         let suppression = Suppression { file, migration, comment, scope: *scope };
         match directive {
-            Ok(directive) => suppression.follow(&directive, settings, found, suppressed),
+            Ok(directive) => suppression.follow(&directive, settings, &mut findings, suppressed),
             Err(message) => {
-                suppression.report(&rules::engine::unknown_suppression::RULE, settings, found, |reporter| {
+                let added = &mut findings.added;
+                suppression.report(&rules::engine::unknown_suppression::RULE, settings, added, |reporter| {
                     let help = "write `pgvet: ignore[rule] reason` or `pgvet: ignore-file[rule] reason`";
                     reporter.report(comment, message).help(help).emit();
                 });
             }
         }
+    }
+    *found = findings.into_rest();
+}
+
+/// The findings of a run by their place, so that each comment looks at few of them.
+struct Findings {
+    /// In order; those that a comment has taken are gone.
+    all: Vec<Option<Diagnostic>>,
+    /// By file.
+    of_file: FxHashMap<u32, Vec<usize>>,
+    /// By file and statement.
+    of_statement: FxHashMap<(u32, TextRange), Vec<usize>>,
+    /// By file and where they begin, in order.
+    by_start: FxHashMap<u32, Vec<(u32, usize)>>,
+    /// Rules of which a comment has taken all findings of a file.
+    whole_files: FxHashSet<(u32, &'static str)>,
+    /// Findings about the comments themselves, which no comment suppresses.
+    added: Vec<Diagnostic>,
+}
+
+impl Findings {
+    fn new(all: Vec<Diagnostic>) -> Self {
+        let mut of_file: FxHashMap<u32, Vec<usize>> = FxHashMap::default();
+        let mut of_statement: FxHashMap<(u32, TextRange), Vec<usize>> = FxHashMap::default();
+        let mut by_start: FxHashMap<u32, Vec<(u32, usize)>> = FxHashMap::default();
+        for (at, found) in all.iter().enumerate() {
+            of_file.entry(found.file).or_default().push(at);
+            of_statement.entry((found.file, found.statement)).or_default().push(at);
+            by_start.entry(found.file).or_default().push((found.range.start, at));
+        }
+        by_start.values_mut().for_each(|starts| starts.sort_unstable());
+        let all = all.into_iter().map(Some).collect();
+        Self { all, of_file, of_statement, by_start, whole_files: FxHashSet::default(), added: Vec::new() }
+    }
+
+    /// The places in `all` of the findings of a file.
+    fn in_file(&mut self, file: u32) -> Vec<usize> {
+        let Some(places) = self.of_file.get_mut(&file) else { return Vec::new() };
+        places.retain(|at| self.all[*at].is_some());
+        places.clone()
+    }
+
+    /// Those of a statement, and those that are shown inside of it.
+    fn in_statement(&self, file: u32, statement: TextRange) -> Vec<usize> {
+        let mut places = self.of_statement.get(&(file, statement)).cloned().unwrap_or_default();
+        let starts = self.by_start.get(&file).map_or(&[][..], Vec::as_slice);
+        let first = starts.partition_point(|(start, _)| *start < statement.start);
+        let inside = starts[first..].iter().take_while(|(start, _)| *start <= statement.end);
+        places.extend(inside.map(|(_, at)| *at));
+        places.retain(|at| {
+            let is_here = |found: &Diagnostic| found.statement == statement || statement.contains(found.range);
+            self.all[*at].as_ref().is_some_and(is_here)
+        });
+        places.sort_unstable();
+        places.dedup();
+        places
+    }
+
+    fn into_rest(self) -> Vec<Diagnostic> {
+        self.all.into_iter().flatten().chain(self.added).collect()
     }
 }
 
@@ -93,11 +156,9 @@ fn comments(migration: &Migration<'_>) -> Vec<(TextRange, Option<TextRange>)> {
                 .extend(body_comments(text, token.range).into_iter().map(|comment| (comment, Some(statement.range))));
         }
     }
-    for comment in statement::split(text).comments {
-        if !comments.iter().any(|(other, _)| *other == comment) {
-            comments.push((comment, None));
-        }
-    }
+    let known: FxHashSet<TextRange> = comments.iter().map(|(comment, _)| *comment).collect();
+    let others = statement::split(text).comments.into_iter().filter(|comment| !known.contains(comment));
+    comments.extend(others.map(|comment| (comment, None)));
     comments.retain(|(comment, _)| text.get(comment.as_usize()).is_some_and(has_mark));
     comments.sort_by_key(|(comment, _)| *comment);
     comments
@@ -133,18 +194,21 @@ impl Suppression<'_> {
         &self,
         directive: &Directive,
         settings: &Settings,
-        found: &mut Vec<Diagnostic>,
+        findings: &mut Findings,
         suppressed: &mut Vec<Suppressed>,
     ) {
         if let Origin::Other(linter) = directive.origin {
-            self.suppress(directive, found, suppressed, |rule| corresponds(rule, linter, &directive.names));
+            self.suppress(directive, findings, suppressed, |rule| corresponds(rule, linter, &directive.names));
             return;
         }
         let mut unused = Vec::new();
         for name in &directive.names {
             match rules::find(&name.text) {
                 Some(rule) if rule.meta.category != Category::Engine => {
-                    let used = self.suppress(directive, found, suppressed, |meta| meta.name == rule.meta.name);
+                    let is_again =
+                        directive.scope == Scope::File && !findings.whole_files.insert((self.file, rule.meta.name));
+                    let used =
+                        !is_again && self.suppress(directive, findings, suppressed, |meta| meta.name == rule.meta.name);
                     // What can be said about the comments of migrations that are only parsed?
                     let is_run = self.migration.direction == Direction::Up || settings.lint_down;
                     let runs = is_run && settings.severity_in(self.file, &rule.meta).is_some();
@@ -152,14 +216,15 @@ impl Suppression<'_> {
                         unused.push(name);
                     }
                 }
-                rule => self.unknown(name, rule, settings, found),
+                rule => self.unknown(name, rule, settings, &mut findings.added),
             }
         }
         if !unused.is_empty() && self.is_own() {
-            self.unused(directive, &unused, settings, found);
+            self.unused(directive, &unused, settings, &mut findings.added);
         }
         if settings.require_reasons && directive.reason.is_empty() && self.is_own() {
-            self.report(&rules::engine::suppression_without_reason::RULE, settings, found, |reporter| {
+            let added = &mut findings.added;
+            self.report(&rules::engine::suppression_without_reason::RULE, settings, added, |reporter| {
                 let help = "say behind the brackets why it does no harm here, for whoever reads it next";
                 reporter.report(self.comment, "this suppression gives no reason").help(help).emit();
             });
@@ -171,28 +236,26 @@ impl Suppression<'_> {
         self.migration.section.is_none_or(|section| section.contains(self.comment))
     }
 
-    /// Takes the findings of some rules away. Were there any?
+    /// Takes the findings of some rules away, and returns whether there were any.
     fn suppress(
         &self,
         directive: &Directive,
-        found: &mut Vec<Diagnostic>,
+        findings: &mut Findings,
         suppressed: &mut Vec<Suppressed>,
         concerns: impl Fn(&RuleMeta) -> bool,
     ) -> bool {
-        let is_here = |diagnostic: &Diagnostic| match directive.scope {
-            Scope::File => true,
-            Scope::Statement => {
-                self.scope.is_some_and(|range| range == diagnostic.statement || range.contains(diagnostic.range))
-            }
-        };
-        let is_meant = |diagnostic: &mut Diagnostic| {
-            diagnostic.file == self.file
-                && is_here(diagnostic)
-                && rules::find(diagnostic.rule).is_some_and(|rule| concerns(&rule.meta))
+        let places = match (directive.scope, self.scope) {
+            (Scope::File, _) => findings.in_file(self.file),
+            (Scope::Statement, Some(statement)) => findings.in_statement(self.file, statement),
+            (Scope::Statement, None) => Vec::new(),
         };
         let before = suppressed.len();
-        let taken = found.extract_if(.., is_meant);
-        suppressed.extend(taken.map(|diagnostic| Suppressed { diagnostic, reason: directive.reason.clone() }));
+        for at in places {
+            let is_meant = |found: &mut Diagnostic| rules::find(found.rule).is_some_and(|rule| concerns(&rule.meta));
+            if let Some(diagnostic) = findings.all[at].take_if(is_meant) {
+                suppressed.push(Suppressed { diagnostic, reason: directive.reason.clone() });
+            }
+        }
         suppressed.len() > before
     }
 
@@ -249,15 +312,16 @@ impl Suppression<'_> {
         found: &mut Vec<Diagnostic>,
         report: impl FnOnce(&mut Reporter<'_>),
     ) {
-        let at = found.len();
-        if let Some(mut reporter) =
-            Reporter::new(settings, rule, self.file, self.comment, settings.versions.from, found)
-        {
+        // A reporter compares with all findings that are there, and those of other comments are other ones.
+        let mut own = Vec::new();
+        let version = settings.versions.from;
+        if let Some(mut reporter) = Reporter::new(settings, rule, self.file, self.comment, version, &mut own) {
             report(&mut reporter);
         }
-        for diagnostic in &mut found[at..] {
+        for diagnostic in &mut own {
             diagnostic.pg_versions = settings.versions.iter().collect();
         }
+        found.append(&mut own);
     }
 }
 

@@ -17,6 +17,13 @@ pub struct Query {
     pub range: TextRange,
 }
 
+impl Query {
+    /// A query that is nothing but its body.
+    pub(crate) fn of_body(body: QueryBody, range: TextRange) -> Self {
+        Self { with: None, body, order_by: Vec::new(), limit: None, offset: None, locking: Vec::new(), range }
+    }
+}
+
 /// The part of a query between WITH and ORDER BY.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum QueryBody {

@@ -135,6 +135,11 @@ impl Recorder {
         Self { is_off: !is_reported, ..Self::default() }
     }
 
+    /// Whether the text of a body is being run.
+    pub(super) fn is_in_code(&self) -> bool {
+        self.text.is_some()
+    }
+
     /// Begins with a text.
     pub(super) fn enter(&mut self, text: &Arc<str>, shown: InFile, kind: CodeKind, running: Vec<Oid>) -> Outer {
         let outer = self.text.as_ref().map_or(InFile::Shifted(0), |text| text.shown);

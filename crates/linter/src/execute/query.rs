@@ -25,6 +25,7 @@ use crate::effect::{LockCause, LockMode, RelationKind};
 use crate::expression::yields_one_row;
 use crate::source::TextRange;
 use rows::Wanted;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smol_str::SmolStr;
 
 /// How far PostgreSQL takes a query.
@@ -40,12 +41,49 @@ pub(crate) enum Depth {
     Run,
 }
 
+/// The names that a WITH clause gives, each with the number of its first query.
+#[derive(Default)]
+pub(super) struct CteNames(FxHashMap<SmolStr, usize>);
+
+impl CteNames {
+    fn of(with: Option<&With>) -> Self {
+        let mut names = FxHashMap::default();
+        for (at, cte) in with.iter().flat_map(|with| &with.ctes).enumerate() {
+            names.entry(cte.name.text.clone()).or_insert(at);
+        }
+        Self(names)
+    }
+
+    /// All of them, as the query after the clause sees them.
+    fn all(&self) -> VisibleCtes<'_> {
+        self.before(usize::MAX)
+    }
+
+    fn before(&self, at: usize) -> VisibleCtes<'_> {
+        VisibleCtes { names: Some(self), before: at }
+    }
+}
+
+/// The names of a WITH clause that a part of the query sees.
+#[derive(Clone, Copy)]
+struct VisibleCtes<'a> {
+    names: Option<&'a CteNames>,
+    /// Names of queries from this one on are not visible.
+    before: usize,
+}
+
+impl VisibleCtes<'_> {
+    fn position(self, name: &SmolStr) -> Option<usize> {
+        self.names?.0.get(name).copied().filter(|at| *at < self.before)
+    }
+}
+
 /// What surrounds the part of a query that is being read.
 #[derive(Clone, Copy)]
 pub(super) struct Env<'a> {
     depth: Depth,
     /// Names of WITH, which hide relations.
-    ctes: &'a [SmolStr],
+    ctes: VisibleCtes<'a>,
     /// The clause that gives them.
     with: Option<&'a With>,
     /// What the query reads and, if it changes rows, of what.
@@ -66,7 +104,8 @@ enum RowLocks<'a> {
 
 impl<'a> Env<'a> {
     pub(super) fn new(depth: Depth) -> Self {
-        Env { depth, ctes: &[], with: None, from: &[], target: None, outer: None, row_locks: RowLocks::None }
+        let ctes = VisibleCtes { names: None, before: 0 };
+        Env { depth, ctes, with: None, from: &[], target: None, outer: None, row_locks: RowLocks::None }
     }
 
     /// That of a statement with names of WITH inside this one.
@@ -76,7 +115,7 @@ impl<'a> Env<'a> {
 
     fn is_cte(&self, name: &ObjectName) -> bool {
         name.schema.is_none()
-            && (self.ctes.contains(&name.name.text) || self.outer.is_some_and(|outer| outer.is_cte(name)))
+            && (self.ctes.position(&name.name.text).is_some() || self.outer.is_some_and(|outer| outer.is_cte(name)))
     }
 
     /// The environments around this one, from the inside.
@@ -89,11 +128,11 @@ impl<'a> Env<'a> {
         if name.schema.is_some() {
             return None;
         }
-        match self.ctes.iter().position(|known| *known == name.name.text) {
+        match self.ctes.position(&name.name.text) {
             None => self.outer?.cte(name),
             Some(at) => {
                 let with = self.with?;
-                let visible = if with.recursive { self.ctes } else { &self.ctes[..at] };
+                let visible = if with.recursive { self.ctes } else { VisibleCtes { before: at, ..self.ctes } };
                 Some((with.ctes.get(at)?, Env { ctes: visible, from: &[], target: None, ..*self }))
             }
         }
@@ -202,7 +241,7 @@ impl Executor<'_> {
         };
         let all = all && query.limit.is_none();
         let names = self.with_clause(query.with.as_ref(), outer)?;
-        let env = Env { ctes: &names, with: query.with.as_ref(), row_locks: outer.row_locks, ..outer.inner() };
+        let env = Env { ctes: names.all(), with: query.with.as_ref(), row_locks: outer.row_locks, ..outer.inner() };
         let env = match (query.locking.is_empty(), outer.row_locks) {
             (false, RowLocks::None) => env.with_row_locks(RowLocks::Of(&query.locking)),
             _ => env,
@@ -220,11 +259,11 @@ impl Executor<'_> {
     }
 
     /// Reads the queries of WITH and returns the names that they give.
-    fn with_clause(&mut self, with: Option<&With>, outer: &Env<'_>) -> Run<Vec<SmolStr>> {
-        let Some(with) = with else { return Ok(Vec::new()) };
-        let all: Vec<SmolStr> = with.ctes.iter().map(|cte| cte.name.text.clone()).collect();
+    fn with_clause(&mut self, with: Option<&With>, outer: &Env<'_>) -> Run<CteNames> {
+        let all = CteNames::of(with);
+        let Some(with) = with else { return Ok(all) };
         for (at, cte) in with.ctes.iter().enumerate() {
-            let visible = if with.recursive { &all[..] } else { &all[..at] };
+            let visible = if with.recursive { all.all() } else { all.before(at) };
             let env = Env { ctes: visible, with: Some(with), ..outer.inner() };
             self.query_statement(&cte.statement, &env)?;
         }
@@ -310,7 +349,7 @@ impl Executor<'_> {
         if depth >= Depth::Rewrite {
             self.check_reads_not_itself(oid, range)?;
         }
-        self.follow(oid, mode, only, depth, range, &mut Vec::new())
+        self.follow(oid, mode, only, depth, range, &mut FxHashSet::default())
     }
 
     fn follow(
@@ -320,12 +359,11 @@ impl Executor<'_> {
         only: bool,
         depth: Depth,
         range: TextRange,
-        seen: &mut Vec<Oid>,
+        seen: &mut FxHashSet<Oid>,
     ) -> Run {
-        if seen.contains(&oid) {
+        if !seen.insert(oid) {
             return Ok(());
         }
-        seen.push(oid);
         if depth == Depth::Run {
             self.check_populated(oid, range)?;
         }

@@ -73,7 +73,11 @@ impl Executor<'_> {
         } else {
             InFile::At(statement.keyword)
         };
-        self.run_body(&Code::read(text), shown, CodeKind::Block)
+        if !self.recorder.is_in_code() {
+            return self.run_body(&Code::read(text), shown, CodeKind::Block);
+        }
+        // The text of each level is in that of all levels around it.
+        self.deeper(statement.keyword, |executor| executor.run_body(&Code::read(text), shown, CodeKind::Block))
     }
 
     /// Runs the body of a function of the project that a statement calls at `range`.

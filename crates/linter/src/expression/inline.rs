@@ -113,6 +113,7 @@ fn parameter_scope(function: &Function) -> Scope {
         relations: Vec::new(),
         parameters: inputs().map(|parameter| parameter.sql_type).collect(),
         variables: named.collect(),
+        ..Scope::default()
     }
 }
 

@@ -1,11 +1,10 @@
 //! Subqueries: what they read and call.
 
 use super::infer::{Inference, Typed};
-use super::{Analyzer, Scope, ScopeColumn, ScopeRelation};
+use super::{Analyzer, Scope, ScopeRelation};
 use crate::ast::{Expr, ExprKind, FromItem, Query, QueryBody, QueryStatement, RelationRef, Select, Target};
 use crate::builtin;
 use crate::catalog::{Oid, SqlType};
-use smol_str::SmolStr;
 
 impl Analyzer<'_> {
     /// What a whole query calls and reads; its type is that of its first column.
@@ -41,8 +40,7 @@ impl Inference<'_> {
                 }
                 _ => self.unknown(format!("data change in {}", cte.name.text)),
             }
-            // A marker: the name is a relation of this query and not of the schema.
-            outer.variables.push(ScopeColumn { name: cte_marker(&cte.name.text), sql_type: SqlType::UNKNOWN });
+            outer.ctes.insert(cte.name.text.clone());
         }
         match &query.body {
             QueryBody::Select(select) => self.select(select, query, &outer, compared),
@@ -137,7 +135,7 @@ impl Inference<'_> {
         let name = &reference.name.name.text;
         let schema = reference.name.schema.as_ref().map(|schema| schema.text.as_str());
         let alias = Some(reference.alias.as_ref().map_or_else(|| name.clone(), |alias| alias.name.clone()));
-        let is_cte = schema.is_none() && scope.variables.iter().any(|variable| variable.name == cte_marker(name));
+        let is_cte = schema.is_none() && scope.ctes.contains(name);
         let is_system = builtin::system_relation(schema.unwrap_or("pg_catalog"), name).is_some();
         if is_cte || is_system {
             return ScopeRelation { name: alias, ..ScopeRelation::default() };
@@ -156,9 +154,4 @@ impl Inference<'_> {
             ScopeRelation { name: alias, relation: Oid::INVALID, columns: Vec::new() }
         }
     }
-}
-
-/// No column has a name with a control character in it.
-fn cte_marker(name: &str) -> SmolStr {
-    format!("\u{1}{name}").into()
 }

@@ -12,6 +12,8 @@ pub struct Scope {
     pub parameters: Vec<SqlType>,
     /// Parameters and variables that are used by name.
     pub variables: Vec<ScopeColumn>,
+    /// Names of WITH, which are relations of the query and not of the schema; cloning them is cheap.
+    pub(crate) ctes: imbl::HashSet<SmolStr>,
 }
 
 /// A relation of FROM, or the table that DDL is about.
@@ -41,7 +43,14 @@ impl Scope {
     /// The scope of a subquery: its own relations before those of the query around it.
     pub(super) fn inner(&self, mut relations: Vec<ScopeRelation>) -> Self {
         relations.extend(self.relations.iter().cloned());
-        Self { relations, parameters: self.parameters.clone(), variables: self.variables.clone() }
+        Self { relations, ..self.clone_names() }
+    }
+
+    /// The same without relations.
+    fn clone_names(&self) -> Self {
+        let Self { parameters, variables, ctes, relations: _ } = self;
+        let (parameters, variables, ctes) = (parameters.clone(), variables.clone(), ctes.clone());
+        Self { relations: Vec::new(), parameters, variables, ctes }
     }
 
     /// The type of `column`, `table.column` or `schema.table.column`; `None` also where it may be a column of a relation

@@ -29,7 +29,10 @@ use std::sync::Arc;
 
 /// Parsing needs a thread with a stack of this many bytes; statements that would need more are refused with
 /// PostgreSQL's own `stack depth limit exceeded`.
-pub const PARSE_STACK_BYTES: usize = 64 * 1024 * 1024;
+pub const PARSE_STACK_BYTES: usize = 160 * 1024 * 1024;
+
+/// Maximum number of pieces of one file: what a file holds is in memory as a whole.
+const MAX_PIECES: usize = 150_000;
 
 /// One statement of a file.
 #[derive(Debug, Clone)]
@@ -120,11 +123,13 @@ pub enum PieceKind {
     TemplateTag,
     /// MySQL's `DELIMITER //`.
     Delimiter,
+    /// The rest of a text after [`MAX_PIECES`]; not read.
+    Rest,
 }
 
 impl PieceKind {
     pub fn is_statement(self) -> bool {
-        matches!(self, Self::Sql | Self::PlpgsqlBlock)
+        matches!(self, Self::Sql | Self::PlpgsqlBlock | Self::Rest)
     }
 }
 

@@ -1,7 +1,7 @@
 //! From a piece to its statement: as it stands, with placeholders filled, or cut in two where a semicolon is missing.
 
 use super::placeholder::{self, ESCAPED_CAST, Filler, Hole, Placeholder, PlaceholderKind};
-use super::{Piece, PieceKind, Statement, SyntaxError, recover};
+use super::{MAX_PIECES, Piece, PieceKind, Statement, SyntaxError, recover};
 use crate::ast::{Ast, Do, FunctionBody, from_pg};
 use crate::lexer::{Lexer, Token, TokenKind, tokenize};
 use crate::source::TextRange;
@@ -31,8 +31,15 @@ impl<'a> Parser<'a> {
     }
 
     pub(super) fn parse(&mut self, piece: Piece) -> Vec<Statement> {
-        if piece.kind == PieceKind::PlpgsqlBlock {
-            return vec![self.block(piece)];
+        match piece.kind {
+            PieceKind::PlpgsqlBlock => return vec![self.block(piece)],
+            PieceKind::Rest => {
+                let message = format!("more than {MAX_PIECES} statements in one file; the rest is not read");
+                // The rest may be long, and all of it is one place.
+                let range = TextRange::new(piece.range.start, piece.range.start + 1);
+                return vec![piece.statement(Err(SyntaxError { message, range }))];
+            }
+            _ => {}
         }
         let attempt = self.attempt(&piece, &piece.tokens);
         match &attempt.parsed {

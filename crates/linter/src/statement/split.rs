@@ -6,7 +6,7 @@ mod script;
 use super::psql::{Branches, Certainty, Variables};
 use super::reading::Settings;
 use super::start::{Start, start};
-use super::{Piece, PieceKind, SplitResult, placeholder, plpgsql_block};
+use super::{MAX_PIECES, Piece, PieceKind, SplitResult, placeholder, plpgsql_block};
 use crate::lexer::{Lexer, Token, TokenKind, tokenize};
 use crate::source::TextRange;
 use script::Before;
@@ -83,6 +83,12 @@ impl<'a> Splitter<'a> {
     fn read_to(&mut self, end: usize) {
         while let Some(token) = self.lexer.next() {
             self.read_comments(token.range.start as usize);
+            if self.result.pieces.len() >= MAX_PIECES && self.tokens.is_empty() {
+                let rest = TextRange::new(token.range.start, end as u32);
+                self.lexer.seek(end);
+                self.push(PieceKind::Rest, rest);
+                break;
+            }
             self.read(token);
         }
         self.read_comments(end);

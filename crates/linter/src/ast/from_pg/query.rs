@@ -18,6 +18,41 @@ const SET_OPERATORS: &[&str] = &["UNION", "INTERSECT", "EXCEPT"];
 /// What follows the body of a query.
 const QUERY_TAILS: &[&str] = &["ORDER", "LIMIT", "OFFSET", "FETCH", "FOR"];
 
+fn is_union_all(select: &pg::SelectStmt) -> bool {
+    select.op == pg::SetOperation::SETOP_UNION && select.all
+}
+
+/// Whether a query is nothing but its body.
+fn is_plain(select: &pg::SelectStmt) -> bool {
+    select.with_clause.is_none()
+        && select.sort_clause.is_empty()
+        && select.limit_count.is_none()
+        && select.limit_offset.is_none()
+        && select.locking_clause.is_empty()
+}
+
+/// UNION ALL of all of them in order. The tree is as flat as can be, which changes nothing: UNION ALL is associative.
+fn balanced(mut operands: Vec<Query>) -> Query {
+    while operands.len() > 1 {
+        let mut rest = operands.into_iter();
+        let mut joined = Vec::with_capacity(rest.len().div_ceil(2));
+        while let Some(left) = rest.next() {
+            joined.push(match rest.next() {
+                Some(right) => union_all(left, right),
+                None => left,
+            });
+        }
+        operands = joined;
+    }
+    operands.pop().unwrap_or_else(|| Query::of_body(QueryBody::Values(Vec::new()), TextRange::default()))
+}
+
+fn union_all(left: Query, right: Query) -> Query {
+    let range = left.range.cover(right.range);
+    let (left, right) = (Box::new(left), Box::new(right));
+    Query::of_body(QueryBody::SetOperation { operator: SetOperator::Union, all: true, left, right }, range)
+}
+
 impl Context<'_> {
     pub(super) fn query(&self, select: &pg::SelectStmt, span: Span) -> Query {
         let span = self.unwrapped(span);
@@ -37,15 +72,7 @@ impl Context<'_> {
 
     /// A query that the grammar always gives.
     pub(super) fn required_query(&self, select: Option<&pg::SelectStmt>, span: Span) -> Query {
-        let nothing = || Query {
-            with: None,
-            body: QueryBody::Values(Vec::new()),
-            order_by: Vec::new(),
-            limit: None,
-            offset: None,
-            locking: Vec::new(),
-            range: self.range(span),
-        };
+        let nothing = || Query::of_body(QueryBody::Values(Vec::new()), self.range(span));
         select.map_or_else(nothing, |select| self.query(select, span))
     }
 
@@ -120,12 +147,33 @@ impl Context<'_> {
             pg::SetOperation::SETOP_EXCEPT => SetOperator::Except,
             _ => return self.simple_body(select, span),
         };
+        if is_union_all(select) {
+            return balanced(self.union_all_operands(select, span)).body;
+        }
         let (left, right) = self.set_operands(span);
         QueryBody::SetOperation {
             operator,
             all: select.all,
             left: Box::new(self.required_query(select.larg, left)),
             right: Box::new(self.required_query(select.rarg, right)),
+        }
+    }
+
+    /// `a UNION ALL b UNION ALL c ...`, which nests to the left, thousands deep in generated SQL: its operands in order.
+    fn union_all_operands(&self, select: &pg::SelectStmt, span: Span) -> Vec<Query> {
+        let mut operands = Vec::new();
+        let (mut select, mut span) = (select, span);
+        loop {
+            let (left, right) = self.set_operands(span);
+            operands.push(self.required_query(select.rarg, right));
+            match select.larg {
+                Some(next) if is_union_all(next) && is_plain(next) => (select, span) = (next, self.unwrapped(left)),
+                first => {
+                    operands.push(self.required_query(first, left));
+                    operands.reverse();
+                    return operands;
+                }
+            }
         }
     }
 

@@ -18,7 +18,7 @@ use std::sync::Arc;
 impl Executor<'_> {
     pub(super) fn insert_rows(&mut self, insert: &Insert, outer: &Env<'_>) -> Run {
         let names = self.with_clause(insert.with.as_ref(), outer)?;
-        let env = Env { ctes: &names, with: insert.with.as_ref(), ..outer.inner() };
+        let env = Env { ctes: names.all(), with: insert.with.as_ref(), ..outer.inner() };
         let Some(table) = self.open_changed(&insert.table.name)? else {
             return check_not_system_catalog(insert);
         };
@@ -61,7 +61,7 @@ impl Executor<'_> {
     pub(super) fn update_rows(&mut self, update: &Update, outer: &Env<'_>) -> Run {
         let names = self.with_clause(update.with.as_ref(), outer)?;
         let (with, target) = (update.with.as_ref(), Some(&update.table));
-        let env = Env { ctes: &names, with, target, from: &update.from, ..outer.inner() };
+        let env = Env { ctes: names.all(), with, target, from: &update.from, ..outer.inner() };
         let Some(table) = self.open_changed(&update.table.name)? else { return Ok(()) };
         for item in &update.from {
             self.read_from_item(item, &env)?;
@@ -88,7 +88,7 @@ impl Executor<'_> {
     pub(super) fn delete_rows(&mut self, delete: &Delete, outer: &Env<'_>) -> Run {
         let names = self.with_clause(delete.with.as_ref(), outer)?;
         let (with, target) = (delete.with.as_ref(), Some(&delete.table));
-        let env = Env { ctes: &names, with, target, from: &delete.using, ..outer.inner() };
+        let env = Env { ctes: names.all(), with, target, from: &delete.using, ..outer.inner() };
         let Some(table) = self.open_changed(&delete.table.name)? else { return Ok(()) };
         for item in &delete.using {
             self.read_from_item(item, &env)?;
@@ -119,7 +119,7 @@ impl Executor<'_> {
         }
         let names = self.with_clause(merge.with.as_ref(), outer)?;
         let (with, target) = (merge.with.as_ref(), Some(&merge.table));
-        let env = Env { ctes: &names, with, target, from: std::slice::from_ref(&merge.source), ..outer.inner() };
+        let env = Env { ctes: names.all(), with, target, from: std::slice::from_ref(&merge.source), ..outer.inner() };
         let Some(table) = self.open_changed(&merge.table.name)? else { return Ok(()) };
         if !self.catalog.relation(table).rules.is_empty() {
             return fail("0A000", "cannot execute MERGE on a relation with rules", merge.table.name.range());

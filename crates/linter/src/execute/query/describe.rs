@@ -16,7 +16,7 @@ const TEXT: SqlType = SqlType::new(Oid(25));
 const UNKNOWN_LITERAL: Oid = Oid(705);
 
 /// The columns of the WITH queries in sight, innermost last; `None` where they are not known.
-type Ctes = Vec<(SmolStr, Option<Vec<QueryColumn>>)>;
+type Ctes = imbl::HashMap<SmolStr, Option<Vec<QueryColumn>>>;
 
 /// The columns of every sequence.
 pub(in crate::execute) fn sequence_columns() -> [QueryColumn; 3] {
@@ -27,7 +27,7 @@ pub(in crate::execute) fn sequence_columns() -> [QueryColumn; 3] {
 impl Executor<'_> {
     /// The names and types of a query's columns; `None` where a relation in it is not known.
     pub(crate) fn describe_query(&mut self, query: &Query) -> Option<Vec<QueryColumn>> {
-        self.query_columns(query, None, &Vec::new())
+        self.query_columns(query, None, &Ctes::default())
     }
 
     fn query_columns(&mut self, query: &Query, outer: Option<&Scope<'_>>, ctes: &Ctes) -> Option<Vec<QueryColumn>> {
@@ -89,7 +89,7 @@ impl Executor<'_> {
                 QueryStatement::Merge(_) => None,
             };
             let alias = Alias { name: cte.name.text.clone(), columns: cte.columns.clone() };
-            ctes.push((cte.name.text.clone(), renamed(columns, Some(&alias))));
+            ctes.insert(cte.name.text.clone(), renamed(columns, Some(&alias)));
         }
         ctes
     }
@@ -153,10 +153,10 @@ impl Executor<'_> {
             }
             FromItem::Relation(relation) => {
                 let name = &relation.name;
-                let cte = ctes.iter().rev().find(|(cte, _)| name.schema.is_none() && *cte == name.name.text);
+                let cte = if name.schema.is_none() { ctes.get(&name.name.text) } else { None };
                 let alias = relation.alias.as_ref();
                 let shown = alias.map_or(&name.name.text, |alias| &alias.name).clone();
-                if let Some((_, columns)) = cte {
+                if let Some(columns) = cte {
                     (shown, None, renamed(columns.clone(), alias))
                 } else {
                     let oid = self.find(name);

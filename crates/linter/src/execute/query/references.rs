@@ -28,7 +28,8 @@ struct Item {
 struct Collector {
     relations: Vec<Found>,
     scopes: Vec<Vec<Item>>,
-    ctes: Vec<SmolStr>,
+    /// Names of WITH that are visible; cloning it is cheap.
+    ctes: imbl::HashSet<SmolStr>,
     /// In a place where a name can be that of an output column.
     in_output: bool,
     /// The first column that no relation in sight has.
@@ -204,15 +205,15 @@ impl Executor<'_> {
     }
 
     fn collect_query(&self, query: &Query, collector: &mut Collector) {
-        let ctes = collector.ctes.len();
+        let ctes = collector.ctes.clone();
         for cte in query.with.iter().flat_map(|with| &with.ctes) {
             if query.with.as_ref().is_some_and(|with| with.recursive) {
-                collector.ctes.push(cte.name.text.clone());
+                collector.ctes.insert(cte.name.text.clone());
             }
             if let QueryStatement::Select(inner) = &cte.statement {
                 self.collect_query(inner, collector);
             }
-            collector.ctes.push(cte.name.text.clone());
+            collector.ctes.insert(cte.name.text.clone());
         }
         collector.scopes.push(Vec::new());
         match &query.body {
@@ -231,7 +232,7 @@ impl Executor<'_> {
         }
         collector.in_output = outside;
         collector.scopes.pop();
-        collector.ctes.truncate(ctes);
+        collector.ctes = ctes;
     }
 
     fn collect_select(&self, select: &Select, collector: &mut Collector) {

@@ -6,9 +6,8 @@ use crate::builtin;
 use crate::catalog::Oid;
 use crate::effect::{Extent, RelationKind, Rows, RowsReason, Visibility};
 use crate::execute::Executor;
-use crate::execute::query::Env;
+use crate::execute::query::{CteNames, Env};
 use crate::expression::yields_one_row;
-use smol_str::SmolStr;
 
 impl Executor<'_> {
     pub(in crate::execute) fn rows_of_query(&self, query: &Query, outer: &Env<'_>) -> Rows {
@@ -16,9 +15,8 @@ impl Executor<'_> {
         if self.queries.get() > MAX_QUERIES {
             return Rows::unknown_part(RowsReason::NotKnown);
         }
-        let names: Vec<SmolStr> =
-            query.with.iter().flat_map(|with| &with.ctes).map(|cte| cte.name.text.clone()).collect();
-        let env = Env { ctes: &names, with: query.with.as_ref(), ..outer.inner() };
+        let names = CteNames::of(query.with.as_ref());
+        let env = Env { ctes: names.all(), with: query.with.as_ref(), ..outer.inner() };
         let rows = match &query.body {
             QueryBody::Values(rows) => Rows::at_most(rows.len() as u64, RowsReason::Listed),
             QueryBody::Select(select) => self.rows_of_select(select, &env),
