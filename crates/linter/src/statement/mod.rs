@@ -32,7 +32,7 @@ use std::sync::Arc;
 pub const PARSE_STACK_BYTES: usize = 160 * 1024 * 1024;
 
 /// Maximum number of pieces of one file: what a file holds is in memory as a whole.
-const MAX_PIECES: usize = 150_000;
+const MAX_PIECES: usize = 250_000;
 
 /// One statement of a file.
 #[derive(Debug, Clone)]
