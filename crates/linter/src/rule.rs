@@ -7,7 +7,7 @@ use crate::confidence::Confidence;
 use crate::declared::DeclarationContext;
 use crate::deployment::Deployment;
 use crate::diagnostic::Severity;
-use crate::effect::{Effects, Evidence, UnknownReason};
+use crate::effect::{Effects, Evidence, ObjectChange, UnknownReason};
 use crate::execute::{CodeText, Executed};
 use crate::report::Reporter;
 use crate::routine::{Endings, RoutineContext, RoutineReader, Routines};
@@ -197,6 +197,8 @@ pub struct Earlier {
     pub range: TextRange,
     /// The code that runs it, in whose text its ranges are offsets.
     pub code: Option<Arc<CodeText>>,
+    /// What it changed itself, with the ranges of the statement.
+    pub(crate) changes: Vec<ObjectChange>,
     /// Why the code of the triggers that it fired was not analyzed.
     pub(crate) opaque_triggers: Vec<UnknownReason>,
 }

@@ -95,13 +95,16 @@ impl Checker<'_> {
         if self.done.last().is_some_and(|last| last.outer == outer) {
             return;
         }
+        let own = visit.code.own.as_ref().unwrap_or(visit.effects);
         let inner = visit.code.executed.iter().map(|run| (&run.statement, Some(&run.code), &run.effects));
-        for (statement, code, effects) in inner.chain([(visit.statement, None, visit.effects)]) {
+        for (statement, code, effects) in inner.chain([(visit.statement, None, own)]) {
             let Ok(ast) = &statement.parsed else { continue };
             let range = code.map_or(statement.range, |code| code.shown.range(statement.range));
             let by_trigger = effects.unknown.iter().filter(|unknown| unknown.by_trigger);
             let opaque_triggers = by_trigger.map(|unknown| unknown.reason.clone()).collect();
-            self.done.push(Earlier { outer, ast: Arc::clone(ast), range, code: code.cloned(), opaque_triggers });
+            let changes = effects.changes.clone();
+            let code = code.cloned();
+            self.done.push(Earlier { outer, ast: Arc::clone(ast), range, code, changes, opaque_triggers });
         }
     }
 }

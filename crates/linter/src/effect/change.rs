@@ -1,6 +1,9 @@
-//! Changes of objects that no lock, removal or renaming tells apart: triggers, rules, policies and extensions.
+//! Changes that no lock, removal or renaming tells apart: triggers, rules, policies, extensions, functions, labels of enums,
+//! privileges and settings.
 
 use super::RelationName;
+use crate::ast::{Grant, Setting, TriggerChoice};
+use crate::catalog::Oid;
 use crate::source::TextRange;
 use smol_str::SmolStr;
 
@@ -16,10 +19,9 @@ pub struct ObjectChange {
 /// What changes.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ChangedObject {
-    /// A trigger; without a name all of the table.
     Trigger {
         table: RelationName,
-        name: Option<SmolStr>,
+        which: TriggerChoice,
     },
     /// A rule of a table or view.
     Rule {
@@ -37,6 +39,43 @@ pub enum ChangedObject {
     Extension {
         name: SmolStr,
     },
+    /// A function or procedure.
+    Function {
+        oid: Oid,
+        /// The attributes that the statement mentions, by their names in the parse tree: `security`, `strict`.
+        stated: Vec<SmolStr>,
+    },
+    /// A label of an enum.
+    EnumLabel {
+        /// `None` for a type that no statement shows.
+        of_type: Option<Oid>,
+        type_name: SmolStr,
+        label: SmolStr,
+        /// The old name of one that is renamed.
+        was: Option<SmolStr>,
+    },
+    /// Privileges on objects, or on those that will be made.
+    Privileges {
+        grant: Grant,
+        /// ALTER DEFAULT PRIVILEGES: the schemas, none of which means everywhere.
+        later_in: Option<Vec<SmolStr>>,
+    },
+    /// How new values of a column are compressed.
+    Compression {
+        table: RelationName,
+        column: SmolStr,
+        method: SmolStr,
+    },
+    /// A publication. Dropping some of its objects is [`ChangeAction::Drop`].
+    Publication {
+        name: SmolStr,
+    },
+    /// A setting of the session.
+    Setting {
+        setting: Setting,
+        /// SET LOCAL.
+        local: bool,
+    },
 }
 
 impl ChangedObject {
@@ -46,8 +85,14 @@ impl ChangedObject {
             Self::Trigger { table, .. }
             | Self::Rule { table, .. }
             | Self::Policy { table, .. }
-            | Self::RowSecurity { table } => Some(table),
-            Self::Extension { .. } => None,
+            | Self::RowSecurity { table }
+            | Self::Compression { table, .. } => Some(table),
+            Self::Extension { .. }
+            | Self::Function { .. }
+            | Self::EnumLabel { .. }
+            | Self::Privileges { .. }
+            | Self::Publication { .. }
+            | Self::Setting { .. } => None,
         }
     }
 }
@@ -60,4 +105,6 @@ pub enum ChangeAction {
     Drop,
     Enable,
     Disable,
+    Grant,
+    Revoke,
 }

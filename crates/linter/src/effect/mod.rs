@@ -44,7 +44,8 @@ pub struct Effects {
     /// What DROP takes away, columns and constraints included, with what goes along.
     pub removals: Vec<Removal>,
     pub renames: Vec<Renaming>,
-    /// Triggers, rules, policies and extensions that it makes, alters, drops, enables or disables.
+    /// Triggers, rules, policies, extensions, functions, labels of enums, privileges and settings that it makes, alters,
+    /// drops, enables or disables.
     pub changes: Vec<ObjectChange>,
     /// Emptied by TRUNCATE.
     pub truncates: Vec<RelationName>,

@@ -7,6 +7,7 @@ use crate::ast::{
 };
 use crate::builtin;
 use crate::catalog::{Definition, Function, Oid, Parameter, PrivilegeKind, SqlType, Volatility};
+use crate::effect::{ChangeAction, ChangedObject};
 use crate::session::search_path_value;
 use crate::source::TextRange;
 use crate::statement::is_template;
@@ -70,6 +71,9 @@ impl Executor<'_> {
             self.catalog.grant_defaults(oid, PrivilegeKind::Function, &function.schema);
         }
         self.catalog.add_function(function);
+        let stated = create.options.iter().map(|option| option.name.clone()).collect();
+        let action = if is_new { ChangeAction::Create } else { ChangeAction::Alter };
+        self.change_object(ChangedObject::Function { oid, stated }, action, create.name.range());
         self.check_body(create)
     }
 

@@ -4,7 +4,7 @@ use super::{Executor, Knowledge, Run, fail};
 use crate::ast::{AlterDefaultPrivileges, Grant, Name, ObjectKind, ObjectName};
 use crate::builtin;
 use crate::catalog::{DefaultPrivilege, Oid, Privilege, PrivilegeKind, Relation};
-use crate::effect::{LockCause, LockMode, RelationKind};
+use crate::effect::{ChangeAction, ChangedObject, LockCause, LockMode, RelationKind};
 use crate::execute::alter_table::is_system_column;
 use crate::execute::query::describe::sequence_columns;
 use crate::source::TextRange;
@@ -15,6 +15,7 @@ impl Executor<'_> {
     ///
     /// Source: PostgreSQL 18, `src/backend/catalog/aclchk.c`, `objectNamesToOids`.
     pub(super) fn grant(&mut self, grant: &Grant) -> Run {
+        self.change_privileges(grant, None);
         if grant.all_in_schema {
             grant.objects.iter().try_for_each(|schema| self.check_schema(&schema.name))?;
         }
@@ -45,6 +46,11 @@ impl Executor<'_> {
             }
         }
         Ok(())
+    }
+
+    fn change_privileges(&mut self, grant: &Grant, later_in: Option<Vec<SmolStr>>) {
+        let action = if grant.grant { ChangeAction::Grant } else { ChangeAction::Revoke };
+        self.change_object(ChangedObject::Privileges { grant: grant.clone(), later_in }, action, grant.keyword);
     }
 
     fn granted_relations(&mut self, grant: &Grant) -> Run<Vec<Oid>> {
@@ -91,6 +97,7 @@ impl Executor<'_> {
 
     /// Source: PostgreSQL 18, `src/backend/catalog/aclchk.c`, `ExecAlterDefaultPrivilegesStmt`.
     pub(super) fn alter_default_privileges(&mut self, alter: &AlterDefaultPrivileges) -> Run {
+        self.change_privileges(&alter.grant, Some(alter.schemas.clone()));
         for schema in &alter.schemas {
             self.check_schema(&Name::new(schema.clone(), self.place.range))?;
         }

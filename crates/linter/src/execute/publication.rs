@@ -5,7 +5,7 @@ use crate::ast::{
     AlterPublication, CreatePublication, DefElem, DefValue, Literal, PublicationAction, PublicationObject,
 };
 use crate::catalog::{Oid, Publication};
-use crate::effect::{DataChangeKind, LockCause, LockMode, RelationKind};
+use crate::effect::{ChangeAction, ChangedObject, DataChangeKind, LockCause, LockMode, RelationKind};
 use crate::source::TextRange;
 use smol_str::SmolStr;
 
@@ -24,6 +24,8 @@ impl Executor<'_> {
         let mut publication = Publication { name, all_tables, schemas, tables, updates: true, deletes: true };
         set_options(&mut publication, &create.options);
         self.catalog.set_publication(publication);
+        let object = ChangedObject::Publication { name: create.name.text.clone() };
+        self.change_object(object, ChangeAction::Create, create.name.range);
         Ok(())
     }
 
@@ -41,6 +43,11 @@ impl Executor<'_> {
             let reason = format!("publication \"{}\" is defined as FOR ALL TABLES", name.text);
             return fail("55000", reason, name.range);
         }
+        let action = match alter.action {
+            PublicationAction::Add | PublicationAction::Set => ChangeAction::Alter,
+            PublicationAction::Drop => ChangeAction::Drop,
+        };
+        self.change_object(ChangedObject::Publication { name: name.text.clone() }, action, name.range);
         let member = |oid: Oid| publication.tables.iter().any(|(known, _)| *known == oid);
         match alter.action {
             PublicationAction::Add => {

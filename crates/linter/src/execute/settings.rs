@@ -2,13 +2,15 @@
 
 use super::{Executor, Run};
 use crate::ast::{Discard, DropBehavior, Name, Set, Setting};
-use crate::effect::LockCause;
+use crate::effect::{ChangeAction, ChangedObject, LockCause};
 use crate::session::{SettingValue, search_path_value};
 use smol_str::SmolStr;
 
 impl Executor<'_> {
     /// Source: PostgreSQL 18, `src/backend/utils/misc/guc_funcs.c`, `ExecSetVariableStmt`.
     pub(super) fn set(&mut self, set: &Set) -> Run {
+        let object = ChangedObject::Setting { setting: set.setting.clone(), local: set.local };
+        self.change_object(object, ChangeAction::Alter, set.range);
         // SET LOCAL outside a transaction block is a warning and nothing else.
         let effective = !set.local || self.session.in_transaction();
         let settings = &mut self.session.settings;
@@ -46,6 +48,8 @@ impl Executor<'_> {
     pub(super) fn discard(&mut self, discard: Discard) -> Run {
         if discard == Discard::All {
             self.prevent_in_block("DISCARD ALL", self.place.range)?;
+            let object = ChangedObject::Setting { setting: Setting::ResetAll, local: false };
+            self.change_object(object, ChangeAction::Alter, self.place.range);
             self.session.settings.reset_all();
             self.session.prepared.clear();
         }

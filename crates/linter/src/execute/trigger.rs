@@ -4,7 +4,8 @@ use super::alter_table::is_system_column;
 use super::query::Depth;
 use super::{Executor, Run, fail};
 use crate::ast::{
-    AlterPolicy, CreatePolicy, CreateRule, CreateTrigger, Expr, ExprKind, Firing, Name, ObjectName, TriggerTiming,
+    AlterPolicy, CreatePolicy, CreateRule, CreateTrigger, Expr, ExprKind, Firing, Name, ObjectName, TriggerChoice,
+    TriggerTiming,
 };
 use crate::catalog::{Oid, Policy, Trigger};
 use crate::effect::{ChangeAction, ChangedObject, LockMode, RelationKind};
@@ -43,7 +44,10 @@ impl Executor<'_> {
             defined_at: self.place_of(create.name.range),
         };
         self.put_trigger(table, trigger.clone(), create.or_replace, create.name.range)?;
-        let object = ChangedObject::Trigger { table: self.relation_name(table), name: Some(create.name.text.clone()) };
+        let object = ChangedObject::Trigger {
+            table: self.relation_name(table),
+            which: TriggerChoice::Named(create.name.clone()),
+        };
         self.change_object(object, ChangeAction::Create, create.keyword);
         let partitioned = self.catalog.relation(table).kind == RelationKind::PartitionedTable;
         if partitioned && create.for_each_row {

@@ -24,7 +24,7 @@ use crate::ast::{
     AlterTable, AlterTableAction as Action, AlterTableCommand, AlterTableMoveAll, ConstraintKind, ObjectKind,
 };
 use crate::catalog::{Column, Oid, Relation};
-use crate::effect::{LockCause, LockMode, RelationKind, RewriteCause};
+use crate::effect::{ChangeAction, ChangedObject, LockCause, LockMode, RelationKind, RewriteCause};
 pub(crate) use constraint::names;
 pub(crate) use lock_level::command_lock_level;
 use work::Work;
@@ -162,6 +162,9 @@ impl Executor<'_> {
             Action::SetColumnOptions { column, .. } => self.require_column(altering.table, column),
             Action::SetStorage { column, storage } => self.set_storage(altering, column, storage),
             Action::SetCompression { column, method } => {
+                let table = self.relation_name(altering.table);
+                let object = ChangedObject::Compression { table, column: column.text.clone(), method: method.clone() };
+                self.change_object(object, ChangeAction::Alter, column.range);
                 self.set_compression(altering, column, method, command.keyword)
             }
             Action::AddIdentity { column, always, .. } => self.add_identity(altering, column, *always),

@@ -58,8 +58,7 @@ impl Executor<'_> {
                 Ok(())
             }
             Action::Trigger { firing, which } => {
-                let name = if let TriggerChoice::Named(name) = which { Some(name.text.clone()) } else { None };
-                let object = ChangedObject::Trigger { table: self.relation_name(table), name };
+                let object = ChangedObject::Trigger { table: self.relation_name(table), which: which.clone() };
                 self.change_object(object, firing_action(*firing), range);
                 self.set_trigger_firing(altering, *firing, which)
             }

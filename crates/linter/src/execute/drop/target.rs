@@ -2,7 +2,7 @@
 
 use super::dependency::Object;
 use super::{Deletion, Executor, Run, fail};
-use crate::ast::{Drop, DropObject, ObjectKind, ObjectName, Signature};
+use crate::ast::{Drop, DropObject, Name, ObjectKind, ObjectName, Signature, TriggerChoice};
 use crate::catalog::{Oid, Relation, TypeKind};
 use crate::effect::{ChangeAction, ChangedObject, Failure, Lock, LockCause, LockMode, RelationKind};
 use crate::execute::Knowledge;
@@ -145,7 +145,10 @@ impl Executor<'_> {
         }
         let relation = self.relation_name(table);
         let changed = match statement.kind {
-            ObjectKind::Trigger => ChangedObject::Trigger { table: relation, name: Some(name.clone()) },
+            ObjectKind::Trigger => ChangedObject::Trigger {
+                table: relation,
+                which: TriggerChoice::Named(Name::new(name.clone(), object.name.name.range)),
+            },
             ObjectKind::Rule => ChangedObject::Rule { table: relation, name: name.clone() },
             _ => ChangedObject::Policy { table: relation, name: name.clone() },
         };

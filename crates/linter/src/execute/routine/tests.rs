@@ -141,6 +141,24 @@ fn loops_over_many_constants_are_run_to_a_limit() {
 }
 
 #[test]
+fn conditions_are_compared_with_catalog_rows_to_a_limit() {
+    let tables = (0..400).map(|at| format!("CREATE TABLE t{at}();")).collect::<Vec<_>>().concat();
+    let inner = "FOR t IN SELECT tablename FROM pg_tables WHERE tablename = 't1' LOOP \
+                 EXECUTE format('ALTER TABLE %I ADD COLUMN x int', t); END LOOP;";
+    let sql = |rounds: usize| {
+        format!(
+            "DO $$ DECLARE t text; n text; BEGIN FOREACH n IN ARRAY ARRAY[{}] LOOP {inner} END LOOP; END $$",
+            (0..rounds).map(|at| format!("'{at}'")).collect::<Vec<_>>().join(", ")
+        )
+    };
+    let limit = UnknownReason::Limit(Limit::CatalogRows(100_000));
+    assert!(!reasons(&effects_on(17, &tables, &sql(2))).contains(&limit));
+    let many = (0..6).map(|_| sql(60).replacen("DO $$ DECLARE t text; n text; BEGIN", "", 1).replace("END $$", ""));
+    let many = format!("DO $$ DECLARE t text; n text; BEGIN {} END $$", many.collect::<String>());
+    assert!(reasons(&effects_on(17, &tables, &many)).contains(&limit));
+}
+
+#[test]
 fn a_function_that_calls_itself_is_no_gap() {
     let history = "CREATE TABLE t(id int, parent int);
         CREATE FUNCTION walk(node int) RETURNS void LANGUAGE plpgsql AS $$ BEGIN
@@ -164,7 +182,13 @@ fn a_prepared_statement_runs_where_it_is_executed() {
     assert_eq!((locks_of(&effects), effects.data_changes.len()), (vec!["t RowExclusive".to_owned()], 1));
     assert_eq!(reasons(&effects), []);
     let unprepared = UnknownReason::PreparedStatement { name: "p".into() };
-    for sql in ["EXECUTE p(1)", "PREPARE q AS SELECT 1; EXECUTE p", &format!("{delete} DISCARD ALL; EXECUTE p(1)")] {
+    for sql in [
+        "EXECUTE p(1)",
+        "PREPARE q AS SELECT 1; EXECUTE p",
+        &format!("{delete} DISCARD ALL; EXECUTE p(1)"),
+        &format!("{delete} DEALLOCATE p; EXECUTE p(1)"),
+        &format!("{delete} DEALLOCATE PREPARE ALL; EXECUTE p(1)"),
+    ] {
         let effects = effects_on(17, "CREATE TABLE t(id int)", sql);
         assert_eq!(reasons(&effects), std::slice::from_ref(&unprepared), "{sql}");
     }

@@ -2,6 +2,7 @@
 
 use crate::ast::{AlterEnum, Assignment, Expr, ExprKind, Insert, Literal, Query, QueryBody, TypeName, string_literal};
 use crate::catalog::{EnumLabel, Oid, TypeKind};
+use crate::effect::{ChangeAction, ChangedObject};
 use crate::execute::{Executor, Run, fail};
 use crate::source::TextRange;
 use smol_str::SmolStr;
@@ -22,10 +23,15 @@ impl Executor<'_> {
         if found.is_none() {
             self.missing_type(&alter.name)?;
         }
-        let Some(definition) = found.and_then(|oid| self.catalog.type_mut(oid)) else { return Ok(()) };
+        let action = if alter.renamed.is_some() { ChangeAction::Alter } else { ChangeAction::Create };
+        let Some(definition) = found.and_then(|oid| self.catalog.type_mut(oid)) else {
+            self.change_label(alter, found, action);
+            return Ok(());
+        };
         let name = definition.name.clone();
         let TypeKind::Enum { labels } = &mut definition.kind else {
             if matches!(definition.kind, TypeKind::Assumed) {
+                self.change_label(alter, found, action);
                 return Ok(());
             }
             return fail("42809", format!("\"{name}\" is not an enum"), range);
@@ -39,6 +45,7 @@ impl Executor<'_> {
                 return fail("42710", format!("enum label \"{}\" already exists", alter.value), range);
             }
             labels[renamed].label = alter.value.clone();
+            self.change_label(alter, found, action);
             return Ok(());
         }
         if at(labels, &alter.value).is_some() {
@@ -57,7 +64,14 @@ impl Executor<'_> {
         // A type of the same transaction is not in use yet, so its labels are safe at once.
         let added_in = (in_block && !created_here).then_some(transaction);
         labels.insert(place, EnumLabel { label: alter.value.clone(), added_in });
+        self.change_label(alter, found, action);
         Ok(())
+    }
+
+    fn change_label(&mut self, alter: &AlterEnum, of_type: Option<Oid>, action: ChangeAction) {
+        let (type_name, label, was) = (alter.name.name.text.clone(), alter.value.clone(), alter.renamed.clone());
+        let object = ChangedObject::EnumLabel { of_type, type_name, label, was };
+        self.change_object(object, action, alter.name.range());
     }
 
     /// Refuses a label that the same transaction added to the type.

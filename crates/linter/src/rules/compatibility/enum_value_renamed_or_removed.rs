@@ -3,6 +3,7 @@
 use super::retyped::retyped;
 use crate::ast::{AlterTableAction, Ast, CreateTypeKind, ObjectName};
 use crate::catalog::{Catalog, SqlType, TypeKind};
+use crate::effect::ChangedObject;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::around::{earlier, is_named};
@@ -88,11 +89,13 @@ fn is_said(context: &RuleContext<'_>, type_range: TextRange) -> bool {
 }
 
 fn renamed(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
-    let Ast::AlterEnum(alter) = context.ast else { return };
-    let Some(old) = alter.renamed.as_ref().filter(|_| context.effects.fails.is_none()) else { return };
-    let name = &alter.name.name.text;
-    let schemas = context.session.settings.schemas_of(&alter.name);
-    let known = schemas.iter().find_map(|schema| context.before.type_named(schema, name));
+    let label = context.effects.changes.iter().find_map(|change| match &change.object {
+        ChangedObject::EnumLabel { of_type, type_name, label, was: Some(old) } => {
+            Some((*of_type, type_name, label, old, change.range))
+        }
+        _ => None,
+    });
+    let Some((known, name, label, old, range)) = label.filter(|_| context.effects.fails.is_none()) else { return };
     let schema = known.and_then(|oid| context.before.get_type(oid)).map(|known| known.schema.clone());
     let is_this = |created: &ObjectName| match &schema {
         Some(schema) => is_named(context, created, schema, name),
@@ -106,13 +109,10 @@ fn renamed(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     }
     let message =
         format!("renaming the label `{old}` of `{name}` breaks running code that still writes or compares it");
-    let finding = reporter.report(alter.name.range(), message);
+    let finding = reporter.report(range, message);
     let (finding, _) = users::label(finding, context, &[name], &[]);
     finding
-        .help(format!(
-            "add `{}` as a new label, release code that knows both, then change the rows in batches",
-            alter.value
-        ))
+        .help(format!("add `{label}` as a new label, release code that knows both, then change the rows in batches"))
         .emit();
 }
 

@@ -3,13 +3,12 @@
 use super::along::listed;
 use crate::ast::{Ast, Expr, ExprKind, FunctionBody, ObjectKind, ReindexTarget};
 use crate::catalog::{Catalog, ConstraintKind, Function, Mention, Relation};
-use crate::effect::{RelationKind, RelationName};
+use crate::effect::{ChangedObject, RelationKind, RelationName};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::everywhere_at_least;
 use crate::rules::around::{means, rest};
 use crate::rules::text::sql_name;
-use std::sync::Arc;
 
 declare_rule! {
     /// A function is replaced whose results an index, a generated column or a `CHECK` relies on.
@@ -58,18 +57,15 @@ declare_rule! {
 }
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
-    let Ast::CreateFunction(create) = context.ast else { return };
-    if !create.or_replace || context.effects.fails.is_some() {
+    if context.effects.fails.is_some() {
         return;
     }
-    let name = &create.name.name.text;
-    let schemas = context.session.settings.schemas_of(&create.name);
-    let mut named = schemas.iter().flat_map(|schema| context.before.functions_named(schema, name));
-    let replaced = named.find(|old| {
-        let new = context.after.get_function(old.oid);
-        new.is_some_and(|new| !Arc::ptr_eq(new, old) && !is_same(new, old))
+    let replaced = context.effects.changes.iter().find_map(|change| {
+        let ChangedObject::Function { oid, .. } = change.object else { return None };
+        let (old, new) = (context.before.get_function(oid)?, context.after.get_function(oid)?);
+        (!is_same(new, old)).then_some((old, change.range))
     });
-    let Some(function) = replaced else { return };
+    let Some((function, range)) = replaced else { return };
     let mut tables: Vec<RelationName> = Vec::new();
     let mut uses = Vec::new();
     for relation in context.before.relations_mentioning(&[Mention::Call(function.name.clone())]) {
@@ -87,7 +83,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let keep = if uses.len() == 1 { "keeps" } else { "keep" };
     let list = listed(uses.clone()).unwrap_or_default();
     let message = format!("{} changes, and {list} {keep} the results of the old code", function.display_name());
-    let mut finding = reporter.report(create.name.range(), message);
+    let mut finding = reporter.report(range, message);
     for table in &tables {
         finding = finding.relation(table);
     }

@@ -1,12 +1,13 @@
 //! CREATE OR REPLACE, and DROP with CREATE, that silently reset what they do not repeat.
 
-use crate::ast::{Ast, CreateFunction, CreateView, ObjectKind, ObjectName};
+use crate::ast::{Ast, CreateView, ObjectKind, ObjectName};
 use crate::catalog::{Catalog, Function, Oid, Volatility};
-use crate::effect::{RelationName, RemovalReason, RemovedObject, Visibility};
+use crate::effect::{ChangedObject, RelationName, RemovalReason, RemovedObject, Visibility};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::around::{Until, ahead};
 use crate::rules::text::{enumerate, join, sql_name};
+use crate::source::TextRange;
 use smol_str::SmolStr;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -57,43 +58,39 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     if context.effects.fails.is_some() {
         return;
     }
-    match context.ast {
-        Ast::CreateFunction(create) => {
-            if let Some(new) = defined(context, create) {
-                function(context, reporter, create, &new);
-            }
+    for change in &context.effects.changes {
+        if let ChangedObject::Function { oid, stated } = &change.object
+            && let Some(new) = context.after.get_function(*oid)
+        {
+            function(context, reporter, (change.range, stated), new);
         }
+    }
+    match context.ast {
         Ast::CreateView(create) if create.or_replace => view(context, reporter, create),
         Ast::Drop(_) => privileges(context, reporter),
         _ => {}
     }
 }
 
-/// The function that the statement defines.
-fn defined(context: &RuleContext<'_>, create: &CreateFunction) -> Option<Arc<Function>> {
-    let name = &create.name.name.text;
-    let schema = create.name.schema.as_ref().map(|schema| schema.text.clone());
-    let schema = schema.or_else(|| context.session.settings.search_path().first().cloned())?;
-    let is_this = |function: &&Arc<Function>| {
-        context.before.get_function(function.oid).is_none_or(|before| !Arc::ptr_eq(before, function))
-    };
-    context.after.functions_named(&schema, name).find(is_this).cloned()
-}
-
-fn function(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, create: &CreateFunction, new: &Function) {
+fn function(
+    context: &RuleContext<'_>,
+    reporter: &mut Reporter<'_>,
+    (range, stated): (TextRange, &[SmolStr]),
+    new: &Function,
+) {
     let Some(old) = context.before.get_function(new.oid) else {
-        return ambiguous(context, reporter, create, new);
+        return ambiguous(context, reporter, range, new);
     };
-    if lost(create, old, new).is_empty() {
+    if lost(stated, old, new).is_empty() {
         return;
     }
     let end = ahead(context, &new.name, Until::EndOfMigration);
-    let lost = lost(create, old, end.get_function(new.oid).map_or(new, |last| last));
+    let lost = lost(stated, old, end.get_function(new.oid).map_or(new, |last| last));
     if lost.is_empty() {
         return;
     }
     let message = format!("{} loses {}, which CREATE OR REPLACE resets", new.display_name(), join(&lost));
-    let mut finding = reporter.report(create.name.range(), message);
+    let mut finding = reporter.report(range, message);
     if let Some(at) = &old.defined_at {
         finding = finding.label_in(at.file, at.name, "the definition that it replaces");
     }
@@ -101,8 +98,8 @@ fn function(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, create: &Cre
 }
 
 /// What the old function has, the last one has not, and the statement does not mention.
-fn lost(create: &CreateFunction, old: &Function, last: &Function) -> Vec<String> {
-    let says = |option: &str| create.options.iter().any(|written| written.name == option);
+fn lost(stated: &[SmolStr], old: &Function, last: &Function) -> Vec<String> {
+    let says = |option: &str| stated.iter().any(|written| written == option);
     let mut lost = Vec::new();
     if old.security_definer && !last.security_definer && !says("security") {
         lost.push("SECURITY DEFINER".to_owned());
@@ -123,7 +120,7 @@ fn lost(create: &CreateFunction, old: &Function, last: &Function) -> Vec<String>
 }
 
 /// Another function that the same call may mean, because of a parameter with a default.
-fn ambiguous(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, create: &CreateFunction, new: &Function) {
+fn ambiguous(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRange, new: &Function) {
     if !new.parameters.iter().any(|parameter| parameter.has_default) {
         return;
     }
@@ -139,7 +136,7 @@ fn ambiguous(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, create: &Cr
         "another {} with other parameters stays, and calls that fit both fail as not unique",
         new.display_name()
     );
-    let mut finding = reporter.report(create.name.range(), message);
+    let mut finding = reporter.report(range, message);
     if let Some(at) = &old.defined_at {
         finding = finding.label_in(at.file, at.name, "the other function");
     }

@@ -1,8 +1,8 @@
 //! Published tables whose UPDATE and DELETE would fail.
 
-use crate::ast::{Ast, PublicationAction};
+use crate::ast::Ast;
 use crate::catalog::{Publication, Relation};
-use crate::effect::{LockMode, RelationName};
+use crate::effect::{ChangeAction, ChangedObject, LockMode, RelationName};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::around::{Until, ahead};
@@ -59,13 +59,14 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     if context.effects.fails.is_some() || context.after.publications().next().is_none() {
         return;
     }
-    match context.ast {
-        Ast::CreatePublication(create) => published(context, reporter, &create.name.text, create.name.range),
-        Ast::AlterPublication(alter) if alter.action != PublicationAction::Drop => {
-            published(context, reporter, &alter.name.text, alter.name.range);
+    for change in &context.effects.changes {
+        if let ChangedObject::Publication { name } = &change.object
+            && change.action != ChangeAction::Drop
+        {
+            return published(context, reporter, name, change.range);
         }
-        _ => changed(context, reporter),
     }
+    changed(context, reporter);
 }
 
 /// What a publication holds that it did not hold before.

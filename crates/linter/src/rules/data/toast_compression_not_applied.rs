@@ -1,7 +1,7 @@
 //! A new compression method that old values do not get.
 
-use crate::ast::{AlterTableAction, Ast, ExprKind, FromItem, Insert, InsertSource, QueryBody};
-use crate::effect::LockCause;
+use crate::ast::{Ast, ExprKind, FromItem, Insert, InsertSource, QueryBody};
+use crate::effect::ChangedObject;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::around::rest;
@@ -38,28 +38,21 @@ declare_rule! {
 }
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
-    match context.ast {
-        Ast::AlterTable(alter) => {
-            let target = context.effects.locks.iter().find(|lock| lock.cause == LockCause::Target);
-            let Some(table) = target.map(|lock| &lock.relation).filter(|table| table.visibility.is_exposed()) else {
-                return;
-            };
-            for command in &alter.commands {
-                let AlterTableAction::SetCompression { column, method } = &command.action else { continue };
-                if method == "default" || is_updated(context, &alter.name.name.text, &column.text) {
-                    continue;
-                }
-                let message = format!("values of `{}` that are there stay as they are compressed now", column.text);
-                let help = format!(
-                    "if they matter, write them anew, in batches:\n    \
-                     UPDATE {} SET {1} = {1} || '' WHERE pg_column_compression({1}) <> '{method}' AND ...;",
-                    table.name, column.text
-                );
-                reporter.report(column.range, message).relation(table).help(help).emit();
-            }
+    for change in &context.effects.changes {
+        let ChangedObject::Compression { table, column, method } = &change.object else { continue };
+        if !table.visibility.is_exposed() || method == "default" || is_updated(context, &table.name, column) {
+            continue;
         }
-        Ast::Insert(insert) => copy(context, insert, reporter),
-        _ => {}
+        let message = format!("values of `{column}` that are there stay as they are compressed now");
+        let help = format!(
+            "if they matter, write them anew, in batches:\n    \
+             UPDATE {} SET {column} = {column} || '' WHERE pg_column_compression({column}) <> '{method}' AND ...;",
+            table.name
+        );
+        reporter.report(change.range, message).relation(table).help(help).emit();
+    }
+    if let Ast::Insert(insert) = context.ast {
+        copy(context, insert, reporter);
     }
 }
 

@@ -1,9 +1,8 @@
 //! Triggers, rules and policies that a migration switches off and not on again.
 
-use crate::ast::{
-    AlterTableAction, Ast, Firing, Literal, ObjectKind, ObjectName, RowSecurity, Set, Setting, TriggerChoice,
-};
+use crate::ast::{Ast, Firing, Literal, ObjectKind, Setting, TriggerChoice};
 use crate::catalog::Relation;
+use crate::effect::{ChangeAction, ChangedObject, ObjectChange, RelationName};
 use crate::report::Reporter;
 use crate::rule::{MigrationContext, declare_rule};
 use crate::rules::lasting::Lasting;
@@ -61,7 +60,8 @@ enum Off {
 
 /// Something that is off, by which words, and how often it was switched off.
 struct Left<'a> {
-    table: Option<&'a ObjectName>,
+    /// `None` for the session.
+    table: Option<&'a RelationName>,
     off: Off,
     range: TextRange,
     times: usize,
@@ -71,21 +71,12 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
     let mut left: Vec<Left<'_>> = Vec::new();
     let lasting = Lasting::of(context.migration).statements;
     for run in lasting.iter().flat_map(|statement| context.ran_by(statement)) {
-        match &*run.ast {
-            Ast::AlterTable(alter) => {
-                for command in &alter.commands {
-                    switch(&mut left, &alter.name, &command.action, run.in_file(command.keyword));
-                }
-            }
-            Ast::Set(set) => set_role(&mut left, set, run.in_file(set.range)),
-            Ast::Discard(crate::ast::Discard::All) => left.retain(|left| left.off != Off::SessionTriggers),
-            _ => {}
+        for change in &run.changes {
+            switch(&mut left, change, run.in_file(change.range));
         }
     }
-    let path = context.session.settings.search_path();
     for Left { table, off, range, times } in left {
-        let relation =
-            table.and_then(|name| context.after.find_relation(name, &path)).map(|oid| context.after.relation(oid));
+        let relation = table.and_then(|table| context.after.get_relation(table.oid));
         let is_gone = match (table, relation) {
             (None, _) => false,
             (Some(_), None) => true,
@@ -100,7 +91,7 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
         if is_gone || off == Off::RowSecurity && is_given_up() {
             continue;
         }
-        let name = table.map_or("", |table| table.name.text.as_str());
+        let name = table.map_or("", |table| table.name.as_str());
         let what = match &off {
             Off::Trigger(trigger) => format!("the trigger `{trigger}` of `{name}` stays off"),
             Off::AllTriggers => format!("all triggers of `{name}` stay off, those that check foreign keys included"),
@@ -121,7 +112,7 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
     }
 }
 
-/// Does the migration drop a policy of the table?
+/// Whether the migration drops a policy of the table. IF EXISTS has no effect on a table that no statement has shown.
 fn drops_policy(context: &MigrationContext<'_>, lasting: &[&Statement], table: &str) -> bool {
     let mut ran = lasting.iter().flat_map(|statement| context.ran_by(statement));
     ran.any(|run| match &*run.ast {
@@ -145,40 +136,36 @@ fn is_there(relation: &Relation, off: &Off) -> bool {
     }
 }
 
-/// What ENABLE or DISABLE in ALTER TABLE changes.
-fn switch<'a>(left: &mut Vec<Left<'a>>, table: &'a ObjectName, action: &AlterTableAction, range: TextRange) {
-    let (is_off, off) = match action {
-        AlterTableAction::Trigger { firing, which } => {
-            let off = match which {
-                TriggerChoice::Named(name) => Off::Trigger(name.text.clone()),
-                TriggerChoice::All => Off::AllTriggers,
-                TriggerChoice::User => Off::UserTriggers,
-            };
-            (*firing == Firing::Disable, off)
-        }
-        AlterTableAction::Rule { firing, name } => (*firing == Firing::Disable, Off::Rule(name.text.clone())),
-        AlterTableAction::RowSecurity(RowSecurity::Disable) => (true, Off::RowSecurity),
-        AlterTableAction::RowSecurity(RowSecurity::Enable) => (false, Off::RowSecurity),
+/// What is switched off or on.
+fn switch<'a>(left: &mut Vec<Left<'a>>, change: &'a ObjectChange, range: TextRange) {
+    let off = match &change.object {
+        ChangedObject::Trigger { which: TriggerChoice::Named(name), .. } => Off::Trigger(name.text.clone()),
+        ChangedObject::Trigger { which: TriggerChoice::All, .. } => Off::AllTriggers,
+        ChangedObject::Trigger { which: TriggerChoice::User, .. } => Off::UserTriggers,
+        ChangedObject::Rule { name, .. } => Off::Rule(name.clone()),
+        ChangedObject::RowSecurity { .. } => Off::RowSecurity,
+        ChangedObject::Setting { setting, local } => return set_role(left, setting, *local, range),
         _ => return,
     };
-    let same_table = |other: &Left<'_>| other.table.is_some_and(|other| other.name.text == table.name.text);
-    if is_off {
-        add(left, Some(table), off, range, &same_table);
-        return;
+    let table = change.object.table();
+    let same_table = |other: &Left<'_>| other.table.map(|other| other.oid) == table.map(|table| table.oid);
+    match change.action {
+        ChangeAction::Disable => add(left, table, off, range, &same_table),
+        ChangeAction::Enable => left.retain(|other| {
+            let switched_on = match (&off, &other.off) {
+                (Off::AllTriggers, Off::Trigger(_) | Off::AllTriggers | Off::UserTriggers)
+                | (Off::UserTriggers, Off::Trigger(_) | Off::UserTriggers) => true,
+                (off, other) => off == other,
+            };
+            !(switched_on && same_table(other))
+        }),
+        _ => {}
     }
-    left.retain(|other| {
-        let switched_on = match (&off, &other.off) {
-            (Off::AllTriggers, Off::Trigger(_) | Off::AllTriggers | Off::UserTriggers)
-            | (Off::UserTriggers, Off::Trigger(_) | Off::UserTriggers) => true,
-            (off, other) => off == other,
-        };
-        !(switched_on && same_table(other))
-    });
 }
 
 fn add<'a>(
     left: &mut Vec<Left<'a>>,
-    table: Option<&'a ObjectName>,
+    table: Option<&'a RelationName>,
     off: Off,
     range: TextRange,
     same_table: &dyn Fn(&Left<'_>) -> bool,
@@ -192,16 +179,16 @@ fn add<'a>(
     }
 }
 
-fn set_role(left: &mut Vec<Left<'_>>, set: &Set, range: TextRange) {
-    let name = match &set.setting {
+fn set_role(left: &mut Vec<Left<'_>>, setting: &Setting, local: bool, range: TextRange) {
+    let name = match setting {
         Setting::Value { name, .. } | Setting::Default { name } => name.as_str(),
         Setting::ResetAll => "session_replication_role",
         Setting::Transaction => return,
     };
-    if name != "session_replication_role" || set.local {
+    if name != "session_replication_role" || local {
         return;
     }
-    let is_replica = matches!(&set.setting, Setting::Value { values, .. }
+    let is_replica = matches!(setting, Setting::Value { values, .. }
         if matches!(values.first(), Some(Literal::String(value)) if value.eq_ignore_ascii_case("replica")));
     if is_replica {
         add(left, None, Off::SessionTriggers, range, &|other| other.table.is_none());

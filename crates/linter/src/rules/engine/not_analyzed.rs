@@ -1,8 +1,7 @@
 //! Code that nobody but PostgreSQL can read.
 
-use crate::ast::Ast;
 use crate::diagnostic::Severity;
-use crate::effect::{Limit, Unknown, UnknownReason};
+use crate::effect::{ChangedObject, Limit, Unknown, UnknownReason};
 use crate::report::Reporter;
 use crate::routine::RoutineContext;
 use crate::rule::{RuleContext, declare_rule};
@@ -95,12 +94,15 @@ fn check_statement(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         let is_new = |gap: &&Unknown| gap.reason == *reason && !(gap.by_trigger && (is_known || !gap.may_change));
         report(reporter, reason, context.effects.unknown.iter().filter(is_new));
     }
-    if let Ast::CreateFunction(create) = context.ast
-        && !["sql", "plpgsql", "internal"].contains(&create.language.as_str())
-    {
-        let message =
-            format!("pgvet does not analyze functions in {}: what `{}` does is unknown", create.language, create.name);
-        reporter.report(create.name.range(), message).severity(Severity::Info).emit();
+    for change in &context.effects.changes {
+        if let ChangedObject::Function { oid, .. } = &change.object
+            && let Some(function) = context.after.get_function(*oid)
+            && !["sql", "plpgsql", "internal"].contains(&function.language.as_str())
+        {
+            let (language, name) = (&function.language, context.text(change.range));
+            let message = format!("pgvet does not analyze functions in {language}: what `{name}` does is unknown");
+            reporter.report(change.range, message).severity(Severity::Info).emit();
+        }
     }
 }
 

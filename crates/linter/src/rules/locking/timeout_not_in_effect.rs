@@ -1,6 +1,7 @@
 //! A `lock_timeout` that is set and does not act.
 
-use crate::ast::{Ast, Literal, Setting};
+use crate::ast::{Literal, Setting};
+use crate::effect::{ChangedObject, ObjectChange};
 use crate::fix::{Applicability, Edit, Fix};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
@@ -47,25 +48,25 @@ declare_rule! {
 }
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
-    if let Ast::Set(_) = context.ast {
-        check_local(context, reporter);
+    let is_setting = |change: &&ObjectChange| matches!(change.object, ChangedObject::Setting { .. });
+    if let Some(change) = context.effects.changes.iter().find(is_setting) {
+        check_local(context, change, reporter);
     } else if !lock_timeout_in_effect(context) && !waited_before(context) {
         check_lost(context, reporter);
     }
 }
 
 /// SET LOCAL outside a transaction block.
-fn check_local(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
-    let Ast::Set(set) = context.ast else { return };
-    let Setting::Value { name, values } = &set.setting else { return };
+fn check_local(context: &RuleContext<'_>, change: &ObjectChange, reporter: &mut Reporter<'_>) {
+    let ChangedObject::Setting { setting: Setting::Value { name, values }, local } = &change.object else { return };
     let is_off = matches!(values.as_slice(), [Literal::Integer(0)]);
-    if !set.local || is_off || context.session.in_transaction() || !TIMEOUTS.contains(&name.as_str()) {
+    if !local || is_off || context.session.in_transaction() || !TIMEOUTS.contains(&name.as_str()) {
         return;
     }
     let message = format!("SET LOCAL outside a transaction block does nothing: {name} is not set");
     let help = format!("set it for the session:\n    SET {};", without_local(context));
     let local = context.statement.tokens.get(1).map(|token| token.range);
-    let mut finding = reporter.report(set.range, message).help(help);
+    let mut finding = reporter.report(change.range, message).help(help);
     if let Some(range) = local.filter(|range| context.text(*range).eq_ignore_ascii_case("local")) {
         let next = context.statement.tokens.get(2).map_or(range.end, |token| token.range.start);
         let edit = Edit { range: TextRange::new(range.start, next), text: String::new() };

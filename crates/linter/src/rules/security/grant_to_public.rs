@@ -1,6 +1,7 @@
 //! GRANT ... TO PUBLIC.
 
 use crate::ast::{AlterDefaultPrivileges, Ast, Grant, NamedPrivilege, ObjectKind, ObjectName};
+use crate::effect::{ChangeAction, ChangedObject};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::around::rest;
@@ -45,10 +46,16 @@ declare_rule! {
 }
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
-    let Some((grant, scope)) = granted(context.ast) else { return };
-    if !grant.grant || !is_public(grant) || context.effects.fails.is_some() {
-        return;
+    for change in context.effects.changes.iter().filter(|_| context.effects.fails.is_none()) {
+        let ChangedObject::Privileges { grant, later_in } = &change.object else { continue };
+        if change.action == ChangeAction::Grant && is_public(grant) {
+            let scope = later_in.as_ref().map_or(Scope::Objects, |schemas| Scope::Later(schemas));
+            report(context, grant, scope, reporter);
+        }
     }
+}
+
+fn report(context: &RuleContext<'_>, grant: &Grant, scope: Scope<'_>, reporter: &mut Reporter<'_>) {
     let rest = rest(context);
     let revoked: Vec<&Grant> =
         rest.iter().filter_map(|ast| granted(ast)).filter(|(_, other)| *other == scope).map(|it| it.0).collect();

@@ -1,11 +1,13 @@
 //! Policies that let everybody write everything.
 
 use super::api_roles::is_api_role;
-use crate::ast::{Ast, BooleanTest, Expr, ExprKind, Literal, Name, ObjectKind, OperatorForm};
-use crate::effect::RelationName;
+use crate::ast::{Ast, BooleanTest, Expr, ExprKind, Literal, ObjectKind, OperatorForm};
+use crate::catalog::Catalog;
+use crate::effect::{ChangeAction, ChangedObject, RelationName};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::around::{means, rest};
+use crate::source::TextRange;
 use smol_str::SmolStr;
 
 declare_rule! {
@@ -51,14 +53,26 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     if context.effects.fails.is_some() {
         return;
     }
-    let (name, table) = match context.ast {
-        Ast::CreatePolicy(create) => (&create.name, &create.table),
-        Ast::AlterPolicy(alter) => (&alter.name, &alter.table),
-        _ => return,
+    for change in &context.effects.changes {
+        if let ChangedObject::Policy { table, name } = &change.object
+            && let ChangeAction::Create | ChangeAction::Alter = change.action
+        {
+            report(context, reporter, table, name, change.range);
+        }
+    }
+}
+
+fn report(
+    context: &RuleContext<'_>,
+    reporter: &mut Reporter<'_>,
+    table: &RelationName,
+    name: &str,
+    name_range: TextRange,
+) {
+    let policy_in = |catalog: &Catalog| {
+        catalog.get_relation(table.oid)?.policies.iter().find(|policy| policy.name == name).cloned()
     };
-    let Some(oid) = context.after.find_relation(table, &context.session.settings.search_path()) else { return };
-    let table = context.after.relation(oid);
-    let Some(policy) = table.policies.iter().find(|policy| policy.name == name.text) else { return };
+    let Some(policy) = policy_in(context.after) else { return };
     if !policy.permissive || policy.command == "select" || !is_for_users(&policy.roles) {
         return;
     }
@@ -66,12 +80,15 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     else {
         return;
     };
-    if is_changed_later(context, name, &RelationName::existing(table)) {
+    if is_changed_later(context, name, table) {
         return;
     }
     // ALTER POLICY may leave the condition as it was.
-    let is_written = context.statement.range.contains(condition.range) && is_in(context.ast, condition);
-    let range = if is_written { condition.range } else { name.range };
+    let old = policy_in(context.before);
+    let mut kept = old.iter().flat_map(|old| [&old.using, &old.check]).flatten();
+    let is_kept = kept.any(|known| std::ptr::eq(std::sync::Arc::as_ptr(known), condition));
+    let is_written = context.statement.range.contains(condition.range) && !is_kept;
+    let range = if is_written { condition.range } else { name_range };
     let what = match (policy.command.as_str(), open) {
         ("insert", _) | ("all", Open::Check) => "insert any row into",
         ("update", Open::Using) => "change every row of",
@@ -86,25 +103,15 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
 }
 
 /// Does a later statement of the migration drop or alter the policy? That is judged there.
-fn is_changed_later(context: &RuleContext<'_>, policy: &Name, table: &RelationName) -> bool {
+fn is_changed_later(context: &RuleContext<'_>, policy: &str, table: &RelationName) -> bool {
     rest(context).iter().any(|ast| match &**ast {
         Ast::Drop(drop) if drop.kind == ObjectKind::Policy => drop.objects.iter().any(|object| {
             let on = object.on.as_ref();
-            object.name.name.text == policy.text && on.is_some_and(|on| means(context, on, table))
+            object.name.name.text == policy && on.is_some_and(|on| means(context, on, table))
         }),
-        Ast::AlterPolicy(alter) => alter.name.text == policy.text && means(context, &alter.table, table),
+        Ast::AlterPolicy(alter) => alter.name.text == policy && means(context, &alter.table, table),
         _ => false,
     })
-}
-
-/// Is the condition that of the statement, and not of the policy before it?
-fn is_in(ast: &Ast, condition: &Expr) -> bool {
-    let written = match ast {
-        Ast::CreatePolicy(create) => [&create.using, &create.check],
-        Ast::AlterPolicy(alter) => [&alter.using, &alter.check],
-        _ => return false,
-    };
-    written.into_iter().flatten().any(|written| written == condition)
 }
 
 /// Which of the two conditions of a policy lets everything through.
