@@ -31,7 +31,7 @@ pub(crate) struct Detected {
     pub(crate) down: usize,
     /// Files whose place among the others is unknown, by the reason.
     pub(crate) unordered: Vec<Unordered>,
-    /// Files that the tool's own list of migrations does not name.
+    /// Files that the tool does not run: its own list does not name them, or their names are none of its.
     pub(crate) unlisted: usize,
     pub(crate) unlisted_files: Vec<String>,
     /// Files with nothing for PostgreSQL.

@@ -257,7 +257,7 @@ fn init_names_histories_and_the_newest_migration_of_each() {
       files:       2 files
       order:       warehouse/deploy/stock.sql is the first, warehouse/deploy/stock.sql the last
       transaction: each statement by statement
-      not run:     1 file that the tool's own list of migrations does not name, judged with --down only: warehouse/deploy/old.sql
+      not run:     1 file that the tool does not run, judged with --down only: warehouse/deploy/old.sql
     ");
 }
 

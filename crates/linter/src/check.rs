@@ -18,6 +18,7 @@ use crate::report::{self, Reporter};
 use crate::routine::{Endings, Routine, RoutineContext, RoutineReader, Routines};
 use crate::rule::{Earlier, MigrationContext, Rule};
 use crate::rules::{self, lasting::Lasting};
+use crate::runner::{AfterCommit, Refusal, Runner};
 use crate::session::Session;
 use crate::settings::Settings;
 use crate::source::{SourceFile, TextRange};
@@ -78,6 +79,10 @@ pub struct Migration<'a> {
     /// What is sent as one string each where each statement is on its own otherwise, such as what stands between
     /// `StatementBegin` and `StatementEnd` of goose: several statements in one are an implicit transaction.
     pub strings: &'a [TextRange],
+    /// How the program goes on behind a COMMIT, and to the next migration.
+    pub runner: Runner,
+    /// What the program refuses of the file.
+    pub refusals: &'a [Refusal],
     /// Report findings, or only replay it as history?
     pub report: bool,
     /// A dump of a schema and no migration: what it creates counts as existing.
@@ -102,6 +107,8 @@ impl<'a> Migration<'a> {
             direction: Direction::Up,
             transaction: TransactionMode::Autocommit,
             strings: &[],
+            runner: Runner::default(),
+            refusals: &[],
             report: true,
             baseline: false,
             ordered: true,
@@ -132,9 +139,14 @@ impl<'a> Migration<'a> {
     pub fn sent(&self, statements: &[&Statement], at: usize) -> Sent {
         let Some(together) = self.sent_together(statements, at) else { return Sent::default() };
         Sent {
-            opens: at == together.start || self.transaction != TransactionMode::Transaction,
+            opens: at == together.start || self.begins_another(),
             closes: at + 1 == together.end && together.end < statements.len(),
         }
+    }
+
+    /// Is what follows a COMMIT in another transaction that is not the file's own?
+    pub(crate) fn begins_another(&self) -> bool {
+        self.transaction != TransactionMode::Transaction || self.runner.after_commit == AfterCommit::Together
     }
 
     /// The statements that run in one transaction with the one at `at` because of how they are sent, whatever BEGIN and

@@ -3,6 +3,7 @@
 use crate::catalog::{Catalog, Oid};
 use crate::check::Migration;
 use crate::execute::Knowledge;
+use crate::runner::Left;
 use imbl::OrdSet;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -30,6 +31,8 @@ pub(crate) struct Database {
     pub(crate) knowledge: Knowledge,
     /// Functions that statements of migrations have called.
     pub(crate) called: OrdSet<Oid>,
+    /// The session of the last migration, where the next one may share it.
+    pub(crate) left: Option<Left>,
 }
 
 impl Checkpoint {

@@ -83,6 +83,12 @@ pub enum Assumption {
     HoldsLargeObjects { column: SmolStr },
     /// Only an earlier use shows that the relation exists.
     ExistsAsUsed { table: SmolStr },
+    /// A setting of another migration is in effect, because both run in one session.
+    SameRun { setting: SmolStr },
+    /// This migration and an earlier one are pending together.
+    OneTransaction,
+    /// The program that runs migrations is configured as it is by default.
+    DefaultOfTool,
     /// psql does not run a COPY, and so reads its data as statements.
     CopyNotRun,
 }
@@ -150,7 +156,10 @@ impl Assumption {
             | Self::KeyTaken { .. }
             | Self::LockTimeoutUnset
             | Self::HiddenCodeIsHarmless
-            | Self::SearchPathNotSet { .. } => Confidence::Likely,
+            | Self::SearchPathNotSet { .. }
+            | Self::SameRun { .. }
+            | Self::OneTransaction
+            | Self::DefaultOfTool => Confidence::Likely,
             Self::LargeThoughListed { .. }
             | Self::LargeThoughReadAsOneRow { .. }
             | Self::LargeThoughTotal { .. }
@@ -251,6 +260,11 @@ impl fmt::Display for Assumption {
             Self::ExistsAsUsed { table } => {
                 write!(f, "assumes that `{table}` exists, because an earlier statement uses it")
             }
+            Self::SameRun { setting } => {
+                write!(f, "assumes that `{setting}` is still as an earlier migration of the same run has set it")
+            }
+            Self::OneTransaction => f.write_str("assumes that this migration and the earlier one are pending together"),
+            Self::DefaultOfTool => f.write_str("assumes that the migration tool is configured as it is by default"),
             Self::CopyNotRun => {
                 f.write_str("assumes that psql does not run the COPY, because it fails or is in a branch")
             }

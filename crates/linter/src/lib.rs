@@ -29,6 +29,7 @@ pub mod rewrite;
 pub mod routine;
 pub mod rule;
 pub mod rules;
+pub mod runner;
 pub mod session;
 pub mod settings;
 pub mod source;

@@ -1,5 +1,5 @@
-//! Replays migrations in order: one catalog through all of them, a session for each, and every statement judged
-//! against the state before it.
+//! Replays migrations in order: one catalog through all of them, a session for each or for each run, and every statement
+//! judged against the state before it.
 
 use crate::ast::{Ast, Transaction};
 use crate::catalog::Catalog;
@@ -8,6 +8,7 @@ use crate::checkpoint::{Checkpoint, Database};
 use crate::effect::{Effects, Evidence};
 use crate::execute::{Bodies, CodeRun, Executor, Knowledge, Recorder};
 use crate::resume::{Memory, Ran, Step};
+use crate::runner::{Left, SessionScope};
 use crate::session::{Change, HeldLock, Place, Session, SettingsInEffect};
 use crate::source::TextRange;
 use crate::statement::{Statement, SyntaxError};
@@ -92,6 +93,8 @@ pub(crate) struct Replay {
     /// What the migrations so far have left.
     pub(crate) state: Checkpoint,
     session: Session,
+    /// See [`Left::since`].
+    since: u32,
     bodies: Rc<Bodies>,
     /// The settings with which sessions begin.
     settings: SettingsInEffect,
@@ -111,6 +114,7 @@ impl Replay {
             run_down: false,
             state,
             session: Session::default(),
+            since: 0,
             bodies: Rc::default(),
             settings: SettingsInEffect::default(),
             memory: None,
@@ -175,7 +179,10 @@ impl Replay {
     }
 
     fn run_migration(&mut self, file: u32, migration: &Migration<'_>, visitor: &mut dyn Visitor) {
-        self.session = Session { settings: self.settings.clone(), ..Session::default() };
+        let certain = self.begin_session(migration);
+        if !certain {
+            self.state.database.catalog.remove_temporary_objects();
+        }
         self.doubt_others(migration);
         let statements: Vec<&Statement> = migration.statements().collect();
         let before = self.state.database.catalog.clone();
@@ -193,10 +200,61 @@ impl Replay {
             }
         }
         visitor.migration_end(file, migration, &self.session, &before, &self.state.database.catalog);
-        self.session.commit();
-        self.state.database.catalog.remove_temporary_objects();
+        let goes_on = migration.runner.one_transaction && migration.release.is_some();
+        if !goes_on {
+            self.session.commit();
+        }
+        self.leave_session(migration);
         lacking.into_iter().for_each(|statement| self.doubt_what_ran(statement, migration));
         self.doubt_others(migration);
+    }
+
+    /// Gives a migration its session: that of the one before it, where the program goes on with it. Is that certain?
+    ///
+    /// What was applied in an earlier run has set nothing here. Of files that are checked together nothing shows whether
+    /// they are pending together, unless they are released together or are parts of one file.
+    fn begin_session(&mut self, migration: &Migration<'_>) -> bool {
+        let left = self.state.database.left.take();
+        self.since = self.state.transaction + 1;
+        let shares = |left: &Left| {
+            let scope = migration.runner.session;
+            scope != SessionScope::Migration && scope == left.scope && left.report == migration.report
+        };
+        let Some(left) = left.filter(shares) else {
+            self.session = Session { settings: self.settings.clone(), ..Session::default() };
+            return false;
+        };
+        let is_same_file = left.path == migration.file.path;
+        let certain = is_same_file || (migration.release.is_some() && left.release == migration.release);
+        if certain && migration.runner.one_transaction && migration.release.is_some() && self.session.in_transaction() {
+            return true;
+        }
+        if migration.runner.one_transaction {
+            self.since = left.since;
+        }
+        let prepared = std::mem::take(&mut self.session.prepared);
+        self.session = Session::after(&self.settings, &left, certain);
+        if certain {
+            self.session.prepared = prepared;
+        }
+        certain
+    }
+
+    /// Remembers the session for the next migration.
+    fn leave_session(&mut self, migration: &Migration<'_>) {
+        let scope = migration.runner.session;
+        let is_shared = scope != SessionScope::Migration && !migration.baseline;
+        self.state.database.left = is_shared.then(|| Left {
+            settings: self.session.settings_left(),
+            path: migration.file.path.clone(),
+            report: migration.report,
+            release: migration.release,
+            scope,
+            since: self.since,
+        });
+        if !is_shared {
+            self.state.database.catalog.remove_temporary_objects();
+        }
     }
 
     /// Whoever has run the migrations so far has what a statement lacks here, and what the statement made: something else
@@ -235,6 +293,9 @@ impl Replay {
     fn begin(&mut self, explicit: bool, place: Place) {
         self.state.transaction += 1;
         self.session.begin(explicit, self.state.transaction, place, &self.state.database.catalog);
+        if let Some(block) = &mut self.session.block {
+            block.may_be_since = Some(self.since).filter(|since| *since < block.number);
+        }
     }
 
     /// Relations that a statement names which could not be read may be anything now.

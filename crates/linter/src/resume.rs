@@ -10,6 +10,7 @@ use crate::checkpoint::{Checkpoint, Database};
 use crate::effect::Effects;
 use crate::execute::CodeRun;
 use crate::replay::{Replay, StatementVisit, Visitor};
+use crate::runner::Runner;
 use crate::session::{Place, Session};
 use crate::settings::Settings;
 use crate::source::TextRange;
@@ -56,6 +57,7 @@ pub(crate) struct Step {
     /// How its migration was run.
     direction: Direction,
     mode: TransactionMode,
+    runner: Runner,
 }
 
 /// What is remembered of a statement: what it does on the newest configured version.
@@ -126,7 +128,13 @@ impl Memory {
 
 impl Step {
     pub(crate) fn new(migration: &Migration<'_>, place: Place, transaction: TransactionState) -> Self {
-        Self { place, transaction, direction: migration.direction, mode: migration.transaction }
+        Self {
+            place,
+            transaction,
+            direction: migration.direction,
+            mode: migration.transaction,
+            runner: migration.runner,
+        }
     }
 }
 

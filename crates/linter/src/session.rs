@@ -4,15 +4,16 @@ use crate::ast::{ObjectName, Prepare};
 use crate::catalog::{Catalog, Oid};
 use crate::effect::{DataChange, DataChangeKind, Lock, LockCause, LockMode, RelationKind, Rows};
 use crate::lexer::quote_identifier;
+use crate::runner::{Left, SessionScope};
 use crate::source::TextRange;
-use imbl::{OrdMap, Vector};
+use imbl::{OrdMap, OrdSet, Vector};
 use serde::{Deserialize, Serialize};
 use smol_str::{SmolStr, ToSmolStr};
 use std::ops::Deref;
 use std::sync::Arc;
 
 /// A place in the run: the migration's index and a range in its text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
     pub file: u32,
     pub range: TextRange,
@@ -40,6 +41,8 @@ pub struct SettingsInEffect {
     search_path: SearchPath,
     /// `search_path` before the first statement, and after RESET.
     initial_path: SearchPath,
+    /// Set by an earlier migration, which may have run in another session.
+    doubtful: OrdSet<SmolStr>,
 }
 
 /// Schemas in which names are looked up, in order.
@@ -81,7 +84,7 @@ impl From<Vec<SmolStr>> for SearchPath {
 }
 
 /// A value and where it was set.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SettingValue {
     /// As written, lists joined with `, `.
     pub value: SmolStr,
@@ -96,7 +99,13 @@ impl Default for SettingsInEffect {
 
 impl SettingsInEffect {
     fn new(initial_path: SearchPath) -> Self {
-        Self { session: OrdMap::new(), local: OrdMap::new(), search_path: initial_path.clone(), initial_path }
+        Self {
+            session: OrdMap::new(),
+            local: OrdMap::new(),
+            search_path: initial_path.clone(),
+            initial_path,
+            doubtful: OrdSet::new(),
+        }
     }
 
     /// The defaults of a server, which nothing has changed.
@@ -112,6 +121,7 @@ impl SettingsInEffect {
     pub fn set(&mut self, name: SmolStr, value: SettingValue) {
         self.change(&name.clone(), |settings| {
             settings.local.remove(&name);
+            settings.doubtful.remove(&name);
             settings.session.insert(name, value);
         });
     }
@@ -125,6 +135,7 @@ impl SettingsInEffect {
     pub fn reset(&mut self, name: &str) {
         self.change(name, |settings| {
             settings.local.remove(name);
+            settings.doubtful.remove(name);
             settings.session.remove(name);
         });
     }
@@ -134,8 +145,34 @@ impl SettingsInEffect {
         if name == SEARCH_PATH {
             self.search_path = match self.get(SEARCH_PATH) {
                 None => self.initial_path.clone(),
-                Some(setting) => search_path(&setting.value).into(),
+                Some(setting) => {
+                    let mut schemas = search_path(&setting.value);
+                    if self.is_doubtful(SEARCH_PATH) {
+                        // In a session of its own it would have the default.
+                        let others = self.initial_path.iter().filter(|schema| !schemas.contains(schema)).cloned();
+                        schemas.extend(others.collect::<Vec<_>>());
+                    }
+                    schemas.into()
+                }
             };
+        }
+    }
+
+    /// Was the value set by an earlier migration of which nothing shows that it runs in the same session?
+    pub fn is_doubtful(&self, name: &str) -> bool {
+        self.doubtful.contains(name) && !self.local.contains_key(name)
+    }
+
+    /// The values that an earlier migration has left to this one. `certain`: it runs in the same session for sure.
+    fn carry(&mut self, left: &Left, certain: bool) {
+        for (name, value) in &left.settings {
+            if name == SEARCH_PATH && left.scope == SessionScope::RunWithoutSearchPath {
+                continue;
+            }
+            if !certain {
+                self.doubtful.insert(name.clone());
+            }
+            self.change(name, |settings| drop(settings.session.insert(name.clone(), value.clone())));
         }
     }
 
@@ -251,6 +288,8 @@ pub struct TransactionBlock {
     pub explicit: bool,
     /// The number of the transaction; relations remember in which they were made.
     pub number: u32,
+    /// The transactions from this number on may be this one: the program runs all that is pending in one.
+    pub may_be_since: Option<u32>,
     pub started: Place,
     /// Locks held until the end, in the order in which they were taken.
     pub locks: Vector<HeldLock>,
@@ -336,6 +375,18 @@ struct Snapshot {
 }
 
 impl Session {
+    /// The session of a migration that follows another in the same one. `certain`: nothing else is possible.
+    pub(crate) fn after(initial: &SettingsInEffect, left: &Left, certain: bool) -> Self {
+        let mut session = Self { settings: initial.clone(), ..Self::default() };
+        session.settings.carry(left, certain);
+        session
+    }
+
+    /// What the settings are for the next migration.
+    pub(crate) fn settings_left(&self) -> OrdMap<SmolStr, SettingValue> {
+        self.settings.session.clone()
+    }
+
     pub fn in_transaction(&self) -> bool {
         self.block.is_some()
     }
@@ -344,8 +395,17 @@ impl Session {
     pub fn begin(&mut self, explicit: bool, number: u32, started: Place, catalog: &Catalog) {
         let before = Snapshot { catalog: catalog.clone(), settings: self.settings.clone() };
         let (locks, changes, savepoints) = (Vector::new(), Vector::new(), Vector::new());
-        let worked = false;
-        self.block = Some(TransactionBlock { explicit, number, started, locks, changes, worked, savepoints, before });
+        self.block = Some(TransactionBlock {
+            explicit,
+            number,
+            may_be_since: None,
+            started,
+            locks,
+            changes,
+            worked: false,
+            savepoints,
+            before,
+        });
     }
 
     pub fn commit(&mut self) {

@@ -2,6 +2,7 @@
 
 use crate::Error;
 use crate::address::Address;
+use pgvet_linter::runner::SessionScope;
 use std::str::FromStr;
 use tokio::task::JoinHandle;
 use tokio_postgres::{Client, SimpleQueryMessage, SimpleQueryRow};
@@ -42,6 +43,18 @@ impl Connection {
             }
         }
         Self::open(address, role).await
+    }
+
+    /// This connection for the next migration, if the program that runs it keeps its session.
+    pub(crate) async fn kept(self, before: SessionScope, scope: SessionScope) -> Result<Option<Self>, Error> {
+        if scope != before || scope == SessionScope::Migration || self.client.is_closed() {
+            return Ok(None);
+        }
+        if scope == SessionScope::RunWithoutSearchPath {
+            self.run("RESET search_path").await?;
+            self.run("RESET ROLE").await?;
+        }
+        Ok(Some(self))
     }
 
     /// The rows of a query, each value as text.

@@ -85,10 +85,14 @@ impl<'a> Runner<'a> {
         server: &'a ServerInfo,
         migration: usize,
         settings: &'a Settings,
+        kept: Option<Connection>,
     ) -> Result<Self, Error> {
         let major = server.major;
         let database = reading_fresh_statistics(&clone.database, major);
-        let migrator = Connection::open_ending_with_client(&database, "migration", major).await?;
+        let migrator = match kept {
+            Some(kept) => kept,
+            None => Connection::open_ending_with_client(&database, "migration", major).await?,
+        };
         let observer = Connection::open(&clone.observer, "observer").await?;
         Ok(Self {
             clone,
@@ -105,8 +109,12 @@ impl<'a> Runner<'a> {
         })
     }
 
-    /// Runs all commands, up to the first that is refused.
-    pub(crate) async fn run(mut self, script: &Script<'_>, tell: &mut Tell<'_>) -> Result<MigrationTrace, Error> {
+    /// Runs all commands, up to the first that is refused. Returns the session, too.
+    pub(crate) async fn run(
+        mut self,
+        script: &Script<'_>,
+        tell: &mut Tell<'_>,
+    ) -> Result<(MigrationTrace, Connection), Error> {
         self.trace.notes =
             script.skipped.iter().map(|command| format!("`{command}` is psql's and was not run")).collect();
         self.trace.rows = probe::rows(&self.migrator).await?;
@@ -144,7 +152,7 @@ impl<'a> Runner<'a> {
                 self.trace.catalog_rows.entry(catalog.clone()).or_default().add(*counts);
             }
         }
-        Ok(self.trace)
+        Ok((self.trace, self.migrator))
     }
 
     async fn sizes(&self) -> Result<BTreeMap<u32, Growth>, Error> {

@@ -16,6 +16,7 @@ use crate::secret::masked;
 use crate::send::send;
 use crate::workload::{Clients, Workload};
 use pgvet_linter::check::{Direction, Migration};
+use pgvet_linter::runner::SessionScope;
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::time::Duration;
@@ -203,13 +204,19 @@ impl Group<'_> {
             let mut tell = |table: &str, rows| tell(Event::Rows { table, rows });
             rows::fill(&connection, &self.settings.rows, &mut tell).await?;
         }
+        let mut last: Option<(SessionScope, Connection)> = None;
         for (index, migration) in self.migrations.iter().filter(|(_, migration)| migration.report) {
             let path = &migration.file.path;
             let script = Script::new(migration, &self.settings.variables)?;
             if self.settings.workload.is_some() {
                 tell(Event::Workload);
             }
-            let runner = Runner::new(self.clone, self.server, *index, self.settings).await?;
+            let scope = migration.runner.session;
+            let kept = match last.take() {
+                Some((before, connection)) => connection.kept(before, scope).await?,
+                None => None,
+            };
+            let runner = Runner::new(self.clone, self.server, *index, self.settings, kept).await?;
             let of = script.steps.len();
             let mut progress = |number, sql: &str, progress: Option<&Progress>| {
                 tell(Event::Statement { path, number, of, sql: &masked(sql), progress });
@@ -223,7 +230,8 @@ impl Group<'_> {
                 }
                 None => None,
             };
-            let mut migration = runner.run(&script, &mut progress).await?;
+            let (mut migration, connection) = runner.run(&script, &mut progress).await?;
+            last = Some((scope, connection));
             if let Some(clients) = clients {
                 tell(Event::Workload);
                 migration.workload = clients.finish().await;
@@ -246,26 +254,41 @@ impl Group<'_> {
         for sql in &self.settings.setup {
             Connection::open(&self.clone.database, "setup").await?.run(sql).await?;
         }
+        let mut last: Option<(SessionScope, Connection)> = None;
         for (_, migration) in self.migrations.iter().filter(|(_, migration)| !migration.report) {
             let path = &migration.file.path;
             tell(Event::History { path });
             let script = Script::new(migration, &self.settings.variables)?;
-            let refusals = self.replay(migration, &script).await?;
+            let scope = migration.runner.session;
+            let kept = match last.take() {
+                Some((before, connection)) => connection.kept(before, scope).await?,
+                None => None,
+            };
+            let connection = match kept {
+                Some(kept) => kept,
+                None => Connection::open(&self.clone.database, "history").await?,
+            };
+            let refusals = self.replay(migration, &script, &connection).await?;
+            last = Some((scope, connection));
             not_run.extend(refusals.into_iter().map(|refusal| format!("history, {path}: {refusal}")));
         }
         Ok(not_run)
     }
 
     /// Runs a migration of the history, which nobody measures. Returns what was not run, and why.
-    async fn replay(&self, migration: &Migration<'_>, script: &Script<'_>) -> Result<Vec<String>, Error> {
-        let connection = Connection::open(&self.clone.database, "history").await?;
+    async fn replay(
+        &self,
+        migration: &Migration<'_>,
+        script: &Script<'_>,
+        connection: &Connection,
+    ) -> Result<Vec<String>, Error> {
         let mut not_run = Vec::new();
         for step in &script.steps {
-            if let Some(refusal) = publisher::refusal(step, &connection, self.server).await? {
+            if let Some(refusal) = publisher::refusal(step, connection, self.server).await? {
                 not_run.push(refusal);
                 continue;
             }
-            let sent = send(&connection, &step.sql, step.copy_data, self.settings.statement_timeout).await;
+            let sent = send(connection, &step.sql, step.copy_data, self.settings.statement_timeout).await;
             if let Err(error) = sent.result {
                 if self.settings.keep_going && step.kind == StepKind::Alone {
                     continue;

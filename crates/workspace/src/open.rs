@@ -11,6 +11,7 @@ use crate::texts::{ParsedFiles, Texts};
 use pgvet_linter::check::{Direction, Migration, Outcome, ParsedFile, TransactionMode, parse_file_again};
 use pgvet_linter::checkpoint::Checkpoint;
 use pgvet_linter::resume::{Memory, Remembered};
+use pgvet_linter::runner::Runner;
 use pgvet_linter::settings::Settings;
 use pgvet_linter::source::{SourceFile, TextRange};
 use pgvet_linter::version::VersionRange;
@@ -47,6 +48,7 @@ struct Past {
     section: Option<TextRange>,
     direction: Direction,
     transaction: TransactionMode,
+    runner: Runner,
     baseline: bool,
     ordered: bool,
     database: u32,
@@ -127,7 +129,7 @@ impl Replayed {
 
 impl PartialEq for Past {
     fn eq(&self, other: &Self) -> bool {
-        let place = |past: &Self| (past.baseline, past.ordered, past.database);
+        let place = |past: &Self| (past.runner, past.baseline, past.ordered, past.database);
         let rest = |past: &Self| (past.section, past.direction, past.transaction, place(past));
         Arc::ptr_eq(&self.file, &other.file) && rest(self) == rest(other)
     }
@@ -241,6 +243,7 @@ fn past(file: &ProjectFile) -> impl Iterator<Item = Past> {
         section: migration.section,
         direction: migration.direction,
         transaction: migration.transaction,
+        runner: migration.runner,
         baseline: migration.baseline,
         ordered: migration.ordered,
         database: migration.database,

@@ -1,6 +1,8 @@
 //! The order in which migration tools run files.
 
+use crate::layout::Order;
 use crate::layout::folder::{ExplicitOrder, Orders};
+use crate::layout::numbering::Numberings;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -39,9 +41,12 @@ pub(crate) fn sort(mut files: Vec<PathBuf>) -> Vec<PathBuf> {
 /// Sorts what belongs to the files below one folder.
 pub(crate) fn sort_by<T>(items: &mut [T], path: impl Fn(&T) -> PathBuf) {
     let mut orders = Orders::default();
+    let paths: Vec<PathBuf> = items.iter().map(&path).collect();
+    let numberings = Numberings::of(&paths);
     items.sort_by_cached_key(|item| {
         let path = path(item);
-        key(&path, orders.around(path.parent().unwrap_or(Path::new(""))).as_deref())
+        let explicit = orders.around(path.parent().unwrap_or(Path::new("")));
+        key(&path, explicit.as_deref(), numberings.order_of(&path))
     });
 }
 
@@ -52,12 +57,12 @@ pub(crate) fn explicit_root(parent: &Path) -> Option<PathBuf> {
 
 /// The folder whose files are run as one sequence with this one.
 pub(crate) fn sequence(path: &Path) -> PathBuf {
-    key(path, None).sequence
+    key(path, None, LETTERS).sequence
 }
 
 /// Does the name begin with a version?
 pub(crate) fn is_versioned(path: &Path) -> bool {
-    key(path, None).class != Class::Unversioned
+    key(path, None, LETTERS).class != Class::Unversioned
 }
 
 /// The place of the newest of migrations in order. Where some of them have versions, those that come after them without
@@ -84,7 +89,7 @@ pub(crate) fn sequences(paths: &[&Path]) -> usize {
 
 fn keys(paths: &[&Path]) -> Vec<Key> {
     let mut orders = Orders::default();
-    let mut key = |path: &Path| key(path, orders.around(path.parent().unwrap_or(Path::new(""))).as_deref());
+    let mut key = |path: &Path| key(path, orders.around(path.parent().unwrap_or(Path::new(""))).as_deref(), LETTERS);
     paths.iter().map(|path| key(path)).collect()
 }
 
@@ -95,10 +100,13 @@ pub(crate) fn is_called(path: &Path, wanted: &str) -> bool {
         return true;
     }
     let version = leading_version(wanted).filter(|(_, rest)| rest.is_empty()).map(|(version, _)| trim_zeros(version));
-    version.is_some_and(|version| trim_zeros(key(path, None).version) == version)
+    version.is_some_and(|version| trim_zeros(key(path, None, LETTERS).version) == version)
 }
 
-fn key(path: &Path, explicit: Option<&ExplicitOrder>) -> Key {
+/// The order of files of which nothing else is known.
+const LETTERS: Order = Order::Number { letter: true };
+
+fn key(path: &Path, explicit: Option<&ExplicitOrder>, order: Order) -> Key {
     let parent = path.parent().unwrap_or(Path::new(""));
     let file_name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let plain = |sequence: &Path, class, version, name: &str| Key {
@@ -129,20 +137,50 @@ fn key(path: &Path, explicit: Option<&ExplicitOrder>) -> Key {
     if let Some(committed) = graphile_committed(parent, &file_name) {
         return plain(&committed, Class::Unversioned, Vec::new(), &file_name);
     }
-    // Diesel, Prisma and others: the folder is the migration.
-    let folder_is_migration = FOLDER_MIGRATIONS.contains(&file_name.as_str());
-    let (sequence, name) = match (folder_is_migration, parent.file_name()) {
-        (true, Some(folder)) => (parent.parent().unwrap_or(parent), folder.to_string_lossy().into_owned()),
-        _ => (parent, file_name.clone()),
-    };
+    let (sequence, name) = place(path);
     // `1_a.down.sql` takes `1_a.up.sql` back.
     let name = name.trim_end_matches(".sql").trim_end_matches(".down").trim_end_matches(".up");
-    let mut key = match leading_version(name) {
-        Some((version, rest)) => plain(sequence, Class::Versioned, version, rest),
-        None => plain(sequence, Class::Unversioned, Vec::new(), name),
+    let mut key = match (leading_version(name), order) {
+        (None, _) => plain(sequence, Class::Unversioned, Vec::new(), name),
+        (Some(_), Order::Number { letter: false }) if name.starts_with(['v', 'V']) => {
+            plain(sequence, Class::Unversioned, Vec::new(), name)
+        }
+        (Some((version, rest)), Order::Number { .. } | Order::List) => plain(sequence, Class::Versioned, version, rest),
+        (Some(_), Order::Name) => plain(sequence, Class::Versioned, Vec::new(), &file_name),
+        (Some(_), Order::VersionText) => plain(sequence, Class::Versioned, Vec::new(), &version_text(name)),
     };
     key.undo = leads_back(&file_name);
     key
+}
+
+/// The folder whose files are run as one sequence, and the name that has the version: Diesel, Prisma and others take the
+/// folder for the migration.
+pub(crate) fn place(path: &Path) -> (&Path, String) {
+    let parent = path.parent().unwrap_or(Path::new(""));
+    let file_name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    match (FOLDER_MIGRATIONS.contains(&file_name.as_str()), parent.file_name()) {
+        (true, Some(folder)) => (parent.parent().unwrap_or(parent), folder.to_string_lossy().into_owned()),
+        _ => (parent, file_name),
+    }
+}
+
+/// The version as text and then the rest of the name. Diesel leaves the dashes out of a version, see [`dated_version`].
+fn version_text(name: &str) -> String {
+    let (version, rest) = name.split_once('_').unwrap_or((name, ""));
+    // The mark sorts before every character of a version.
+    format!("{}\u{1}{rest}", version.replace('-', ""))
+}
+
+/// May the order of names, or of versions as texts, be another one than that of their numbers?
+pub(crate) fn depends_on_tool(names: &[String]) -> bool {
+    let digits = |name: &String| name.bytes().take_while(u8::is_ascii_digit).count();
+    let mut lengths = names.iter().map(digits).filter(|length| *length > 0);
+    let first = lengths.next();
+    let is_dated = |name: &String| dated_version(name).is_some();
+    let is_flyway = |name: &String| FlywayName::parse(name).is_some();
+    let is_lettered =
+        |name: &String| !is_flyway(name) && name.starts_with(['v', 'V']) && leading_version(name).is_some();
+    names.iter().any(is_lettered) || (lengths.any(|length| Some(length) != first) && !names.iter().all(is_dated))
 }
 
 /// The text with numbers so long that comparing texts compares numbers: `v9` comes before `v10`.

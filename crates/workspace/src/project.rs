@@ -17,6 +17,7 @@ use crate::skipped::Skipped;
 use crate::texts::Texts;
 use pgvet_linter::check::{self, Direction, Migration, ParsedFile};
 use pgvet_linter::predict::{self, StatementEffects};
+use pgvet_linter::runner::Runner;
 use pgvet_linter::settings::Settings;
 use pgvet_linter::source::{SourceFile, TextRange};
 use std::path::{Path, PathBuf};
@@ -291,15 +292,20 @@ impl ProjectFile {
     }
 
     pub(crate) fn migrations(&self) -> impl Iterator<Item = Migration<'_>> {
-        self.layout.sections.iter().map(move |section| Migration {
+        let is_baseline = self.role == Role::Baseline;
+        let first_up = self.layout.sections.iter().position(|section| section.direction == Direction::Up);
+        self.layout.sections.iter().enumerate().map(move |(at, section)| Migration {
             file: &self.parsed.source,
             parsed: &self.parsed.statements,
             section: section.range,
             direction: section.direction,
             transaction: section.transaction,
             strings: &self.layout.strings,
+            // psql runs a dump.
+            runner: if is_baseline { Runner::default() } else { self.layout.runner() },
+            refusals: if Some(at) == first_up { &self.layout.refusals } else { &[] },
             report: self.role == Role::Reported,
-            baseline: self.role == Role::Baseline,
+            baseline: is_baseline,
             ordered: self.unknown_order.is_none(),
             release: self.layout.release,
             database: self.database,

@@ -118,7 +118,7 @@ fn write_folder(detected: &Detected, out: &mut dyn Write) -> io::Result<()> {
     if detected.unlisted > 0 {
         writeln!(
             out,
-            "  {:13}{} that the tool's own list of migrations does not name, judged with --down only: {}",
+            "  {:13}{} that the tool does not run, judged with --down only: {}",
             "not run:",
             plural(detected.unlisted, "file"),
             detected::first(&detected.unlisted_files)

@@ -250,7 +250,7 @@ impl fmt::Display for Summary {
         if self.unlisted > 0 {
             let them = if self.unlisted == 1 { "it" } else { "them" };
             let files = plural(self.unlisted, "file");
-            write!(f, "; {files} not run, because the migration tool does not list {them} (see pgvet config)")?;
+            write!(f, "; {files} not run, because the migration tool leaves {them} out (see pgvet config)")?;
         }
         if self.known > 0 {
             write!(f, "; {} not shown", plural(self.known, "known finding"))?;

@@ -16,9 +16,10 @@ pub(crate) struct Lasting<'a> {
 
 impl<'a> Lasting<'a> {
     pub(crate) fn of(migration: &Migration<'a>) -> Self {
-        let implicit = migration.transaction == TransactionMode::SingleString;
+        let wrapped = migration.transaction != TransactionMode::Autocommit;
+        let implicit = wrapped && migration.begins_another();
         let mut walk = Walk { found: Self::default(), begun: None, savepoints: Vec::new() };
-        walk.end(migration.transaction != TransactionMode::Autocommit);
+        walk.end(wrapped);
         for statement in migration.statements() {
             match statement.ast() {
                 Some(Ast::Transaction(control)) => walk.control(control, implicit),

@@ -152,7 +152,7 @@ fn is_zero(values: &[Literal]) -> bool {
 /// Is a `lock_timeout` in effect, set here or by the program that runs the migration?
 pub(crate) fn lock_timeout_in_effect(context: &RuleContext<'_>) -> bool {
     let settings = &context.session.settings;
-    settings.timeout("lock_timeout").is_some()
+    (settings.timeout("lock_timeout").is_some() && !settings.is_doubtful("lock_timeout"))
         || (context.settings.lock_timeout == LockTimeout::Runner && settings.get("lock_timeout").is_none())
 }
 

@@ -1,7 +1,8 @@
 //! Comments by which migration tools steer: directions in one file, and opt-outs from transactions.
 
-use super::{Layout, Section, Sign, Tool};
+use super::{Layout, Section, Sign, Tool, splitter};
 use pgvet_linter::check::{Direction, TransactionMode};
+use pgvet_linter::runner::Refusal;
 use pgvet_linter::source::TextRange;
 
 /// A line that begins a section of a file.
@@ -9,6 +10,8 @@ struct Marker {
     /// `None` for a section that is not for PostgreSQL.
     direction: Option<Direction>,
     transaction: TransactionMode,
+    /// Whether all of it is sent as one string.
+    unsplit: bool,
 }
 
 /// Reads a comment; `None` if it begins no section.
@@ -19,10 +22,16 @@ pub(super) fn sections(text: &str) -> Option<Layout> {
     let (tool, marker) = multi_section_tool(text)?;
     let mut sections: Vec<Section> = Vec::new();
     // What stands before the first marker is not run by most tools, but leaving it out would hide it from everybody.
-    let before = Marker { direction: Some(Direction::Up), transaction: TransactionMode::Transaction };
+    // sql-migrate says nothing about it, the others refuse the file.
+    let before = if tool == Tool::SqlMigrate { Direction::Down } else { Direction::Up };
+    let before = Marker { direction: Some(before), transaction: TransactionMode::Transaction, unsplit: false };
     let mut open = Some((0, before));
+    let mut unsplit_parts = Vec::new();
     let mut close = |open: Option<(u32, Marker)>, end: u32| {
-        let Some((start, Marker { direction: Some(direction), transaction })) = open else { return };
+        let Some((start, Marker { direction: Some(direction), transaction, unsplit })) = open else { return };
+        if unsplit {
+            unsplit_parts.push(TextRange::new(start, end));
+        }
         if start > 0 || text[..end as usize].lines().any(is_statement) {
             sections.push(Section { range: Some(TextRange::new(start, end)), direction, transaction });
         }
@@ -33,7 +42,9 @@ pub(super) fn sections(text: &str) -> Option<Layout> {
         }
     }
     close(open, text.len() as u32);
-    let strings = strings(text, tool);
+    let mut strings = strings(text, tool);
+    strings.extend(unsplit_parts);
+    let refusals = refusals(tool, text, &sections, &strings);
     if tool == Tool::Goose && comments(text).any(|comment| is_words(comment, &["+goose", "NO", "TRANSACTION"])) {
         for section in &mut sections {
             section.transaction = TransactionMode::Autocommit;
@@ -47,10 +58,45 @@ pub(super) fn sections(text: &str) -> Option<Layout> {
         sign: Sign::Comment,
         sections,
         strings,
+        refusals,
         unlisted: false,
         in_other_languages: false,
         release: None,
     })
+}
+
+/// What the tool does not do with a file as it is.
+fn refusals(tool: Tool, text: &str, sections: &[Section], strings: &[TextRange]) -> Vec<Refusal> {
+    let prefix = match tool {
+        Tool::Goose => "+goose",
+        Tool::SqlMigrate => "+migrate",
+        Tool::Dbmate => "migrate:up",
+        _ => return Vec::new(),
+    };
+    let mut refusals = Vec::new();
+    let is_read =
+        |section: &&Section| section.direction == Direction::Up || section.range.is_some_and(|range| range.start == 0);
+    for range in sections.iter().filter(is_read).filter_map(|section| section.range) {
+        if range.start == 0 {
+            let is_code = |(_, line): &(u32, &str)| is_statement(line);
+            let first = lines(&text[range.as_usize()]).find(is_code);
+            let Some((start, line)) = first else { continue };
+            let (what, help) = match tool {
+                Tool::SqlMigrate => ("leaves out", "move it behind `-- +migrate Up`"),
+                Tool::Goose => ("refuses this file: it has", "move it behind `-- +goose Up`"),
+                _ => ("refuses this file: it has", "move it behind `-- migrate:up`"),
+            };
+            refusals.push(Refusal {
+                range: TextRange::new(start, start + line.trim_end().len() as u32),
+                message: format!("{} {what} a statement that stands before the first mark", tool.as_str()),
+                help: help.to_owned(),
+                by_default: false,
+            });
+        } else if tool != Tool::Dbmate {
+            refusals.extend(splitter::refusals(tool.as_str(), prefix, text, range, strings));
+        }
+    }
+    refusals
 }
 
 /// `notransaction` at one marker holds for all sections of its direction. Source: sql-migrate, `sqlparse/sqlparse.go`.
@@ -86,7 +132,7 @@ fn strings(text: &str, tool: Tool) -> Vec<TextRange> {
 }
 
 /// Lines with the offsets of their starts; the line break belongs to the line.
-fn lines(text: &str) -> impl Iterator<Item = (u32, &str)> {
+pub(super) fn lines(text: &str) -> impl Iterator<Item = (u32, &str)> {
     text.split_inclusive('\n').scan(0, |offset, line| {
         let start = *offset;
         *offset += line.len() as u32;
@@ -95,7 +141,7 @@ fn lines(text: &str) -> impl Iterator<Item = (u32, &str)> {
 }
 
 /// The text of a line that is nothing but a `--` comment.
-fn comment(line: &str) -> Option<&str> {
+pub(super) fn comment(line: &str) -> Option<&str> {
     // Nearly all lines begin with something else, and every line of every file is looked at.
     if line.bytes().find(|byte| !byte.is_ascii_whitespace()).is_some_and(|first| first.is_ascii() && first != b'-') {
         return None;
@@ -144,7 +190,7 @@ fn up_or_down(comment: &str, up: &[&str], down: &[&str]) -> Option<Direction> {
 /// Source: goose, `internal/sqlparser/parser.go`.
 fn goose(comment: &str) -> Option<Marker> {
     let direction = up_or_down(comment, &["+goose", "Up"], &["+goose", "Down"])?;
-    Some(Marker { direction: Some(direction), transaction: TransactionMode::Transaction })
+    Some(Marker { direction: Some(direction), transaction: TransactionMode::Transaction, unsplit: false })
 }
 
 /// Source: sql-migrate, `sqlparse/sqlparse.go`.
@@ -152,7 +198,7 @@ fn sql_migrate(comment: &str) -> Option<Marker> {
     let direction = up_or_down(comment, &["+migrate", "Up"], &["+migrate", "Down"])?;
     let without = comment.split_whitespace().any(|word| word.eq_ignore_ascii_case("notransaction"));
     let transaction = if without { TransactionMode::Autocommit } else { TransactionMode::Transaction };
-    Some(Marker { direction: Some(direction), transaction })
+    Some(Marker { direction: Some(direction), transaction, unsplit: false })
 }
 
 /// dbmate sends a section as one string. Source: dbmate, `pkg/dbmate/migration.go` and issue 126.
@@ -160,14 +206,14 @@ fn dbmate(comment: &str) -> Option<Marker> {
     let direction = up_or_down(comment, &["migrate:up"], &["migrate:down"])?;
     let without = comment.split_whitespace().any(|word| word == "transaction:false");
     let transaction = if without { TransactionMode::SingleString } else { TransactionMode::Transaction };
-    Some(Marker { direction: Some(direction), transaction })
+    Some(Marker { direction: Some(direction), transaction, unsplit: false })
 }
 
 /// Source: node-pg-migrate, `src/sqlMigration.ts`.
 fn node_pg_migrate(comment: &str) -> Option<Marker> {
     let comment = comment.trim_start_matches(['-', ' ', '\t']);
     let direction = up_or_down(comment, &["Up", "Migration"], &["Down", "Migration"])?;
-    Some(Marker { direction: Some(direction), transaction: TransactionMode::Transaction })
+    Some(Marker { direction: Some(direction), transaction: TransactionMode::Transaction, unsplit: false })
 }
 
 /// Source: Liquibase documentation, "Formatted SQL changelog". Rollbacks are comments there.
@@ -176,14 +222,17 @@ fn liquibase(comment: &str) -> Option<Marker> {
     words.next().filter(|word| word.eq_ignore_ascii_case("changeset"))?;
     let mut direction = Some(Direction::Up);
     let mut transaction = TransactionMode::Transaction;
+    let mut unsplit = false;
     for (name, value) in words.filter_map(|word| word.split_once(':')) {
         if name.eq_ignore_ascii_case("runInTransaction") && value.eq_ignore_ascii_case("false") {
             transaction = TransactionMode::Autocommit;
         } else if name.eq_ignore_ascii_case("dbms") && !is_postgresql(value) {
             direction = None;
+        } else if name.eq_ignore_ascii_case("splitStatements") && value.eq_ignore_ascii_case("false") {
+            unsplit = true;
         }
     }
-    Some(Marker { direction, transaction })
+    Some(Marker { direction, transaction, unsplit })
 }
 
 /// Is PostgreSQL among the databases of an attribute `dbms`?
@@ -217,8 +266,35 @@ pub(super) fn tool(text: &str) -> Option<Tool> {
 pub(super) const SQLX_NO_TRANSACTION: &str = "-- no-transaction";
 
 /// The comments before the first statement.
-pub(super) fn header(text: &str) -> impl Iterator<Item = &str> + Clone {
+fn header(text: &str) -> impl Iterator<Item = &str> + Clone {
     text.lines().map(str::trim).take_while(|line| line.is_empty() || comment(line).is_some()).filter_map(comment)
+}
+
+/// The directives of a file for Atlas: the first block of comments, with an empty line behind it. Source: Atlas,
+/// `sql/migrate/lex.go`, `directive` and `reDelimiter`.
+pub(super) fn atlas_directives(text: &str) -> impl Iterator<Item = &str> {
+    let lines = || text.lines().map(str::trim);
+    let block = lines().take_while(|line| comment(line).is_some()).count();
+    let is_header = lines().nth(block).is_some_and(str::is_empty);
+    lines().take(if is_header { block } else { 0 }).filter_map(comment)
+}
+
+/// The first line behind the header that graphile-migrate writes, if it is a comment. Source: graphile-migrate,
+/// `src/header.ts`, `firstLine`.
+pub(super) fn graphile_first_line(text: &str) -> Option<&str> {
+    let is_header = |line: &&str| {
+        ["--! Previous:", "--! Hash:", "--! Message:", "--! AllowInvalidHash"]
+            .iter()
+            .any(|start| line.starts_with(start))
+    };
+    let mut lines = text.lines().map(str::trim);
+    let first = if text.starts_with("--! Previous:") {
+        let mut lines = lines.skip_while(is_header);
+        lines.find(|line| !line.is_empty())
+    } else {
+        lines.next()
+    };
+    comment(first?).map(str::trim_end)
 }
 
 #[cfg(test)]

@@ -44,6 +44,10 @@ pub(crate) struct Facts {
     flyway: Arc<Vec<String>>,
     /// See [`in_other_languages`].
     pub(super) in_other_languages: bool,
+    /// The tool whose names most files here have.
+    pub(super) tool_by_names: Option<Tool>,
+    /// Does any name begin with a number?
+    pub(super) has_numbers: bool,
 }
 
 impl Facts {
@@ -114,11 +118,25 @@ impl Folders {
             order,
             named: roots::named_folder(parent, &mut known.repositories),
             in_other_languages: in_other_languages(&folder, &names),
+            has_numbers: names.iter().any(|name| name.starts_with(|first: char| first.is_ascii_digit())),
+            tool_by_names: tool_by_names(&names, rust_runner(&folder)),
             flyway: Arc::new(flyway_names(names)),
         };
         known.facts.insert(parent.to_owned(), facts.clone());
         facts
     }
+}
+
+/// The tool whose names most SQL files of a folder have, where names alone tell it.
+fn tool_by_names(names: &[String], rust_runner: Option<Tool>) -> Option<Tool> {
+    let flyway = if rust_runner == Some(Tool::Refinery) { Tool::Refinery } else { Tool::Flyway };
+    let files: Vec<&Path> = names
+        .iter()
+        .map(Path::new)
+        .filter(|path| path.extension().is_some_and(|end| end.eq_ignore_ascii_case("sql")))
+        .collect();
+    let run = |tool: &Tool| files.iter().filter(|path| !tool.leaves_out(path)).count();
+    [flyway, Tool::Postgrator, Tool::GolangMigrate].into_iter().find(|tool| 2 * run(tool) > files.len())
 }
 
 fn names_in(folder: &Path) -> Vec<String> {
@@ -217,7 +235,12 @@ fn is_graphile(parent: &Path) -> bool {
 /// Pop, if the go.mod of the project requires it. `known` says of folders whether their go.mod does, if they have one.
 fn go_runner(migrations: &Path, known: &mut FxHashMap<PathBuf, Option<bool>>) -> Option<Tool> {
     let requires = |line: &str| line.trim().trim_start_matches("require ").starts_with("github.com/gobuffalo/pop");
-    let look = |folder: &Path| Some(read::text(&folder.join("go.mod")).ok()?.lines().any(requires));
+    // ory/x has a pop of its own, which reads other names.
+    let is_ory = |line: &str| line.trim().trim_start_matches("require ").starts_with("github.com/ory/x");
+    let look = |folder: &Path| {
+        let module = read::text(&folder.join("go.mod")).ok()?;
+        Some(module.lines().any(requires) && !module.lines().any(is_ory))
+    };
     let mut around = migrations.ancestors().skip(1).take(3);
     let uses_pop = around.find_map(|folder| *known.entry(folder.to_owned()).or_insert_with(|| look(folder)))?;
     uses_pop.then_some(Tool::Pop)
@@ -368,15 +391,11 @@ impl ExplicitOrder {
 /// So far above a file its master changelog is looked for.
 const LIQUIBASE_LEVELS: usize = 5;
 
+/// The entries as they stand, whatever their `idx` is. Source: drizzle-orm 0.45.4, `src/migrator.ts`, `readMigrationFiles`.
 fn drizzle_order(journal: &str) -> Option<Vec<String>> {
     let journal: serde_json::Value = serde_json::from_str(journal).ok()?;
-    let mut entries: Vec<(u64, String)> = journal["entries"]
-        .as_array()?
-        .iter()
-        .filter_map(|entry| Some((entry["idx"].as_u64()?, entry["tag"].as_str()?.to_owned())))
-        .collect();
-    entries.sort();
-    Some(entries.into_iter().map(|(_, tag)| tag).collect())
+    let tag = |entry: &serde_json::Value| Some(entry["tag"].as_str()?.to_owned());
+    Some(journal["entries"].as_array()?.iter().filter_map(tag).collect())
 }
 
 /// Changes in the order of the plan. An earlier version of a reworked change is kept as `name@tag`, where the tag is one
@@ -503,7 +522,7 @@ mod tests {
     #[test]
     fn a_journal_gives_the_order() {
         let journal = r#"{"entries":[{"idx":1,"tag":"0001_a"},{"idx":0,"tag":"0000_z"}]}"#;
-        assert_eq!(drizzle_order(journal).unwrap(), ["0000_z", "0001_a"]);
+        assert_eq!(drizzle_order(journal).unwrap(), ["0001_a", "0000_z"]);
         assert_eq!(drizzle_order("{"), None);
     }
 

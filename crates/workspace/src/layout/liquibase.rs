@@ -34,7 +34,7 @@ enum Kind {
     /// Another changelog, which may be formatted SQL.
     #[default]
     Include,
-    /// All changelogs of a folder, by name.
+    /// All changelogs of a folder and of those below it, by path.
     IncludeAll,
     SqlFile,
 }
@@ -106,11 +106,22 @@ fn follow(changelog: &Path, depth: usize, included: &mut Vec<Included>) {
             Kind::SqlFile => included.push(Included { path, autocommit: entry.autocommit }),
             Kind::Include => include(&path, depth, included),
             Kind::IncludeAll => {
-                let entries = fs::read_dir(&path).into_iter().flatten();
-                let mut files: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+                let mut files = Vec::new();
+                below(&path, 0, &mut files);
                 files.sort();
                 files.iter().for_each(|file| include(file, depth, included));
             }
+        }
+    }
+}
+
+/// The files in a folder and in those below it: Liquibase sorts them by their whole paths.
+fn below(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) {
+    for path in fs::read_dir(folder).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path())) {
+        if !path.is_dir() {
+            files.push(path);
+        } else if depth < MAX_DEPTH && !path.is_symlink() {
+            below(&path, depth + 1, files);
         }
     }
 }

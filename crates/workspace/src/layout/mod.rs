@@ -9,23 +9,30 @@
 //! | sql-migrate | one per file | `-- +migrate Up notransaction`, then statement by statement |
 //! | dbmate | one per file | `transaction:false`, then one string |
 //! | golang-migrate | none, but one string | |
-//! | pop | one per file | `.autocommit.` in the name, then one string |
+//! | pop | one per file | `.autocommit.` in the name (ory/x alone), then one string |
 //! | sqlx | one per file | `-- no-transaction` at the start, then one string |
 //! | refinery | one per file | |
 //! | Diesel | one per file | `run_in_transaction = false` in `metadata.toml`, then one string |
 //! | Prisma | none, but one string | |
 //! | Drizzle | one for all files | |
 //! | Atlas | one per file | `-- atlas:txmode none` |
-//! | Supabase | one pipeline per file | chosen by itself (CLI 2.109) |
+//! | Supabase | one pipeline per file | chosen by itself (CLI 2.110 and later) |
 //! | node-pg-migrate | one for all files | |
 //! | graphile-migrate | one per file | `--! no-transaction`, then one string |
 //!
-//! Several statements in one string are one implicit transaction (PostgreSQL 18 documentation, 54.2.2.1).
+//! Several statements in one string are one implicit transaction (PostgreSQL 18 documentation, 54.2.2.1). Orders, sessions
+//! and what follows a COMMIT are in `model.rs`.
 
 mod annotations;
+mod flyway;
 pub(crate) mod folder;
 mod liquibase;
+mod model;
+pub(crate) mod numbering;
 mod sequence;
+mod splitter;
+mod statements;
+mod supabase;
 mod transaction;
 mod version;
 
@@ -33,7 +40,9 @@ use crate::config::Config;
 use crate::order::{self, FlywayName, PostgratorName};
 use folder::Facts;
 pub(crate) use folder::Folders;
+pub(crate) use model::Order;
 use pgvet_linter::check::{Direction, TransactionMode};
+use pgvet_linter::runner::{Refusal, Runner};
 use pgvet_linter::source::TextRange;
 use schemars::JsonSchema;
 pub use sequence::{Sequence, WrittenFile, newer, sequence};
@@ -136,12 +145,21 @@ pub struct Layout {
     pub sections: Vec<Section>,
     /// See [`Migration::strings`](pgvet_linter::check::Migration::strings).
     pub strings: Vec<TextRange>,
-    /// Does the tool's own list, which names the migrations, leave the file out?
+    /// What the tool itself refuses.
+    pub refusals: Vec<Refusal>,
+    /// Does the tool leave the file out: its own list does not name it, or its name is none that the tool runs?
     pub unlisted: bool,
     /// Do migrations in a programming language run among those in SQL?
     pub in_other_languages: bool,
     /// The number of the release that it is part of, where the tool's own list has releases.
     pub release: Option<u32>,
+}
+
+impl Layout {
+    /// How the tool goes on behind a COMMIT, and to the next file.
+    pub(crate) fn runner(&self) -> Runner {
+        self.tool.model().runner
+    }
 }
 
 /// Finds out how the file at `path` is run. Looks at its text, its name, and then its folder.
@@ -151,6 +169,10 @@ pub(crate) fn detect(path: &Path, text: &str, folders: &Folders, config: &Config
     let sections = annotations::sections(text).filter(|layout| configured.is_none_or(|tool| tool == layout.tool));
     let mut layout = sections.unwrap_or_else(|| whole(path, text, folders, configured));
     let around = folders.around(path);
+    if !layout.unlisted && leaves_out(layout.tool, layout.sign, path, &around) {
+        layout.unlisted = true;
+        layout.sections.iter_mut().for_each(|section| section.direction = Direction::Down);
+    }
     layout.in_other_languages = around.in_other_languages;
     layout.release = around.release(path);
     if let Some(transaction) = config.migrations.transaction {
@@ -173,22 +195,55 @@ fn whole(path: &Path, text: &str, folders: &Folders, configured: Option<Tool>) -
         .or(around.tool.map(signed(Sign::Folder)))
         .or(around.rust_runner.map(signed(Sign::CargoToml)))
         .unwrap_or((Tool::Plain, Sign::None));
+    let (tool, sign, unlisted) = match around.tool_by_names {
+        Some(known) if tool == Tool::Plain && known.leaves_out(path) && !is_callback(&name) => {
+            (known, Sign::Folder, true)
+        }
+        _ => (tool, sign, around.is_unlisted(path)),
+    };
     let transaction = match transaction::mode(tool, path, text) {
         _ if around.is_autocommit(path) => TransactionMode::Autocommit,
         transaction => transaction,
     };
+    let direction = if unlisted { Direction::Down } else { direction(tool, path, &name, &around) };
     Layout {
         tool,
         sign,
-        sections: vec![Section { range: None, direction: direction(path, &name, &around), transaction }],
-        strings: Vec::new(),
-        unlisted: around.is_unlisted(path),
+        sections: vec![Section { range: None, direction, transaction }],
+        strings: if tool == Tool::Supabase { supabase::sent(text).1 } else { Vec::new() },
+        refusals: match tool {
+            Tool::Flyway => flyway::refusals(path, text, transaction::flyway_opt_out(path)),
+            _ => Vec::new(),
+        },
+        unlisted,
         in_other_languages: false,
         release: None,
     }
 }
 
-fn tool_by_name(path: &Path, name: &str, around: &Facts) -> Option<Tool> {
+/// Does the tool leave out what has this name? Nothing else may be known of a file on its own, so its folder must show the
+/// tool, or the file itself.
+fn leaves_out(tool: Tool, sign: Sign, path: &Path, around: &Facts) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    // A text that has marks may be on its way to a name.
+    let is_sure = match sign {
+        Sign::None => false,
+        Sign::Comment => around.has_numbers,
+        Sign::Configuration | Sign::FileName | Sign::Folder | Sign::CargoToml => true,
+    };
+    let is_file = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("sql"));
+    // soda warns of a dialect that it does not know; the pop of ory/x runs the file without a transaction.
+    let soda =
+        tool == Tool::Pop && around.go_runner == Some(Tool::Pop) && name.split('.').any(|part| part == "autocommit");
+    is_file && (soda || (is_sure && tool.leaves_out(path)))
+}
+
+/// Flyway runs such files before and after others. Source: Flyway documentation, "Callbacks".
+fn is_callback(name: &str) -> bool {
+    name.starts_with("before") || name.starts_with("after")
+}
+
+pub(super) fn tool_by_name(path: &Path, name: &str, around: &Facts) -> Option<Tool> {
     if FlywayName::parse(name).is_some() {
         return Some(around.rust_runner.filter(|tool| *tool == Tool::Refinery).unwrap_or(Tool::Flyway));
     }
@@ -212,9 +267,10 @@ fn tool_by_name(path: &Path, name: &str, around: &Facts) -> Option<Tool> {
 
 /// Down: what [`order::leads_back`] says, Flyway's `U1__x.sql` and `B1__x.sql`, and what the tool's own list of migrations
 /// does not hold.
-fn direction(path: &Path, name: &str, around: &Facts) -> Direction {
-    // Databases that have run the versions up to a baseline leave it out.
-    let flyway_leaves_out = FlywayName::parse(name)
+fn direction(tool: Tool, path: &Path, name: &str, around: &Facts) -> Direction {
+    // Databases that have run the versions up to a baseline leave it out. refinery runs what begins with U forward.
+    let flyway = FlywayName::parse(name).filter(|_| tool != Tool::Refinery);
+    let flyway_leaves_out = flyway
         .is_some_and(|flyway| flyway.kind == 'U' || (flyway.kind == 'B' && around.has_flyway_version_up_to(&flyway)));
     if flyway_leaves_out || order::leads_back(name) || around.is_not_run(path) {
         Direction::Down

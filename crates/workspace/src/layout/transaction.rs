@@ -1,12 +1,12 @@
 //! The transaction that a tool opens around a file with one section.
 
 use super::Tool;
-use super::annotations::{SQLX_NO_TRANSACTION, header};
+use super::annotations::{SQLX_NO_TRANSACTION, atlas_directives, graphile_first_line};
+use super::{flyway, supabase};
 use crate::order;
 use crate::read;
 use pgvet_linter::check::TransactionMode::{self, Autocommit, SingleString, Transaction};
 use pgvet_linter::fix::Edit;
-use pgvet_linter::lexer::{Token, tokenize};
 use pgvet_linter::source::TextRange;
 use std::path::Path;
 
@@ -30,10 +30,8 @@ pub(super) fn mode(tool: Tool, path: &Path, text: &str) -> TransactionMode {
         Tool::Refinery | Tool::Drizzle | Tool::NodePgMigrate => Transaction,
         Tool::Goose | Tool::SqlMigrate | Tool::Dbmate | Tool::Liquibase => Transaction,
         // Flyway, `PostgreSQLParser.detectCanExecuteInTransaction`.
-        Tool::Flyway => unless(needs_no_transaction(text) || flyway_opt_out(path), Autocommit),
-        // Supabase CLI, `pkg/migration/file.go`: a pipeline with one Sync, except for such statements (issue 5139).
-        Tool::Supabase if needs_no_transaction(text) => Autocommit,
-        Tool::Supabase => SingleString,
+        Tool::Flyway => unless(flyway::has_alone(text) || flyway_opt_out(path), Autocommit),
+        Tool::Supabase => supabase::sent(text).0,
         // ory/x `popx`, `.autocommit.`.
         Tool::Pop => unless(name_has_part(path, "autocommit"), SingleString),
         // sqlx-postgres, `migrate.rs`: the text is executed as one string.
@@ -42,12 +40,10 @@ pub(super) fn mode(tool: Tool, path: &Path, text: &str) -> TransactionMode {
         Tool::Diesel => {
             unless(setting_is_false(&path.with_file_name("metadata.toml"), "run_in_transaction"), SingleString)
         }
-        Tool::Atlas => unless(header(text).any(|comment| comment.trim_end() == "atlas:txmode none"), Autocommit),
+        Tool::Atlas => unless(atlas_directives(text).any(|comment| comment == "atlas:txmode none"), Autocommit),
         // graphile-migrate, `src/actions.ts`: one query.
         Tool::GraphileMigrate if is_graphile_action(path) => SingleString,
-        Tool::GraphileMigrate => {
-            unless(header(text).any(|comment| comment.trim_end() == "! no-transaction"), SingleString)
-        }
+        Tool::GraphileMigrate => unless(graphile_first_line(text) == Some("! no-transaction"), SingleString),
     }
 }
 
@@ -108,7 +104,7 @@ fn name_has_part(path: &Path, part: &str) -> bool {
     path.file_name().is_some_and(|name| name.to_string_lossy().split('.').any(|actual| actual == part))
 }
 
-fn flyway_opt_out(path: &Path) -> bool {
+pub(super) fn flyway_opt_out(path: &Path) -> bool {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".conf");
     setting_is_false(&path.with_file_name(name), "executeInTransaction")
@@ -125,29 +121,6 @@ fn is_no(value: &str) -> bool {
     value.split('#').next().unwrap_or_default().trim() == "false"
 }
 
-/// Does the text hold a statement that PostgreSQL refuses in a transaction block, as Flyway and Supabase recognise it?
-fn needs_no_transaction(text: &str) -> bool {
-    let tokens = tokenize(text, TextRange::new(0, text.len() as u32));
-    tokens.split(|token| token.is_punctuation(b';')).any(|statement| refuses_transaction(text, statement))
-}
-
-fn refuses_transaction(text: &str, statement: &[Token]) -> bool {
-    let mut words = statement.iter().map(|token| token.text(text).to_ascii_uppercase());
-    let mut next = || words.next().unwrap_or_default();
-    let (first, second) = (next(), next());
-    match (first.as_str(), second.as_str()) {
-        ("CREATE" | "DROP", "DATABASE" | "TABLESPACE" | "SUBSCRIPTION") | ("ALTER", "SYSTEM") | ("DISCARD", "ALL") => {
-            true
-        }
-        ("CREATE" | "DROP", "INDEX") => next() == "CONCURRENTLY",
-        ("CREATE", "UNIQUE") => next() == "INDEX" && next() == "CONCURRENTLY",
-        ("VACUUM", _) => true,
-        ("REINDEX", "SCHEMA" | "DATABASE" | "SYSTEM") => true,
-        ("REINDEX", _) => words.take(4).any(|word| word == "CONCURRENTLY"),
-        _ => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -159,13 +132,40 @@ mod tests {
             "SELECT 1; DROP INDEX CONCURRENTLY i;",
             "CREATE UNIQUE INDEX CONCURRENTLY i ON t (a)",
             "VACUUM (ANALYZE) t",
-            "REINDEX INDEX CONCURRENTLY i",
+            "REINDEX VERBOSE SCHEMA app",
             "ALTER SYSTEM SET x = 1",
         ] {
-            assert!(needs_no_transaction(sql), "{sql}");
+            assert_eq!(mode(Tool::Flyway, Path::new("V1__a.sql"), sql), Autocommit, "{sql}");
         }
-        for sql in ["CREATE INDEX i ON t (a)", "SELECT 'VACUUM'", "/* ; VACUUM */ SELECT 1", "REINDEX TABLE t"] {
-            assert!(!needs_no_transaction(sql), "{sql}");
+        for sql in [
+            "CREATE INDEX i ON t (a)",
+            "SELECT 'VACUUM'",
+            "/* ; VACUUM */ SELECT 1",
+            "REINDEX TABLE t",
+            // Flyway runs them in its transaction, where PostgreSQL refuses them.
+            "REINDEX INDEX CONCURRENTLY i",
+            "ALTER TABLE p DETACH PARTITION q CONCURRENTLY",
+        ] {
+            assert_eq!(mode(Tool::Flyway, Path::new("V1__a.sql"), sql), Transaction, "{sql}");
+        }
+    }
+
+    #[test]
+    fn directives_count_where_the_tool_looks_for_them() {
+        for (tool, text, expected) in [
+            (Tool::Atlas, "-- atlas:txmode none\n\nSELECT 1;", Autocommit),
+            (Tool::Atlas, "-- hello\n-- atlas:txmode none\n\nSELECT 1;", Autocommit),
+            (Tool::Atlas, "-- atlas:txmode none\nSELECT 1;", Transaction),
+            (Tool::Atlas, "-- hello\n\n-- atlas:txmode none\n\nSELECT 1;", Transaction),
+            (Tool::GraphileMigrate, "--! Previous: -\n--! Hash: sha1:x\n\n--! no-transaction\nSELECT 1", SingleString),
+            (Tool::GraphileMigrate, "--! no-transaction\nSELECT 1", SingleString),
+            (
+                Tool::GraphileMigrate,
+                "--! Previous: -\n--! Hash: x\n\n-- why\n--! no-transaction\nSELECT 1",
+                Transaction,
+            ),
+        ] {
+            assert_eq!(mode(tool, Path::new("m/1.sql"), text), expected, "{text}");
         }
     }
 

@@ -136,7 +136,8 @@ fn what_no_numbering_covers_has_no_order() {
     };
     assert_eq!(ordered(&[("schema.sql", table)]), [true]);
     assert_eq!(ordered(&[("1_a.sql", table), ("2_b.sql", table), ("schema.sql", table)]), [true, true, false]);
-    let of_tools: [(&str, &[u8]); 3] = [("1_a.up.sql", table), ("2_b.up.sql", table), ("3_c.sql", table)];
+    let goose = b"-- +goose Up\nSELECT 1;\n";
+    let of_tools: [(&str, &[u8]); 3] = [("1_a.up.sql", table), ("2_b.up.sql", table), ("3_c.sql", goose)];
     assert_eq!(ordered(&of_tools), [true, true, false]);
     let of_folder: [(&str, &[u8]); 3] = [("atlas.sum", b""), ("1_a.sql", table), ("snapshot.sql", table)];
     assert_eq!(ordered(&of_folder), [true, false]);

@@ -153,7 +153,8 @@ impl Walk<'_, '_> {
     fn commit(&mut self) {
         self.present.unreleased = std::mem::take(&mut self.stack);
         self.ended.push(std::mem::take(&mut self.present));
-        self.in_transaction = self.context.migration.transaction == TransactionMode::SingleString;
+        let migration = self.context.migration;
+        self.in_transaction = migration.transaction != TransactionMode::Autocommit && migration.begins_another();
     }
 }
 

@@ -4,7 +4,7 @@ use crate::ast::{Ast, QueryBody};
 use crate::confidence::Assumption;
 use crate::effect::{Failure, FailureSubject};
 use crate::report::Reporter;
-use crate::rule::{RuleContext, declare_rule};
+use crate::rule::{MigrationContext, RuleContext, declare_rule};
 use crate::rules::transaction::{concurrently_in_transaction, enum_value_used_in_same_transaction};
 use smol_str::SmolStr;
 
@@ -43,6 +43,9 @@ declare_rule! {
     /// that `pgvet config` shows, or not in one database: leave files that repeat others out with `exclude`, and name each
     /// database in `paths`.
     ///
+    /// What the migration tool itself refuses, or where it never ends, is reported as well: a text that goose cannot split,
+    /// a statement that Flyway runs without a transaction beside others.
+    ///
     /// A finding is certain unless code before it could not be analyzed and may have changed something: then it is
     /// likely. So it is where a name without a schema may mean a table of another schema, because no statement sets
     /// `search_path`. Where only an earlier use shows that a relation exists, it is possible.
@@ -53,6 +56,7 @@ declare_rule! {
     "statement-will-fail", Engine, Error,
     {}
     statement = check,
+    migration = check_refusals,
 }
 
 /// SQLSTATEs that rules of the category transaction explain better.
@@ -75,10 +79,25 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     if let Some(schema) = failure.assumed_schema.clone() {
         finding = finding.assuming(Assumption::SearchPathNotSet { schema });
     }
+    if context.session.settings.is_doubtful("search_path") {
+        finding = finding.assuming(Assumption::SameRun { setting: SmolStr::new_static("search_path") });
+    }
     if context.before.follows_hidden_code() {
         finding = finding.assuming(Assumption::HiddenCodeIsHarmless);
     }
     finding.emit();
+}
+
+/// What the program that runs the migration refuses before PostgreSQL sees it.
+fn check_refusals(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
+    let is_inside = |range| context.migration.section.is_none_or(|section| section.contains(range));
+    for refusal in context.migration.refusals.iter().filter(|refusal| is_inside(refusal.range)) {
+        let mut finding = reporter.report(refusal.range, refusal.message.clone()).help(refusal.help.clone());
+        if refusal.by_default {
+            finding = finding.assuming(Assumption::DefaultOfTool);
+        }
+        finding.emit();
+    }
 }
 
 /// Returns the relation whose name is taken only because an earlier statement used it before any had made it. That

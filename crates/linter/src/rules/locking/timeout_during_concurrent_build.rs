@@ -1,6 +1,7 @@
 //! A timeout that cancels work which must be able to wait.
 
 use crate::ast::{AlterTableAction, Ast};
+use crate::confidence::Assumption;
 use crate::fix::{Applicability, Fix};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
@@ -8,6 +9,7 @@ use crate::rules::advice::offer::{is_autocommit, line_before};
 use crate::rules::text::join;
 use crate::rules::timeouts::TIMEOUTS;
 use crate::source::TextRange;
+use smol_str::SmolStr;
 
 declare_rule! {
     /// A timeout that is in effect while `CREATE INDEX CONCURRENTLY` or its like runs.
@@ -61,8 +63,18 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let (verb, which) = if active.len() == 1 { ("is", "it") } else { ("are", "one") };
     let message = format!("{} {verb} in effect: when {which} strikes, {left}", join(&names));
     let zeros: Vec<String> = active.iter().map(|name| format!("\n    SET {name} = 0;")).collect();
-    let mut finding = reporter.report(range, message).help(format!("before it:{}", zeros.concat()));
-    if is_autocommit(context) {
+    let help = if context.migration.runner.keeps_apart {
+        format!("{} at the end of an earlier migration: this one must hold nothing else", zeros.concat().trim_start())
+    } else {
+        format!("before it:{}", zeros.concat())
+    };
+    let mut finding = reporter.report(range, message).help(help);
+    let doubtful = active.iter().find(|name| settings.is_doubtful(name));
+    if let Some(name) = doubtful {
+        finding = finding.assuming(Assumption::SameRun { setting: SmolStr::new(name) });
+    }
+    // A program that refuses a SET beside such a statement would refuse the migration.
+    if is_autocommit(context) && !context.migration.runner.keeps_apart {
         let sql: Vec<String> = active.iter().map(|name| format!("SET {name} = 0")).collect();
         let edit = line_before(context, &sql.join(";\n"));
         let title = "Switch the timeout off before it".to_owned();

@@ -2,9 +2,11 @@
 
 use super::split_help;
 use crate::ast::{
-    AlterTableAction, Ast, Constraint, ConstraintKind, Expr, ExprKind, Query, QueryBody, TypeName, string_literal,
+    AlterTableAction, Ast, ColumnDef, Constraint, ConstraintKind, Expr, ExprKind, Query, QueryBody, TableElement,
+    TypeName, string_literal,
 };
 use crate::catalog::{Oid, TypeDef, TypeKind};
+use crate::confidence::Assumption;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::source::TextRange;
@@ -43,7 +45,8 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// For a type that the same transaction created. Before PostgreSQL 12, `ADD VALUE` itself is refused in a transaction,
+    /// For a type that the same transaction created. Of a tool that runs all pending migrations in one transaction (Drizzle,
+    /// node-pg-migrate) earlier migrations count as well, unless they have run before. Before PostgreSQL 12, `ADD VALUE` itself is refused in a transaction,
     /// which `concurrently-in-transaction` reports.
     "enum-value-used-in-same-transaction", Transaction, Error,
     {}
@@ -62,11 +65,13 @@ pub(crate) const SQLSTATE: &str = "55P04";
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let Some(block) = &context.session.block else { return };
-    let new = |definition: &TypeDef, label: &str| match &definition.kind {
-        TypeKind::Enum { labels } => {
-            labels.iter().any(|other| other.label == label && other.added_in == Some(block.number))
-        }
-        _ => false,
+    let added = |definition: &TypeDef, label: &str| match &definition.kind {
+        TypeKind::Enum { labels } => labels.iter().find(|other| other.label == label).and_then(|label| label.added_in),
+        _ => None,
+    };
+    // All pending migrations may be in one transaction, and the type in none of them.
+    let may_be_here = |definition: &TypeDef, added: u32| {
+        block.may_be_since.is_some_and(|since| definition.transaction < since && since <= added)
     };
     let help = split_help(context, "what uses it");
     if let Some(failure) = context.effects.fails.as_ref().filter(|failure| failure.sqlstate == SQLSTATE) {
@@ -75,18 +80,34 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     }
     for used in defaults(context).into_iter().chain(comparisons(context)) {
         let Some(definition) = context.before.get_type(used.enum_type) else { continue };
-        if new(definition, &used.label) {
+        let Some(added) = added(definition, &used.label) else { continue };
+        if added == block.number {
             let message = format!(
                 "`{}` was added to `{}` in this transaction, and PostgreSQL refuses it until that is committed",
                 used.label, definition.name
             );
             reporter.report(used.range, message).help(help.clone()).emit();
+        } else if may_be_here(definition, added) {
+            let message = format!(
+                "`{}` was added to `{}` in an earlier migration, and the migration tool runs all that are pending in one \
+                 transaction: PostgreSQL refuses it until that is committed",
+                used.label, definition.name
+            );
+            let help = "release the two migrations one after the other";
+            reporter.report(used.range, message).help(help).assuming(Assumption::OneTransaction).emit();
         }
     }
 }
 
 /// `DEFAULT 'label'`.
 fn defaults(context: &RuleContext<'_>) -> Vec<Use> {
+    if let Ast::CreateTable(create) = context.ast {
+        let column = |element: &TableElement| match element {
+            TableElement::Column(column) => of_column(context, column),
+            _ => Vec::new(),
+        };
+        return create.elements.iter().flat_map(column).collect();
+    }
     let Ast::AlterTable(statement) = context.ast else { return Vec::new() };
     let path = context.session.settings.search_path();
     let table = context.before.find_relation(&statement.name, &path).and_then(|oid| context.before.get_relation(oid));
@@ -98,19 +119,22 @@ fn defaults(context: &RuleContext<'_>) -> Vec<Use> {
                 uses.extend(column.and_then(|column| constant(column.sql_type.oid, default)));
             }
             AlterTableAction::AddColumn { column, .. } => {
-                let Some(enum_type) = column.type_name.as_ref().and_then(|name| named_type(context, name)) else {
-                    continue;
-                };
-                for constraint in &column.constraints {
-                    if let ConstraintKind::Default(default) = &constraint.kind {
-                        uses.extend(constant(enum_type, default));
-                    }
-                }
+                uses.extend(of_column(context, column));
             }
             _ => {}
         }
     }
     uses
+}
+
+/// The defaults of a column that is being made.
+fn of_column(context: &RuleContext<'_>, column: &ColumnDef) -> Vec<Use> {
+    let enum_type = column.type_name.as_ref().and_then(|name| named_type(context, name));
+    let default = |constraint: &Constraint| match &constraint.kind {
+        ConstraintKind::Default(default) => constant(enum_type?, default),
+        _ => None,
+    };
+    column.constraints.iter().filter_map(default).collect()
 }
 
 fn named_type(context: &RuleContext<'_>, name: &TypeName) -> Option<Oid> {

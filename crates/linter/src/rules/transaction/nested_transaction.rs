@@ -1,7 +1,8 @@
 //! BEGIN and COMMIT that do not fit the transaction that is open.
 
 use crate::ast::{Ast, Transaction};
-use crate::check::TransactionMode;
+use crate::check::{Migration, TransactionMode};
+use crate::diagnostic::Severity;
 use crate::report::Reporter;
 use crate::rule::{MigrationContext, RuleContext, declare_rule};
 use crate::source::TextRange;
@@ -15,7 +16,7 @@ declare_rule! {
     ///
     /// PostgreSQL has no nested transactions: a second `BEGIN` is only a warning, and the first `COMMIT` ends the
     /// transaction of the migration tool. What follows runs outside of it, is not undone when it fails, and the tool may
-    /// record a migration that is half done. A transaction that is never committed is undone when the session ends.
+    /// record a migration that is half done. Some tools then fail at their own `COMMIT`, after the migration was applied. A transaction that is never committed is undone when the session ends.
     ///
     /// ## Example
     ///
@@ -59,6 +60,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
                 .label_in(block.started.file, block.started.range, "it was opened here")
                 .emit();
         }
+        (Transaction::Begin | Transaction::Commit { .. } | Transaction::Rollback { .. }, Some(block))
+            if !block.explicit && missed(context.migration).is_some() => {}
         (Transaction::Begin, Some(_)) if wrapped => {
             let message =
                 "the migration tool has opened a transaction: this BEGIN does nothing, and COMMIT ends the tool's";
@@ -68,8 +71,9 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         (Transaction::Commit { .. } | Transaction::Rollback { .. }, Some(block)) if !block.explicit => {
             let verb = verb(control);
             if wrapped {
+                let follows = if context.migration.begins_another() { "in another one" } else { "outside of it" };
                 let message =
-                    format!("this {verb} ends the transaction of the migration tool: what follows runs outside of it");
+                    format!("this {verb} ends the transaction of the migration tool: what follows runs {follows}");
                 let help = "split the migration, or have the tool run it without a transaction";
                 reporter.report(range, message).help(help).emit();
             } else {
@@ -100,6 +104,7 @@ fn verb(control: &Transaction) -> &'static str {
 }
 
 fn check_end(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
+    check_missed(context, reporter);
     let open = context.session.block.as_ref().is_some_and(|block| block.explicit);
     // The tool's own COMMIT ends it.
     if !open || context.migration.transaction == TransactionMode::Transaction {
@@ -110,4 +115,31 @@ fn check_end(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
     let range = begin.map_or(TextRange::default(), |statement| statement.range);
     let message = "this transaction is never committed: everything since is undone when the session ends";
     reporter.report(range, message).help("end the file with COMMIT").emit();
+}
+
+/// The program looks for the transaction that it has opened, and the file has ended it.
+fn check_missed(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
+    let Some((last, control)) = missed(context.migration) else { return };
+    let message = format!(
+        "this {} ends the transaction in which the migration tool runs the file: its own COMMIT fails, and with it the \
+         run, although the migration has been applied",
+        verb(control)
+    );
+    let help = "delete BEGIN and COMMIT, or have the tool run this migration without a transaction";
+    reporter.report(last.range, message).severity(Severity::Error).help(help).emit();
+}
+
+/// What ends the transaction of a program that fails then. A BEGIN behind it opens one that the program takes for its own.
+fn missed<'a>(migration: &Migration<'a>) -> Option<(&'a Statement, &'a Transaction)> {
+    let control = |statement: &'a Statement| match statement.ast() {
+        Some(Ast::Transaction(
+            control @ (Transaction::Begin | Transaction::Commit { .. } | Transaction::Rollback { .. }),
+        )) => Some((statement, control)),
+        _ => None,
+    };
+    if !migration.runner.misses_its_transaction || migration.transaction != TransactionMode::Transaction {
+        return None;
+    }
+    let last = migration.statements().rev().find_map(control)?;
+    matches!(last.1, Transaction::Commit { chain: false } | Transaction::Rollback { chain: false }).then_some(last)
 }

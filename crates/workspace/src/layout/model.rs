@@ -1,0 +1,160 @@
+//! What each migration tool does, as a table: in which order it runs which files, in which session, and what follows a
+//! COMMIT. The transaction around a file is in `transaction.rs`, because files can choose it.
+//!
+//! Each line was seen in November 2026 in the log of a server on which the tool ran sample projects, where nothing else is
+//! said: goose 3.29.0, sql-migrate 1.8.1, dbmate 2.36.0, golang-migrate 4.20.1, soda of pop 6.4.1, sqlx-cli 0.9.0, refinery
+//! 0.10.0, diesel 2.3.14, drizzle-orm 0.45.4, node-pg-migrate 9.0.0, postgrator 8.0.0, graphile-migrate 1.4.1, Supabase CLI
+//! 2.109.0 to 3.1.0, Flyway 7.15.0 to 13.12.0, Liquibase 4.29.2, Sqitch 1.3.1. Of Prisma and Atlas only the order was seen.
+
+use super::Tool;
+use crate::order::{FlywayName, PostgratorName};
+use pgvet_linter::runner::{AfterCommit, Runner, SessionScope};
+use std::path::Path;
+
+/// By what a tool orders its files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// The number that the name begins with. `letter`: whether a `v` may stand before it.
+    Number { letter: bool },
+    /// The text of the whole name.
+    Name,
+    /// The text of the version that the name begins with: `10` comes before `2`.
+    VersionText,
+    /// A list of its own.
+    List,
+}
+
+/// What a tool does with the files of a folder.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Model {
+    pub(crate) order: Order,
+    /// Whether it runs a file of this name; the others it leaves out.
+    pub(crate) runs: fn(&str) -> bool,
+    pub(crate) runner: Runner,
+}
+
+/// A runner that goes on in one session; `after_commit` in what it sends as a whole.
+const fn run(after_commit: AfterCommit) -> Runner {
+    Runner {
+        after_commit,
+        session: SessionScope::Run,
+        one_transaction: false,
+        keeps_apart: false,
+        misses_its_transaction: false,
+    }
+}
+
+/// A session for each file, as psql has it.
+const APART: Runner = Runner { session: SessionScope::Migration, ..run(AfterCommit::Alone) };
+/// One session, each statement on its own.
+const SPLIT: Runner = run(AfterCommit::Alone);
+/// One session, the file as one string, or through a driver that begins another transaction.
+const STRING: Runner = run(AfterCommit::Together);
+
+impl Tool {
+    pub(crate) const fn model(self) -> Model {
+        use Order::{List, Name, Number, VersionText};
+        const NUMBER: Order = Number { letter: false };
+        let (order, runs, runner): (Order, fn(&str) -> bool, Runner) = match self {
+            Self::Plain => (Number { letter: true }, any, APART),
+            Self::Sqitch => (List, any, APART),
+            // It reads the statements itself, and refuses a file that holds both sorts. `search_path` is restored.
+            Self::Flyway => {
+                let session = SessionScope::RunWithoutSearchPath;
+                (NUMBER, flyway, Runner { session, keeps_apart: true, ..STRING })
+            }
+            Self::Liquibase => (List, any, STRING),
+            Self::Goose => (NUMBER, number_and_name, SPLIT),
+            Self::SqlMigrate => (NUMBER, any, Runner { misses_its_transaction: true, ..SPLIT }),
+            Self::Dbmate => (Name, number, Runner { misses_its_transaction: true, ..STRING }),
+            Self::GolangMigrate => (NUMBER, golang, STRING),
+            Self::Pop => (VersionText, number_and_name, STRING),
+            Self::Sqlx => (NUMBER, number_and_name, STRING),
+            Self::Refinery => (NUMBER, refinery, STRING),
+            Self::Diesel => (VersionText, any, Runner { misses_its_transaction: true, ..STRING }),
+            // Its session was not seen.
+            Self::Prisma => (VersionText, any, Runner { session: SessionScope::Migration, ..STRING }),
+            Self::Drizzle => (List, any, Runner { one_transaction: true, ..STRING }),
+            Self::Atlas => (Name, any, SPLIT),
+            // RESET ALL before each file.
+            Self::Supabase => (VersionText, number_and_name, Runner { session: SessionScope::Migration, ..STRING }),
+            Self::NodePgMigrate => (NUMBER, any, Runner { one_transaction: true, ..STRING }),
+            Self::GraphileMigrate => (NUMBER, any, STRING),
+            Self::Postgrator => (NUMBER, postgrator, STRING),
+        };
+        Model { order, runs, runner }
+    }
+
+    /// Is the file left out because of its name? A file whose folder is the migration is not.
+    pub(crate) fn leaves_out(self, path: &Path) -> bool {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        !matches!(&*name, "up.sql" | "down.sql" | "migration.sql") && !(self.model().runs)(&name)
+    }
+}
+
+fn any(_: &str) -> bool {
+    true
+}
+
+/// What follows the digits that a name begins with, if it does.
+fn behind_number(name: &str) -> Option<&str> {
+    let rest = name.trim_start_matches(|first: char| first.is_ascii_digit());
+    (rest.len() < name.len()).then_some(rest)
+}
+
+/// `1_a.sql` and `1.sql`. Source: dbmate, `pkg/dbmate/db.go`, `migrationFileRegexp`.
+fn number(name: &str) -> bool {
+    behind_number(name).is_some() && name.ends_with(".sql")
+}
+
+/// `1_a.sql`. Source: goose, `NumericComponent`; sqlx, `sqlx-core/src/migrate/source.rs`; Supabase CLI,
+/// `pkg/migration/file.go`, `migrateFilePattern`; pop, `match.go`.
+fn number_and_name(name: &str) -> bool {
+    behind_number(name).is_some_and(|rest| rest.starts_with('_')) && name.ends_with(".sql")
+}
+
+/// `1_a.up.sql`. Source: golang-migrate, `source/parse.go`.
+fn golang(name: &str) -> bool {
+    number_and_name(name) && (name.ends_with(".up.sql") || name.ends_with(".down.sql"))
+}
+
+/// Source: Flyway documentation, "Versioned migrations"; the prefixes are upper case.
+fn flyway(name: &str) -> bool {
+    FlywayName::parse(name).is_some()
+}
+
+/// `V1__a.sql` and `U1__a.sql`, which runs forward as well. Source: refinery, `refinery-core/src/util.rs`.
+fn refinery(name: &str) -> bool {
+    FlywayName::parse(name).is_some_and(|name| matches!(name.kind, 'V' | 'U'))
+}
+
+fn postgrator(name: &str) -> bool {
+    PostgratorName::parse(name).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tools_leave_out_what_has_another_name() {
+        for (tool, runs, leaves_out) in [
+            (Tool::Goose, "00001_a.sql", "a.sql"),
+            (Tool::Dbmate, "20240101_a.sql", "v7_h.sql"),
+            (Tool::GolangMigrate, "1_a.up.sql", "x.up.sql"),
+            (Tool::GolangMigrate, "1_a.down.sql", "5_up.UP.sql"),
+            (Tool::Sqlx, "1_a.sql", "noversion.sql"),
+            (Tool::Sqlx, "1_a.up.sql", "5_up.SQL"),
+            (Tool::Supabase, "20240101_a.sql", "5-dash.sql"),
+            (Tool::Supabase, "1_a.sql", "x_y.sql"),
+            (Tool::Flyway, "V6__x.sql", "v6__x.sql"),
+            (Tool::Flyway, "R__x.sql", "x.sql"),
+            (Tool::Refinery, "U4__u.sql", "R__x.sql"),
+            (Tool::Postgrator, "5.do.up.sql", "5.DO.up.sql"),
+        ] {
+            let leaves = |name: &str| tool.leaves_out(&Path::new("m").join(name));
+            assert_eq!((leaves(runs), leaves(leaves_out)), (false, true), "{}", tool.as_str());
+        }
+        assert!(!Tool::Diesel.leaves_out(Path::new("m/1_a/up.sql")));
+    }
+}

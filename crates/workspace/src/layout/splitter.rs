@@ -1,0 +1,96 @@
+//! goose and sql-migrate cut a file into statements themselves: behind each line that ends with a semicolon.
+
+use super::annotations::{comment, lines};
+use pgvet_linter::runner::Refusal;
+use pgvet_linter::source::TextRange;
+use pgvet_linter::statement;
+
+/// What the tool would cut apart, and what it finds unfinished, in one of its sections. `strings` are not cut.
+///
+/// Source: goose, `internal/sqlparser/parser.go`; sql-migrate, `sqlparse/sqlparse.go`.
+pub(super) fn refusals(
+    tool: &str,
+    prefix: &str,
+    text: &str,
+    section: TextRange,
+    strings: &[TextRange],
+) -> Vec<Refusal> {
+    let part = &text[section.as_usize()];
+    let is_string = |at: u32| strings.iter().any(|string| string.start <= at && at < string.end);
+    // Only what PostgreSQL takes for a whole can be cut apart.
+    let pieces = if part.contains('$') || part.to_ascii_uppercase().contains("ATOMIC") {
+        statement::split(part).pieces
+    } else {
+        Vec::new()
+    };
+    let whole = |at: u32| {
+        let holds = |range: &TextRange| range.start < at && at < range.end;
+        let statements = pieces.iter().filter(|piece| piece.kind.is_statement());
+        statements.map(|piece| piece.range).find(holds).map(|range| range.shifted(section.start))
+    };
+    let mut refusals: Vec<Refusal> = Vec::new();
+    let mut last = None;
+    for (start, line) in lines(part) {
+        let at = section.start + start;
+        if line.trim().is_empty() || comment(line).is_some() || is_string(at) {
+            if is_string(at) {
+                last = None;
+            }
+            continue;
+        }
+        let ends = ends_with_semicolon(line);
+        last = (!ends).then(|| TextRange::new(at, at + line.trim_end().len() as u32));
+        let end = start + line.trim_end().len() as u32;
+        if let Some(range) =
+            whole(end).filter(|range| ends && refusals.iter().all(|known| known.range.end <= range.start))
+        {
+            refusals.push(Refusal {
+                range: TextRange::new(range.start, range.start + first_line(&text[range.as_usize()]).len() as u32),
+                message: format!(
+                    "{tool} cuts this statement apart: it ends a statement behind each line that ends with a semicolon"
+                ),
+                help: format!("write `-- {prefix} StatementBegin` before it and `-- {prefix} StatementEnd` after it"),
+                by_default: false,
+            });
+        }
+    }
+    refusals.extend(last.map(|range| Refusal {
+        range,
+        message: format!("{tool} refuses this file: its last statement has no semicolon at the end of a line"),
+        help: "end the statement with a semicolon".to_owned(),
+        by_default: false,
+    }));
+    refusals
+}
+
+fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or_default().trim_end()
+}
+
+/// Behind it there may be a comment.
+fn ends_with_semicolon(line: &str) -> bool {
+    let words = line.split_whitespace().take_while(|word| !word.starts_with("--"));
+    words.last().is_some_and(|word| word.ends_with(';'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_need_marks_and_statements_an_end() {
+        let refused = |text: &str, strings: &[TextRange]| {
+            let section = TextRange::new(0, text.len() as u32);
+            refusals("goose", "+goose", text, section, strings)
+                .iter()
+                .map(|refusal| text[refusal.range.as_usize()].to_owned())
+                .collect::<Vec<_>>()
+        };
+        let function = "CREATE FUNCTION f() RETURNS void AS $$\nBEGIN\n  PERFORM 1;\nEND;\n$$ LANGUAGE plpgsql;\n";
+        assert_eq!(refused(function, &[]), ["CREATE FUNCTION f() RETURNS void AS $$"]);
+        assert!(refused(function, &[TextRange::new(0, function.len() as u32)]).is_empty());
+        assert_eq!(refused("SELECT 1;\nSELECT 2\n-- end\n", &[]), ["SELECT 2"]);
+        assert!(refused("SELECT 1; -- one\nSELECT\n  '$';\n", &[]).is_empty());
+        assert!(refused("CREATE FUNCTION f() RETURNS int LANGUAGE sql AS $$ SELECT 1; $$;\n", &[]).is_empty());
+    }
+}
