@@ -104,13 +104,13 @@ fn behind_number(name: &str) -> Option<&str> {
 
 /// `1_a.sql` and `1.sql`. Source: dbmate, `pkg/dbmate/db.go`, `migrationFileRegexp`.
 fn number(name: &str) -> bool {
-    behind_number(name).is_some() && name.ends_with(".sql")
+    behind_number(name).is_some() && name.strip_suffix(".sql").is_some()
 }
 
 /// `1_a.sql`. Source: goose, `NumericComponent`; sqlx, `sqlx-core/src/migrate/source.rs`; Supabase CLI,
 /// `pkg/migration/file.go`, `migrateFilePattern`; pop, `match.go`.
 fn number_and_name(name: &str) -> bool {
-    behind_number(name).is_some_and(|rest| rest.starts_with('_')) && name.ends_with(".sql")
+    behind_number(name).is_some_and(|rest| rest.starts_with('_')) && name.strip_suffix(".sql").is_some()
 }
 
 /// `1_a.up.sql`. Source: golang-migrate, `source/parse.go`.

@@ -1,0 +1,64 @@
+//! Files are replayed in the order in which real migration tools ran them: `fixtures/tools`.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
+
+use pgvet_workspace::config::ConfigSource;
+use pgvet_workspace::{Project, Request};
+use std::path::Path;
+
+/// Writes a folder of files as the tool has them, with what shows the tool.
+fn write(root: &Path, tool: &str, files: &[&str]) {
+    let text = match tool {
+        "goose" => "-- +goose Up\nSELECT 1;\n",
+        "sql-migrate" => "-- +migrate Up\nSELECT 1;\n",
+        "dbmate" => "-- migrate:up\nSELECT 1;\n",
+        _ => "SELECT 1;\n",
+    };
+    let (folder, sign) = match tool {
+        "pop" => ("migrations", Some(("go.mod", "require github.com/gobuffalo/pop/v6 v6.1.1\n"))),
+        "sqlx" => ("migrations", Some(("Cargo.toml", "[dependencies]\nsqlx = \"0.8\"\n"))),
+        "refinery" => ("migrations", Some(("Cargo.toml", "[dependencies]\nrefinery = \"0.8\"\n"))),
+        "atlas" => ("migrations", Some(("migrations/atlas.sum", "h1:x\n"))),
+        "supabase" => ("supabase/migrations", None),
+        _ => ("migrations", None),
+    };
+    let put = |path: &str, text: &str| {
+        let path = root.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    files.iter().for_each(|file| put(&format!("{folder}/{file}"), text));
+    if let Some((path, text)) = sign {
+        put(path, text);
+    }
+    if tool == "diesel" {
+        files.iter().for_each(|file| put(&format!("{folder}/{}", file.replace("up.sql", "down.sql")), text));
+    }
+}
+
+#[test]
+fn files_run_in_the_order_that_was_recorded() {
+    let recorded = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/tools/orders.tsv");
+    for line in std::fs::read_to_string(recorded).unwrap().lines() {
+        let fields: Vec<&str> = line.split('\t').collect();
+        let tool = fields[0].split(' ').next().unwrap();
+        let words = |at: usize| fields.get(at).copied().unwrap_or_default().split_whitespace().collect::<Vec<_>>();
+        let (run, not_run) = (words(1), words(2));
+        let root = tempfile::tempdir().unwrap();
+        write(root.path(), tool, &[run.clone(), not_run.clone()].concat());
+        let request = Request { paths: vec![root.path().to_owned()], config: ConfigSource::None, ..Request::default() };
+        let project = Project::load(&request, &|_, _| {}).unwrap();
+        let is_shown = |name: &str| words(1).iter().chain(&words(2)).any(|file| name.ends_with(file));
+        let names = |is_run: bool| {
+            let files = project.files.iter().filter(|file| file.is_run() == is_run);
+            let names = files.map(|file| file.path.to_string_lossy().into_owned()).filter(|name| is_shown(name));
+            names.map(|name| name.split_once("migrations/").unwrap().1.to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(names(true), run, "{}", fields[0]);
+        let mut left_out: Vec<String> = names(false).into_iter().filter(|name| !name.ends_with("down.sql")).collect();
+        left_out.sort();
+        let mut expected = not_run;
+        expected.sort_unstable();
+        assert_eq!(left_out, expected, "{}", fields[0]);
+    }
+}
