@@ -89,8 +89,8 @@ fn known_findings_are_held_back() {
 #[test]
 fn a_fix_may_leave_the_transaction_of_the_tool() {
     let text = "-- +goose Up\nCREATE INDEX i ON a (v);\n";
-    let root = folder(&[("1.sql", "-- +goose Up\nCREATE TABLE a (v int);\n"), ("2.sql", text)]);
-    let mut file = open(&root, "2.sql", text, &Histories::default());
+    let root = folder(&[("1_a.sql", "-- +goose Up\nCREATE TABLE a (v int);\n"), ("2_b.sql", text)]);
+    let mut file = open(&root, "2_b.sql", text, &Histories::default());
     let found = file.check().found;
     let index = found.iter().find(|found| found.rule == "index-without-concurrently").unwrap();
     let edits: Vec<&str> = index.fixes[0].edits.iter().map(|edit| edit.text.as_str()).collect();

@@ -71,7 +71,7 @@ fn one_bad_file_does_not_stop_the_others() {
 
 #[test]
 fn sections_become_migrations_in_both_directions() {
-    let root = folder(&[("1.sql", b"-- +goose Up\nSELECT 1;\n-- +goose Down\nSELECT 2;\n")]);
+    let root = folder(&[("1_a.sql", b"-- +goose Up\nSELECT 1;\n-- +goose Down\nSELECT 2;\n")]);
     let project = load(&Request { paths: vec![root.path().to_owned()], ..Request::default() });
     let directions: Vec<_> = project.migrations().iter().map(|migration| migration.direction).collect();
     assert_eq!(directions, [Direction::Up, Direction::Down]);
