@@ -363,7 +363,8 @@ impl TransactionBlock {
 #[derive(Debug, Clone)]
 struct Savepoint {
     name: SmolStr,
-    snapshot: Snapshot,
+    /// Many savepoints lie side by side in one block of memory, which is made on the stack.
+    snapshot: Arc<Snapshot>,
     locks: usize,
     changes: usize,
 }
@@ -423,7 +424,7 @@ impl Session {
 
     /// Remembers the present state under a name. False outside a transaction.
     pub fn savepoint(&mut self, name: SmolStr, catalog: &Catalog) -> bool {
-        let snapshot = Snapshot { catalog: catalog.clone(), settings: self.settings.clone() };
+        let snapshot = Arc::new(Snapshot { catalog: catalog.clone(), settings: self.settings.clone() });
         let Some(block) = &mut self.block else { return false };
         let (locks, changes) = (block.locks.len(), block.changes.len());
         block.savepoints.push_back(Savepoint { name, snapshot, locks, changes });
