@@ -81,7 +81,7 @@ pub struct Migration<'a> {
     pub strings: &'a [TextRange],
     /// How the program goes on behind a COMMIT, and to the next migration.
     pub runner: Runner,
-    /// What the program refuses of the file.
+    /// What the program refuses of the file: all of it belongs to the first migration of the file that is run.
     pub refusals: &'a [Refusal],
     /// Report findings, or only replay it as history?
     pub report: bool,

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
 
+use pgvet_linter::settings::Settings;
 use pgvet_workspace::config::ConfigSource;
 use pgvet_workspace::{Project, Request};
 use std::path::Path;
@@ -60,5 +61,27 @@ fn files_run_in_the_order_that_was_recorded() {
         let mut expected = not_run;
         expected.sort_unstable();
         assert_eq!(left_out, expected, "{}", fields[0]);
+    }
+}
+
+#[test]
+fn what_a_tool_refuses_or_leaves_out_is_reported() {
+    let function = "CREATE FUNCTION f() RETURNS void LANGUAGE plpgsql AS $$\nBEGIN\n  PERFORM 1;\nEND $$;\n";
+    for (text, expected) in [
+        ("SELECT 1;\n-- +migrate Up\nSELECT 2;\n".to_owned(), "leaves out"),
+        ("SELECT 1;\n-- +goose Up\nSELECT 2;\n".to_owned(), "before the first mark"),
+        (format!("-- +goose Up\n{function}"), "cuts this statement apart"),
+        (format!("-- +migrate Up\n{function}"), "cuts this statement apart"),
+        ("-- +goose Up\nSELECT 1\n-- +goose Down\n".to_owned(), "no semicolon"),
+    ] {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::write(root.path().join("1_a.sql"), &text).unwrap();
+        let paths = vec![root.path().to_owned()];
+        let request = Request { paths, config: ConfigSource::None, ..Request::default() };
+        let project = Project::load(&request, &|_, _| {}).unwrap();
+        let only = vec!["statement-will-fail".to_owned()];
+        let found = project.check(&|_| Settings { only: only.clone(), ..Settings::default() }, &|_, _| ()).found;
+        let messages: Vec<&str> = found.iter().map(|found| found.message.as_str()).collect();
+        assert!(matches!(messages[..], [message] if message.contains(expected)), "{text}: {messages:?}");
     }
 }

@@ -90,8 +90,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
 
 /// What the program that runs the migration refuses before PostgreSQL sees it.
 fn check_refusals(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
-    let is_inside = |range| context.migration.section.is_none_or(|section| section.contains(range));
-    for refusal in context.migration.refusals.iter().filter(|refusal| is_inside(refusal.range)) {
+    for refusal in context.migration.refusals {
         let mut finding = reporter.report(refusal.range, refusal.message.clone()).help(refusal.help.clone());
         if refusal.by_default {
             finding = finding.assuming(Assumption::DefaultOfTool);
