@@ -82,7 +82,13 @@ impl Git {
         if !metadata.is_file() {
             return Err("its index is not a regular file".to_owned());
         }
-        let copy = NamedTempFile::new().and_then(|copy| fs::copy(&index, copy.path()).map(|_| copy));
+        let copy = NamedTempFile::new().and_then(|copy| {
+            fs::copy(&index, copy.path())?;
+            // An entry as new as its index is compared by content. In a newer copy, a file that changed within the
+            // second and kept its size would count as unchanged. Source: git 2.47, `Documentation/technical/racy-git`.
+            metadata.modified().and_then(|time| copy.as_file().set_modified(time))?;
+            Ok(copy)
+        });
         copy.map(Some).map_err(|error| format!("its index cannot be copied: {error}"))
     }
 
