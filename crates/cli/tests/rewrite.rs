@@ -52,7 +52,7 @@ const FORMS: &[Form] = &[
         paths: ["migrations/V1__a.sql", "migrations/V2__b.sql"],
         before: "",
         after: "",
-        others: &[],
+        others: &[("flyway.conf", "flyway.postgresql.transactional.lock=false\n")],
     },
     Form {
         name: "golang-migrate",

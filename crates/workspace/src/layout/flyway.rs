@@ -1,6 +1,7 @@
 //! Flyway: what it runs without a transaction, which files it refuses, and where it waits for itself.
 
 use super::statements::{Words, statements};
+use crate::boundary::Boundary;
 use crate::read;
 use pgvet_linter::runner::Refusal;
 use std::path::Path;
@@ -35,18 +36,30 @@ pub(super) fn refusals(path: &Path, text: &str, opted_out: bool) -> Vec<Refusal>
             by_default: true,
         });
     }
-    let builds = words.first_two().0 == "CREATE" && words.is_concurrent_index();
-    if builds && !is_set(path, "transactionallock", "false") {
+    if builds_without_end(path, words) {
         refusals.push(Refusal {
             range: *alone,
             message: "Flyway 9.1.3 and later waits for itself here and never ends: the transaction in which it holds its lock \
                       is older than this statement, which waits for it"
                 .to_owned(),
-            help: "set flyway.postgresql.transactional.lock=false, so that it locks without a transaction".to_owned(),
+            help: LOCK_WITHOUT_TRANSACTION.to_owned(),
             by_default: true,
         });
     }
     refusals
+}
+
+/// What lets Flyway build an index concurrently.
+pub(super) const LOCK_WITHOUT_TRANSACTION: &str =
+    "set flyway.postgresql.transactional.lock=false, so that Flyway locks without a transaction";
+
+/// Whether Flyway waits for itself in a file, as far as the settings around it tell.
+pub(super) fn waits_for_itself(path: &Path, text: &str) -> bool {
+    statements(text).iter().any(|(_, words)| builds_without_end(path, words))
+}
+
+fn builds_without_end(path: &Path, words: &Words<'_>) -> bool {
+    words.first_two().0 == "CREATE" && words.is_concurrent_index() && !is_set(path, "transactionallock", "false")
 }
 
 /// Files that may configure Flyway, in a folder around the migrations.
@@ -80,7 +93,8 @@ const LEVELS: usize = 8;
 /// `transactional.lock=false`, `transactional-lock: false`, `TRANSACTIONAL_LOCK=false`.
 fn is_set(path: &Path, name: &str, value: &str) -> bool {
     let folder = crate::config::absolute(path);
-    let around = folder.ancestors().skip(1).take(LEVELS);
+    let boundary = Boundary::around(&folder);
+    let around = folder.ancestors().skip(1).take(LEVELS).take_while(|folder| boundary.refusal(folder).is_none());
     let mut files = around.flat_map(|folder| CONFIGURATIONS.iter().map(|file| folder.join(file)));
     files.any(|file| read::text(&file).is_ok_and(|text| sets(&text, name, value)))
 }

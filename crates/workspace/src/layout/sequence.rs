@@ -1,7 +1,7 @@
 //! The files of a plan in the form of a migration tool: names, next versions, sections, opt-outs from transactions.
 
 use super::version::Numbered;
-use super::{Layout, Section, Tool};
+use super::{Layout, Section, Tool, flyway};
 use crate::discovery::{Problem, files_at};
 use crate::identity::Identities;
 use crate::order;
@@ -135,6 +135,12 @@ impl Form<'_> {
         }
         if self.tool == Tool::Atlas {
             sequence.notes.push("run `atlas migrate hash`, so that atlas.sum knows the new files".to_owned());
+        }
+        let builds = |written: &WrittenFile| flyway::waits_for_itself(&written.path, &written.text);
+        if self.tool == Tool::Flyway && sequence.files.iter().any(builds) {
+            sequence
+                .notes
+                .push(format!("{}: otherwise CREATE INDEX CONCURRENTLY never ends", flyway::LOCK_WITHOUT_TRANSACTION));
         }
         Ok(sequence)
     }
