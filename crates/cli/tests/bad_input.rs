@@ -309,13 +309,13 @@ fn nothing_takes_quadratic_time() {
     let comments = |count: usize| "-- pgvet: ignore[drop-table]\n".repeat(count) + "SELECT 1;\n";
     let unknown = |count: usize| "-- pgvet:ignore drop-table\n".repeat(count) + "SELECT 1;\n";
     let ctes = |count: usize| {
-        let chain: String = (1..count).map(|at| format!(", c{at} AS (SELECT a FROM c{})", at - 1)).collect();
-        format!("WITH c0 AS (SELECT 1 AS a){chain} SELECT * FROM c{};\n", count - 1)
+        let chain: Vec<String> = (1..count).map(|at| format!(", c{at} AS (SELECT a FROM c{})", at - 1)).collect();
+        format!("WITH c0 AS (SELECT 1 AS a){} SELECT * FROM c{};\n", chain.concat(), count - 1)
     };
     let blocks = |count: usize| {
-        let open: String = (0..count).map(|at| format!("DO $a{at}$ BEGIN ")).collect();
-        let close: String = (0..count).rev().map(|at| format!(" END $a{at}$;")).collect();
-        open + "NULL;" + &close
+        let open: Vec<String> = (0..count).map(|at| format!("DO $a{at}$ BEGIN ")).collect();
+        let close: Vec<String> = (0..count).rev().map(|at| format!(" END $a{at}$;")).collect();
+        open.concat() + "NULL;" + &close.concat()
     };
     for (what, text) in [
         ("comments", comments(30_000)),

@@ -236,7 +236,7 @@ fn init_names_histories_and_the_newest_migration_of_each() {
     --- stdout
     Wrote pgvet.toml.
       app/db/migration: flyway, 2 files
-      tools/migrate/migrations: golang-migrate, 3 files (2 to migrate up)
+      tools/migrate/migrations: golang-migrate, 3 files (1 to migrate up)
       warehouse/deploy: sqitch, 2 files (1 to migrate up)
     `pgvet config` shows their order and transactions.
 
