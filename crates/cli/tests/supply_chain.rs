@@ -25,7 +25,7 @@ fn texts(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Until a release is recorded, the name on PyPI and npm may be that of anybody.
+/// Until a release is recorded, the name on `PyPI` and npm may be that of anybody.
 #[test]
 fn names_that_are_not_published_are_not_installed() {
     let hashes = fs::read_to_string(root().join("action/hashes.txt")).unwrap();
