@@ -1,5 +1,7 @@
 //! Migrations that want more than a database: the environment, the network, time, sessions of others.
 
+#![expect(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
+
 use pgvet_linter::check::{Migration, parse_file};
 use pgvet_linter::source::SourceFile;
 use pgvet_trace::provider::{CloneProvider, Config, Scratch, ScratchOptions, Url};

@@ -137,17 +137,19 @@ pub(crate) struct LeftOut {
 /// Takes away the files that are no migrations for PostgreSQL.
 pub(crate) fn leave_out(loaded: Loaded, folders: &Folders) -> (Vec<ProjectFile>, LeftOut) {
     let groups = groups(&loaded);
-    let with_migrations: BTreeSet<u32> = loaded
-        .iter()
-        .filter(|(file, purpose)| is_ordered_migration(file, *purpose))
-        .map(|(file, _)| file.database)
-        .collect();
+    let migrations = || loaded.iter().filter(|(file, purpose)| is_ordered_migration(file, *purpose));
+    let with_migrations: BTreeSet<u32> = migrations().map(|(file, _)| file.database).collect();
+    let of_migrations: BTreeSet<PathBuf> = migrations().map(|(file, _)| run_together(&file.path)).collect();
     let (mut files, mut left_out) = (Vec::with_capacity(loaded.len()), Vec::new());
     for (file, purpose) in loaded {
         let reader = match purpose {
             Some(Purpose::Dump) => is_beside_migrations(&file, &with_migrations).then_some(Reader::Restore),
             purpose => purpose.and_then(|purpose| foreign(&file.path, purpose, &groups, folders)),
         };
+        let reader = reader.or_else(|| {
+            let is_elsewhere = purpose.is_some() && is_script(&file) && is_outside(&file.path, &of_migrations);
+            is_elsewhere.then_some(Reader::Somebody)
+        });
         match reader {
             Some(reader) => left_out.push((file, reader)),
             None => files.push(file),
@@ -158,7 +160,7 @@ pub(crate) fn leave_out(loaded: Loaded, folders: &Folders) -> (Vec<ProjectFile>,
     let skipped = skipped.collect();
     let foreign = left_out.iter().filter_map(|(file, reader)| match reader {
         Reader::Database(dialect) => Some((file.path.as_path(), *dialect)),
-        Reader::Sqlc | Reader::Restore | Reader::Program => None,
+        Reader::Sqlc | Reader::Restore | Reader::Program | Reader::Somebody => None,
     });
     (files, LeftOut { skipped, note: note(&foreign.collect::<Vec<_>>()) })
 }
@@ -174,10 +176,20 @@ fn is_ordered_migration(file: &ProjectFile, purpose: Option<Purpose>) -> bool {
 /// Whether a dump is the state that migrations lead to, and not one of them: nothing shows when it runs, and there are
 /// migrations for which something does, or a framework has them in programs.
 fn is_beside_migrations(file: &ProjectFile, with_migrations: &BTreeSet<u32>) -> bool {
-    let is_script = file.layout.tool == Tool::Plain && !order::is_versioned(&file.path);
-    let has_no_order = file.unknown_order == Some(UnknownOrder::NoVersion) || is_script;
+    let has_no_order = file.unknown_order == Some(UnknownOrder::NoVersion) || is_script(file);
     let of_framework = || file.path.parent().and_then(framework::around).is_some();
     has_no_order && (with_migrations.contains(&file.database) || of_framework())
+}
+
+/// Whether neither the name of a file nor a tool makes it a migration.
+fn is_script(file: &ProjectFile) -> bool {
+    file.layout.tool == Tool::Plain && !order::is_versioned(&file.path)
+}
+
+/// Whether there are migrations, and none of their folders holds the file: it may be a query of the program, a template
+/// or a script for something else.
+fn is_outside(path: &Path, of_migrations: &BTreeSet<PathBuf>) -> bool {
+    !of_migrations.is_empty() && !path.ancestors().skip(1).any(|folder| of_migrations.contains(folder))
 }
 
 /// What reads a file in place of PostgreSQL's migrations.
@@ -189,6 +201,8 @@ enum Reader {
     /// A program that puts values in place of `?`.
     Program,
     Database(Dialect),
+    /// Nothing shows what.
+    Somebody,
 }
 
 impl Reader {
@@ -198,6 +212,7 @@ impl Reader {
             Self::Restore => SkipReason::Dump,
             Self::Program => SkipReason::Parameters,
             Self::Database(_) => SkipReason::OtherDatabase,
+            Self::Somebody => SkipReason::NoMigration,
         }
     }
 }

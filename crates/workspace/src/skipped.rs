@@ -26,6 +26,8 @@ pub enum SkipReason {
     Parameters,
     /// It is a dump of the whole schema beside migrations.
     Dump,
+    /// It has no version, no tool names it, and it is in none of the folders that hold migrations.
+    NoMigration,
     /// The configuration excludes it.
     Excluded,
     /// The configuration names folders of migrations, and none of them holds it.
@@ -47,6 +49,7 @@ impl SkipReason {
             Self::Queries => "for sqlc",
             Self::Parameters => "with `?` for values",
             Self::Dump => "with a dump of the schema",
+            Self::NoMigration => "outside of migration folders",
             Self::Excluded => "excluded by configuration",
             Self::OutsidePaths => "outside of [migrations] paths",
             Self::Ignored => "ignored by git",

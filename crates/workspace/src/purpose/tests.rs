@@ -41,10 +41,10 @@ fn names(names: &[&str]) -> Vec<String> {
 fn queries_of_sqlc_are_left_out() {
     let loaded = walk(&[
         ("queries/users.sql", "-- name: GetUser :one\nSELECT * FROM users WHERE id = $1;\n"),
-        ("queries/plain.sql", "-- name: the users, at once :one\nSELECT 1;\n"),
+        ("migrations/plain.sql", "-- name: the users, at once :one\nSELECT 1;\n"),
         ("migrations/1_a.sql", "-- name: first\nSELECT 1;\n"),
     ]);
-    assert_eq!(loaded, (names(&["migrations/1_a.sql", "queries/plain.sql"]), None));
+    assert_eq!(loaded, (names(&["migrations/1_a.sql", "migrations/plain.sql"]), None));
     // A name with a version is that of a migration, whatever its comments say.
     let loaded = walk(&[("db/V1__a.sql", "-- name: GetUser :one\nSELECT 1;\n")]);
     assert_eq!(loaded, (names(&["db/V1__a.sql"]), None));
@@ -62,6 +62,24 @@ fn a_folder_of_which_everything_is_skipped_is_a_problem() {
     let messages: Vec<_> = project.problems.iter().map(|problem| problem.message.as_str()).collect();
     let expected = "has no SQL files to check (3 skipped: 1 for tests, 1 for another database, 1 for sqlc)";
     assert_eq!(messages, [expected]);
+}
+
+#[test]
+fn scripts_outside_of_the_folders_of_migrations_are_left_out() {
+    let loaded = walk(&[
+        ("app/queries/users.sql", "SELECT * FROM @schema.users;"),
+        ("db/migrations/1_a.sql", "SELECT 1;"),
+        ("db/migrations/functions/f.sql", "SELECT 1;"),
+        ("db/migrations/views.sql", "SELECT 1;"),
+        ("db/schema.sql", "SELECT 1;"),
+    ]);
+    assert_eq!(loaded.0, names(&["db/migrations/1_a.sql", "db/migrations/views.sql", "db/migrations/functions/f.sql"]));
+    // Without migrations, nothing shows that it is anything else.
+    assert_eq!(walk(&[("db/schema.sql", "SELECT 1;")]).0, names(&["db/schema.sql"]));
+    // What is named is checked.
+    let root = folder(&[("db/migrations/1_a.sql", "SELECT 1;"), ("db/views.sql", "SELECT 1;")]);
+    let named = [root.path().join("db/migrations"), root.path().join("db/views.sql")];
+    assert_eq!(load(root.path(), named.to_vec()).0, names(&["db/migrations/1_a.sql", "db/views.sql"]));
 }
 
 const DUMP: &str = "--\n-- PostgreSQL database dump\n--\n\nCREATE TABLE a (b int);\n";
@@ -84,11 +102,11 @@ fn a_dump_beside_migrations_is_none_of_them() {
 fn queries_with_parameters_are_left_out_unless_a_number_makes_them_migrations() {
     let query = "SELECT id FROM users WHERE id = ? AND name IN (?, ?)\n";
     let loaded = walk(&[
-        ("db/rights/get_user.sql", query),
-        ("db/rights/operator.sql", "SELECT data ? 'key' FROM users WHERE data ?| ARRAY['a'];"),
-        ("db/migrations/1_a.sql", query),
+        ("db/get_user.sql", query),
+        ("db/operator.sql", "SELECT data ? 'key' FROM users WHERE data ?| ARRAY['a'];"),
+        ("db/1_a.sql", query),
     ]);
-    assert_eq!(loaded, (names(&["db/migrations/1_a.sql", "db/rights/operator.sql"]), None));
+    assert_eq!(loaded, (names(&["db/1_a.sql", "db/operator.sql"]), None));
 }
 
 #[test]
