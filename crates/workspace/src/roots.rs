@@ -78,7 +78,7 @@ pub(crate) fn of_single<'t>(
 
 /// Returns for each file below a folder of migrations the folder of its own database, if there are several: no tool runs
 /// two files of the same version from folders beside each other as one sequence. Folders that are named for releases
-/// hold parts of one sequence, and so does what Flyway finds, which looks into every folder.
+/// hold parts of one sequence. Flyway looks into every folder of a location, and refuses two files of one version.
 pub(crate) fn databases_below(root: &Path, files: &[&Path]) -> Vec<Option<PathBuf>> {
     let branches: Vec<Option<(PathBuf, String)>> = files.iter().map(|file| branch(root, file)).collect();
     let mut folders: FxHashMap<&str, BTreeSet<&Path>> = FxHashMap::default();
@@ -91,13 +91,17 @@ pub(crate) fn databases_below(root: &Path, files: &[&Path]) -> Vec<Option<PathBu
     files.iter().map(own).collect()
 }
 
-/// The folder directly below the root that holds the file, and the version of the file; `None` if it has none, or is
-/// part of a sequence anyway.
+/// The folder directly below the root that holds the file, or the location of Flyway, and the version of the file; `None`
+/// if it has none, or is part of a sequence anyway.
 fn branch(root: &Path, file: &Path) -> Option<(PathBuf, String)> {
-    if !order::is_versioned(file) || order::FlywayName::parse(&file.file_name()?.to_string_lossy()).is_some() {
+    if !order::is_versioned(file) {
         return None;
     }
     let sequence = order::sequence(file);
+    if let Some(flyway) = order::FlywayName::parse(&file.file_name()?.to_string_lossy()) {
+        let is_below = sequence != root && sequence.starts_with(root);
+        return (flyway.kind == 'V' && is_below).then(|| (sequence, git::version(file)));
+    }
     let name = sequence.strip_prefix(root).ok()?.components().next()?.as_os_str().to_str()?;
     let is_release = name.contains(|one: char| one.is_ascii_digit()) && !name.to_ascii_lowercase().starts_with("db");
     // The folder is the migration where the file is called the same in each.
@@ -217,11 +221,17 @@ mod tests {
         assert_eq!(below(&["m/db1/1_x.sql", "m/db1/views.sql", "m/db2/1_y.sql"]), [a.clone(), a, b]);
         let (auth, shop) = (Some("m/auth".to_owned()), Some("m/shop".to_owned()));
         assert_eq!(below(&["m/auth/1_a/up.sql", "m/shop/x/1_b/up.sql", "m/3_c.sql"]), [auth, shop, None]);
+        let (auth, shop) = (Some("m/sql/auth".to_owned()), Some("m/sql/shop".to_owned()));
+        assert_eq!(
+            below(&["m/sql/auth/V1__a.sql", "m/sql/auth/V2__b.sql", "m/sql/shop/V1__c.sql"]),
+            [auth.clone(), auth, shop]
+        );
         for one in [
             ["m/auth/1_x.sql", "m/shop/2_y.sql"],
             ["m/v1/1_x.sql", "m/v2/1_y.sql"],
             ["m/release-1/1_x.sql", "m/release-2/1_y.sql"],
-            ["m/auth/V1__x.sql", "m/shop/V1__y.sql"],
+            ["m/auth/V1__x.sql", "m/shop/V2__y.sql"],
+            ["m/db/migration/auth/V1__x.sql", "m/db/migration/shop/V1__y.sql"],
             ["m/1_x.up.sql", "m/down/1_x.down.sql"],
         ] {
             assert_eq!(below(&one), [None, None], "{one:?}");
