@@ -140,6 +140,10 @@ fn key(path: &Path, explicit: Option<&ExplicitOrder>, order: Order) -> Key {
     let (sequence, name) = place(path);
     // `1_a.down.sql` takes `1_a.up.sql` back.
     let name = name.trim_end_matches(".sql").trim_end_matches(".down").trim_end_matches(".up");
+    let name = name.trim_end_matches(".rollback");
+    // Nor does the end of `1_a_down.sql` decide.
+    let is_paired = pair(path, &file_name).is_some();
+    let name = if is_paired { name.trim_end_matches("_down").trim_end_matches("_up") } else { name };
     let mut key = match (leading_version(name), order) {
         (None, _) => plain(sequence, Class::Unversioned, Vec::new(), name),
         (Some(_), Order::Number { letter: false }) if name.starts_with(['v', 'V']) => {
@@ -149,7 +153,7 @@ fn key(path: &Path, explicit: Option<&ExplicitOrder>, order: Order) -> Key {
         (Some(_), Order::Name) => plain(sequence, Class::Versioned, Vec::new(), &file_name),
         (Some(_), Order::VersionText) => plain(sequence, Class::Versioned, Vec::new(), &version_text(name)),
     };
-    key.undo = leads_back(&file_name);
+    key.undo = leads_back(path);
     key
 }
 
@@ -200,9 +204,25 @@ fn padded(text: &str) -> String {
 /// Numbers in names of folders, such as 20240131120000, are not longer.
 const LONGEST_NUMBER: usize = 20;
 
-/// Does the name say that the file takes a migration back: `down.sql`, `x.down.sql`, Postgrator's `1.undo.x.sql`?
-pub(crate) fn leads_back(name: &str) -> bool {
-    name == "down.sql" || name.ends_with(".down.sql") || PostgratorName::parse(name).is_some_and(|name| name.undo)
+/// Does the name say that the file takes a migration back: `down.sql`, `x.down.sql`, Postgrator's `1.undo.x.sql`, yoyo's
+/// `x.rollback.sql`, and `1_x_down.sql` beside `1_x_up.sql`?
+pub(crate) fn leads_back(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name == "down.sql"
+        || name.ends_with(".down.sql")
+        || name.ends_with(".rollback.sql")
+        || PostgratorName::parse(&name).is_some_and(|name| name.undo)
+        || (name.ends_with("_down.sql") && pair(path, &name).is_some())
+}
+
+/// The other file of a pair `1_x_up.sql` and `1_x_down.sql`, as gomigrate has them, if it is there: either name alone may
+/// be that of any migration.
+fn pair(path: &Path, name: &str) -> Option<PathBuf> {
+    let up = || Some(format!("{}_down.sql", name.strip_suffix("_up.sql")?));
+    let down = || Some(format!("{}_up.sql", name.strip_suffix("_down.sql")?));
+    let is_numbered = name.starts_with(|first: char| first.is_ascii_digit());
+    let other = is_numbered.then(|| up().or_else(down)).flatten()?;
+    Some(path.with_file_name(other)).filter(|other| other.exists())
 }
 
 /// Names of files whose folder is the migration.
@@ -347,6 +367,19 @@ mod tests {
             sorted(&["20240201000000_b.sql", "20231201000000_a.sql"]),
             ["20231201000000_a.sql", "20240201000000_b.sql"]
         );
+    }
+
+    #[test]
+    fn the_way_back_follows_its_migration() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |name: &str| root.path().join(name);
+        let names = ["1_a_up.sql", "1_a_down.sql", "2_take_site_down.sql", "3_b.sql", "3_b.rollback.sql"];
+        for name in names {
+            std::fs::write(at(name), "").unwrap();
+        }
+        assert_eq!(sort(names.iter().rev().map(|name| at(name)).collect()), names.map(at));
+        let back = names.map(|name| leads_back(&at(name)));
+        assert_eq!(back, [false, true, false, false, true]);
     }
 
     #[test]

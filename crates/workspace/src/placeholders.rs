@@ -1,5 +1,6 @@
 //! Values of placeholders put into a text, and the mapping of places in the result to places in the file.
 
+use crate::layout::play_escapes;
 use pgvet_linter::lexer::{TokenKind, tokenize};
 use pgvet_linter::source::TextRange;
 use std::collections::BTreeMap;
@@ -38,9 +39,11 @@ impl Substitution {
 }
 
 /// Replaces the placeholders whose values are known: `${name}`, `{{ name }}`, `{{ .name }}`, `:name`, `:'name'` and
-/// `:"name"`; a name that is not a word, such as `$%SCHEMA%$`, is replaced as it is. `None` where there are none.
+/// `:"name"`; a name that is not a word, such as `$%SCHEMA%$`, is replaced as it is. So is what Play writes in its own way.
+/// `None` where there are none.
 pub(crate) fn substitute(text: &str, values: &BTreeMap<String, String>) -> Option<(String, Substitution)> {
-    let mut found: Vec<(TextRange, String)> = Vec::new();
+    let escapes = play_escapes(text).into_iter();
+    let mut found: Vec<(TextRange, String)> = escapes.map(|(range, value)| (range, value.to_owned())).collect();
     for (name, value) in values {
         if name.is_empty() {
             continue;
@@ -139,6 +142,16 @@ mod tests {
 
     fn replaced(text: &str) -> Option<String> {
         substitute(text, &values()).map(|(text, _)| text)
+    }
+
+    #[test]
+    fn what_play_writes_in_its_own_way_is_replaced() {
+        let text = "# --- !Ups\nDO $$ BEGIN PERFORM 1;; END $$;\n# --- !Downs\n";
+        let (replaced, substitution) = substitute(text, &BTreeMap::new()).unwrap();
+        assert_eq!(replaced, "-- --- !Ups\nDO $$ BEGIN PERFORM 1; END $$;\n-- --- !Downs\n");
+        let at = |text: &str, part: &str| text.find(part).unwrap() as u32;
+        let end = TextRange::new(at(&replaced, "END"), at(&replaced, " $$;"));
+        assert_eq!(substitution.original(end), TextRange::new(at(text, "END"), at(text, " $$;")));
     }
 
     #[test]

@@ -17,15 +17,23 @@ struct Marker {
 /// Reads a comment; `None` if it begins no section.
 type ReadMarker = fn(&str) -> Option<Marker>;
 
+/// How files with several sections are written.
+struct Form {
+    tool: Tool,
+    marker: ReadMarker,
+    /// What stands before the first marker. Most tools do not run it, but leaving it out would hide it from everybody.
+    /// sql-migrate and psql_migration say nothing about it, Play has it for remarks, others refuse the file. It is the
+    /// way up where only the way back has a marker.
+    before: Option<Direction>,
+}
+
 /// The sections of a file for tools that keep several in one.
 pub(super) fn sections(text: &str) -> Option<Layout> {
-    let (tool, marker) = multi_section_tool(text)?;
+    let Form { tool, marker, before: direction } = form(text)?;
     let mut sections: Vec<Section> = Vec::new();
-    // What stands before the first marker is not run by most tools, but leaving it out would hide it from everybody.
-    // sql-migrate says nothing about it, the others refuse the file.
-    let before = if tool == Tool::SqlMigrate { Direction::Down } else { Direction::Up };
-    let before = Marker { direction: Some(before), transaction: TransactionMode::Transaction, unsplit: false };
-    let mut open = Some((0, before));
+    let is_without = text.lines().any(|line| line.trim_end() == "---- tern: disable-tx ----");
+    let transaction = if is_without { TransactionMode::Autocommit } else { TransactionMode::Transaction };
+    let mut open = Some((0, Marker { direction, transaction, unsplit: false }));
     let mut unsplit_parts = Vec::new();
     let mut close = |open: Option<(u32, Marker)>, end: u32| {
         let Some((start, Marker { direction: Some(direction), transaction, unsplit })) = open else { return };
@@ -169,17 +177,22 @@ fn begins_up(read: ReadMarker, comment: &str) -> bool {
     read(comment).is_some_and(|marker| marker.direction == Some(Direction::Up))
 }
 
-fn multi_section_tool(text: &str) -> Option<(Tool, ReadMarker)> {
+fn form(text: &str) -> Option<Form> {
+    use Direction::{Down, Up};
     comments(text).find_map(|comment| {
-        let tool: (Tool, ReadMarker) = match comment {
-            _ if begins_up(goose, comment) => (Tool::Goose, goose),
-            _ if begins_up(sql_migrate, comment) => (Tool::SqlMigrate, sql_migrate),
-            _ if begins_up(dbmate, comment) => (Tool::Dbmate, dbmate),
-            _ if begins_up(node_pg_migrate, comment) => (Tool::NodePgMigrate, node_pg_migrate),
-            _ if is_words(comment, &["liquibase", "formatted", "sql"]) => (Tool::Liquibase, liquibase),
+        let (tool, marker, before): (Tool, ReadMarker, Option<Direction>) = match comment {
+            _ if begins_up(goose, comment) => (Tool::Goose, goose, Some(Up)),
+            _ if begins_up(sql_migrate, comment) => (Tool::SqlMigrate, sql_migrate, Some(Down)),
+            _ if begins_up(dbmate, comment) => (Tool::Dbmate, dbmate, Some(Up)),
+            _ if begins_up(node_pg_migrate, comment) => (Tool::NodePgMigrate, node_pg_migrate, Some(Up)),
+            _ if is_words(comment, &["liquibase", "formatted", "sql"]) => (Tool::Liquibase, liquibase, Some(Up)),
+            _ if begins_up(play, comment) => (Tool::Plain, play, None),
+            _ if begins_up(psql_migration, comment) => (Tool::Plain, psql_migration, Some(Down)),
+            _ if my_batis(comment).is_some() => (Tool::Plain, my_batis, Some(Up)),
+            _ if tern(comment).is_some() => (Tool::Plain, tern, Some(Up)),
             _ => return None,
         };
-        Some(tool)
+        Some(Form { tool, marker, before })
     })
 }
 
@@ -214,6 +227,54 @@ fn node_pg_migrate(comment: &str) -> Option<Marker> {
     let comment = comment.trim_start_matches(['-', ' ', '\t']);
     let direction = up_or_down(comment, &["Up", "Migration"], &["Down", "Migration"])?;
     Some(Marker { direction: Some(direction), transaction: TransactionMode::Transaction, unsplit: false })
+}
+
+/// Play sends each statement alone. Source: Play, `EvolutionsReader` and `DatabaseEvolutions`.
+fn play(comment: &str) -> Option<Marker> {
+    let direction = up_or_down(comment.trim_start_matches(['-', '#', ' ', '\t']), &["!Ups"], &["!Downs"])?;
+    Some(Marker { direction: Some(direction), transaction: TransactionMode::Autocommit, unsplit: false })
+}
+
+/// What Play does not send as it stands: `#` before marks, and `;;` for a semicolon inside of a statement. With what SQL
+/// has for it. Source: Play documentation, "Managing database evolutions".
+pub(crate) fn play_escapes(text: &str) -> Vec<(TextRange, &'static str)> {
+    let mark = |line: &str| play(comment(line).or_else(|| line.strip_prefix('#'))?);
+    let is_up = |(_, line): (u32, &str)| mark(line).is_some_and(|mark| mark.direction == Some(Direction::Up));
+    if !text.contains("!Ups") || !lines(text).any(is_up) {
+        return Vec::new();
+    }
+    let mut escapes = Vec::new();
+    let mut is_before = true;
+    for (start, line) in lines(text) {
+        let is_mark = mark(line).is_some();
+        if line.starts_with('#') && (is_mark || is_before) {
+            escapes.push((TextRange::new(start, start + 1), "--"));
+        }
+        is_before &= !is_mark;
+    }
+    let semicolons = text.match_indices(";;").map(|(at, _)| (TextRange::new(at as u32, at as u32 + 2), ";"));
+    escapes.extend(semicolons);
+    escapes
+}
+
+/// psql_migration sends a section as one string. Source: psql_migration, `src/psql_migration.erl`.
+fn psql_migration(comment: &str) -> Option<Marker> {
+    let direction = up_or_down(comment, &[":up"], &[":down"])?;
+    Some(Marker { direction: Some(direction), transaction: TransactionMode::SingleString, unsplit: false })
+}
+
+/// `-- //@UNDO`. Source: MyBatis Migrations, `MigrationReader`.
+fn my_batis(comment: &str) -> Option<Marker> {
+    let is_down = is_words(comment.strip_prefix("//")?, &["@UNDO"]);
+    let down = Marker { direction: Some(Direction::Down), transaction: TransactionMode::Transaction, unsplit: false };
+    is_down.then_some(down)
+}
+
+/// Source: tern, `migrate/migrate.go`.
+fn tern(comment: &str) -> Option<Marker> {
+    let is_down = comment.trim_end() == "-- create above / drop below ----";
+    let down = Marker { direction: Some(Direction::Down), transaction: TransactionMode::Transaction, unsplit: false };
+    is_down.then_some(down)
 }
 
 /// Source: Liquibase documentation, "Formatted SQL changelog". Rollbacks are comments there.
@@ -322,6 +383,34 @@ mod tests {
         ] {
             assert_eq!(parts(text), (tool, vec![("a;", Up, up), ("b;", Down, down)]), "{text}");
         }
+    }
+
+    #[test]
+    fn the_way_back_of_other_programs_is_a_section() {
+        use Direction::{Down, Up};
+        use TransactionMode::{Autocommit, SingleString, Transaction};
+        for (text, up, down) in [
+            ("-- --- !Ups\na;\n-- --- !Downs\nb;\n", Autocommit, Autocommit),
+            ("-- users\n-- !Ups\na;\n\n-- !Downs\nb;\n", Autocommit, Autocommit),
+            ("-- migrations/1-a.sql\n-- :up\na;\n-- :down\nb;\n", SingleString, SingleString),
+            ("-- // users\na;\n\n-- //@UNDO\nb;\n", Transaction, Transaction),
+            ("a;\n---- create above / drop below ----\nb;\n", Transaction, Transaction),
+            ("---- tern: disable-tx ----\na;\n---- create above / drop below ----\nb;\n", Autocommit, Transaction),
+        ] {
+            let (tool, parts) = parts(text);
+            let parts: Vec<_> = parts.iter().map(|part| (part.0.lines().last(), part.1, part.2)).collect();
+            assert_eq!((tool, parts), (Tool::Plain, vec![(Some("a;"), Up, up), (Some("b;"), Down, down)]), "{text}");
+        }
+        assert_eq!(sections("-- uploads !Ups\na;\n"), None);
+    }
+
+    #[test]
+    fn play_has_marks_and_semicolons_of_its_own() {
+        let escapes = |text: &str| -> Vec<(u32, &str)> {
+            play_escapes(text).iter().map(|(range, value)| (range.start, *value)).collect()
+        };
+        assert_eq!(escapes("# a\n# --- !Ups\nb;;\n# c\n"), [(0, "--"), (4, "--"), (16, ";")]);
+        assert!(escapes("SELECT '!Ups';;\n# a").is_empty());
     }
 
     #[test]

@@ -38,6 +38,7 @@ mod version;
 
 use crate::config::Config;
 use crate::order::{self, FlywayName, PostgratorName};
+pub(crate) use annotations::play_escapes;
 use folder::Facts;
 pub(crate) use folder::Folders;
 pub(crate) use model::Order;
@@ -272,7 +273,7 @@ fn direction(tool: Tool, path: &Path, name: &str, around: &Facts) -> Direction {
     let flyway = FlywayName::parse(name).filter(|_| tool != Tool::Refinery);
     let flyway_leaves_out = flyway
         .is_some_and(|flyway| flyway.kind == 'U' || (flyway.kind == 'B' && around.has_flyway_version_up_to(&flyway)));
-    if flyway_leaves_out || order::leads_back(name) || around.is_not_run(path) {
+    if flyway_leaves_out || order::leads_back(path) || around.is_not_run(path) {
         Direction::Down
     } else {
         Direction::Up

@@ -44,7 +44,7 @@ pub fn newer(file: &ProjectFile) -> Option<PathBuf> {
 
 fn leads_on(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    !order::leads_back(&name) && order::is_versioned(path) && !name.starts_with(['U', 'R'])
+    !order::leads_back(path) && order::is_versioned(path) && !name.starts_with(['U', 'R'])
 }
 
 /// Says why the tool cannot run the plan, if it cannot.
@@ -73,6 +73,10 @@ pub fn sequence(file: &ProjectFile, section: Option<Section>, planned: &[Planned
         *tool == Tool::Plain && section.is_some_and(|section| section.transaction == TransactionMode::Transaction);
     if let Some((message, help)) = refusal(*tool, in_transaction, planned) {
         return Err(Problem::new(&file.path, message, Some(help)));
+    }
+    if *tool == Tool::Plain && section.is_some_and(|section| section.range.is_some()) {
+        let help = "leave out `--in-place` and `--out` to see the plan, and take it over by hand";
+        return Err(Problem::new(&file.path, "has parts that pgvet cannot write", Some(help)));
     }
     let text = &file.shown().text;
     let down = sections.iter().find(|section| section.direction == Direction::Down).and_then(|down| down.range);

@@ -63,6 +63,8 @@ declare_rule! {
 
 const INSIDE: &str = "at the start of the transaction:\n    SET LOCAL lock_timeout = '2s';";
 const OUTSIDE: &str = "at the start of the file:\n    SET lock_timeout = '2s';";
+/// Where one file holds the way up and the way back.
+const OUTSIDE_OF_PART: &str = "at the start of the part that migrates up:\n    SET lock_timeout = '2s';";
 const ELSEWHERE: &str = "if role, database or connection sets it, say so in pgvet.toml: lock-timeout = \"runner\"";
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
@@ -80,7 +82,11 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         lock.mode.sql(),
         lock.relation.name
     );
-    let setting = if context.in_block() { INSIDE } else { OUTSIDE };
+    let setting = match context.migration.section {
+        _ if context.in_block() => INSIDE,
+        None => OUTSIDE,
+        Some(_) => OUTSIDE_OF_PART,
+    };
     let help = format!("{setting}\n{ELSEWHERE}");
     let finding = reporter.report(lock.range, message).relation(&lock.relation).help(help);
     let finding = finding.assuming(Assumption::LockTimeoutUnset);
@@ -102,7 +108,8 @@ fn set_before(context: &RuleContext<'_>) -> Option<Fix> {
     let sql = "SET lock_timeout = '2s'";
     let first = context.migration.statements().next()?.range.start;
     let edit = Edit { range: TextRange::at(first), text: format!("{sql};\n") };
-    let title = format!("Write {sql} at the start of the file");
+    let start = if context.migration.section.is_some() { "part that migrates up" } else { "file" };
+    let title = format!("Write {sql} at the start of the {start}");
     Some(Fix { title, applicability: Applicability::Unsafe, edits: vec![edit] })
 }
 
@@ -114,4 +121,25 @@ fn can_be_concurrent(context: &RuleContext<'_>) -> bool {
         _ => false,
     };
     knows_it && leave_transaction(context).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::{Direction, Migration, TransactionMode, check, parse_file};
+    use crate::settings::Settings;
+    use crate::source::{SourceFile, TextRange};
+
+    #[test]
+    fn the_help_names_the_part_of_a_file_with_two() {
+        let text = "-- migrate:up\nALTER TABLE orders ADD note text;\n-- migrate:down\n";
+        let file = parse_file(SourceFile::new("1.sql".to_owned(), text.to_owned()));
+        let help = |section| {
+            let (direction, transaction) = (Direction::Up, TransactionMode::Autocommit);
+            let migration = Migration { section, direction, transaction, ..Migration::new(&file) };
+            let settings = Settings { only: vec!["missing-lock-timeout".to_owned()], ..Settings::default() };
+            check(&[migration], &settings)[0].help.clone().unwrap_or_default()
+        };
+        assert!(help(None).starts_with("at the start of the file:"));
+        assert!(help(Some(TextRange::new(14, 48))).starts_with("at the start of the part that migrates up:"));
+    }
 }
