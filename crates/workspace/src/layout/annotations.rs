@@ -22,7 +22,7 @@ struct Form {
     tool: Tool,
     marker: ReadMarker,
     /// What stands before the first marker. Most tools do not run it, but leaving it out would hide it from everybody.
-    /// sql-migrate and psql_migration say nothing about it, Play has it for remarks, others refuse the file. It is the
+    /// sql-migrate and `psql_migration` say nothing about it, Play has it for remarks, others refuse the file. It is the
     /// way up where only the way back has a marker.
     before: Option<Direction>,
 }
@@ -257,13 +257,13 @@ pub(crate) fn play_escapes(text: &str) -> Vec<(TextRange, &'static str)> {
     escapes
 }
 
-/// psql_migration sends a section as one string. Source: psql_migration, `src/psql_migration.erl`.
+/// `psql_migration` sends a section as one string. Source: `psql_migration`, `src/psql_migration.erl`.
 fn psql_migration(comment: &str) -> Option<Marker> {
     let direction = up_or_down(comment, &[":up"], &[":down"])?;
     Some(Marker { direction: Some(direction), transaction: TransactionMode::SingleString, unsplit: false })
 }
 
-/// `-- //@UNDO`. Source: MyBatis Migrations, `MigrationReader`.
+/// `-- //@UNDO`. Source: `MyBatis` Migrations, `MigrationReader`.
 fn my_batis(comment: &str) -> Option<Marker> {
     let is_down = is_words(comment.strip_prefix("//")?, &["@UNDO"]);
     let down = Marker { direction: Some(Direction::Down), transaction: TransactionMode::Transaction, unsplit: false };
