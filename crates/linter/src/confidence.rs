@@ -89,6 +89,8 @@ pub enum Assumption {
     OneTransaction,
     /// The program that runs migrations is configured as it is by default.
     DefaultOfTool,
+    /// The tool whose marks a file has runs it.
+    RunByTool { tool: SmolStr },
     /// psql does not run a COPY, and so reads its data as statements.
     CopyNotRun,
 }
@@ -159,7 +161,8 @@ impl Assumption {
             | Self::SearchPathNotSet { .. }
             | Self::SameRun { .. }
             | Self::OneTransaction
-            | Self::DefaultOfTool => Confidence::Likely,
+            | Self::DefaultOfTool
+            | Self::RunByTool { .. } => Confidence::Likely,
             Self::LargeThoughListed { .. }
             | Self::LargeThoughReadAsOneRow { .. }
             | Self::LargeThoughTotal { .. }
@@ -265,6 +268,7 @@ impl fmt::Display for Assumption {
             }
             Self::OneTransaction => f.write_str("assumes that this migration and the earlier one are pending together"),
             Self::DefaultOfTool => f.write_str("assumes that the migration tool is configured as it is by default"),
+            Self::RunByTool { tool } => write!(f, "assumes that {tool} itself runs this file"),
             Self::CopyNotRun => {
                 f.write_str("assumes that psql does not run the COPY, because it fails or is in a branch")
             }

@@ -51,6 +51,8 @@ pub struct Refusal {
     pub help: String,
     /// Whether a setting that pgvet does not see may change it.
     pub by_default: bool,
+    /// The program, where only marks in the file tell of it: others read them, too.
+    pub unproven: Option<&'static str>,
 }
 
 /// The session that a migration leaves to the next one.

@@ -104,14 +104,19 @@ fn a_program_that_misses_its_transaction_fails() {
 #[test]
 fn what_the_program_refuses_is_reported() {
     let files = files(&["SELECT 1;"]);
-    let refusal = |by_default| Refusal {
+    let refusal = |by_default, unproven| Refusal {
         range: TextRange::new(0, 8),
         message: "goose refuses this".to_owned(),
         help: "mend it".to_owned(),
         by_default,
+        unproven,
     };
-    for (by_default, confidence) in [(false, Confidence::Certain), (true, Confidence::Likely)] {
-        let refusals = [refusal(by_default)];
+    for (by_default, unproven, confidence) in [
+        (false, None, Confidence::Certain),
+        (true, None, Confidence::Likely),
+        (false, Some("goose"), Confidence::Likely),
+    ] {
+        let refusals = [refusal(by_default, unproven)];
         let migration = Migration { refusals: &refusals, ..Migration::new(&files[0]) };
         let found =
             check(&[migration], &Settings { only: vec!["statement-will-fail".to_owned()], ..Settings::default() });

@@ -387,10 +387,15 @@ fn is_boundary(comment: TextRange, text: &str) -> bool {
         word.is_some_and(|word| among.iter().any(|other| word.eq_ignore_ascii_case(other)))
     };
     match words.next() {
-        Some("+goose" | "+migrate") => is(words.next(), &["up", "down", "StatementBegin", "StatementEnd"]),
+        // A statement that is not finished before StatementBegin goes on behind it.
+        Some("+goose" | "+migrate") => is(words.next(), &["up", "down", "StatementEnd"]),
+        // MyBatis Migrations, `-- //@UNDO`.
+        Some("//") => is(words.next(), &["@UNDO"]),
+        // Play, `-- --- !Ups`.
+        Some("---" | "--") => is(words.next(), &["!Ups", "!Downs"]) || text.starts_with("-- create above / drop below"),
         // sql-migrate and goose accept no space after the dashes, dbmate allows options behind.
         Some(word) => {
-            is(Some(word), &["migrate:up", "migrate:down"])
+            is(Some(word), &["migrate:up", "migrate:down", ":up", ":down", "!Ups", "!Downs", "//@UNDO"])
                 || word.eq_ignore_ascii_case("changeset") && text.contains(':')
         }
         None => false,

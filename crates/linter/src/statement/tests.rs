@@ -247,6 +247,18 @@ fn annotations_of_migration_tools_end_a_statement() {
     // PostgreSQL gets the block as one string and splits it itself.
     let block = "-- +goose StatementBegin\nCREATE FUNCTION f() RETURNS int LANGUAGE sql AS $$ SELECT 1; $$; SELECT 2\n-- +goose StatementEnd";
     check(block, &["CREATE FUNCTION f() RETURNS int LANGUAGE sql AS $$ SELECT 1; $$", "SELECT 2"]);
+    let joined = "CREATE FUNCTION f() RETURNS int AS\n-- +goose StatementBegin\n$$ SELECT 1; $$ LANGUAGE sql";
+    check(joined, &[joined]);
+    for (up, down) in [
+        ("-- --- !Ups", "-- --- !Downs"),
+        ("-- !Ups", "-- !Downs"),
+        ("-- :up", "-- :down"),
+        ("-- // a", "-- //@UNDO"),
+        ("-- // a", "-- // @UNDO"),
+        ("-- a", "---- create above / drop below ----"),
+    ] {
+        check(&format!("{up}\nSELECT 1\n{down}\nSELECT 2"), &["SELECT 1", "SELECT 2"]);
+    }
     check("-- +migrate Up\nSELECT 1\n-- +migrate Down\nSELECT 2;", &["SELECT 1", "SELECT 2"]);
     check("-- migrate:up\nSELECT (1\n-- migrate:down transaction:false\nSELECT 2;", &["!SELECT (1", "SELECT 2"]);
     check(

@@ -99,6 +99,7 @@ fn refusals(tool: Tool, text: &str, sections: &[Section], strings: &[TextRange])
                 message: format!("{} {what} a statement that stands before the first mark", tool.as_str()),
                 help: help.to_owned(),
                 by_default: false,
+                unproven: None,
             });
         } else if tool != Tool::Dbmate {
             refusals.extend(splitter::refusals(tool.as_str(), prefix, text, range, strings));
@@ -117,7 +118,8 @@ fn share_autocommit(sections: &mut [Section]) {
     }
 }
 
-/// What goose and sql-migrate send as one string. Source: as for their sections, below.
+/// What goose and sql-migrate send as one string. A statement that is not finished before the mark goes on behind it.
+/// Source: as for their sections, below.
 fn strings(text: &str, tool: Tool) -> Vec<TextRange> {
     let prefix = match tool {
         Tool::Goose => "+goose",
@@ -126,14 +128,23 @@ fn strings(text: &str, tool: Tool) -> Vec<TextRange> {
     };
     let mut strings = Vec::new();
     let mut begun = None;
+    let mut unfinished = None;
     for (start, line) in lines(text) {
-        let Some(comment) = comment(line) else { continue };
+        let Some(comment) = comment(line) else {
+            if is_statement(line) {
+                unfinished = (!splitter::ends_with_semicolon(line)).then(|| unfinished.unwrap_or(start));
+            }
+            continue;
+        };
         if is_words(comment, &[prefix, "StatementBegin"]) {
-            begun = Some(start + line.len() as u32);
+            begun = Some(unfinished.take().unwrap_or(start + line.len() as u32));
         } else if is_words(comment, &[prefix, "StatementEnd"])
             && let Some(begun) = begun.take()
         {
             strings.push(TextRange::new(begun, start));
+            unfinished = None;
+        } else if up_or_down(comment, &[prefix, "Up"], &[prefix, "Down"]).is_some() {
+            unfinished = None;
         }
     }
     strings
@@ -238,7 +249,7 @@ fn play(comment: &str) -> Option<Marker> {
 /// What Play does not send as it stands: `#` before marks, and `;;` for a semicolon inside of a statement. With what SQL
 /// has for it. Source: Play documentation, "Managing database evolutions".
 pub(crate) fn play_escapes(text: &str) -> Vec<(TextRange, &'static str)> {
-    let mark = |line: &str| play(comment(line).or_else(|| line.strip_prefix('#'))?);
+    let mark = |line: &str| play(comment(line).or_else(|| line.trim_start().strip_prefix('#'))?);
     let is_up = |(_, line): (u32, &str)| mark(line).is_some_and(|mark| mark.direction == Some(Direction::Up));
     if !text.contains("!Ups") || !lines(text).any(is_up) {
         return Vec::new();
@@ -247,8 +258,9 @@ pub(crate) fn play_escapes(text: &str) -> Vec<(TextRange, &'static str)> {
     let mut is_before = true;
     for (start, line) in lines(text) {
         let is_mark = mark(line).is_some();
-        if line.starts_with('#') && (is_mark || is_before) {
-            escapes.push((TextRange::new(start, start + 1), "--"));
+        let indent = (line.len() - line.trim_start().len()) as u32;
+        if line.trim_start().starts_with('#') && (is_mark || is_before) {
+            escapes.push((TextRange::new(start + indent, start + indent + 1), "--"));
         }
         is_before &= !is_mark;
     }
@@ -409,7 +421,7 @@ mod tests {
         let escapes = |text: &str| -> Vec<(u32, &str)> {
             play_escapes(text).iter().map(|(range, value)| (range.start, *value)).collect()
         };
-        assert_eq!(escapes("# a\n# --- !Ups\nb;;\n# c\n"), [(0, "--"), (4, "--"), (16, ";")]);
+        assert_eq!(escapes("# a\n # --- !Ups\nb;;\n# c\n"), [(0, "--"), (5, "--"), (17, ";")]);
         assert!(escapes("SELECT '!Ups';;\n# a").is_empty());
     }
 
@@ -422,6 +434,11 @@ mod tests {
         let goose = "-- +goose NO TRANSACTION\n-- +goose Up\na;\n-- +goose StatementBegin\nb; c;\n-- +goose StatementEnd\n\
                      d;\n--+goose statementbegin\r\ne;\r\n--+goose statementend\r\n-- +goose StatementBegin\nf;";
         assert_eq!(strings(goose), ["b; c;", "e;"]);
+        let joined = "-- +goose Up\na;\nCREATE FUNCTION f() RETURNS int AS\n-- +goose StatementBegin\n$$\nSELECT 1;\n$$\n\
+                      LANGUAGE sql;\n-- +goose StatementEnd\nb;\n";
+        let text = strings(joined)[0];
+        assert!(text.starts_with("CREATE FUNCTION") && text.ends_with("LANGUAGE sql;"), "{text}");
+        assert_eq!(sections(joined).unwrap().refusals, []);
         let sql_migrate = "-- +migrate Up notransaction\n-- +migrate StatementBegin\na; b;\n-- +migrate StatementEnd\n-- +migrate Down\n";
         assert_eq!(strings(sql_migrate), ["a; b;"]);
         assert!(strings("-- migrate:up\n-- +goose StatementBegin\na;\n-- +goose StatementEnd\n").is_empty());

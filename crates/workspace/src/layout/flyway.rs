@@ -34,6 +34,7 @@ pub(super) fn refusals(path: &Path, text: &str, opted_out: bool) -> Vec<Refusal>
                    nothing of the file runs in a transaction"
                 .to_owned(),
             by_default: true,
+                unproven: None,
         });
     }
     if builds_without_end(path, words) {
@@ -44,6 +45,7 @@ pub(super) fn refusals(path: &Path, text: &str, opted_out: bool) -> Vec<Refusal>
                 .to_owned(),
             help: LOCK_WITHOUT_TRANSACTION.to_owned(),
             by_default: true,
+                unproven: None,
         });
     }
     refusals

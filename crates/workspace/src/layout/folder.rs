@@ -246,6 +246,32 @@ fn go_runner(migrations: &Path, known: &mut FxHashMap<PathBuf, Option<bool>>) ->
     uses_pop.then_some(Tool::Pop)
 }
 
+/// So far above a file the manifest of its project is looked for, where no repository ends before.
+const MANIFEST_LEVELS: usize = 8;
+
+/// Do a manifest or the tool's own configuration say that the project uses the tool whose marks a file has? Whoever reads
+/// the same marks need not read the rest as that tool does.
+pub(super) fn proves(tool: Tool, path: &Path) -> bool {
+    let (manifest, name, configuration) = match tool {
+        Tool::Goose => ("go.mod", "github.com/pressly/goose", "dbconf.yml"),
+        Tool::SqlMigrate => ("go.mod", "github.com/rubenv/sql-migrate", "dbconfig.yml"),
+        Tool::Dbmate => ("package.json", "\"dbmate\"", ".dbmate"),
+        _ => return true,
+    };
+    let is_direct = |line: &str| line.contains(name) && !line.trim_end().ends_with("// indirect");
+    let is_required = |folder: &Path| read::text(&folder.join(manifest)).is_ok_and(|text| text.lines().any(is_direct));
+    let path = absolute(path);
+    for folder in path.ancestors().skip(1).take(MANIFEST_LEVELS) {
+        if is_required(folder) || folder.join(configuration).exists() {
+            return true;
+        }
+        if folder.join(".git").exists() {
+            break;
+        }
+    }
+    false
+}
+
 /// `sqlx = "0.8"`, `sqlx.workspace = true`, `[dependencies.sqlx]`.
 fn is_dependency(line: &str, name: &str) -> bool {
     let line = line.trim();

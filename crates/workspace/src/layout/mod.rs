@@ -169,6 +169,10 @@ pub(crate) fn detect(path: &Path, text: &str, folders: &Folders, config: &Config
     let configured = config.migrations.tool;
     let sections = annotations::sections(text).filter(|layout| configured.is_none_or(|tool| tool == layout.tool));
     let mut layout = sections.unwrap_or_else(|| whole(path, text, folders, configured));
+    let is_doubtful = layout.sign == Sign::Comment && configured.is_none() && !layout.refusals.is_empty();
+    if is_doubtful && !folder::proves(layout.tool, path) {
+        layout.refusals.iter_mut().for_each(|refusal| refusal.unproven = Some(layout.tool.as_str()));
+    }
     let around = folders.around(path);
     if !layout.unlisted && leaves_out(layout.tool, layout.sign, path, &around) {
         layout.unlisted = true;
@@ -338,6 +342,29 @@ mod tests {
         let text = "-- migrate:up transaction:false\nSELECT 1;";
         let opted_out = super::detect(Path::new("m/1.sql"), text, &Folders::default(), &config);
         assert_eq!(opted_out.sections[0].transaction, TransactionMode::SingleString);
+    }
+
+    #[test]
+    fn marks_alone_do_not_prove_the_tool() {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir(root.path().join(".git")).unwrap();
+        let path = root.path().join("internal/db/1_a.sql");
+        let unproven = |tool: Option<Tool>, module: &str| {
+            fs::write(root.path().join("go.mod"), module).unwrap();
+            let mut config = Config::default();
+            config.migrations.tool = tool;
+            let text = "-- +migrate Up\nCREATE FUNCTION f() RETURNS int AS $$\nSELECT 1;\n$$ LANGUAGE sql;\n";
+            detect(&path, text, &Folders::default(), &config).refusals[0].unproven
+        };
+        assert_eq!(unproven(None, "module a\n"), Some("sql-migrate"));
+        assert_eq!(
+            unproven(None, "require (\n\tgithub.com/rubenv/sql-migrate v1.8.1 // indirect\n)\n"),
+            Some("sql-migrate")
+        );
+        assert_eq!(unproven(None, "require (\n\tgithub.com/rubenv/sql-migrate v1.8.1\n)\n"), None);
+        assert_eq!(unproven(Some(Tool::SqlMigrate), "module a\n"), None);
+        fs::write(root.path().join("dbconfig.yml"), "").unwrap();
+        assert_eq!(unproven(None, "module a\n"), None);
     }
 
     #[test]

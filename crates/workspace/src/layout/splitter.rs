@@ -51,6 +51,7 @@ pub(super) fn refusals(
                 ),
                 help: format!("write `-- {prefix} StatementBegin` before it and `-- {prefix} StatementEnd` after it"),
                 by_default: false,
+                unproven: None,
             });
         }
     }
@@ -59,6 +60,7 @@ pub(super) fn refusals(
         message: format!("{tool} refuses this file: its last statement has no semicolon at the end of a line"),
         help: "end the statement with a semicolon".to_owned(),
         by_default: false,
+        unproven: None,
     }));
     refusals
 }
@@ -68,7 +70,7 @@ fn first_line(text: &str) -> &str {
 }
 
 /// Behind it there may be a comment.
-fn ends_with_semicolon(line: &str) -> bool {
+pub(super) fn ends_with_semicolon(line: &str) -> bool {
     let words = line.split_whitespace().take_while(|word| !word.starts_with("--"));
     words.last().is_some_and(|word| word.ends_with(';'))
 }

@@ -44,7 +44,8 @@ declare_rule! {
     /// database in `paths`.
     ///
     /// What the migration tool itself refuses, or where it never ends, is reported as well: a text that goose cannot split,
-    /// a statement that Flyway runs without a transaction beside others.
+    /// a statement that Flyway runs without a transaction beside others. Where only marks in the file tell of the tool it is
+    /// likely, because other programs read them, too: configuration, or the manifest of the project, makes it certain.
     ///
     /// A finding is certain unless code before it could not be analyzed and may have changed something: then it is
     /// likely. So it is where a name without a schema may mean a table of another schema, because no statement sets
@@ -94,6 +95,9 @@ fn check_refusals(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
         let mut finding = reporter.report(refusal.range, refusal.message.clone()).help(refusal.help.clone());
         if refusal.by_default {
             finding = finding.assuming(Assumption::DefaultOfTool);
+        }
+        if let Some(tool) = refusal.unproven {
+            finding = finding.assuming(Assumption::RunByTool { tool: SmolStr::new_static(tool) });
         }
         finding.emit();
     }
