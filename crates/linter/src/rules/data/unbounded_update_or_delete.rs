@@ -172,7 +172,10 @@ fn message(change: &DataChange, ast: &Ast) -> String {
 
 /// The next step.
 fn help(change: &DataChange, ast: &Ast, relation: Option<&Relation>) -> String {
-    let batch = batch(change, relation);
+    let mut batch = batch(change, relation, is_conditional(ast));
+    if is_conditional(ast) {
+        batch.push_str("\nkeep the condition of the statement in place of (...)");
+    }
     match change.kind {
         _ if matches!(ast, Ast::Merge(_)) => "merge a part of the source at a time, each in a transaction of its own, \
              and give WHEN MATCHED a condition that leaves out rows that are the same"
@@ -188,9 +191,20 @@ fn help(change: &DataChange, ast: &Ast, relation: Option<&Relation>) -> String {
     }
 }
 
+/// Whether something in the statement chooses the rows, or may do so.
+fn is_conditional(ast: &Ast) -> bool {
+    match ast {
+        Ast::Update(update) => update.filter.is_some() || !update.from.is_empty(),
+        Ast::Delete(delete) => delete.filter.is_some() || !delete.using.is_empty(),
+        _ => true,
+    }
+}
+
 /// One batch: along the primary key if it is one column, which any type with an order can be, or else by addresses.
-fn batch(change: &DataChange, relation: Option<&Relation>) -> String {
-    let table = identifier(&change.relation.name);
+fn batch(change: &DataChange, relation: Option<&Relation>, is_conditional: bool) -> String {
+    let (schema, name) = (&change.relation.schema, identifier(&change.relation.name));
+    let table = if schema == "public" { name.to_string() } else { format!("{}.{name}", identifier(schema)) };
+    let condition = if is_conditional { " AND (...)" } else { "" };
     let verb = match change.kind {
         DataChangeKind::Delete => format!("DELETE FROM {table}"),
         _ => format!("UPDATE {table} SET ..."),
@@ -199,9 +213,9 @@ fn batch(change: &DataChange, relation: Option<&Relation>) -> String {
     match key.map(|key| key.columns()) {
         Some([column]) => {
             let key = identifier(column);
-            format!("{verb} WHERE {key} > ... AND {key} <= ...;")
+            format!("{verb} WHERE {key} > ... AND {key} <= ...{condition};")
         }
-        _ => format!("{verb} WHERE ctid = ANY (ARRAY(SELECT ctid FROM {table} WHERE ... LIMIT 5000));"),
+        _ => format!("{verb} WHERE ctid = ANY (ARRAY(SELECT ctid FROM {table} WHERE (...) LIMIT 5000));"),
     }
 }
 
