@@ -202,8 +202,11 @@ fn is_conditional(ast: &Ast) -> bool {
 
 /// One batch: along the primary key if it is one column, which any type with an order can be, or else by addresses.
 fn batch(change: &DataChange, relation: Option<&Relation>, is_conditional: bool) -> String {
-    let (schema, name) = (&change.relation.schema, identifier(&change.relation.name));
-    let table = if schema == "public" { name.to_string() } else { format!("{}.{name}", identifier(schema)) };
+    let (schema, name) = (&change.relation.schema, &change.relation.name);
+    let table = match schema.as_str() {
+        "public" => identifier(name),
+        _ => format!("{}.{}", identifier(schema), identifier(name)),
+    };
     let condition = if is_conditional { " AND (...)" } else { "" };
     let verb = match change.kind {
         DataChangeKind::Delete => format!("DELETE FROM {table}"),
