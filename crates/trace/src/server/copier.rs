@@ -12,14 +12,29 @@ use std::time::{Duration, Instant};
 /// So the number of a process that has ended is never mistaken for that of another.
 const NAME: &str = "copier.pid";
 
+/// How long a lock is waited for.
+const LOCK_LIMIT: Duration = Duration::from_secs(10);
+
 /// For `sh -c`: writes its number into its standard input, and becomes `cp`.
 pub(super) const RUN: &str = "echo $$ >&0 && exec cp \"$@\"";
 
 /// The standard input of a copier, for the folder of the server.
 pub(super) fn file(folder: &Path) -> io::Result<File> {
     let file = File::options().read(true).write(true).create(true).truncate(true).open(folder.join(NAME))?;
-    flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+    lock(&file)?;
     Ok(file)
+}
+
+/// Locks a file for the process that is about to be started. A process that this one is starting elsewhere still has
+/// the file of an ended one until it runs its own program, so the lock is waited for.
+pub(super) fn lock(file: &File) -> io::Result<()> {
+    let asked = Instant::now();
+    loop {
+        match flock(file, FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK) if asked.elapsed() < LOCK_LIMIT => std::thread::sleep(Duration::from_millis(1)),
+            locked => return Ok(locked?),
+        }
+    }
 }
 
 /// Ends the copier of a folder if it still runs, and waits until it has ended.
@@ -54,6 +69,19 @@ pub(super) fn end_locker(path: &Path, signal: Signal, what: &str, limit: Duratio
 mod tests {
     use super::*;
     use std::process::{Command, Stdio};
+
+    #[test]
+    fn a_copy_of_the_file_in_a_process_that_starts_is_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let inherited = file(folder.path()).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                std::thread::sleep(Duration::from_millis(50));
+                drop(inherited);
+            });
+            file(folder.path()).unwrap();
+        });
+    }
 
     #[test]
     fn only_a_copier_that_runs_is_ended() {
