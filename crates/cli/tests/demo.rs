@@ -42,16 +42,16 @@ fn shape(line: &str) -> String {
     line.split_whitespace().map(word).collect::<Vec<_>>().join(" ")
 }
 
-/// What the README shows may leave lines out, and has no others than a run.
+/// The page may omit lines of a run, and adds none.
 #[test]
-fn the_trace_in_the_readme_is_one_of_the_demo() {
+fn the_trace_in_the_documentation_is_one_of_the_demo() {
     if binaries(18).is_none() {
         return;
     }
-    let readme = std::fs::read_to_string(repository().join("README.md")).expect("there is a README");
-    let command = readme.lines().find_map(|line| line.strip_prefix("$ pgvet trace ")).expect("it shows a trace");
+    let page = std::fs::read_to_string(repository().join("docs/trace.md")).expect("there is a page");
+    let command = page.lines().find_map(|line| line.strip_prefix("$ pgvet trace ")).expect("it shows a trace");
     let shown =
-        readme.split("<!-- trace output: begin -->\n```text\n").nth(1).and_then(|rest| rest.split("```").next());
+        page.split("<!-- trace output: begin -->\n```text\n").nth(1).and_then(|rest| rest.split("```").next());
     let output = Command::new(env!("CARGO_BIN_EXE_pgvet"))
         .arg("trace")
         .args(command.split_whitespace())

@@ -1,6 +1,7 @@
-//! The pages of `rules/`: one per rule, and an index, made from what the rules say about themselves.
+//! The pages of `rules/`: one per rule and an index, made from what the rules say about themselves, and a table of
+//! all messages.
 
-use crate::repository;
+use crate::{messages, repository};
 use pgvet_linter::rule::{Category, RuleMeta, Status};
 use pgvet_linter::rules;
 use std::collections::BTreeMap;
@@ -15,7 +16,7 @@ pub(crate) fn run() -> Result<(), String> {
 
 fn write(folder: &Path) -> std::io::Result<()> {
     fs::create_dir_all(folder)?;
-    let pages = pages();
+    let pages = pages()?;
     for name in names_on_disk(folder)? {
         if !pages.contains_key(&name) {
             fs::remove_file(folder.join(name))?;
@@ -33,11 +34,12 @@ fn names_on_disk(folder: &Path) -> std::io::Result<Vec<String>> {
 }
 
 /// Every page by file name.
-fn pages() -> BTreeMap<String, String> {
+fn pages() -> std::io::Result<BTreeMap<String, String>> {
     let all = || rules::all().iter().map(|rule| &rule.meta);
     let mut pages: BTreeMap<String, String> = all().map(|meta| (format!("{}.md", meta.name), page(meta))).collect();
     pages.insert("README.md".to_owned(), index(all()));
-    pages
+    pages.insert("messages.md".to_owned(), messages::page()?);
+    Ok(pages)
 }
 
 fn page(meta: &RuleMeta) -> String {
@@ -125,7 +127,7 @@ mod tests {
         let folder = repository().join("rules");
         let mut on_disk = names_on_disk(&folder).unwrap_or_default();
         on_disk.sort();
-        let pages = pages();
+        let pages = pages().unwrap();
         assert_eq!(on_disk, pages.keys().cloned().collect::<Vec<_>>(), "run `cargo xtask docs`");
         for (name, text) in pages {
             let found = fs::read_to_string(folder.join(&name)).unwrap();

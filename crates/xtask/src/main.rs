@@ -3,6 +3,7 @@
 mod builtin;
 mod docs;
 mod ecosystem;
+mod messages;
 mod new_rule;
 mod nodes;
 mod schema;

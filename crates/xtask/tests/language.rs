@@ -1,0 +1,172 @@
+//! The project's glossary: words that readers stumble over, and what to write instead. Every sentence counts, in
+//! messages, pages, comments, names and tests.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Phrases that must not appear, in lower case, and what to write instead.
+const GLOSSARY: &[(&str, &str)] = &[
+    ("for any time", "indefinitely"),
+    ("do the like", "N similar statements"),
+    ("does the like", "N similar statements"),
+    ("and the like", "name the things, or `and so on`"),
+    ("and its like", "name the things, or `and so on`"),
+    ("and their like", "name the things, or `and so on`"),
+    ("every later query of it", "later queries on it queue behind it"),
+    ("when it strikes", "when it expires"),
+    ("those of later", "current and future"),
+    ("later ones too", "current and future"),
+    ("whoever", "who, or the person"),
+    ("the way back", "rollback migration, down migration"),
+    ("ways back", "rollback migrations, down migrations"),
+    ("way back", "rollback migration, down migration"),
+    ("leads back", "is a rollback migration"),
+    ("lead back", "are rollback migrations"),
+    ("leads forward", "is a forward migration"),
+    ("lead forward", "are forward migrations"),
+    ("what comes after it", "later statements"),
+    ("what takes the place of", "the object that replaces"),
+    ("what takes its place", "what replaces it"),
+    ("what stands", "the text, the statement, the file"),
+    ("stands there", "is there"),
+    ("stands here", "is here"),
+    ("is none of the", "no ... matches"),
+    ("as that makes", "severity follows"),
+    ("does other than", "behaves differently from"),
+    ("something else than", "something other than, or name it"),
+    ("so long must", "name the duration"),
+    ("so long may", "name the duration"),
+    ("so long do", "name the duration"),
+    ("taken for a", "treated as a"),
+    ("taken for the", "treated as the"),
+    ("takes for", "treats as"),
+    ("counts as", "is treated as"),
+    ("count as", "are treated as"),
+    ("least severity", "lowest severity"),
+    ("so often", "N times"),
+    ("beforehand", "before"),
+    ("doomed", "name the state: failing, aborted"),
+    ("aside", "unmanaged, separate"),
+    ("spared", "skipped, excluded"),
+    ("spares", "skips, excludes"),
+    ("left out", "skipped, excluded, omitted"),
+    ("leave out", "skip, exclude, omit"),
+    ("leaves out", "skips, excludes, omits"),
+    ("leaving out", "skipping, excluding, omitting"),
+    ("is silent", "is not reported, reports nothing"),
+    ("are silent", "are not reported, report nothing"),
+    ("stays silent", "reports nothing"),
+    ("stay silent", "report nothing"),
+    ("is told", "is reported, is named"),
+    ("are told", "are reported, are named"),
+    ("tells of", "names, reports"),
+    ("tell of", "name, report"),
+    ("tells what", "says what"),
+    ("tells which", "says which"),
+    ("tells whether", "says whether"),
+    ("holds against", "compares with"),
+    ("held against", "compared with"),
+    ("anew", "again"),
+    ("goes along", "is dropped as well"),
+    ("go along", "are dropped as well"),
+    ("no text file", "not a text file"),
+    ("that is no text", "that is not text"),
+    ("is no migration", "is not a migration"),
+    ("are no migrations", "are not migrations"),
+    ("some day", "name the condition"),
+];
+
+/// Folders and files of data, other people's words, or this list.
+const EXCLUDED: &[&str] = &[
+    "target",
+    ".git",
+    "fixtures",
+    "node_modules",
+    "fuzz/corpus",
+    "fuzz/artifacts",
+    "builtin/data",
+    "tests/language.rs",
+];
+
+const EXTENSIONS: &[&str] = &["rs", "md", "toml", "yml", "yaml", "py", "ts", "js", "sh", "template"];
+
+#[test]
+fn sentences_follow_the_glossary() {
+    let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    let mut report = String::new();
+    let mut found = 0;
+    for path in files(root) {
+        let Ok(text) = fs::read_to_string(&path) else { continue };
+        let name = path.strip_prefix(root).unwrap_or(&path).display();
+        for (line, phrase, instead) in hits(&text) {
+            found += 1;
+            let _ = writeln!(report, "{name}:{line}: write `{instead}`, not `{phrase}`");
+        }
+    }
+    assert_eq!(found, 0, "\n{report}");
+}
+
+#[test]
+fn phrases_are_found_over_lines_and_in_names() {
+    let text = "/// Takes what the\n/// way back says.\nfn way_back() {}\nlet a = \"laid aside\";\n// besides, the wayback machine\n";
+    let found: Vec<(usize, &str)> = hits(text).into_iter().map(|(line, phrase, _)| (line, phrase)).collect();
+    assert_eq!(found, [(1, "the way back"), (3, "way back"), (4, "aside")]);
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if EXCLUDED.iter().any(|excluded| path.ends_with(excluded)) {
+            continue;
+        }
+        if path.is_dir() {
+            found.extend(files(&path));
+        } else if EXTENSIONS.iter().any(|extension| path.extension().is_some_and(|own| own == *extension)) {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Returns the line, the phrase and its replacement of every hit. Of overlapping phrases the one that begins first
+/// counts.
+fn hits(text: &str) -> Vec<(usize, &'static str, &'static str)> {
+    let (words, starts) = plain(text);
+    let mut hits: Vec<(usize, &str, &str)> = Vec::new();
+    for (phrase, instead) in GLOSSARY {
+        for (at, _) in words.match_indices(phrase) {
+            let before = words[..at].chars().next_back();
+            let after = words[at + phrase.len()..].chars().next();
+            if ![before, after].iter().flatten().any(|c| c.is_alphanumeric()) {
+                hits.push((at, phrase, instead));
+            }
+        }
+    }
+    hits.sort_by_key(|(at, phrase, _)| (*at, std::cmp::Reverse(phrase.len())));
+    let mut end = 0;
+    hits.retain(|(at, phrase, _)| {
+        let first = *at >= end;
+        if first {
+            end = at + phrase.len();
+        }
+        first
+    });
+    hits.iter().map(|(at, phrase, instead)| (starts.partition_point(|start| start <= at), *phrase, *instead)).collect()
+}
+
+/// Returns the text in lower case as one line, without marks of comments and with spaces in names, and where each line
+/// starts.
+fn plain(text: &str) -> (String, Vec<usize>) {
+    let mut words = String::new();
+    let mut starts = Vec::new();
+    for line in text.lines() {
+        let line = line.trim().trim_start_matches(['/', '!', '#', '*', '-', '>']).trim().trim_end_matches('\\').trim();
+        starts.push(words.len());
+        words.extend(line.chars().flat_map(char::to_lowercase).map(|c| if c == '_' { ' ' } else { c }));
+        words.push(' ');
+    }
+    (words, starts)
+}
