@@ -50,8 +50,7 @@ fn the_trace_in_the_documentation_is_one_of_the_demo() {
     }
     let page = std::fs::read_to_string(repository().join("docs/trace.md")).expect("there is a page");
     let command = page.lines().find_map(|line| line.strip_prefix("$ pgvet trace ")).expect("it shows a trace");
-    let shown =
-        page.split("<!-- trace output: begin -->\n```text\n").nth(1).and_then(|rest| rest.split("```").next());
+    let shown = page.split("<!-- trace output: begin -->\n```text\n").nth(1).and_then(|rest| rest.split("```").next());
     let output = Command::new(env!("CARGO_BIN_EXE_pgvet"))
         .arg("trace")
         .args(command.split_whitespace())

@@ -7,6 +7,7 @@ mod messages;
 mod new_rule;
 mod nodes;
 mod schema;
+mod site;
 
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
@@ -28,6 +29,8 @@ enum Task {
     Docs,
     /// Write `pgvet.schema.json` anew.
     Schema,
+    /// Write the source of the documentation site.
+    Site(site::Arguments),
     /// Create and register a rule, with a fixture.
     NewRule(new_rule::Arguments),
     /// Generate the node types of the parser from the headers of `pg_query`.
@@ -43,6 +46,7 @@ fn main() -> ExitCode {
         Task::Builtin(arguments) => builtin::run(&arguments),
         Task::Docs => docs::run(),
         Task::Schema => schema::run(),
+        Task::Site(arguments) => site::run(&arguments),
         Task::NewRule(arguments) => new_rule::run(&arguments),
         Task::Nodes(arguments) => nodes::run(&arguments),
         Task::Ecosystem(arguments) => ecosystem::run(&arguments),

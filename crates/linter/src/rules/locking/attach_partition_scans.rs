@@ -10,14 +10,14 @@ use crate::rules::partition_bound::{self, Proof};
 use crate::rules::text::{enumerate, identifier, join, sql_name};
 
 declare_rule! {
-    /// `ATTACH PARTITION` of a table that has to be read, or gets indexes, while nobody can use it.
+    /// `ATTACH PARTITION` that has to read a table or build its indexes while nobody can use it.
     ///
     /// ## Why it matters
     ///
     /// The table that is attached, and the DEFAULT partition, are locked ACCESS EXCLUSIVE. Under that lock PostgreSQL
     /// reads all rows of the table unless a valid CHECK proves that they belong there, reads all rows of the DEFAULT
-    /// partition unless a CHECK proves that none belongs to the new one, builds every index of the parent that the table
-    /// lacks, and checks the parent's foreign keys.
+    /// partition unless a CHECK proves that none belongs to the new one, builds every index of the parent that the
+    /// table lacks, and checks the parent's foreign keys.
     ///
     /// ## Example
     ///
@@ -37,8 +37,8 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// For a table that the same transaction created, or the same migration while it is empty; where valid constraints
-    /// and indexes that the history shows leave nothing to do.
+    /// - a table that the same transaction created, or that the same migration created and left empty
+    /// - valid constraints and indexes of the history that leave nothing to scan or build
     "attach-partition-scans", Locking, Warning,
     {
         sources: &["pgls/avoidAttachingPartition", "pg-migration-lint/PGM005"],
@@ -70,7 +70,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     finding.emit();
 }
 
-/// What attaching does to tables that others use.
+/// What attaching does to tables in use.
 struct Work<'a> {
     bound: Option<&'a RelationName>,
     default: Option<&'a RelationName>,
@@ -153,10 +153,10 @@ impl<'a> Work<'a> {
             let statements = self.builds.iter().filter_map(|build| build_index(context, build)).flatten();
             let sql = statements.fold(String::new(), |sql, statement| sql + "\n    " + &statement + ";");
             let colon = if sql.is_empty() { "" } else { ":" };
-            lines.push(format!("build the parent's indexes on it before, outside a transaction{colon}{sql}"));
+            lines.push(format!("first build the parent's indexes on it, outside a transaction{colon}{sql}"));
         }
         if self.foreign_key {
-            lines.push("add the parent's foreign keys to its tables before, NOT VALID, and validate them".to_owned());
+            lines.push("first add the parent's foreign keys to its tables, NOT VALID, and validate them".to_owned());
         }
         lines.join("\n")
     }
@@ -192,15 +192,15 @@ impl<'a> Work<'a> {
 fn bound_help(context: &RuleContext<'_>, parent: &Relation, partition: &ObjectName, bound: &PartitionBound) -> String {
     match Proof::of_bound(context, parent, partition, bound) {
         Some(proof) => {
-            format!("a valid CHECK spares the scan; before, in transactions of their own:{}", proof.lines())
+            format!("a valid CHECK avoids the scan; add it first, in transactions of its own:{}", proof.lines())
         }
-        None => "a CHECK on the table that proves the bound, with IS NOT NULL for the key, spares the scan: add it NOT VALID \
+        None => "a CHECK on the table that proves the bound, with IS NOT NULL for the key, avoids the scan: add it NOT VALID \
                  and validate it before, in transactions of their own"
             .to_owned(),
     }
 }
 
-/// The statements that give a table the index beforehand; PostgreSQL takes over an index of the same definition.
+/// The statements that build the index on the table first; PostgreSQL takes over an index of the same definition.
 fn build_index(context: &RuleContext<'_>, build: &IndexBuild) -> Option<Vec<String>> {
     let index = context.after.get_relation(build.index.oid)?.index()?;
     let columns: Vec<String> = index.plain_columns()?.iter().map(|column| identifier(column)).collect();

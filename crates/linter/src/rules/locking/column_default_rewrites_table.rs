@@ -11,14 +11,14 @@ use crate::source::TextRange;
 use crate::statistics::Work;
 
 declare_rule! {
-    /// `ADD COLUMN` that rewrites the table because every row needs a value of its own.
+    /// `ADD COLUMN` that rewrites the table because each row needs its own value.
     ///
     /// ## Why it matters
     ///
     /// The value of a constant default goes into the catalog, and the new column is there at once. A volatile default
-    /// such as `gen_random_uuid()`, `clock_timestamp()` or `nextval(...)`, a serial or identity column, a STORED generated
-    /// column and a domain with constraints have to be computed for each row: PostgreSQL writes the whole table and all of
-    /// its indexes anew, under an ACCESS EXCLUSIVE lock that blocks every query.
+    /// such as `gen_random_uuid()`, `clock_timestamp()` or `nextval(...)`, a serial or identity column, a STORED
+    /// generated column and a domain with constraints have to be computed for each row: PostgreSQL rewrites the whole
+    /// table and all of its indexes under an ACCESS EXCLUSIVE lock that blocks every query.
     ///
     /// ## Example
     ///
@@ -37,9 +37,12 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// For constant and stable defaults, `now()` among them; for a volatile function whose result nobody asks for because
-    /// the default is `NULL`; for VIRTUAL generated columns; for a table that the same transaction created, or the same
-    /// migration while it is empty. A function of the project counts as it was declared, volatile where it says nothing.
+    /// - constant and stable defaults, including `now()`
+    /// - a volatile function in a column whose default is `NULL`
+    /// - VIRTUAL generated columns
+    /// - a table that the same transaction created, or that the same migration created and left empty
+    ///
+    /// A function of the project has the volatility that it declares, which is `VOLATILE` by default.
     "column-default-rewrites-table", Locking, Error,
     {
         sources: &[
@@ -90,7 +93,7 @@ fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
     let tables: Vec<&RelationName> = rewrites.iter().map(|rewrite| &rewrite.relation).collect();
     let subject = subject(altered, &tables);
     let message =
-        format!("{reason}: this rewrites {subject} under ACCESS EXCLUSIVE, nobody can read or write meanwhile");
+        format!("{reason}: this rewrites {subject} under ACCESS EXCLUSIVE and blocks all reads and writes meanwhile");
     let column = altered.and_then(|altered| match &altered.command(range)?.action {
         AlterTableAction::AddColumn { column, .. } => Some((altered.table, column)),
         _ => None,
@@ -109,7 +112,7 @@ fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
     finding.emit();
 }
 
-/// The words of the column's definition that are to blame, and what to do instead.
+/// The part of the column's definition that causes the rewrite, and what to do instead.
 fn culprit<'c>(column: &'c ColumnDef, cause: &RewriteCause) -> (Option<TextRange>, Option<Filling<'c>>) {
     let type_name = column.type_name.as_ref();
     match cause {

@@ -15,8 +15,8 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// ALTER TABLE holds an ACCESS EXCLUSIVE lock while the index is built: on a large table no query runs for minutes to
-    /// hours. A primary key over columns that may hold nulls reads the table a second time.
+    /// ALTER TABLE holds an ACCESS EXCLUSIVE lock while the index is built. On a large table no query runs for minutes
+    /// or hours. A primary key over columns that may hold nulls reads the table a second time.
     ///
     /// ## Example
     ///
@@ -31,19 +31,20 @@ declare_rule! {
     /// ALTER TABLE orders ADD CONSTRAINT orders_number_key UNIQUE USING INDEX orders_number_key;
     /// ```
     ///
-    /// For a primary key the columns must be NOT NULL before, see `set-not-null-scans-table`. PostgreSQL refuses
-    /// `USING INDEX` for partitioned tables; there each partition gets its constraint this way, and the parent its own with
-    /// `ALTER TABLE ONLY`. There is no such way for `EXCLUDE` and `WITHOUT OVERLAPS`.
+    /// For a primary key the columns must already be NOT NULL, see `set-not-null-scans-table`. PostgreSQL refuses
+    /// `USING INDEX` for partitioned tables: add the constraint to each partition this way, then to the parent with
+    /// `ALTER TABLE ONLY`. `EXCLUDE` and `WITHOUT OVERLAPS` have no equivalent.
     ///
     /// ## When it is not reported
     ///
-    /// For `USING INDEX`; for the constraint of a new column that rewrites the table, which `column-default-rewrites-table`
-    /// reports; for a table that the same transaction created, or the same migration while it is empty.
+    /// - `USING INDEX`
+    /// - the constraint of a new column that rewrites the table, which `column-default-rewrites-table` reports
+    /// - a table that the same transaction created, or that the same migration created and left empty
     ///
     /// ## Fix safety
     ///
-    /// Where each statement of the file is a transaction of its own, the fix writes the steps in its place. It
-    /// ends in the same schema, but duplicate values now leave an invalid index. It is unsafe.
+    /// If each statement of the file runs in its own transaction, the fix replaces the statement with the steps. The
+    /// resulting schema is the same, but duplicate values now leave an invalid index. The fix is unsafe.
     "constraint-builds-index", Locking, Error,
     {
         fixable: true,
@@ -94,8 +95,9 @@ fn report(
         Some(ConstraintKind::Exclude(_)) => "exclusion constraint",
         _ => "constraint",
     };
-    let message =
-        format!("this {kind} builds its index under ACCESS EXCLUSIVE on {subject}: nobody can read or write meanwhile");
+    let message = format!(
+        "this {kind} builds its index under ACCESS EXCLUSIVE on {subject} and blocks all reads and writes meanwhile"
+    );
     let place = written.map_or(range, |(_, written)| written.constraint.keyword);
     let finding = reporter
         .report(place, message)

@@ -16,9 +16,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// PostgreSQL checks every row before the constraint is there, under an ACCESS EXCLUSIVE lock: no query runs on the
-    /// table meanwhile. That holds for `ADD COLUMN ... CHECK` too, although the new column has the same value in all rows,
-    /// and for a constraint that takes the place of one that the same statement drops.
+    /// PostgreSQL checks every row under an ACCESS EXCLUSIVE lock: no query runs on the table meanwhile. This is also
+    /// true for `ADD COLUMN ... CHECK`, although the new column has the same value in all rows, and for a constraint
+    /// that replaces one that the same statement drops.
     ///
     /// ## Example
     ///
@@ -33,19 +33,20 @@ declare_rule! {
     /// ALTER TABLE orders VALIDATE CONSTRAINT orders_total_check;
     /// ```
     ///
-    /// `NOT VALID` checks new rows only. `VALIDATE` reads the table under a lock that lets everybody read and write, unless
+    /// `NOT VALID` checks new rows only. `VALIDATE` reads the table under a lock that allows reads and writes, unless
     /// both statements run in one transaction.
     ///
     /// ## When it is not reported
     ///
-    /// For `NOT VALID` and `NOT ENFORCED`; where the statement rewrites the table anyway, which its own rule reports; for a
-    /// table that the same transaction created, or the same migration while it is empty.
+    /// - `NOT VALID` and `NOT ENFORCED`
+    /// - statements that rewrite the table anyway, which other rules report
+    /// - a table that the same transaction created, or that the same migration created and left empty
     ///
     /// ## Fix safety
     ///
-    /// Where each statement of the file is a transaction of its own, the fix writes the steps in its place. It
-    /// ends in the same schema, but a row that breaks the constraint now leaves it there, not valid. The other
-    /// fix adds NOT VALID alone; a later migration has to validate the constraint. Both are unsafe.
+    /// If each statement of the file runs in its own transaction, the fix replaces the statement with the steps. The
+    /// resulting schema is the same, but a row that violates the constraint now leaves it behind, not valid. The other
+    /// fix only adds NOT VALID; a later migration has to validate the constraint. Both are unsafe.
     "constraint-scans-table", Locking, Error,
     {
         fixable: true,
@@ -101,7 +102,7 @@ fn report(
         _ => written.and_then(|(altered, written)| not_null_name(context, altered, written.constraint)),
     };
     let message = format!(
-        "checking this constraint reads all of {subject} under ACCESS EXCLUSIVE: nobody can read or write meanwhile"
+        "checking this constraint reads all of {subject} under ACCESS EXCLUSIVE and blocks all reads and writes meanwhile"
     );
     let finding = reporter
         .report(place, message)

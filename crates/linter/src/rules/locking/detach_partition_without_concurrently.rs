@@ -16,9 +16,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The parent, the partition and the DEFAULT partition are locked ACCESS EXCLUSIVE: nobody can read or write any
-    /// partition until the transaction ends, and the lock waits for every query that runs, while all later ones queue
-    /// behind it. `CONCURRENTLY` (PostgreSQL 14 and later) waits for them without a lock that stops others.
+    /// The parent, the partition and the DEFAULT partition are locked ACCESS EXCLUSIVE until the transaction ends:
+    /// nobody can read or write any partition. The lock waits for every running query, and all later queries queue
+    /// behind it. `CONCURRENTLY` (PostgreSQL 14 and later) waits without a lock that blocks others.
     ///
     /// ## Example
     ///
@@ -32,12 +32,12 @@ declare_rule! {
     /// ALTER TABLE events DETACH PARTITION events_2019 CONCURRENTLY;
     /// ```
     ///
-    /// It runs outside a transaction block only, and not while the table has a DEFAULT partition. When it is
+    /// It runs only outside a transaction block, and only while the table has no DEFAULT partition. If it is
     /// interrupted, the partition stays half detached until `DETACH PARTITION events_2019 FINALIZE`.
     ///
     /// ## When it is not reported
     ///
-    /// For a parent that the same transaction created, or the same migration while it is empty.
+    /// - a parent that the same transaction created, or that the same migration created and left empty
     ///
     /// ## Fix safety
     ///
@@ -67,7 +67,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         let Some((range, partition)) = written(context, lock).or_else(|| hidden(context, lock)) else { continue };
         let name = &lock.relation.name;
         let message =
-            format!("detaching this partition blocks every read and write of `{name}` until the transaction ends");
+            format!("detaching this partition blocks all reads and writes of `{name}` until the transaction ends");
         let help = help(context, lock.relation.oid, &sql_name(context, &lock.relation), &partition, "");
         let fix = concurrently(context, lock);
         reporter.report(range, message).relation(&lock.relation).help(help).fix(fix).emit();
@@ -104,7 +104,7 @@ fn written(context: &RuleContext<'_>, lock: &Lock) -> Option<(TextRange, String)
     })
 }
 
-/// The same for code that the statement runs: the table has lost a partition that still exists.
+/// Returns the same for code that the statement runs: the table has lost a partition that still exists.
 fn hidden(context: &RuleContext<'_>, lock: &Lock) -> Option<(TextRange, String)> {
     if matches!(context.ast, Ast::AlterTable(_)) || lock.relation.kind != RelationKind::PartitionedTable {
         return None;
@@ -119,7 +119,7 @@ fn hidden(context: &RuleContext<'_>, lock: &Lock) -> Option<(TextRange, String)>
 
 /// The statement that detaches without a strong lock on the parent, then `after`; or why there is none.
 pub(super) fn help(context: &RuleContext<'_>, parent: Oid, parent_name: &str, partition: &str, after: &str) -> String {
-    let short = "set a short lock_timeout, and try again when it strikes";
+    let short = "set a short lock_timeout, and retry if it expires";
     if !context.target.at_least(14) {
         return format!("before PostgreSQL 14 there is no DETACH PARTITION CONCURRENTLY: {short}");
     }

@@ -13,8 +13,8 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Every table with a column of the domain is read in full, one after the other, and stays locked SHARE until the
-    /// transaction ends: nobody can insert, update or delete. `NOT VALID` avoids the scan for a CHECK, but
+    /// Every table with a column of the domain is read in full, one after the other, and stays locked in SHARE mode
+    /// until the transaction ends: nobody can insert, update or delete. `NOT VALID` avoids the scan for a CHECK, but
     /// `VALIDATE CONSTRAINT` of a domain, unlike that of a table, takes the same lock.
     ///
     /// ## Example
@@ -29,13 +29,13 @@ declare_rule! {
     /// ALTER DOMAIN email ADD CONSTRAINT email_has_at CHECK (VALUE LIKE '%@%') NOT VALID;
     /// ```
     ///
-    /// New values are checked from then on. To have the old ones checked without blocking writes, give the tables the
-    /// same CHECK, `NOT VALID` first, and validate that.
+    /// New values are checked from then on. To check existing values without blocking writes, add the same CHECK to the
+    /// tables, `NOT VALID` first, and validate it.
     ///
     /// ## When it is not reported
     ///
-    /// When no table that the history shows has a column of the domain, or only such as the same transaction created, or
-    /// the same migration while they are empty.
+    /// - domains that no column of a table in the history uses
+    /// - tables that the same transaction created, or that the same migration created and left empty
     "domain-constraint-scans-tables", Locking, Warning,
     {
         sources: &["squawk/ban-alter-domain-with-add-constraint"],
@@ -52,7 +52,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         && !is_known(context, statement)
     {
         let message = format!(
-            "every table with a column of domain `{}` is read in full, and blocked for writes until the transaction ends",
+            "this reads every table with a column of domain `{}` and blocks writes to them until the transaction ends",
             statement.name
         );
         reporter.report(statement.name.range(), message).help(help(context)).emit();
@@ -65,7 +65,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         .collect();
     let Some(first) = scans.first() else { return };
     let tables = enumerate(scans.iter().map(|scan| scan.relation.name.as_str()));
-    let message = format!("this reads all rows of {tables} and blocks every write there until the transaction ends");
+    let message = format!("this reads all rows of {tables} and blocks writes to them until the transaction ends");
     let mut finding = reporter.report(first.range, message).help(help(context));
     for scan in scans {
         finding = finding.relation(&scan.relation);
@@ -73,7 +73,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     finding.emit();
 }
 
-/// Must old values be looked at?
+/// Whether existing values are checked.
 fn checks_values(action: &AlterDomainAction) -> bool {
     match action {
         AlterDomainAction::SetNotNull | AlterDomainAction::ValidateConstraint { .. } => true,
@@ -82,7 +82,7 @@ fn checks_values(action: &AlterDomainAction) -> bool {
     }
 }
 
-/// Has a statement shown the domain?
+/// Whether a statement of the history creates the domain.
 fn is_known(context: &RuleContext<'_>, statement: &AlterDomain) -> bool {
     let schemas = context.session.settings.schemas_of(&statement.name);
     let is_domain = |schema: &SmolStr| {

@@ -17,7 +17,7 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// Dropping the index takes an ACCESS EXCLUSIVE lock on its table. The work is short, but the lock waits for every
-    /// query on the table to end, and every later query, even a SELECT, waits behind it.
+    /// running query on the table, and later queries, even SELECT, queue behind it.
     ///
     /// ## Example
     ///
@@ -31,19 +31,19 @@ declare_rule! {
     /// DROP INDEX CONCURRENTLY orders_status_idx;
     /// ```
     ///
-    /// `CONCURRENTLY` takes one index at a time and cannot run in a transaction block. PostgreSQL refuses it for the
-    /// index of a partitioned table; there a short `lock_timeout` and another attempt are what is left.
+    /// `CONCURRENTLY` drops one index at a time and cannot run in a transaction block. PostgreSQL refuses it for the
+    /// index of a partitioned table: set a short `lock_timeout` there, and retry if it expires.
     ///
     /// ## When it is not reported
     ///
-    /// For the index of a table that the same transaction created, or the same migration while it is empty, for
-    /// that of a table that the same migration drops later, and for `IF EXISTS` of an index that the migrations show not
-    /// to exist.
+    /// - an index of a table that the same transaction created, or that the same migration created and left empty
+    /// - an index of a table that the same migration drops later
+    /// - `IF EXISTS` of an index that does not exist in the history
     ///
     /// ## Fix safety
     ///
-    /// The fix adds `CONCURRENTLY`. It is unsafe: the file can no longer run in a transaction. It is not offered inside a
-    /// transaction, for several indexes, with `CASCADE`, and for indexes of partitioned tables.
+    /// The fix adds `CONCURRENTLY`. It is unsafe: the file can no longer run in a transaction. It is not offered inside
+    /// a transaction, for several indexes, with `CASCADE`, and for indexes of partitioned tables.
     "drop-index-without-concurrently", Locking, Warning,
     {
         fixable: true,
@@ -85,7 +85,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     } else {
         enumerate(tables.iter().map(|table| table.name.as_str()))
     };
-    let message = format!("dropping this index blocks every read and write of {blocked}");
+    let message = format!("dropping this index blocks all reads and writes of {blocked}");
     let partitioned = tables.iter().any(|table| table.kind == RelationKind::PartitionedTable)
         || indexes.iter().any(|one| index::is_partitioned(context, one));
     let names: Vec<String> =

@@ -15,9 +15,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The parent (and a DEFAULT partition) is locked ACCESS EXCLUSIVE: nobody can read or write any partition until the
-    /// transaction ends, and the lock waits for every query that runs, while all later ones queue behind it. A partition
-    /// that was detached first is a table of its own, which nobody waits for.
+    /// The parent, and a DEFAULT partition, is locked ACCESS EXCLUSIVE until the transaction ends: nobody can read or
+    /// write any partition. The lock waits for every running query, and all later queries queue behind it. A partition
+    /// that was detached first is a separate table that nobody waits for.
     ///
     /// ## Example
     ///
@@ -36,9 +36,9 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// When no migration shows that the table is a partition, when the parent goes with it or later in the
-    /// same migration, and for a parent that the
-    /// same transaction created, or the same migration while it is empty.
+    /// - a table that no migration shows to be a partition
+    /// - a parent that is dropped by the same statement, or later in the same migration
+    /// - a parent that the same transaction created, or that the same migration created and left empty
     "drop-partition-locks-parent", Locking, Warning,
     {}
     statement = check,
@@ -77,7 +77,7 @@ fn report(
     reporter: &mut Reporter<'_>,
 ) {
     let message = format!(
-        "dropping partition `{}` blocks every read and write of `{}` until the transaction ends",
+        "dropping partition `{}` blocks all reads and writes of `{}` until the transaction ends",
         partition.name, parent.name
     );
     let (name, parent_name) = (sql_name(context, partition), sql_name(context, parent));
@@ -86,7 +86,7 @@ fn report(
     reporter.report(range, message).relation(parent).help(help).emit();
 }
 
-/// The parent, where the statement locks it, others see it, and it stays.
+/// Returns the parent if the statement locks it, others can see it, and it is not dropped.
 fn locked_parent<'c>(context: &RuleContext<'c>, parent: Oid) -> Option<&'c RelationName> {
     let locks = context.effects.locks.iter();
     let mut parents = locks.filter(|lock| lock.relation.oid == parent && lock.mode == LockMode::AccessExclusive);

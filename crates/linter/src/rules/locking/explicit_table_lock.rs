@@ -8,13 +8,13 @@ use crate::rules::text::enumerate;
 use crate::rules::timeouts::lock_timeout_in_effect;
 
 declare_rule! {
-    /// `LOCK TABLE` without a mode, or without an end to its waiting.
+    /// `LOCK TABLE` without a mode, or without a limit on its waiting.
     ///
     /// ## Why it matters
     ///
-    /// Without a mode it takes ACCESS EXCLUSIVE, which stops reads as well; mostly a weaker mode is enough. And while it
-    /// waits for the transactions that use the table, every later query that its mode conflicts with queues behind it:
-    /// without `NOWAIT` or a `lock_timeout` that can last as long as the longest of those transactions.
+    /// Without a mode it takes ACCESS EXCLUSIVE, which also blocks reads. A weaker mode is usually enough. While it
+    /// waits for the transactions that use the table, later conflicting queries queue behind it. Without `NOWAIT` or a
+    /// `lock_timeout` that can last as long as the longest of those transactions.
     ///
     /// ## Example
     ///
@@ -34,8 +34,9 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// With a mode that stops neither reads nor writes; with a mode, while a `lock_timeout` is in effect; for a table
-    /// that the same transaction created, or the same migration while it is empty.
+    /// - a mode that blocks neither reads nor writes
+    /// - a mode, while a `lock_timeout` is in effect
+    /// - a table that the same transaction created, or that the same migration created and left empty
     "explicit-table-lock", Locking, Warning,
     {}
     statement = check,
@@ -57,9 +58,9 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let tables = enumerate(locks.iter().map(|lock| lock.relation.name.as_str()));
     let stopped = if statement.mode.blocks_reads() { "read and write" } else { "write" };
     let message = if statement.explicit_mode {
-        format!("while this waits for its lock, every {stopped} of {tables} waits behind it, without limit")
+        format!("this can wait indefinitely for its lock, and every later {stopped} of {tables} queues behind it")
     } else {
-        format!("LOCK TABLE without a mode takes ACCESS EXCLUSIVE: every {stopped} of {tables} waits")
+        format!("LOCK TABLE without a mode takes ACCESS EXCLUSIVE and blocks every {stopped} of {tables}")
     };
     let mut finding = reporter.report(statement.keyword, message).help(help(context, statement));
     for lock in locks {

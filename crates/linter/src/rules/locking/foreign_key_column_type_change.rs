@@ -9,13 +9,13 @@ use crate::rules::text::{enumerate, identifier, sql_name};
 use crate::source::TextRange;
 
 declare_rule! {
-    /// A type change of a column in a foreign key, which locks the other table, too.
+    /// A type change of a foreign-key column, which also locks the table at the other end.
     ///
     /// ## Why it matters
     ///
-    /// PostgreSQL makes the foreign key anew, and takes ACCESS EXCLUSIVE locks on both of its tables, even when the type
-    /// changes in the catalog alone. Nobody who reviews the statement sees that it blocks every query on a second table,
-    /// often a busier one.
+    /// PostgreSQL creates the foreign key again and takes ACCESS EXCLUSIVE locks on both of its tables, even if the
+    /// type changes only in the catalog. The statement does not show that it blocks every query on a second, often
+    /// busier, table.
     ///
     /// ## Example
     ///
@@ -41,13 +41,15 @@ declare_rule! {
     /// ALTER TABLE orders VALIDATE CONSTRAINT orders_country_fkey;
     /// ```
     ///
-    /// Each statement in a transaction of its own: every lock is short then, and both tables are locked only to drop and
+    /// Run each statement in its own transaction. Every lock is then short, and both tables are locked only to drop and
     /// to add the foreign key.
     ///
     /// ## When it is not reported
     ///
-    /// When the other table was created by the same transaction, or by the same migration while it is empty, and when no
-    /// migration shows the foreign key. What the change does to the table itself is `type-change-rewrites-table`.
+    /// - another table that the same transaction created, or that the same migration created and left empty
+    /// - a foreign key that no migration shows
+    ///
+    /// The effect on the table itself is `type-change-rewrites-table`.
     "foreign-key-column-type-change", Locking, Warning,
     {}
     statement = check,
@@ -94,10 +96,10 @@ fn advice(context: &RuleContext<'_>, altered: Altered<'_>, range: TextRange, tab
         }
     }
     if drops.is_empty() {
-        return Advice::new("drop the foreign key first, and add it again NOT VALID when the type is changed");
+        return Advice::new("drop the foreign key first, and add it again NOT VALID after the type change");
     }
-    Advice::new("drop the foreign key in a transaction of its own, with a lock that gives up:")
+    Advice::new("drop the foreign key in its own transaction, with a lock_timeout:")
         .sql("SET lock_timeout = '2s'")
         .all(drops)
-        .then("and add it again NOT VALID when the type is changed, to be validated in a later transaction")
+        .then("add it again NOT VALID after the type change, and validate it in a later transaction")
 }

@@ -1,4 +1,4 @@
-//! A foreign key that comes or goes, and the table at its other end.
+//! Adding or dropping a foreign key, and the table at its other end.
 
 use super::foreign_key_without_not_valid::checked_keys;
 use crate::ast::Ast;
@@ -13,14 +13,13 @@ use crate::rules::text::{enumerate, sql_name};
 use crate::source::TextRange;
 
 declare_rule! {
-    /// A statement that locks a second table because a foreign key to it comes or goes.
+    /// A statement that locks a second table because it adds or drops a foreign key to it.
     ///
     /// ## Why it matters
     ///
-    /// A foreign key has triggers on both of its tables. Dropping it, or a table or column that has it, takes an ACCESS
-    /// EXCLUSIVE lock on the referenced table, too, which the statement does not even mention: every query on that table
-    /// waits until the lock was got and the transaction has ended. Adding one takes SHARE ROW EXCLUSIVE, which blocks its
-    /// writes.
+    /// A foreign key has triggers on both of its tables. Dropping it, or a table or column that has it, also takes an
+    /// ACCESS EXCLUSIVE lock on the referenced table, which the statement does not mention: every query on that table
+    /// waits until the transaction ends. Adding a foreign key takes SHARE ROW EXCLUSIVE, which blocks writes.
     ///
     /// ## Example
     ///
@@ -43,15 +42,17 @@ declare_rule! {
     /// DROP TABLE orders;
     /// ```
     ///
-    /// The foreign key still goes with a strong lock on both tables: drop it in a transaction of its own, with a short
-    /// `lock_timeout`, and try again when it strikes.
+    /// Dropping the foreign key still takes a strong lock on both tables. Do it in its own transaction with a short
+    /// `lock_timeout`, and retry if it expires.
     ///
     /// ## When it is not reported
     ///
-    /// When the statement names the other table itself, when the same migration drops it, and for a table that the same
-    /// transaction created, or the same migration while it is empty. The short lock of a foreign key that is added to a
-    /// new table or with `NOT VALID` is only a note. When adding it reads the table, `foreign-key-without-not-valid` says
-    /// that both are locked.
+    /// - statements that name the other table
+    /// - another table that the same migration drops
+    /// - another table that the same transaction created, or that the same migration created and left empty
+    /// - reading the table while the foreign key is added, which `foreign-key-without-not-valid` reports
+    ///
+    /// The short lock of a foreign key that is added to a new table, or with `NOT VALID`, is only a note.
     "foreign-key-locks-other-table", Locking, Warning,
     {}
     statement = check,
@@ -87,16 +88,18 @@ fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
     let names = enumerate(tables.iter().map(|table| table.name.as_str()));
     let exclusive = locks.iter().any(|lock| lock.mode == LockMode::AccessExclusive);
     let message = if exclusive {
-        format!("a foreign key goes, which also takes ACCESS EXCLUSIVE on {names}: every read and write of it waits")
+        format!(
+            "dropping this foreign key also takes ACCESS EXCLUSIVE on {names} and blocks all reads and writes there"
+        )
     } else {
-        format!("a foreign key to {names} is added, which blocks its writes until the transaction ends")
+        format!("adding this foreign key blocks writes to {names} until the transaction ends")
     };
     let mut finding = reporter.report(range, message);
     for table in &tables {
         finding = finding.relation(table);
     }
     if !exclusive {
-        let help = Advice::new("keep the transaction short, and let it give up where the lock does not come at once:");
+        let help = Advice::new("keep the transaction short, and let it give up if it does not get the lock soon:");
         finding.severity(Severity::Info).help(help.sql("SET lock_timeout = '2s'")).emit();
         return;
     }

@@ -15,8 +15,8 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// PostgreSQL looks up every row of the referencing table in the referenced one before the foreign key is there, and
-    /// holds SHARE ROW EXCLUSIVE locks on both: nobody can write to either table meanwhile.
+    /// PostgreSQL looks up every row of the referencing table in the referenced table and holds SHARE ROW EXCLUSIVE
+    /// locks on both: nobody can write to either table meanwhile.
     ///
     /// ## Example
     ///
@@ -32,22 +32,23 @@ declare_rule! {
     /// ALTER TABLE orders VALIDATE CONSTRAINT orders_customer_id_fkey;
     /// ```
     ///
-    /// `NOT VALID` checks new rows only. `VALIDATE` reads the table under a lock that lets everybody read and write, unless
-    /// both statements run in one transaction. Before PostgreSQL 18 a foreign key of a partitioned table cannot be
-    /// `NOT VALID`; there each partition gets it first, and the parent adopts those.
+    /// `NOT VALID` checks new rows only. `VALIDATE` reads the table under a lock that allows reads and writes, unless
+    /// both statements run in one transaction. Before PostgreSQL 18 a foreign key of a partitioned table cannot be `NOT
+    /// VALID`: add it to each partition first, then to the parent, which adopts them.
     ///
     /// ## When it is not reported
     ///
-    /// For `NOT VALID` and `NOT ENFORCED`; for `ADD COLUMN ... REFERENCES` without default, since PostgreSQL knows that all
-    /// values are null; when the referencing table is new and empty. A new table that was filled counts: the
-    /// referenced table is locked while it is read.
+    /// - `NOT VALID` and `NOT ENFORCED`
+    /// - `ADD COLUMN ... REFERENCES` without a default: all values are null, so PostgreSQL reads nothing
+    /// - a referencing table that is new and empty; a new table that was filled is reported, because the referenced
+    ///   table is locked while it is read
     ///
     /// ## Fix safety
     ///
-    /// Where each statement of the file is a transaction of its own, the fix writes the steps in its place. It
-    /// ends in the same schema, but a row that breaks the foreign key now leaves it there, not valid. The other
-    /// fix adds NOT VALID alone; a later migration has to validate the foreign key. Both are unsafe, and
-    /// neither is offered for partitioned tables before PostgreSQL 18.
+    /// If each statement of the file runs in its own transaction, the fix replaces the statement with the steps. The
+    /// resulting schema is the same, but a row that violates the foreign key now leaves it behind, not valid. The other
+    /// fix only adds NOT VALID; a later migration has to validate the foreign key. Both are unsafe, and neither is
+    /// offered for partitioned tables before PostgreSQL 18.
     "foreign-key-without-not-valid", Locking, Error,
     {
         fixable: true,
@@ -112,7 +113,7 @@ fn report(
         std::iter::once(table).chain(referenced.iter().copied()).filter(|table| table.visibility.is_exposed());
     let blocked = enumerate(waiting.map(|table| table.name.as_str()));
     let message =
-        format!("checking this foreign key reads all of {subject}, and blocks every write to {blocked} meanwhile");
+        format!("checking this foreign key reads all of {subject} and blocks all writes to {blocked} meanwhile");
     let mut finding = reporter.report(range, message).relation(table).work(Work::ForeignKey);
     for table in referenced {
         finding = finding.relation(table);

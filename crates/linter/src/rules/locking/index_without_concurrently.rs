@@ -17,9 +17,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The build holds a SHARE lock: nobody can insert, update or delete until the last row is in the index. On a large
-    /// table that takes minutes to hours. On a partitioned table the indexes of all partitions are built one after the
-    /// other, and all of them stay locked until the last is done.
+    /// The build holds a SHARE lock: nobody can insert, update or delete until the index is complete. On a large table
+    /// that takes minutes or hours. On a partitioned table the indexes of all partitions are built one after the other,
+    /// and all partitions stay locked until the last one is done.
     ///
     /// ## Example
     ///
@@ -33,22 +33,25 @@ declare_rule! {
     /// CREATE INDEX CONCURRENTLY orders_customer_idx ON orders (customer_id);
     /// ```
     ///
-    /// `CONCURRENTLY` cannot run in a transaction block, and leaves an invalid index behind when it fails: drop that
-    /// before the next attempt. PostgreSQL refuses it for a partitioned table; there the index is created `ON ONLY` the
-    /// parent, and concurrently on each partition.
+    /// `CONCURRENTLY` cannot run in a transaction block. If it fails, it leaves an invalid index behind: drop it before
+    /// the next attempt. PostgreSQL refuses it for a partitioned table: create the index `ON ONLY` the parent, and
+    /// concurrently on each partition.
     ///
     /// ## When it is not reported
     ///
-    /// For a table that the same transaction created, or the same migration while it is empty; for `ON ONLY` a
-    /// partitioned table, which builds nothing; for a temporary table; for a materialized view of the same migration,
-    /// which has no writers. For an older materialized view, where only REFRESH waits, it is a warning.
+    /// - a table that the same transaction created, or that the same migration created and left empty
+    /// - `ON ONLY` a partitioned table, which builds nothing
+    /// - a temporary table
+    /// - a materialized view of the same migration, which has no writers
+    ///
+    /// An older materialized view, on which only REFRESH waits, is a warning.
     ///
     /// ## Fix safety
     ///
-    /// The fix adds `CONCURRENTLY`. It is unsafe: the file can no longer run in a transaction, and a build that fails
-    /// leaves an invalid index, which `IF NOT EXISTS` takes for a good one. In the transaction of a migration tool it also
-    /// adds the tool's comment against that, if the statement is the only one. It is not offered in other transactions,
-    /// for partitioned tables, and in function bodies.
+    /// The fix adds `CONCURRENTLY`. It is unsafe: the file can no longer run in a transaction, and a failed build
+    /// leaves an invalid index, which `IF NOT EXISTS` treats as a valid one. In the transaction of a migration tool the
+    /// fix also adds the tool's comment that disables the transaction, if the statement is the only one. It is not
+    /// offered in other transactions, for partitioned tables, and in function bodies.
     "index-without-concurrently", Locking, Error,
     {
         fixable: true,
@@ -90,14 +93,14 @@ fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
     let table = named.unwrap_or(&first.table);
     let message = match (table.kind, builds.len()) {
         (RelationKind::PartitionedTable, 2..) => format!(
-            "building this index blocks every write to `{}` and its {} partitions until all are done",
+            "building this index blocks all writes to `{}` and its {} partitions until all of them are done",
             table.name,
             builds.len()
         ),
         (RelationKind::MaterializedView, _) => {
             format!("building this index blocks every REFRESH of `{}` until it is done", table.name)
         }
-        _ => format!("building this index blocks every write to `{}` until it is done", table.name),
+        _ => format!("building this index blocks all writes to `{}` until it is done", table.name),
     };
     let mut finding = reporter.report(range, message).relation(table).work(Work::IndexBuild);
     if table.kind == RelationKind::MaterializedView {

@@ -12,16 +12,16 @@ use crate::source::TextRange;
 use crate::statement::Statement;
 
 declare_rule! {
-    /// A lock that stops reads or writes of a table in use, while no `lock_timeout` is in effect.
+    /// A lock that blocks reads or writes of a table in use while no `lock_timeout` is in effect.
     ///
     /// ## Why it matters
     ///
-    /// However short the work is: the lock must wait for every transaction that uses the table, and every later query
-    /// queues behind it. One forgotten transaction or long report, and the table is as good as locked until that ends.
-    /// With a `lock_timeout` the migration gives up after a moment and can be tried again.
+    /// However short the work is, the lock must wait for every transaction that uses the table, and every later query
+    /// queues behind it. One forgotten transaction or long report is enough to lock everybody out until it ends. With a
+    /// `lock_timeout` the migration gives up after a moment and can be retried.
     ///
-    /// The finding assumes that neither role, database nor connection sets `lock_timeout`. If one does, say so in the
-    /// configuration with `lock-timeout = "runner"`. Reports for people fold all findings of a run into one entry.
+    /// The finding assumes that neither the role, the database nor the connection sets `lock_timeout`. If one of them
+    /// does, set `lock-timeout = "runner"` in pgvet.toml. Text reports show all findings of a run as one entry.
     ///
     /// ## Example
     ///
@@ -48,10 +48,10 @@ declare_rule! {
     ///
     /// ## Fix safety
     ///
-    /// In a transaction the fix writes `SET LOCAL lock_timeout` before the statement, and is safe: a migration
-    /// that gives up is undone as a whole. Elsewhere it writes `SET lock_timeout` at the start of the file, and is unsafe:
+    /// In a transaction the fix writes `SET LOCAL lock_timeout` before the statement, and is safe: a migration that
+    /// gives up is undone as a whole. Elsewhere it writes `SET lock_timeout` at the start of the file, and is unsafe:
     /// what ran before the statement that gives up stays, and the setting stays for the session. It is not offered in
-    /// files with CONCURRENTLY, which must be able to wait, and for an index that can be built or dropped so.
+    /// files with CONCURRENTLY, which must be able to wait, and for an index that can be built or dropped concurrently.
     "missing-lock-timeout", Locking, Warning,
     {
         fixable: true,
@@ -63,9 +63,9 @@ declare_rule! {
 
 const INSIDE: &str = "at the start of the transaction:\n    SET LOCAL lock_timeout = '2s';";
 const OUTSIDE: &str = "at the start of the file:\n    SET lock_timeout = '2s';";
-/// Where one file holds the way up and the way back.
-const OUTSIDE_OF_PART: &str = "at the start of the part that migrates up:\n    SET lock_timeout = '2s';";
-const ELSEWHERE: &str = "if role, database or connection sets it, say so in pgvet.toml: lock-timeout = \"runner\"";
+/// For a file with an up and a down section.
+const OUTSIDE_OF_PART: &str = "at the start of the up section:\n    SET lock_timeout = '2s';";
+const ELSEWHERE: &str = "if the role, database or connection sets it, say so in pgvet.toml: lock-timeout = \"runner\"";
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let settled = context.settings.lock_timeout == LockTimeout::Runner || lock_timeout_in_effect(context);
@@ -93,7 +93,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     finding.fix(set_before(context)).emit();
 }
 
-/// In a transaction the setting stands on a line before the statement, elsewhere once at the start of the file; not where something follows that must be able to wait.
+/// In a transaction the setting stands on a line before the statement, elsewhere once at the start of the file; not
+/// where something follows that must be able to wait.
 fn set_before(context: &RuleContext<'_>) -> Option<Fix> {
     let waits = |statement: &Statement| statement.ast().is_some_and(Ast::is_concurrent);
     let in_transaction = context.session.in_transaction();
@@ -108,12 +109,12 @@ fn set_before(context: &RuleContext<'_>) -> Option<Fix> {
     let sql = "SET lock_timeout = '2s'";
     let first = context.migration.statements().next()?.range.start;
     let edit = Edit { range: TextRange::at(first), text: format!("{sql};\n") };
-    let start = if context.migration.section.is_some() { "part that migrates up" } else { "file" };
+    let start = if context.migration.section.is_some() { "up section" } else { "file" };
     let title = format!("Write {sql} at the start of the {start}");
     Some(Fix { title, applicability: Applicability::Unsafe, edits: vec![edit] })
 }
 
-/// Is there a CONCURRENTLY to be written, beside which a timeout would do harm?
+/// Whether the fix would have to write CONCURRENTLY, which a timeout would harm.
 fn can_be_concurrent(context: &RuleContext<'_>) -> bool {
     let knows_it = match context.ast {
         Ast::CreateIndex(_) | Ast::Reindex(_) | Ast::RefreshMaterializedView(_) => true,
@@ -140,6 +141,6 @@ mod tests {
             check(&[migration], &settings)[0].help.clone().unwrap_or_default()
         };
         assert!(help(None).starts_with("at the start of the file:"));
-        assert!(help(Some(TextRange::new(14, 48))).starts_with("at the start of the part that migrates up:"));
+        assert!(help(Some(TextRange::new(14, 48))).starts_with("at the start of the up section:"));
     }
 }

@@ -14,11 +14,11 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The parent is locked ACCESS EXCLUSIVE until the transaction ends: nobody can read or write any of its partitions,
-    /// and the lock waits for every query that runs, while all later ones queue behind it. A DEFAULT partition is read
-    /// in full under that lock, to see whether it holds rows of the new partition.
+    /// The parent is locked ACCESS EXCLUSIVE until the transaction ends: nobody can read or write any of its
+    /// partitions. The lock waits for every running query, and all later queries queue behind it. A DEFAULT partition
+    /// is read in full under that lock, to find rows that belong to the new partition.
     ///
-    /// `ATTACH PARTITION` needs SHARE UPDATE EXCLUSIVE only, which stops neither reads nor writes (PostgreSQL 12 and
+    /// `ATTACH PARTITION` only needs SHARE UPDATE EXCLUSIVE, which blocks neither reads nor writes (PostgreSQL 12 and
     /// later).
     ///
     /// ## Example
@@ -38,7 +38,7 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// For a parent that the same transaction created, or the same migration while it is empty.
+    /// - a parent that the same transaction created, or that the same migration created and left empty
     "partition-of-locks-parent", Locking, Warning,
     {}
     statement = check,
@@ -56,7 +56,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     }
 }
 
-/// Does the statement create a table that is a partition of `parent` from the start?
+/// Whether the statement creates a table that is a partition of `parent` from the start.
 fn gets_new_partition(context: &RuleContext<'_>, parent: Oid) -> bool {
     let is_child = |created: &RelationName| {
         let relation = context.after.get_relation(created.oid);
@@ -71,17 +71,17 @@ fn report(context: &RuleContext<'_>, lock: &Lock, reporter: &mut Reporter<'_>) {
     let name = &lock.relation.name;
     let message = match scan {
         Some(scan) => format!(
-            "making this partition blocks every read and write of `{name}` while all of its DEFAULT partition `{}` is read",
+            "creating this partition blocks all reads and writes of `{name}` while all of its DEFAULT partition `{}` is read",
             scan.relation.name
         ),
-        None => format!("making this partition blocks every read and write of `{name}` until the transaction ends"),
+        None => format!("creating this partition blocks all reads and writes of `{name}` until the transaction ends"),
     };
     let help = match context.ast {
         Ast::CreateTable(statement) => {
             let default = scan.and_then(|scan| default_help(context, statement, lock, scan)).unwrap_or_default();
             help(context, statement, lock.range) + &default
         }
-        _ => "create it as a table of its own and attach it, which stops neither reads nor writes of the parent"
+        _ => "create it as a separate table and attach it, which blocks neither reads nor writes of the parent"
             .to_owned(),
     };
     reporter.report(lock.range, message).relation(&lock.relation).help(help).emit();
@@ -103,7 +103,7 @@ fn help(context: &RuleContext<'_>, statement: &CreateTable, parent_range: TextRa
     let (table, parent_name) = (context.text(statement.name.range()), context.text(parent_range));
     // The words from FOR VALUES or DEFAULT on stand after the parent's name.
     let bound = bound_text(context, parent_range);
-    let advice = "create it as a table of its own and attach it, which stops neither reads nor writes of the parent";
+    let advice = "create it as a separate table and attach it, which blocks neither reads nor writes of the parent";
     if statement.partition_by.is_some() || statement.foreign || bound.is_empty() {
         return advice.to_owned();
     }

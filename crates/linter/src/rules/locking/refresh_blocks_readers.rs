@@ -15,8 +15,8 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// The view is locked ACCESS EXCLUSIVE while its query runs and its indexes are built: nobody can read it.
-    /// `CONCURRENTLY` lets readers go on; it needs a unique index over plain columns without WHERE, and a view that has
-    /// been filled before.
+    /// `CONCURRENTLY` lets readers continue. It needs a unique index over plain columns without WHERE, and a view that
+    /// has been filled before.
     ///
     /// ## Example
     ///
@@ -32,8 +32,8 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// For a view that was never filled (`WITH NO DATA`): reading it is an error until the first refresh. For a view that
-    /// the same transaction created.
+    /// - a view that was never filled (`WITH NO DATA`): reading it is an error until the first refresh
+    /// - a view that the same transaction created
     ///
     /// ## Fix safety
     ///
@@ -66,11 +66,11 @@ fn report(context: &RuleContext<'_>, rewrite: &Rewrite, with_data: bool, reporte
     }
     let name = &rewrite.relation.name;
     let (message, help) = if with_data {
-        let message = format!("refreshing blocks every read of `{name}` until its query is done");
+        let message = format!("this refresh blocks all reads of `{name}` until its query is done");
         (message, help(context, &sql_name(context, &rewrite.relation), view.map(AsRef::as_ref)))
     } else {
-        let message = format!("WITH NO DATA makes every read of `{name}` an error until it is refreshed again");
-        (message, "drop the view when nobody reads it any more, or keep its rows".to_owned())
+        let message = format!("WITH NO DATA makes every read of `{name}` fail until the next refresh");
+        (message, "drop the view if nobody reads it any more, or keep its rows".to_owned())
     };
     let finding = reporter.report(rewrite.range, message).relation(&rewrite.relation).help(help);
     let usable = view.is_some_and(|view| view.view().is_some() && has_usable_index(context.before, view));
@@ -81,7 +81,7 @@ fn concurrently(context: &RuleContext<'_>) -> Option<Fix> {
     let Ast::RefreshMaterializedView(_) = context.ast else { return None };
     let view = context.statement.tokens.get(2)?.range;
     let edit = Edit { range: TextRange::at(view.end), text: " CONCURRENTLY".to_owned() };
-    let title = "Refresh it while it is read".to_owned();
+    let title = "Refresh it concurrently".to_owned();
     Some(Fix { title, applicability: Applicability::Unsafe, edits: vec![edit] })
 }
 
@@ -89,7 +89,7 @@ fn help(context: &RuleContext<'_>, name: &str, view: Option<&Relation>) -> Strin
     let concurrently = format!("REFRESH MATERIALIZED VIEW CONCURRENTLY {name};");
     match view.filter(|view| view.view().is_some()) {
         Some(view) if has_usable_index(context.before, view) => {
-            format!("refresh it while it is read:\n    {concurrently}")
+            format!("refresh it without blocking readers:\n    {concurrently}")
         }
         Some(_) => format!(
             "CONCURRENTLY is refused because `{name}` has no unique index over plain columns without WHERE: create one \

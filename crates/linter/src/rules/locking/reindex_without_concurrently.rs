@@ -14,8 +14,8 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The rebuild holds a SHARE lock on the table, which blocks every write, and an ACCESS EXCLUSIVE lock on the index.
-    /// The planner looks at every index of a table, so even queries that would not use this one wait until it is built.
+    /// The rebuild holds a SHARE lock on the table, which blocks all writes, and an ACCESS EXCLUSIVE lock on the index.
+    /// The planner looks at every index of a table, so queries that would not use this one also wait until it is built.
     ///
     /// ## Example
     ///
@@ -29,13 +29,13 @@ declare_rule! {
     /// REINDEX TABLE CONCURRENTLY orders;
     /// ```
     ///
-    /// `CONCURRENTLY` needs PostgreSQL 12 and cannot run in a transaction block. It passes over invalid indexes, except
-    /// with `REINDEX INDEX CONCURRENTLY`, and over those of exclusion constraints. A rebuild that fails leaves an invalid
-    /// index whose name ends in `_ccnew`.
+    /// `CONCURRENTLY` needs PostgreSQL 12 and cannot run in a transaction block. It skips invalid indexes, except with
+    /// `REINDEX INDEX CONCURRENTLY`, and the indexes of exclusion constraints. A failed rebuild leaves an invalid index
+    /// whose name ends in `_ccnew`.
     ///
     /// ## When it is not reported
     ///
-    /// For a table that the same transaction created, or the same migration while it is empty.
+    /// - a table that the same transaction created, or that the same migration created and left empty
     ///
     /// ## Fix safety
     ///
@@ -74,7 +74,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         ReindexTarget::Database => "every table of the database".to_owned(),
         ReindexTarget::System => "the system catalogs".to_owned(),
     };
-    let message = format!("rebuilding indexes blocks every write to {what}, and queries that would plan with them");
+    let message = format!("rebuilding indexes blocks all writes to {what}, and the planning of queries on it");
     let mut finding = reporter.report(statement.keyword, message);
     if let Some(relation) = table.or(index) {
         finding = finding.relation(relation);

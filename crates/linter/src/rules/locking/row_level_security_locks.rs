@@ -9,13 +9,13 @@ use crate::rules::around::{Until, means, rest_until};
 use crate::rules::timeouts::lock_timeout_in_effect;
 
 declare_rule! {
-    /// Row-level security that is enabled without a policy, or changed without a `lock_timeout`, on a table in use.
+    /// Row-level security of a table in use that is enabled without a policy, or changed without a `lock_timeout`.
     ///
     /// ## Why it matters
     ///
-    /// Where no policy exists the default is to deny: from the commit on everybody but the owner sees an empty table and
-    /// can write nothing. Besides, every change of row-level security and policies takes an ACCESS EXCLUSIVE lock: the
-    /// work is short, but the lock waits for every query that runs, while all later ones queue behind it.
+    /// Without a policy, access is denied: after the commit everybody except the owner sees an empty table and cannot
+    /// write to it. In addition, every change of row-level security and policies takes an ACCESS EXCLUSIVE lock. The
+    /// work is short, but the lock waits for every running query, and all later queries queue behind it.
     ///
     /// ## Example
     ///
@@ -33,8 +33,9 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// When a policy exists, or follows in the same transaction, and a `lock_timeout` is in effect; without the latter it
-    /// is a note only. For a table that the same transaction created, or the same migration while it is empty.
+    /// - a policy exists, or follows in the same transaction, and a `lock_timeout` is in effect; without the timeout it
+    ///   is a note
+    /// - a table that the same transaction created, or that the same migration created and left empty
     "row-level-security-locks", Locking, Warning,
     {
         sources: &["squawk/ban-alter-row-level-security", "squawk/ban-create-policy"],
@@ -58,18 +59,19 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let name = &lock.relation.name;
     if enables && denies_all(context, lock) {
         let message =
-            format!("`{name}` has no policy: nobody but its owner and superusers will see its rows or write any");
-        let help = "create its policies before, or in the same transaction";
+            format!("`{name}` has no policy: only its owner and superusers can read or write its rows from now on");
+        let help = "create its policies first, or in the same transaction";
         reporter.report(change.range, message).relation(&lock.relation).help(help).emit();
     } else if !lock_timeout_in_effect(context) {
-        let message = format!("this blocks every read and write of `{name}` until the transaction ends");
+        let message = format!("this blocks all reads and writes of `{name}` until the transaction ends");
         let set = if context.session.in_transaction() { "SET LOCAL" } else { "SET" };
-        let help = format!("so that nobody queues behind it for long, before it:\n    {set} lock_timeout = '2s';");
+        let help =
+            format!("so that queries do not queue behind it for long, before it:\n    {set} lock_timeout = '2s';");
         reporter.report(change.range, message).relation(&lock.relation).severity(Severity::Info).help(help).emit();
     }
 }
 
-/// Does the table have no policy, and get none before the transaction ends?
+/// Whether the table has no policy and gets none before the transaction ends.
 fn denies_all(context: &RuleContext<'_>, lock: &Lock) -> bool {
     let before = context.before.get_relation(lock.relation.oid);
     let already = before.is_some_and(|relation| relation.row_security || !relation.policies.is_empty());
@@ -77,7 +79,7 @@ fn denies_all(context: &RuleContext<'_>, lock: &Lock) -> bool {
     !already && !follows
 }
 
-/// Does a later statement of the same transaction create a policy for the table?
+/// Whether a later statement of the same transaction creates a policy for the table.
 fn policy_follows(context: &RuleContext<'_>, table: &RelationName) -> bool {
     for ast in rest_until(context, Until::Commit) {
         match &*ast {

@@ -17,9 +17,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// PostgreSQL looks at every row for a null, under an ACCESS EXCLUSIVE lock: no query runs on the table until it has
-    /// seen the last one. Since PostgreSQL 12 it does not look where a valid CHECK proves that there is none.
-    /// Adding a primary key over columns that may hold nulls does the same, also with USING INDEX.
+    /// PostgreSQL checks every row for nulls under an ACCESS EXCLUSIVE lock: no query runs on the table until it has
+    /// seen the last row. Since PostgreSQL 12 it skips the scan if a valid CHECK proves that there are no nulls. Adding
+    /// a primary key over nullable columns does the same, also with USING INDEX.
     ///
     /// ## Example
     ///
@@ -36,21 +36,23 @@ declare_rule! {
     /// ALTER TABLE orders DROP CONSTRAINT orders_note_is_not_null;
     /// ```
     ///
-    /// The first two statements must not share a transaction. From PostgreSQL 18 on, `ADD CONSTRAINT ... NOT NULL note NOT
-    /// VALID` and `VALIDATE CONSTRAINT` are enough.
+    /// The first two statements must not share a transaction. From PostgreSQL 18 on, `ADD CONSTRAINT ... NOT NULL note
+    /// NOT VALID` and `VALIDATE CONSTRAINT` are enough.
     ///
     /// ## When it is not reported
     ///
-    /// When a valid CHECK proves it by PostgreSQL's own rules: `note IS NOT NULL`, alone or joined with AND. When the
-    /// column is NOT NULL already. For a table that the same transaction created, or the same migration while it is empty.
-    /// `ADD COLUMN ... NOT NULL` without default is `required-column-without-default`, and so is `SET NOT NULL` of a column that
-    /// the same migration adds; a primary key that also builds its index is `constraint-builds-index`.
+    /// - a valid CHECK that proves it by PostgreSQL's own rules: `note IS NOT NULL`, alone or joined with AND
+    /// - a column that is NOT NULL already
+    /// - `ADD COLUMN ... NOT NULL` without a default, and `SET NOT NULL` of a column that the same migration adds,
+    ///   which `required-column-without-default` reports
+    /// - a primary key that also builds its index, which `constraint-builds-index` reports
+    /// - a table that the same transaction created, or that the same migration created and left empty
     ///
     /// ## Fix safety
     ///
-    /// Where each statement of the file is a transaction of its own, the fix writes the steps in its place. It
-    /// ends in the same schema, but a null now leaves the constraint that was to prove that there is none. It
-    /// is unsafe, and needs PostgreSQL 12.
+    /// If each statement of the file runs in its own transaction, the fix replaces the statement with the steps. The
+    /// resulting schema is the same, but a null now leaves the helper constraint behind. The fix is unsafe, and needs
+    /// PostgreSQL 12.
     "set-not-null-scans-table", Locking, Error,
     {
         fixable: true,
@@ -81,7 +83,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     }
 }
 
-/// Is it a column of a primary key whose index is built here? `constraint-builds-index` is about both.
+/// Whether it is a column of a primary key whose index is built here. `constraint-builds-index` reports both.
 fn is_of_new_key(context: &RuleContext<'_>, scan: &Scan) -> bool {
     let ScanCause::NotNull { column } = &scan.cause else { return false };
     let here = |build: &&IndexBuild| {
@@ -93,7 +95,7 @@ fn is_of_new_key(context: &RuleContext<'_>, scan: &Scan) -> bool {
     })
 }
 
-/// Is no other rule about this scan?
+/// Whether no other rule reports this scan.
 fn is_ours(altered: Altered<'_>, range: TextRange) -> bool {
     let Some(command) = altered.command(range) else { return true };
     match &command.action {
@@ -130,7 +132,7 @@ fn report(
     let names = enumerate(columns.iter().map(SmolStr::as_str));
     let subject = subject(altered, &tables);
     let message = format!(
-        "making {names} NOT NULL reads all of {subject} under ACCESS EXCLUSIVE: nobody can read or write meanwhile"
+        "SET NOT NULL on {names} reads all of {subject} under ACCESS EXCLUSIVE and blocks all reads and writes meanwhile"
     );
     let advice = not_null::advice(context, table, &columns);
     offer(context, reporter.report(range, message).relation(table).work(Work::Scan), advice).emit();

@@ -1,4 +1,4 @@
-//! Commands whose purpose is to write a table anew.
+//! Commands whose purpose is to rewrite a table.
 
 use crate::ast::Ast;
 use crate::effect::{RelationName, Rewrite, RewriteCause};
@@ -8,13 +8,13 @@ use crate::rules::text::{identifier, sql_name};
 use crate::source::TextRange;
 
 declare_rule! {
-    /// A command that writes a whole table anew: `VACUUM FULL`, `CLUSTER`, `SET LOGGED`, `SET TABLESPACE` and their like.
+    /// A command that rewrites a whole table, such as `VACUUM FULL`, `CLUSTER`, `SET LOGGED` or `SET TABLESPACE`.
     ///
     /// ## Why it matters
     ///
     /// The table is locked ACCESS EXCLUSIVE until the copy is done: nobody can read or write it. On a large table that
-    /// takes minutes to hours, needs the disk space a second time, and all of it goes to the standbys. A new tablespace
-    /// for an index locks that index, and with it the planning of every query on its table.
+    /// takes minutes or hours, needs twice the disk space, and is replicated to the standbys in full. Moving an index
+    /// to another tablespace locks the index, and with it the planning of every query on its table.
     ///
     /// ## Example
     ///
@@ -28,14 +28,15 @@ declare_rule! {
     /// VACUUM orders;
     /// ```
     ///
-    /// Plain VACUUM makes the space of dead rows usable again, without a lock that stops anybody. To give it back to the
-    /// file system while the table is in use, there are the extensions `pg_repack` and `pg_squeeze`.
+    /// Plain VACUUM makes the space of dead rows reusable without a lock that blocks anybody. The extensions
+    /// `pg_repack` and `pg_squeeze` return it to the file system while the table is in use.
     ///
     /// ## When it is not reported
     ///
-    /// When nothing is rewritten (the table has that persistence, access method or tablespace already), and for a table
-    /// that the same transaction created, or the same migration while it is empty. Rewrites that come with new columns
-    /// and other types are `column-default-rewrites-table` and `type-change-rewrites-table`.
+    /// - nothing is rewritten: the table already has that persistence, access method or tablespace
+    /// - rewrites that new columns and type changes cause, which `column-default-rewrites-table` and
+    ///   `type-change-rewrites-table` report
+    /// - a table that the same transaction created, or that the same migration created and left empty
     "table-rewrite", Locking, Error,
     {
         sources: &["squawk/prefer-repack", "pgls/banVacuumFull", "pg-migration-lint/PGM018", "pg-migration-lint/PGM021", "atlas/PG307", "atlas/PG311"],
@@ -68,11 +69,11 @@ fn report(context: &RuleContext<'_>, range: TextRange, rewrites: &[&Rewrite], re
     let what = match (index, more.len()) {
         (true, 0) => format!("index `{}`: every query on its table waits", relation.name),
         (true, more) => format!("index `{}` and {more} more: every query on their tables waits", relation.name),
-        (false, 1) => format!("`{}` and 1 more table and blocks every read and write of them", relation.name),
-        (false, 0) => format!("`{}` and blocks every read and write of it", relation.name),
-        (false, more) => format!("`{}` and {more} more tables and blocks every read and write of them", relation.name),
+        (false, 1) => format!("`{}` and 1 more table and blocks all reads and writes of them", relation.name),
+        (false, 0) => format!("`{}` and blocks all reads and writes of it", relation.name),
+        (false, more) => format!("`{}` and {more} more tables and blocks all reads and writes of them", relation.name),
     };
-    let message = format!("{action} {what} until that is done");
+    let message = format!("{action} {what} until it is done");
     let obstacle = no_statement(&first.cause).map(str::to_owned);
     let mut finding = reporter.report(range, message).help(help(context, relation, &first.cause)).obstacle(obstacle);
     for rewrite in rewrites {
@@ -94,18 +95,19 @@ fn action(cause: &RewriteCause) -> Option<&'static str> {
         RewriteCause::VacuumFull => "VACUUM FULL rewrites",
         RewriteCause::Cluster => "CLUSTER rewrites",
         RewriteCause::Persistence => "changing between LOGGED and UNLOGGED rewrites",
-        RewriteCause::AccessMethod => "another access method rewrites",
+        RewriteCause::AccessMethod => "changing the access method rewrites",
         RewriteCause::Tablespace => "moving to another tablespace copies",
-        RewriteCause::SetExpression { .. } => "another expression for a stored generated column rewrites",
+        RewriteCause::SetExpression { .. } => "changing the expression of a stored generated column rewrites",
         _ => return None,
     })
 }
 
-/// What no sequence of statements does instead. Source: PostgreSQL 18 documentation, "CLUSTER" and "VACUUM".
+/// The help for commands that no sequence of statements replaces. Source: PostgreSQL 18 documentation, "CLUSTER" and
+/// "VACUUM".
 fn no_statement(cause: &RewriteCause) -> Option<&'static str> {
     match cause {
         RewriteCause::VacuumFull | RewriteCause::Cluster | RewriteCause::Tablespace => Some(
-            "no statement of PostgreSQL up to 18 does it while the table is in use, only programs such as pg_repack do",
+            "PostgreSQL up to 18 has no statement that does this while the table is in use; programs such as pg_repack can",
         ),
         _ => None,
     }
@@ -117,7 +119,7 @@ fn help(context: &RuleContext<'_>, relation: &RelationName, cause: &RewriteCause
     let tables = if everything { String::new() } else { format!(" {name}") };
     match cause {
         RewriteCause::VacuumFull => format!(
-            "plain VACUUM makes the space usable again without such a lock; the extensions pg_repack and pg_squeeze give \
+            "plain VACUUM makes the space reusable without such a lock; the extensions pg_repack and pg_squeeze return \
              it back while the table is in use:\n    VACUUM{tables};"
         ),
         RewriteCause::Cluster => {
@@ -128,7 +130,7 @@ fn help(context: &RuleContext<'_>, relation: &RelationName, cause: &RewriteCause
             "the extension pg_repack moves a table (`--tablespace`) while it is in use".to_owned()
         }
         RewriteCause::SetExpression { column } => format!(
-            "add a plain column, keep it up to date with a trigger, fill it in batches, and let it take the place of `{column}`"
+            "add a plain column, keep it up to date with a trigger, fill it in batches, and replace `{column}` with it"
         ),
         _ => {
             "fill a new table of that kind in batches, keep it up to date with a trigger, and swap the names".to_owned()
@@ -136,7 +138,7 @@ fn help(context: &RuleContext<'_>, relation: &RelationName, cause: &RewriteCause
     }
 }
 
-/// REINDEX builds the index anew in the other tablespace (14 and later), except that of an exclusion constraint.
+/// REINDEX builds the index again in the other tablespace (14 and later), except that of an exclusion constraint.
 fn move_index(context: &RuleContext<'_>, index: &RelationName, name: &str) -> String {
     let definition = context.before.get_relation(index.oid).and_then(|relation| relation.index());
     let unless = if definition.is_none() { ", unless it belongs to an exclusion constraint" } else { "" };
@@ -150,7 +152,7 @@ fn move_index(context: &RuleContext<'_>, index: &RelationName, name: &str) -> St
     };
     match tablespace {
         Some(tablespace) if !exclusion && context.target.at_least(14) => format!(
-            "build it anew there, outside a transaction{unless}:\n    \
+            "rebuild it there, outside a transaction{unless}:\n    \
              REINDEX (TABLESPACE {tablespace}) INDEX CONCURRENTLY {name};"
         ),
         _ if exclusion => {

@@ -6,20 +6,18 @@ use crate::fix::{Applicability, Fix};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::offer::{is_autocommit, line_before};
-use crate::rules::text::join;
 use crate::rules::timeouts::TIMEOUTS;
 use crate::source::TextRange;
 use smol_str::SmolStr;
 
 declare_rule! {
-    /// A timeout that is in effect while `CREATE INDEX CONCURRENTLY` or its like runs.
+    /// A timeout that is in effect while `CREATE INDEX CONCURRENTLY` or a similar statement runs.
     ///
     /// ## Why it matters
     ///
-    /// `CONCURRENTLY` means waiting for every transaction that may still use the old state, and working without a lock
-    /// that stops others. A `lock_timeout` cancels that wait, a `statement_timeout` the work, and then an invalid index is
-    /// left, which costs every write and serves no query; after `DETACH PARTITION CONCURRENTLY` a partition that is half
-    /// detached.
+    /// `CONCURRENTLY` waits for every transaction that may still use the old state. If a `lock_timeout` cancels that
+    /// wait, or a `statement_timeout` cancels the work, an invalid index remains, which slows down every write and
+    /// serves no query. `DETACH PARTITION CONCURRENTLY` leaves a partition that is half detached.
     ///
     /// ## Example
     ///
@@ -37,8 +35,8 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// When the file sets no timeout: one that the role, the database or the program sets is not seen. Inside a
-    /// transaction block, where PostgreSQL refuses the statement anyway.
+    /// - timeouts that the file does not set: those of the role, the database or the program are not known
+    /// - inside a transaction block, where PostgreSQL refuses the statement anyway
     ///
     /// ## Fix safety
     ///
@@ -60,8 +58,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         return;
     }
     let names: Vec<String> = active.iter().map(ToString::to_string).collect();
-    let (verb, which) = if active.len() == 1 { ("is", "it") } else { ("are", "one") };
-    let message = format!("{} {verb} in effect: when {which} strikes, {left}", join(&names));
+    let message = format!("if {} expires during this statement, {left}", names.join(" or "));
     let zeros: Vec<String> = active.iter().map(|name| format!("\n    SET {name} = 0;")).collect();
     let help = if context.migration.runner.keeps_apart {
         format!("{} at the end of an earlier migration: this one must hold nothing else", zeros.concat().trim_start())
@@ -77,7 +74,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     if is_autocommit(context) && !context.migration.runner.keeps_apart {
         let sql: Vec<String> = active.iter().map(|name| format!("SET {name} = 0")).collect();
         let edit = line_before(context, &sql.join(";\n"));
-        let title = "Switch the timeout off before it".to_owned();
+        let title = "Turn the timeout off before it".to_owned();
         finding = finding.fix(Fix { title, applicability: Applicability::Unsafe, edits: vec![edit] });
     }
     for name in active {
@@ -88,9 +85,9 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     finding.emit();
 }
 
-/// Where the statement says what it does, and what is left when it is cancelled.
+/// The words of the statement that do it, and what remains if it is cancelled.
 fn place(ast: &Ast, statement: TextRange) -> Option<(TextRange, &'static str)> {
-    let invalid = "an invalid index is left";
+    let invalid = "it leaves an invalid index";
     match ast {
         Ast::CreateIndex(create) => Some((create.keyword, invalid)),
         Ast::Reindex(reindex) => Some((reindex.keyword, invalid)),
@@ -98,7 +95,7 @@ fn place(ast: &Ast, statement: TextRange) -> Option<(TextRange, &'static str)> {
         Ast::AlterTable(alter) => {
             let detach = |action: &AlterTableAction| matches!(action, AlterTableAction::DetachPartition { .. });
             let command = alter.commands.iter().find(|command| detach(&command.action));
-            Some((command.map_or(statement, |command| command.keyword), "the partition is left half detached"))
+            Some((command.map_or(statement, |command| command.keyword), "it leaves the partition half detached"))
         }
         _ => None,
     }

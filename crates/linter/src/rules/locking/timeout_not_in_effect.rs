@@ -1,4 +1,4 @@
-//! A `lock_timeout` that is set and does not act.
+//! A `lock_timeout` that is set and has no effect.
 
 use crate::ast::{Literal, Setting};
 use crate::effect::{ChangedObject, ObjectChange};
@@ -15,9 +15,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The migration looks safe and is not. `SET LOCAL` outside a transaction block is a warning and nothing else; the
-    /// value 0 switches a timeout off; `RESET` gives back the server's default, which is 0; what `SET LOCAL` set is gone
-    /// after COMMIT, and what any SET in a transaction set is gone after ROLLBACK.
+    /// The migration looks safe and is not. `SET LOCAL` outside a transaction block only raises a warning. The value 0
+    /// turns a timeout off, and `RESET` restores the server's default, which is 0. `SET LOCAL` ends with COMMIT, and
+    /// ROLLBACK undoes every SET of the transaction.
     ///
     /// ## Example
     ///
@@ -35,12 +35,13 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// When nothing follows that takes a lock which stops reads or writes of a table in use (`SET LOCAL` outside a
-    /// transaction is always reported). `lock_timeout = 0` is right before `CREATE INDEX CONCURRENTLY`.
+    /// - no later statement takes a lock that blocks reads or writes of a table in use (`SET LOCAL` outside a
+    ///   transaction is always reported)
+    /// - `lock_timeout = 0` before `CREATE INDEX CONCURRENTLY`, where it is right
     ///
     /// ## Fix safety
     ///
-    /// The fix takes `LOCAL` away, or sets `lock_timeout` again before the statement. It is unsafe: a statement
+    /// The fix removes `LOCAL`, or sets `lock_timeout` again before the statement. It is unsafe: a statement
     /// that waited now gives up, and what ran before it stays.
     "timeout-not-in-effect", Locking, Warning,
     { fixable: true }
@@ -63,7 +64,7 @@ fn check_local(context: &RuleContext<'_>, change: &ObjectChange, reporter: &mut 
     if !local || is_off || context.session.in_transaction() || !TIMEOUTS.contains(&name.as_str()) {
         return;
     }
-    let message = format!("SET LOCAL outside a transaction block does nothing: {name} is not set");
+    let message = format!("SET LOCAL has no effect outside a transaction block: {name} is not set");
     let help = format!("set it for the session:\n    SET {};", without_local(context));
     let local = context.statement.tokens.get(1).map(|token| token.range);
     let mut finding = reporter.report(change.range, message).help(help);
@@ -76,7 +77,7 @@ fn check_local(context: &RuleContext<'_>, change: &ObjectChange, reporter: &mut 
     finding.emit();
 }
 
-/// What stands after SET LOCAL.
+/// The text after SET LOCAL.
 fn without_local<'c>(context: &RuleContext<'c>) -> &'c str {
     let (statement, text) = (context.statement, context.source());
     let start = statement.tokens.get(2).map_or(statement.range.start, |token| token.range.start);
@@ -92,10 +93,10 @@ fn check_lost(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         // Reported where it stands.
         Lost::NoTransaction => return,
         _ if by_runner => return,
-        Lost::Zero => "0 switches it off",
-        Lost::Reset => "back to the server's default, which is off",
+        Lost::Zero => "0 turns it off",
+        Lost::Reset => "restores the server's default, which is off",
         Lost::Committed => "SET LOCAL ends with the transaction",
-        Lost::RolledBack => "what the transaction set is undone",
+        Lost::RolledBack => "the ROLLBACK undoes the SET",
     };
     let message = format!(
         "lock_timeout is no longer in effect, so this can wait indefinitely for {} on `{}`",

@@ -1,4 +1,4 @@
-//! Triggers and rules made, dropped, enabled or disabled on a table in use.
+//! Triggers and rules that are created, dropped, enabled or disabled on a table in use.
 
 use crate::catalog::Oid;
 use crate::effect::{ChangedObject, Lock, LockCause};
@@ -11,9 +11,10 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Creating, enabling and disabling a trigger takes a SHARE ROW EXCLUSIVE lock, which stops writes; dropping one, and
-    /// everything about rules, takes ACCESS EXCLUSIVE, which stops reads, too. The work is short, but the lock waits for
-    /// the transactions that use the table, and all later ones queue behind it; and it stays until the transaction ends.
+    /// Creating, enabling and disabling a trigger takes a SHARE ROW EXCLUSIVE lock, which blocks writes. Dropping one,
+    /// and any change of rules, takes ACCESS EXCLUSIVE, which also blocks reads. The work is short, but the lock waits
+    /// for the transactions that use the table, later queries queue behind it, and it is held until the transaction
+    /// ends.
     ///
     /// ## Example
     ///
@@ -30,8 +31,9 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// While a `lock_timeout` is in effect; for views; for a table that the same transaction created, or the same
-    /// migration while it is empty.
+    /// - while a `lock_timeout` is in effect
+    /// - views
+    /// - a table that the same transaction created, or that the same migration created and left empty
     "trigger-blocks-writes", Locking, Info,
     {
         sources: &["pgls/avoidCreateTrigger", "pgls/avoidEnableDisableTrigger", "atlas/PG308"],
@@ -53,12 +55,13 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         seen.push(table.oid);
         let stopped = if lock.mode.blocks_reads() { "read and write" } else { "write" };
         let message = format!(
-            "this stops every {stopped} of `{}` ({}) until the transaction ends",
+            "this blocks every {stopped} of `{}` ({}) until the transaction ends",
             lock.relation.name,
             lock.mode.sql()
         );
         let set = if context.session.in_transaction() { "SET LOCAL" } else { "SET" };
-        let help = format!("so that nobody queues behind it for long, before it:\n    {set} lock_timeout = '2s';");
+        let help =
+            format!("so that queries do not queue behind it for long, before it:\n    {set} lock_timeout = '2s';");
         reporter.report(change.range, message).relation(&lock.relation).help(help).emit();
     }
 }

@@ -7,13 +7,13 @@ use crate::rule::{RuleContext, declare_rule};
 use crate::rules::text::{enumerate, sql_name};
 
 declare_rule! {
-    /// `TRUNCATE` of a table that was there before the migration.
+    /// `TRUNCATE` of a table that existed before the migration.
     ///
     /// ## Why it matters
     ///
-    /// All rows are gone, and the table is locked ACCESS EXCLUSIVE until the transaction ends: nobody can read or write
-    /// it, and the lock waits for every query that runs, while all later ones queue behind it. `CASCADE` does the same
-    /// to every table that references it, and to those that reference them.
+    /// All rows are lost, and the table is locked ACCESS EXCLUSIVE until the transaction ends: nobody can read or write
+    /// it. The lock waits for every running query, and all later queries queue behind it. `CASCADE` does the same to
+    /// every table that references it, directly or indirectly.
     ///
     /// ## Example
     ///
@@ -27,11 +27,11 @@ declare_rule! {
     /// DELETE FROM orders WHERE ctid = ANY (ARRAY(SELECT ctid FROM orders LIMIT 10000));
     /// ```
     ///
-    /// repeated, each time in a transaction of its own, until it deletes nothing.
+    /// Repeat it, each time in its own transaction, until it deletes nothing.
     ///
     /// ## When it is not reported
     ///
-    /// For a table that the same transaction created, or the same migration while it is empty.
+    /// - a table that the same transaction created, or that the same migration created and left empty
     "truncate-existing-table", Locking, Warning,
     {
         sources: &["squawk/ban-truncate-cascade", "pgls/banTruncate", "pgls/banTruncateCascade"],
@@ -54,11 +54,11 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let is_cascaded = |relation: &RelationName| lock(relation).is_some_and(|lock| lock.cause == LockCause::Dependent);
     let (cascaded, named): (Vec<&RelationName>, Vec<&RelationName>) =
         exposed.iter().copied().partition(|relation| is_cascaded(relation));
-    let mut message = "this blocks every read and write until the transaction ends".to_owned();
+    let mut message = "this blocks all reads and writes until the transaction ends".to_owned();
     if !named.is_empty() {
         let names = enumerate(named.iter().map(|relation| relation.name.as_str()));
         message =
-            format!("this deletes all rows of {names} and blocks every read and write until the transaction ends");
+            format!("this deletes all rows of {names} and blocks all reads and writes until the transaction ends");
     }
     let cascade = matches!(context.ast, Ast::Truncate(statement) if statement.behavior == DropBehavior::Cascade);
     if !cascaded.is_empty() {

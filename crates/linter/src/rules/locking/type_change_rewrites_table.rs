@@ -16,11 +16,11 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// ALTER TABLE holds an ACCESS EXCLUSIVE lock meanwhile: nobody can read or write the table until the last row is
-    /// written and the last index is built. It also needs the space of the table twice.
+    /// ALTER TABLE holds an ACCESS EXCLUSIVE lock: nobody can read or write the table until the last row is written and
+    /// the last index is built. It also needs twice the space of the table.
     ///
-    /// Even a change that keeps the rows as they are may cost: indexes with expressions or a predicate over the column
-    /// are built again, and a CHECK that uses it is checked again for every row.
+    /// A change that leaves the rows alone can be expensive, too: indexes with expressions or a predicate over the
+    /// column are built again, and a CHECK that uses it is checked again for every row.
     ///
     /// ## Example
     ///
@@ -34,15 +34,17 @@ declare_rule! {
     /// ALTER TABLE orders ADD COLUMN id_new bigint;
     /// ```
     ///
-    /// Then copy every write to the new column with a trigger, fill old rows in batches, and swap the names of the
-    /// columns in one short transaction.
+    /// Then copy every write to the new column with a trigger, fill existing rows in batches, and swap the column names
+    /// in one short transaction.
     ///
     /// ## When it is not reported
     ///
-    /// When PostgreSQL changes only its catalog: `varchar(n)` to a wider one or to `text`, `numeric` to more digits of the
-    /// same scale, `cidr` to `inet`, a domain without constraints to its base type and back, `timestamp` to `timestamptz`
-    /// where the time zone is UTC. Also for a table that the same transaction created, or the same migration while it is
-    /// empty. Where no migration shows the type that the column has, the change is taken to rewrite the table.
+    /// - changes that PostgreSQL makes only in its catalog: `varchar(n)` to a wider one or to `text`, `numeric` to more
+    ///   digits of the same scale, `cidr` to `inet`, a domain without constraints to its base type and back,
+    ///   `timestamp` to `timestamptz` if the time zone is UTC
+    /// - a table that the same transaction created, or that the same migration created and left empty
+    ///
+    /// If no migration shows the current type of the column, pgvet assumes that the change rewrites the table.
     "type-change-rewrites-table", Locking, Error,
     {
         sources: &[
@@ -133,12 +135,12 @@ impl Work<'_> {
             } else {
                 format!("this type change rewrites {subject} and every index of it")
             };
-            (format!("{start} under ACCESS EXCLUSIVE: nobody can read or write meanwhile"), *first)
+            (format!("{start} under ACCESS EXCLUSIVE and blocks all reads and writes meanwhile"), *first)
         } else if let Some(first) = self.built_on.first() {
             let indexes = enumerate(self.rebuilt.iter().map(|index| index.name.as_str()));
             let subject = subject(altered, &self.built_on[..1]);
             let message = format!(
-                "this type change leaves the rows as they are, but builds {indexes} again under ACCESS EXCLUSIVE on {subject}"
+                "this type change does not rewrite the rows, but builds {indexes} again under ACCESS EXCLUSIVE on {subject}"
             );
             (message, *first)
         } else if let Some(first) = self.scanned.first() {
@@ -188,7 +190,7 @@ impl Work<'_> {
             let command = crate::rules::advice::one_line(context, altered.command(range)?.range)?;
             return Some(
                 Advice::new(format!(
-                    "drop what would be rebuilt {}, change the type, build it again:",
+                    "drop {} what would be rebuilt, change the type, then build it again:",
                     outside_transaction(context)
                 ))
                 .all(indexes.iter().map(|index| format!("DROP INDEX CONCURRENTLY {index}")))

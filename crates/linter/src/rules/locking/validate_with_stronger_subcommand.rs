@@ -15,10 +15,10 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Alone, VALIDATE reads the table under a lock that lets everybody read and write. ALTER TABLE takes the strongest lock
-    /// that any of its commands needs, before it begins, and holds it to the end: together with ADD COLUMN, or with the ADD
-    /// CONSTRAINT that it is to validate, the whole table is read while nobody can write to it or even read it. Merging
-    /// ALTER TABLEs of one table, as some linters advise, makes it so.
+    /// On its own, VALIDATE reads the table under a lock that allows reads and writes. ALTER TABLE takes the strongest
+    /// lock that any of its commands needs and holds it to the end. Together with ADD COLUMN, or with the ADD
+    /// CONSTRAINT that it validates, VALIDATE reads the whole table while nobody can write to it, or even read it.
+    /// Merging the ALTER TABLE statements of a table, as some linters advise, causes this.
     ///
     /// ## Example
     ///
@@ -37,9 +37,11 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// When every other command of the statement needs no stronger lock than VALIDATE (SET STATISTICS, storage parameters,
-    /// another VALIDATE); when the constraint is valid already; for a table that the same transaction created, or the same
-    /// migration while it is empty. Two statements in one transaction are `validate-in-same-transaction`.
+    /// - no other command of the statement needs a stronger lock than VALIDATE (SET STATISTICS, storage parameters,
+    ///   another VALIDATE)
+    /// - the constraint is valid already
+    /// - two statements in one transaction, which `validate-in-same-transaction` reports
+    /// - a table that the same transaction created, or that the same migration created and left empty
     "validate-with-stronger-subcommand", Locking, Error,
     {
         sources: &["squawk/constraint-missing-not-valid", "pgls/requireSeparateConstraintValidation"],
