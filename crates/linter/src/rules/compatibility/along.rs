@@ -1,14 +1,14 @@
-//! What goes with an object that is dropped.
+//! Objects that are dropped together with an object.
 
 use crate::catalog::{Catalog, ConstraintKind};
 use crate::effect::{Effects, RelationKind, RelationName, Removal, RemovalReason, RemovedObject};
 use crate::rules::text::join;
 use crate::source::TextRange;
 
-/// So many are named.
+/// Maximum number of objects that a message names.
 const SHOWN: usize = 6;
 
-/// The names of what goes, as a list in words; `None` where nothing does.
+/// Returns the names of the dropped objects as a list in words, or `None` if there are none.
 pub(super) fn listed(mut names: Vec<String>) -> Option<String> {
     if names.is_empty() {
         return None;
@@ -21,7 +21,7 @@ pub(super) fn listed(mut names: Vec<String>) -> Option<String> {
     Some(join(&names))
 }
 
-/// Indexes and constraints that go silently with a column of the table.
+/// Indexes and constraints that PostgreSQL silently drops together with a column of the table.
 pub(super) fn parts(effects: &Effects, before: &Catalog, table: &RelationName, range: TextRange) -> Vec<String> {
     let mut found: Vec<(String, &'static str)> = Vec::new();
     for removal in effects.removals.iter().filter(|removal| removal.range == range) {
@@ -47,7 +47,7 @@ pub(super) fn parts(effects: &Effects, before: &Catalog, table: &RelationName, r
     found.into_iter().map(|(name, word)| format!("the {word} `{name}`")).collect()
 }
 
-/// What only CASCADE takes: views, foreign keys of other tables, defaults, triggers and the like.
+/// Objects that only CASCADE drops: views, foreign keys of other tables, defaults, triggers and so on.
 pub(super) fn cascaded(effects: &Effects, range: TextRange) -> Vec<&Removal> {
     let of_cascade = |removal: &&Removal| removal.reason == RemovalReason::Cascade && removal.range == range;
     effects.removals.iter().filter(of_cascade).collect()

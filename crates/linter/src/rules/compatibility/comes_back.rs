@@ -1,4 +1,4 @@
-//! What deployed code finds under the name of a column that goes away or gets another name.
+//! What deployed code finds under the name of a column that is dropped or renamed.
 
 use super::type_narrowing::loss;
 use crate::builtin::type_by_oid;
@@ -31,7 +31,7 @@ impl<'e> Replacement<'e> {
     }
 }
 
-/// How a new type takes the place of the old one in queries of deployed code.
+/// How well a new type replaces the old one in queries of deployed code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Change {
     None,
@@ -40,7 +40,7 @@ enum Change {
     Other,
 }
 
-/// Reports the column where it has another type when the transaction has ended.
+/// Reports a column that has another type when the transaction has ended.
 pub(super) fn report_other_type(
     context: &RuleContext<'_>,
     reporter: &mut Reporter<'_>,
@@ -59,11 +59,11 @@ pub(super) fn report_other_type(
     let shown = |catalog, shown| ask_about_types(catalog, path(), context.target, |types| types.format_type(shown));
     let (from, to) = (shown(context.before, old.sql_type), shown(end, new.sql_type));
     let message = format!(
-        "`{}` of `{}` was {from} and is {to} when the transaction has ended: deployed code that names it takes one for the other",
+        "`{}` of `{}` was {from} and is {to} after this transaction: deployed code that uses it reads and writes the wrong type",
         new.name, table.name
     );
     let help = format!(
-        "leave `{}` as it is, and give the {to} another name, which the next release uses before the old column goes",
+        "keep `{}` and give the {to} column another name; drop the old column after the release that uses the new one",
         new.name
     );
     let mut finding = reporter.report(range, message).relation(table).help(help);
@@ -74,12 +74,12 @@ pub(super) fn report_other_type(
     finding.emit();
 }
 
-/// Is it the same type for queries of deployed code?
+/// Whether it is the same type for queries of deployed code.
 pub(super) fn is_same_type(old: (&Catalog, SqlType), new: (&Catalog, SqlType)) -> bool {
     change(old, new) == Change::None
 }
 
-/// Can the new type hold every value of the old one, and do clients write both in the same way?
+/// Whether the new type can hold every value of the old one, and clients write both in the same way.
 pub(super) fn takes_every_value(old: (&Catalog, SqlType), new: (&Catalog, SqlType)) -> bool {
     change(old, new) != Change::Other
 }

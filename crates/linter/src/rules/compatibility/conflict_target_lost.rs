@@ -12,13 +12,13 @@ use crate::source::TextRange;
 use smol_str::SmolStr;
 
 declare_rule! {
-    /// A unique index or constraint is dropped, and no other one on the same columns takes its place.
+    /// A unique index or constraint is dropped, and no other unique index on the same columns replaces it.
     ///
     /// ## Why it matters
     ///
-    /// `INSERT ... ON CONFLICT (columns)` needs a unique index on exactly these columns. Without one, or with one that has a
-    /// `WHERE` which the statement does not repeat, every such `INSERT` of running code fails with "there is no unique or
-    /// exclusion constraint matching the ON CONFLICT specification".
+    /// `INSERT ... ON CONFLICT (columns)` needs a unique index on exactly these columns. Without one, or with one that
+    /// has a `WHERE` which the statement does not repeat, every such `INSERT` of deployed code fails with "there is no
+    /// unique or exclusion constraint matching the ON CONFLICT specification".
     ///
     /// ## Example
     ///
@@ -32,7 +32,7 @@ declare_rule! {
     /// ```
     ///
     /// Use instead:
-    /// the new index first, code that writes `ON CONFLICT (email) WHERE deleted_at IS NULL`, then:
+    /// create the new index first, release code that writes `ON CONFLICT (email) WHERE deleted_at IS NULL`, then:
     ///
     /// ```sql,clean
     /// -- history:
@@ -45,14 +45,15 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// Where another unique index without `WHERE` is on the same columns, now or when the migration ends; for indexes that the
-    /// same migration made, those of tables or columns that go, indexes over expressions, and constraints that are `DEFERRABLE`,
-    /// which `ON CONFLICT` cannot use. Nor for a table that the same migration has renamed: no running code knows the new name,
-    /// and `rename-table` says it of the old one, unless a view has it.
+    /// - another unique index without `WHERE` is on the same columns, now or at the end of the migration
+    /// - an index that the same migration created, or whose table or columns it drops
+    /// - an index over expressions
+    /// - a constraint that is `DEFERRABLE`, which `ON CONFLICT` cannot use
+    /// - a table that the same migration has renamed, unless a view has the old name: `rename-table` reports it
     ///
     /// ## Other linters
     ///
-    /// None of the known ones looks at `ON CONFLICT`.
+    /// No other known linter looks at `ON CONFLICT`.
     "conflict-target-lost", Compatibility, Warning,
     { recommended: false }
     statement = check,
@@ -94,19 +95,17 @@ fn report(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
     let message = format!("`INSERT INTO {known_as} ... ON CONFLICT ({list})` fails without `{}`", dropped.name);
     let partial = partial_indexes(&end, index.table, &columns);
     let help = if partial.is_empty() {
-        "make sure that no running code names these columns in ON CONFLICT, or keep a unique index on them".to_owned()
+        "make sure that no deployed code uses these columns in ON CONFLICT, or keep a unique index on them".to_owned()
     } else {
         let names = enumerate(partial.iter().map(String::as_str));
-        format!(
-            "{names} holds only some of the rows: ON CONFLICT must repeat its WHERE, in all running code, before this"
-        )
+        format!("{names} covers only some of the rows: first release code whose ON CONFLICT repeats its WHERE")
     };
     let finding = reporter.report(range, message).relation(&RelationName::existing(table));
     let (finding, _) = users::label(finding, context, &["conflict", &table.name], &[]);
     finding.help(help).emit();
 }
 
-/// The name under which running code can write the table: the old one where the migration has renamed it and left a view.
+/// The name under which deployed code can write the table: the old one if the migration renamed it and left a view.
 fn name_for_running_code<'c>(context: &RuleContext<'c>, table: &'c Relation) -> Option<&'c SmolStr> {
     let renamed = earlier(context).find_map(|ast| match ast {
         Ast::Rename(rename) if rename.sub_name.is_none() && rename.new_name.text == table.name => Some(&rename.object),
@@ -120,7 +119,7 @@ fn name_for_running_code<'c>(context: &RuleContext<'c>, table: &'c Relation) -> 
     (left == Some(RelationKind::View)).then_some(&old.name.text)
 }
 
-/// PostgreSQL takes no index of a DEFERRABLE constraint for ON CONFLICT.
+/// PostgreSQL does not use the index of a DEFERRABLE constraint for ON CONFLICT.
 ///
 /// Source: PostgreSQL 18, `src/backend/executor/execIndexing.c`, `ExecCheckIndexConstraints`.
 fn is_deferrable(catalog: &Catalog, table: Oid, index: Oid) -> bool {
@@ -146,7 +145,7 @@ fn indexes_on<'c>(
     })
 }
 
-/// Is there a unique index on exactly these columns? The table may be gone, and needs none then.
+/// Whether there is a unique index on exactly these columns. A dropped table needs none.
 fn has_target(catalog: &Catalog, table: Oid, columns: &[SmolStr]) -> bool {
     let Some(relation) = catalog.get_relation(table) else { return true };
     columns.iter().any(|column| relation.column(column).is_none())

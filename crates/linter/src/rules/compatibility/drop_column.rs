@@ -1,4 +1,4 @@
-//! DROP COLUMN of a column that running code may use.
+//! DROP COLUMN of a column that deployed code may use.
 
 use super::along::{cascaded, described, listed, parts, publications};
 use super::comes_back::{Replacement, report_other_type};
@@ -18,9 +18,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The code that is running while the migration commits, and the one that a rollback of the deployment brings back, still
-    /// names the column: `SELECT` lists of ORMs, `INSERT` column lists, functions in the database. All of that fails from the
-    /// commit on. Indexes and constraints over several columns go silently with any one of them.
+    /// The deployed code, and the code that a rollback of the deployment restores, still names the column: `SELECT`
+    /// lists of ORMs, `INSERT` column lists, functions in the database. All of that fails after the commit. PostgreSQL
+    /// silently drops an index or constraint over several columns together with any one of them.
     ///
     /// ## Example
     ///
@@ -31,9 +31,8 @@ declare_rule! {
     /// ALTER TABLE users DROP COLUMN tenant;
     /// ```
     ///
-    /// Use instead:
-    /// a release whose code does not name the column any more, and this migration with the next one. A column
-    /// that the same migration has replaced under the old name breaks nothing:
+    /// Use instead: first a release whose code no longer uses the column, then this migration with the next release. A
+    /// column that the same migration replaces under the old name breaks nothing:
     ///
     /// ```sql,clean
     /// -- history:
@@ -47,17 +46,19 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// For tables and columns that the same migration made, for temporary tables, and where the column is there again when the
-    /// transaction commits, as in the swap of a column with its replacement. A plain column that is added again has lost its
-    /// values, and is reported. A column of partitions or children is reported
-    /// with that of the parent. Where the column is there again with another type, that is reported; the finding is only
-    /// possible (`--confidence possible`) where the new type takes every value of the old one.
+    /// - tables and columns that the same migration created, and temporary tables
+    /// - a column that exists again when the transaction commits, as in the swap of a column with its replacement. A
+    ///   plain column that is added again has lost its values, and is reported.
+    /// - a column of partitions or children, which is reported with that of the parent
+    ///
+    /// A column that exists again with another type is reported. The finding is only possible (`--confidence possible`)
+    /// if the new type accepts every value of the old one.
     ///
     /// ## Other linters
     ///
-    /// squawk and pgls report every `DROP COLUMN`, those of the table that the migration made and those that are put back
-    /// included. pg-migration-lint names the indexes that go; pgvet names constraints and what `CASCADE` takes as well, and
-    /// shows functions that still use the column.
+    /// squawk and pgls report every `DROP COLUMN`, even of tables that the migration creates. pg-migration-lint names
+    /// the indexes that are dropped; pgvet also names constraints and what `CASCADE` drops, and shows functions that
+    /// still use the column.
     "drop-column", Compatibility, Warning,
     {
         sources: &[
@@ -83,7 +84,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     }
 }
 
-/// The column of an existing table that a removal takes from running code, and that does not come back.
+/// The column of an existing table that a removal takes from deployed code, unless it exists again later.
 pub(super) fn lost<'c>(context: &RuleContext<'c>, removal: &'c Removal) -> Option<(&'c RelationName, &'c str)> {
     let (table, column) = taken(context, removal)?;
     let end = ahead_of_maker(context, column, Until::Commit);
@@ -117,7 +118,7 @@ fn replacement<'e>(context: &RuleContext<'_>, end: &'e Catalog, table: &Relation
     }
 }
 
-/// Does the statement, or a later one, add a column of this name? It has none of the values.
+/// Whether the statement, or a later one, adds a column of this name, which has none of the values.
 fn is_added_again(context: &RuleContext<'_>, table: &RelationName, column: &str) -> bool {
     let adds_it = |ast: &Ast| match ast {
         Ast::AlterTable(alter) => adds(alter, column) && means(context, &alter.name, table),
@@ -139,22 +140,22 @@ fn report(
     let mut message = if is_emptied {
         format!("dropping `{column}` of `{}` and adding it again loses its values", table.name)
     } else {
-        format!("dropping `{column}` of `{}` breaks running code that still names it", table.name)
+        format!("dropping `{column}` of `{}` breaks deployed code that still uses it", table.name)
     };
     if let Some(along) = listed(along) {
-        message = format!("{message}, and takes {along} along");
+        message = format!("{message}, and also drops {along}");
     }
     let relation = context.before.get_relation(table.oid);
     let triggers: Vec<_> =
         relation.iter().flat_map(|relation| &relation.triggers).map(|trigger| trigger.function).collect();
     if is_emptied {
-        let help = "change its type with ALTER COLUMN ... TYPE ... USING, or fill a column of another name before this one goes";
+        let help = "change its type with ALTER COLUMN ... TYPE ... USING, or fill a column of another name before you drop this one";
         return reporter.report(place(context, range), message).relation(table).help(help).emit();
     }
     let finding = reporter.report(place(context, range), message).relation(table);
     let (finding, users) = users::label(finding, context, &[column, &table.name], &triggers);
     let mut help =
-        "first release code that does not name it (with an ORM, one that ignores the column), then drop it with \
+        "first release code that does not use it (with an ORM, code that ignores the column), then drop it with \
         the next release"
             .to_owned();
     if users > 0 {

@@ -1,4 +1,4 @@
-//! DROP of functions, sequences and types that running code may use.
+//! DROP of functions, sequences and types that deployed code may use.
 
 use super::comes_back::{is_same_type, takes_every_value};
 use crate::ast::{Ast, Drop, DropObject, ObjectKind, ObjectName};
@@ -18,8 +18,8 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The code that is running while the migration commits, and the one that a rollback of the deployment brings back, may
-    /// still call it. Every such call fails from the commit on. PostgreSQL refuses to drop what a view, a default or a
+    /// The deployed code, and the code that a rollback of the deployment restores, may
+    /// still call it. Every such call fails after the commit. PostgreSQL refuses to drop what a view, a default or a
     /// constraint uses, but it does not look into the code of functions, and knows nothing of the application.
     ///
     /// ## Example
@@ -31,9 +31,8 @@ declare_rule! {
     /// DROP FUNCTION next_number(bigint);
     /// ```
     ///
-    /// Use instead:
-    /// a release whose code does not call it any more, and this migration with the next one. A function that is
-    /// made again with the same arguments and result breaks nothing:
+    /// Use instead: first a release whose code no longer calls it, then this migration with the next release. A
+    /// function that is created again with the same arguments and result breaks nothing:
     ///
     /// ```sql,clean
     /// -- history:
@@ -47,23 +46,26 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// What counts is the schema before and after the migration. What the migration made itself is not reported, and nothing
-    /// that is there again under its name when the migration ends: a function that takes the same calls and returns
-    /// the same, a type, a sequence. What `CASCADE` takes along is `drop-object-cascade`.
+    /// pgvet compares the schema before and after the migration. Not reported are:
     ///
-    /// The finding is only possible (`--confidence possible`) where every known use is inside of the database and goes, too:
-    /// for functions of triggers, for functions that only other functions, views, defaults or policies called, for
-    /// sequences that only defaults used, and for types, which PostgreSQL drops only where no column has them.
+    /// - objects that the migration itself created
+    /// - objects that exist again under their name when the migration ends: a function that accepts the same calls and
+    ///   returns the same, a type, a sequence
+    /// - what `CASCADE` also drops, which `drop-object-cascade` reports
+    ///
+    /// The finding is only possible (`--confidence possible`) if every known use is inside the database and is dropped,
+    /// too: functions of triggers, functions that only other functions, views, defaults or policies called, sequences
+    /// that only defaults used, and types, which PostgreSQL drops only if no column uses them.
     ///
     /// ## Other linters
     ///
-    /// None of squawk, eugene, pgls and pg-migration-lint speaks of them.
+    /// squawk, eugene, pgls and pg-migration-lint do not report them.
     "drop-object", Compatibility, Warning,
     {}
     migration = check,
 }
 
-/// What a DROP takes from running code.
+/// What a DROP takes from deployed code.
 enum Lost<'c> {
     Function(&'c Arc<Function>),
     Type(&'c TypeDef),
@@ -84,7 +86,7 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
     }
 }
 
-/// What the name may mean that was there before the migration and is gone after it.
+/// The objects with this name that existed before the migration and do not after it.
 fn lost<'c>(context: &MigrationContext<'c>, drop: &Drop, object: &DropObject) -> Vec<Lost<'c>> {
     use ObjectKind::{Domain, Function, Procedure, Routine, Sequence, Type};
     let (before, name) = (context.before, &object.name);
@@ -125,7 +127,7 @@ fn is_meant(written: &ObjectName, schema: &str, name: &str) -> bool {
     written.name.text == name && written.schema.as_ref().is_none_or(|written| written.text == schema)
 }
 
-/// Was the function there before the deployment, and does no other take its calls now?
+/// Whether the function existed before the deployment, and no other one accepts its calls now.
 fn is_function_gone(context: &MigrationContext<'_>, old: &Function) -> bool {
     let defined_in = old.defined_at.as_ref().and_then(|definition| {
         let migration = context.migrations.get(definition.file as usize)?;
@@ -138,7 +140,7 @@ fn is_function_gone(context: &MigrationContext<'_>, old: &Function) -> bool {
         && !others.any(|new| takes_calls_of((context.before, old), (context.after, new)))
 }
 
-/// Does a new function take every call of the old one, and return what that has returned?
+/// Whether a new function accepts every call of the old one and returns the same type.
 fn takes_calls_of(old: (&Catalog, &Function), new: (&Catalog, &Function)) -> bool {
     let ((before, old), (after, new)) = (old, new);
     let inputs = |function: &Function| -> Vec<_> {
@@ -208,7 +210,7 @@ fn report<'c>(
     lost: &Lost<'_>,
 ) {
     let (kind, name) = (lost.kind(), lost.name());
-    let message = format!("dropping the {kind} `{name}` breaks running code that still {}", lost.used());
+    let message = format!("dropping the {kind} `{name}` breaks deployed code that still {}", lost.used());
     let mut finding = reporter.report(range, message);
     let is_used_inside = match lost {
         Lost::Type(_) => true,
@@ -234,7 +236,7 @@ fn report<'c>(
     finding.help(format!("first release code that does not use the {kind}, then drop it with the next release")).emit();
 }
 
-/// What calls the function in the schema before the migration, its own recursion left out.
+/// What calls the function in the schema before the migration, except the function itself.
 fn callers<'r>(routines: &'r Routines<'_>, function: &Function) -> Vec<&'r CallSite> {
     let is_other = |site: &&CallSite| match &site.kind {
         CallerKind::Function(caller) => caller.oid != function.oid,

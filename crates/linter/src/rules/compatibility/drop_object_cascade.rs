@@ -1,4 +1,4 @@
-//! CASCADE that takes more than the statement names.
+//! CASCADE that drops more than the statement names.
 
 use super::along::{described, listed};
 use super::{drop_column, drop_table};
@@ -16,9 +16,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Without `CASCADE` PostgreSQL refuses to drop what others depend on, and says what that is. With it views disappear, foreign
-    /// keys of other tables, defaults, triggers and policies, and nothing in the statement shows it. A foreign key that is gone
-    /// is missed when the data are already wrong.
+    /// Without `CASCADE` PostgreSQL refuses to drop what others depend on, and says what that is. With it views,
+    /// foreign keys of other tables, defaults, triggers and policies disappear, and nothing in the statement shows it.
+    /// A missing foreign key is noticed only when the data are already wrong.
     ///
     /// ## Example
     ///
@@ -31,7 +31,7 @@ declare_rule! {
     /// ```
     ///
     /// Use instead:
-    /// drop what depends on it by name, so that a review shows it.
+    /// drop the dependent objects by name, so that a review shows them.
     ///
     /// ```sql,clean
     /// -- history:
@@ -44,12 +44,15 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// Where, as far as the migrations show, `CASCADE` takes nothing along; where the migration makes it all again; for what the
-    /// same migration made; for the defaults that go with a sequence; and where `drop-table` or `drop-column` reports the statement, which list the same.
+    /// - `CASCADE` drops nothing else, as far as the migrations show
+    /// - the migration creates all of it again
+    /// - objects that the same migration created
+    /// - defaults that use a dropped sequence
+    /// - statements that `drop-table` or `drop-column` report, which list the same objects
     ///
     /// ## Other linters
     ///
-    /// Others report the word `CASCADE`; pgvet reports what it takes, and nothing where it takes nothing.
+    /// Other linters report the word `CASCADE`. pgvet reports what it drops, and nothing if it drops nothing.
     "drop-object-cascade", Compatibility, Warning,
     { sources: &["pg-migration-lint/PGM202", "pg-migration-lint/PGM205", "migrationpilot/MP022"] }
     statement = check,
@@ -81,17 +84,17 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         for table in lost.iter().filter_map(|removal| table_of(removal)) {
             finding = finding.relation(table);
         }
-        finding.help("name what is to go, and leave CASCADE out: PostgreSQL then refuses to drop anything else").emit();
+        finding.help("name the objects that you want to drop, without CASCADE: PostgreSQL then refuses to drop anything else").emit();
     }
 }
 
-/// Does only CASCADE take it, and was it there for others?
+/// Whether only CASCADE drops it, and others could see it.
 fn is_taken(removal: &Removal) -> bool {
     let is_old = table_of(removal).is_none_or(|relation| relation.visibility == Visibility::Existing);
     removal.reason == RemovalReason::Cascade && is_old
 }
 
-/// Does another rule list it?
+/// Whether another rule lists it.
 fn is_said(context: &RuleContext<'_>, removals: &[&Removal]) -> bool {
     let said = |removal: &&Removal| {
         drop_column::lost(context, removal).is_some() || drop_table::lost(context, removal).is_some()
@@ -99,7 +102,7 @@ fn is_said(context: &RuleContext<'_>, removals: &[&Removal]) -> bool {
     removals.iter().any(said)
 }
 
-/// Does the statement drop a sequence? The defaults that call it cannot stay, whatever one writes.
+/// Whether the statement drops a sequence. The defaults that use it cannot stay in any case.
 fn drops_sequence(removals: &[&Removal]) -> bool {
     removals.iter().any(|removal| {
         let is_sequence =
@@ -126,10 +129,10 @@ fn name_of(removal: &Removal) -> Option<&str> {
     }
 }
 
-/// What is there when the migration has ended.
+/// Objects that exist when the migration has ended.
 struct End<'r> {
     catalog: Catalog,
-    /// Names that later statements speak of.
+    /// Names that later statements use.
     spoken: FxHashSet<&'r str>,
 }
 
@@ -143,7 +146,7 @@ impl<'r> End<'r> {
         Self { catalog: ahead_of(context, &names, Until::EndOfMigration), spoken }
     }
 
-    /// Is it made again?
+    /// Whether it is created again.
     fn has(&self, removal: &Removal) -> bool {
         let Some(relation) = table_of(removal) else {
             return name_of(removal).is_some_and(|name| self.spoken.contains(name));

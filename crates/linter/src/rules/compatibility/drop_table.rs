@@ -1,4 +1,4 @@
-//! DROP of a table or view that running code may use.
+//! DROP of a table or view that deployed code may use.
 
 use super::along::{cascaded, described, is_queried, listed, publications};
 use crate::ast::Ast;
@@ -16,9 +16,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The code that is running while the migration commits, and the one that a rollback of the deployment brings back, fails
-    /// with every query that still names it. The rows of a table are gone for good: only a backup brings them back. What
-    /// `CASCADE` takes along is listed.
+    /// The deployed code, and the code that a rollback of the deployment restores, fails
+    /// with every query that still uses it. The rows of a table are lost: only a backup can restore them. Objects that
+    /// `CASCADE` also drops are listed.
     ///
     /// ## Example
     ///
@@ -30,8 +30,8 @@ declare_rule! {
     /// ```
     ///
     /// Use instead:
-    /// a release whose code does not name the table any more, and this migration with the next one. A table that
-    /// something else replaces in the same transaction, with all of its columns, breaks nothing:
+    /// first a release whose code no longer uses the table, then this migration with the next release. A table that is
+    /// replaced in the same transaction by a relation with all of its columns breaks nothing:
     ///
     /// ```sql,clean
     /// -- history:
@@ -46,15 +46,17 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// For tables that the same migration made, for temporary tables, and for partitions (`drop-partition-locks-parent`). For a
-    /// table whose name something has again when the transaction commits, with all of its columns and, where it is a new
-    /// table, with rows that were put into it. For a view that the same migration creates again with all of its columns. For
-    /// `IF EXISTS` of what the migrations do not show.
+    /// - tables that the same migration created, and temporary tables
+    /// - partitions, which `drop-partition-locks-parent` reports
+    /// - a table whose name another relation has when the transaction commits, with all of its columns and, if it is a
+    ///   new table, with rows that were inserted
+    /// - a view that the same migration creates again with all of its columns
+    /// - `IF EXISTS` of a table that the migrations do not show
     ///
     /// ## Other linters
     ///
-    /// squawk and pgls report every `DROP TABLE`; pgvet leaves out tables of the same migration and those that are replaced,
-    /// and speaks of views, too. In `DO` blocks and functions that the migration calls it sees the same.
+    /// squawk and pgls report every `DROP TABLE`. pgvet does not report tables of the same migration and tables that
+    /// are replaced. It also reports views, and looks into `DO` blocks and functions that the migration calls.
     "drop-table", Compatibility, Warning,
     {
         sources: &[
@@ -85,7 +87,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     }
 }
 
-/// The existing table or view that a removal takes from running code.
+/// The existing table or view that a removal takes from deployed code.
 pub(super) fn lost<'c>(context: &RuleContext<'c>, removal: &'c Removal) -> Option<(&'c RelationName, Loss)> {
     let RemovedObject::Relation(relation) = &removal.object else { return None };
     let is_meant = removal.reason == RemovalReason::Named && is_queried(relation.kind);
@@ -141,24 +143,26 @@ fn report(
     loss: &Loss,
 ) {
     let (name, kind) = (&relation.name, relation.kind.word());
-    let rows =
-        if relation.kind.is_table() && relation.kind != RelationKind::ForeignTable { " with its rows" } else { "" };
+    let has_rows = relation.kind.is_table() && relation.kind != RelationKind::ForeignTable;
     let mut message = match loss {
-        Loss::Gone => format!("dropping the {kind} `{name}`{rows} breaks running code that still uses it"),
-        Loss::Lacks(column) => {
-            format!("what takes the place of the {kind} `{name}` has no column `{column}`, which running code may name")
+        Loss::Gone => {
+            let data = if has_rows { "deletes its data and " } else { "" };
+            format!("dropping {kind} `{name}` {data}breaks deployed code that still uses it")
         }
-        Loss::Emptied => format!("dropping the {kind} `{name}` and creating it again loses its rows"),
+        Loss::Lacks(column) => {
+            format!("the relation that replaces {kind} `{name}` has no column `{column}`, which deployed code may use")
+        }
+        Loss::Emptied => format!("dropping {kind} `{name}` and creating it again loses its rows"),
     };
     if let Some(along) = listed(cascaded(context.effects, removal.range).into_iter().map(described).collect()) {
-        message = format!("{message}, and takes {along} along");
+        message = format!("{message}, and also drops {along}");
     }
     let finding = reporter.report(place(context, removal.range, relation), message).relation(relation);
     let (finding, users) = users::label(finding, context, &[name.as_str()], &[]);
     let mut help = match loss {
         Loss::Gone => "first release code that does not use it, then drop it with the next release".to_owned(),
-        Loss::Lacks(column) => format!("keep `{column}` until no running code names it"),
-        Loss::Emptied => "change the table with ALTER TABLE, or copy the rows before it is dropped".to_owned(),
+        Loss::Lacks(column) => format!("keep `{column}` until no deployed code uses it"),
+        Loss::Emptied => "change the table with ALTER TABLE, or copy the rows before you drop it".to_owned(),
     };
     if users > 0 {
         help.push_str("; change the functions of the database before that");

@@ -1,4 +1,4 @@
-//! Labels of an enum that running code may still write.
+//! Labels of an enum that deployed code may still write.
 
 use super::retyped::retyped;
 use crate::ast::{AlterTableAction, Ast, CreateTypeKind, ObjectName};
@@ -17,8 +17,8 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Running code that writes the old label, or compares with it, fails from the commit on: PostgreSQL refuses a label that the
-    /// type does not have even in a `WHERE`. Rows that hold a label which the new type lacks let the migration fail.
+    /// Deployed code that writes the old label, or compares with it, fails after the commit: PostgreSQL refuses an
+    /// unknown label even in a `WHERE`. If a row holds a label that the new type lacks, the migration itself fails.
     ///
     /// ## Example
     ///
@@ -30,7 +30,7 @@ declare_rule! {
     /// ```
     ///
     /// Use instead:
-    /// a second label, and rows that are changed in batches once all code knows both.
+    /// add a second label, and change the rows in batches when all deployed code knows both.
     ///
     /// ```sql,clean
     /// -- history:
@@ -41,8 +41,9 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// For types and tables that the same migration made, and where the new enum has all labels of the old one. Of several columns
-    /// of one enum the first is reported.
+    /// - types and tables that the same migration created
+    /// - a new enum that has all labels of the old one
+    /// - all but the first of several columns with the same enum
     ///
     /// ## Other linters
     ///
@@ -61,9 +62,9 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         }
         let names = enumerate(removed.iter().map(SmolStr::as_str));
         let consequence = if change.updated {
-            "running code that uses it fails afterwards, and the migration where a row still holds it"
+            "deployed code that uses it fails, and so does the migration if a row still holds it"
         } else {
-            "rows that hold it let the migration fail, and running code that uses it fails afterwards"
+            "the migration fails if a row holds it, and deployed code that uses it fails afterwards"
         };
         let message =
             format!("the new type of `{}` of `{}` has no {names}: {consequence}", change.column, change.table.name);
@@ -76,7 +77,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     }
 }
 
-/// Has an earlier statement of the migration given another column the same new type?
+/// Whether an earlier statement of the migration gave another column the same new type.
 fn is_said(context: &RuleContext<'_>, type_range: TextRange) -> bool {
     let new = context.text(type_range);
     earlier(context).any(|ast| {
@@ -108,7 +109,7 @@ fn renamed(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         return;
     }
     let message =
-        format!("renaming the label `{old}` of `{name}` breaks running code that still writes or compares it");
+        format!("renaming the label `{old}` of `{name}` breaks deployed code that still writes or compares it");
     let finding = reporter.report(range, message);
     let (finding, _) = users::label(finding, context, &[name], &[]);
     finding

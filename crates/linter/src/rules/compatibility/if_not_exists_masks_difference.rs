@@ -13,13 +13,13 @@ use smol_str::SmolStr;
 use std::fmt::{Display, Formatter};
 
 declare_rule! {
-    /// `IF NOT EXISTS` finds an object of that name that is not what the statement asks for.
+    /// `IF NOT EXISTS` finds an object of that name that differs from what the statement asks for.
     ///
     /// ## Why it matters
     ///
-    /// PostgreSQL compares names only. The statement does nothing and says nothing, the migration counts as run, and the code that
-    /// relies on it fails later: a column of another type, a table without the new column, an index on another table, or one that
-    /// a failed `CREATE INDEX CONCURRENTLY` left invalid.
+    /// PostgreSQL compares names only. The statement does nothing and says nothing, the migration counts as run, and
+    /// the code that relies on it fails later: a column of another type, a table without the new column, an index on
+    /// another table, or one that a failed `CREATE INDEX CONCURRENTLY` left invalid.
     ///
     /// ## Example
     ///
@@ -39,16 +39,18 @@ declare_rule! {
     /// ALTER TABLE users ADD COLUMN age_years integer;
     /// ```
     ///
-    /// The same holds for a name that is taken where `EXCEPTION WHEN duplicate_object THEN NULL` hides the error.
+    /// The rule also reports a name that is taken if `EXCEPTION WHEN duplicate_object THEN NULL` hides the error.
     ///
     /// ## When it is not reported
     ///
-    /// Where what exists has all that the statement asks for (it may have more), and where the migrations do not show all of it.
+    /// - the existing object has everything that the statement asks for; it may have more
+    /// - the migrations do not show the whole object
+    ///
     /// Defaults and constraints are not compared.
     ///
     /// ## Other linters
     ///
-    /// squawk and pgls ask for `IF NOT EXISTS` everywhere; pgvet says where it hides something.
+    /// squawk and pgls ask for `IF NOT EXISTS` everywhere. pgvet reports where it hides a difference.
     "if-not-exists-masks-difference", Compatibility, Warning,
     { sources: &["pg-migration-lint/PGM403", "migrationpilot/MP070"] }
     statement = check,
@@ -74,7 +76,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     }
 }
 
-/// A refusal because of a name that is taken, of which a handler of exceptions makes nothing.
+/// A refusal because a name is taken, which an exception handler swallows.
 fn caught(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     match context.ast {
         Ast::CreateTable(create) if create.partition_of.is_none() => table(context, reporter, create),
@@ -84,7 +86,7 @@ fn caught(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     }
 }
 
-/// A constraint whose name another one of the table has. PostgreSQL cuts names after 63 bytes.
+/// A constraint whose name another one of the table has. PostgreSQL truncates names to 63 bytes.
 fn constraint(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, alter: &AlterTable) {
     let path = context.session.settings.search_path();
     let Some(oid) = context.before.find_relation(&alter.name, &path) else { return };
@@ -103,12 +105,12 @@ fn constraint(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, alter: &Al
             continue;
         }
         let cut = if name.range.end - name.range.start > LONGEST_NAME {
-            " once PostgreSQL has cut it to 63 bytes"
+            " after PostgreSQL truncates it to 63 bytes"
         } else {
             ""
         };
         let message = format!(
-            "another constraint of `{}` has the name `{}`{cut}: the handler hides the error, and this one is never added",
+            "another constraint of `{}` has the name `{}`{cut}: the handler hides the error, and this constraint is never added",
             table.name, name.text
         );
         reporter.report(name.range, message).help("give the constraint another name").emit();
@@ -157,7 +159,7 @@ fn table(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, create: &Create
     let Some(wanted) = catalog.relation_named(schema, PROBE).map(|oid| catalog.relation(oid)) else { return };
     let name = &create.name.name.text;
     if !existing.kind.is_table() {
-        let message = format!("`{name}` exists and is no table: this does nothing");
+        let message = format!("`{name}` exists and is not a table: this does nothing");
         reporter.report(create.name.range(), message).help("give the table another name").emit();
         return;
     }
@@ -192,12 +194,12 @@ fn table(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, create: &Create
         );
         reporter
             .report(create.name.range(), message)
-            .help("change the type with ALTER TABLE, or use what is there")
+            .help("change the type with ALTER TABLE, or use the existing one")
             .emit();
     }
 }
 
-/// Are both types known and not the same? A dropped and created type of the same name is.
+/// Whether both types are known and different. A type that was dropped and created again under its name is the same.
 fn differ(catalog: &Catalog, ours: SqlType, theirs: SqlType) -> bool {
     let is_assumed = |sql_type: SqlType| {
         let definition = catalog.get_type(sql_type.oid);
@@ -277,12 +279,12 @@ enum Difference {
 impl Display for Difference {
     fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Self::NoIndex => "is no index",
+            Self::NoIndex => "is not an index",
             Self::OtherTable(table) => return write!(f, "is an index of `{table}`"),
             Self::Invalid => "is invalid",
             Self::OtherColumns => "has other columns",
             Self::NotUnique => "is not unique",
-            Self::Partial => "holds only some of the rows",
+            Self::Partial => "covers only some of the rows",
             Self::OtherRows => "has another WHERE",
         })
     }

@@ -15,9 +15,10 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// PostgreSQL computes an index or a stored column once, with the function as it was, and trusts `IMMUTABLE`. When the code
-    /// changes, old entries stay as they are: queries that use the index miss rows, a unique index lets duplicates in, stored
-    /// columns mix old and new results, and rows that a `CHECK` would now refuse make a dump that cannot be restored.
+    /// PostgreSQL computes an index or a stored column once, with the function as it was, and trusts `IMMUTABLE`. When
+    /// the code changes, old entries stay as they are: queries that use the index miss rows, a unique index lets
+    /// duplicates in, stored columns mix old and new results, and rows that a `CHECK` would now refuse make a dump that
+    /// cannot be restored.
     ///
     /// ## Example
     ///
@@ -31,7 +32,7 @@ declare_rule! {
     /// ```
     ///
     /// Use instead:
-    /// a new function with a new index, and drop the old ones when nothing uses them.
+    /// create a new function with a new index, and drop the old ones when nothing uses them.
     ///
     /// ```sql,clean
     /// -- history:
@@ -45,8 +46,9 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// Where the code stays the same, where the migration rebuilds the index (`REINDEX`, or `DROP` and `CREATE`), and for indexes
-    /// and tables that the same migration made.
+    /// - the code stays the same
+    /// - the migration rebuilds the index (`REINDEX`, or `DROP` and `CREATE`)
+    /// - indexes and tables that the same migration created
     ///
     /// ## Other linters
     ///
@@ -93,28 +95,28 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
 fn help(context: &RuleContext<'_>, uses: &[String], table: Option<&RelationName>) -> String {
     let has = |word: &str| uses.iter().any(|one| one.starts_with(word));
     let mut help =
-        "make a new function with a new index, column or constraint; or build again what keeps results".to_owned();
+        "create a new function with a new index, column or constraint, or rebuild what keeps results".to_owned();
     let Some(table) = table else { return help };
     let name = sql_name(context, table);
     if has("the index") {
         // Source: release notes of PostgreSQL 12, and of 14 for partitioned tables.
         help = if table.kind == RelationKind::PartitionedTable && !everywhere_at_least(context, 14) {
-            format!("{help}; before PostgreSQL 14 REINDEX takes each partition of `{}` alone", table.name)
+            format!("{help}; before PostgreSQL 14 REINDEX works on one partition of `{}` at a time", table.name)
         } else {
             let concurrently = if everywhere_at_least(context, 12) { " CONCURRENTLY" } else { "" };
             format!("{help}:\n    REINDEX TABLE{concurrently} {name};")
         };
     }
     if has("the column") {
-        help.push_str("\na stored column is computed again by an UPDATE that sets a column which it uses, to itself");
+        help.push_str("\nto compute a stored column again, UPDATE a column that it uses to its own value");
     }
     if has("the constraint") {
-        help.push_str("\na CHECK is only checked again when it is dropped, added NOT VALID and validated");
+        help.push_str("\nto check a CHECK again, drop it, add it NOT VALID and validate it");
     }
     help
 }
 
-/// The same code, white space aside?
+/// Whether the code is the same except for white space.
 fn is_same(new: &Function, old: &Function) -> bool {
     match (&*new.body, &*old.body) {
         (FunctionBody::Source { text: new, .. }, FunctionBody::Source { text: old, .. }) => {
@@ -159,7 +161,7 @@ fn calls(catalog: &Catalog, expr: &Expr, function: &Function) -> bool {
     found
 }
 
-/// Does a later statement of the migration build the index anew?
+/// Whether a later statement of the migration rebuilds the index.
 fn is_rebuilt(context: &RuleContext<'_>, index: &Relation, table: crate::catalog::Oid) -> bool {
     let index = RelationName::existing(index);
     let table = context.before.get_relation(table).map(|table| RelationName::existing(table));

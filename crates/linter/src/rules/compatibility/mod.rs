@@ -1,4 +1,4 @@
-//! What breaks the code that is still running when the migration commits.
+//! What breaks deployed code when the migration commits.
 
 mod along;
 mod comes_back;

@@ -1,4 +1,4 @@
-//! RENAME COLUMN of a column that running code may use.
+//! RENAME COLUMN of a column that deployed code may use.
 
 use super::comes_back::{Replacement, report_other_type};
 use crate::effect::{RelationKind, RelationName, RenamedObject, Visibility};
@@ -15,9 +15,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// From the commit on the running code fails wherever it names the old column; the new code fails before it. There is no
-    /// moment at which both can run, so a deployment without downtime is not possible. Views and constraints follow the new
-    /// name, the code of functions does not.
+    /// After the commit, deployed code fails wherever it uses the old column. Before it, the new code fails. There is
+    /// no moment at which both can run, so a deployment without downtime is not possible. Views and constraints follow
+    /// the new name, the code of functions does not.
     ///
     /// ## Example
     ///
@@ -28,9 +28,8 @@ declare_rule! {
     /// ALTER TABLE users RENAME COLUMN mail TO email;
     /// ```
     ///
-    /// Use instead:
-    /// a second column that a trigger keeps equal, and the old one dropped when nothing names it any more; or, where
-    /// the old name is only read, a generated column under the old name in the same transaction:
+    /// Use instead: add a second column that a trigger keeps equal, and drop the old one when nothing uses it any more.
+    /// If the old name is only read, add a generated column under the old name in the same transaction:
     ///
     /// ```sql,clean
     /// -- history:
@@ -44,16 +43,19 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// For tables and columns that the same migration made or renamed; where a column has the old name again when the transaction commits
-    /// (a generated column, or the replacement of a swap); for the replacement itself, whose new name another column of the
-    /// table had before; and where the table as a whole is replaced in the same transaction by a view that has the old name.
-    /// A column under the old name that has another type is reported. The finding is only possible
-    /// (`--confidence possible`) where the new type takes every value of the old one.
+    /// - tables and columns that the same migration created or renamed
+    /// - a column that has the old name again when the transaction commits: a generated column, or the replacement in a
+    ///   swap
+    /// - the replacement itself, whose new name another column of the table had before
+    /// - a table that is replaced in the same transaction by a view with the old name
+    ///
+    /// A column under the old name that has another type is reported. The finding is only possible (`--confidence
+    /// possible`) if the new type accepts every value of the old one.
     ///
     /// ## Other linters
     ///
-    /// squawk, pgls and `strong_migrations` report every rename. pgvet, like Atlas, is silent about the recipes that keep the old
-    /// name, and shows the functions of the project that still use it.
+    /// squawk, pgls and `strong_migrations` report every rename. pgvet, like Atlas, does not report the recipes that
+    /// keep the old name. It shows the functions of the project that still use it.
     "rename-column", Compatibility, Warning,
     {
         sources: &[
@@ -83,7 +85,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     }
 }
 
-/// Was there no such column of a table of this name before the migration, or does it take the place of one?
+/// Whether there was no such column in a table of this name before the migration, or it replaces one.
 fn is_unused(context: &RuleContext<'_>, table: &RelationName, old: &str, new: &str) -> bool {
     is_column_made_here(context, table, old)
         || is_column_name_freed(context, table, new)
@@ -98,7 +100,7 @@ fn report(
     old: &str,
     new: &str,
 ) {
-    let message = format!("renaming `{old}` of `{}` breaks running code that still names it", table.name);
+    let message = format!("renaming `{old}` of `{}` breaks deployed code that still uses it", table.name);
     let relation = context.before.get_relation(table.oid);
     let triggers: Vec<_> =
         relation.iter().flat_map(|relation| &relation.triggers).map(|trigger| trigger.function).collect();
@@ -109,13 +111,13 @@ fn report(
 
 fn help(context: &RuleContext<'_>, table: &RelationName, old: &str, new: &str) -> String {
     if !table.kind.is_table() {
-        return format!("keep `{old}` beside `{new}`, for as long as running code names it");
+        return format!("keep `{old}` beside `{new}` as long as deployed code uses it");
     }
     let (sql_table, old, new) = (sql_name(context, table), identifier(old), identifier(new));
     let moved = format!("{}_base", table.name);
     let qualified = sql_name(context, &RelationName { name: moved.as_str().into(), ..table.clone() });
     let beside = format!(
-        "leave it, or add `{new}` beside it: copy every write with a trigger, fill old rows in batches, release code that uses \
+        "keep the name, or add `{new}` beside it: copy every write with a trigger, fill old rows in batches, release code that uses \
          the new column, then drop `{old}`"
     );
     let Some(view) = view_in_place(context, table, &format!("*, {new} AS {old}"), &qualified) else { return beside };
@@ -125,7 +127,7 @@ fn help(context: &RuleContext<'_>, table: &RelationName, old: &str, new: &str) -
     ];
     let statements: Vec<String> = renames.into_iter().chain(view).collect();
     format!(
-        "{beside}; or leave a view with both names, through which code can write either, in one transaction:\n    {};",
+        "{beside}; or create a view with both names, through which code can write either, in one transaction:\n    {};",
         together(context, &statements).join(";\n    ")
     )
 }

@@ -1,4 +1,4 @@
-//! Renames and SET SCHEMA of what is no table.
+//! Renames and SET SCHEMA of objects other than tables.
 
 use super::rename_table::left_behind;
 use crate::ast::{Ast, ObjectKind, ObjectName};
@@ -16,8 +16,8 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Running code that uses the old name fails from the commit on. A renamed schema takes the names of everything in it along.
-    /// What the database itself keeps (views, defaults, foreign keys) follows; the code of functions does not.
+    /// Deployed code that uses the old name fails after the commit. Renaming a schema changes the names of everything
+    /// in it. Views, defaults and foreign keys follow; the code of functions does not.
     ///
     /// ## Example
     ///
@@ -30,7 +30,7 @@ declare_rule! {
     /// ```
     ///
     /// Use instead:
-    /// the new name beside the old one, until nothing uses that any more.
+    /// keep the old name beside the new one until nothing uses it any more.
     ///
     /// ```sql,clean
     /// -- history:
@@ -45,16 +45,19 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// For objects that the same migration made; for indexes, constraints and sequences of columns, whose names queries do not
-    /// need; for trigger functions; for renames of a table, which are `rename-table`; for a type, domain or function whose old name is in use again when the
-    /// migration ends, as in the recipe that replaces an enum; and where a view or table with all columns is left under the
-    /// old name in the same transaction.
+    /// - objects that the same migration created
+    /// - indexes, constraints and sequences of columns, whose names queries do not need
+    /// - trigger functions
+    /// - renames of a table, which `rename-table` reports
+    /// - a type, domain or function whose old name is in use again at the end of the migration, as in the recipe that
+    ///   replaces an enum
+    /// - a view or table with all columns under the old name in the same transaction
     ///
-    /// For a function that no other code of the database names the finding is only possible (`--confidence possible`).
+    /// For a function that no other code of the database uses, the finding is only possible (`--confidence possible`).
     ///
     /// ## Other linters
     ///
-    /// None of squawk, pgls, eugene and pg-migration-lint speaks of `ALTER SCHEMA ... RENAME` or `SET SCHEMA`.
+    /// squawk, pgls, eugene and pg-migration-lint do not report `ALTER SCHEMA ... RENAME` and `SET SCHEMA`.
     "rename-or-move-object", Compatibility, Warning,
     { sources: &["strong_migrations/rename_schema", "migrationpilot/MP071"] }
     statement = check,
@@ -78,22 +81,22 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
                 }
                 let (kind, old) = (before.kind.word(), &before.name);
                 let message = if before.schema == *schema {
-                    format!("renaming the {kind} `{old}` breaks running code that still uses the old name")
+                    format!("renaming {kind} `{old}` breaks deployed code that still uses the old name")
                 } else {
                     format!(
-                        "moving the {kind} `{old}` to `{schema}` breaks running code that names its schema, or does not have \
+                        "moving {kind} `{old}` to `{schema}` breaks deployed code that names its schema, or does not have \
                          `{schema}` in its search_path"
                     )
                 };
                 let finding = reporter.report(renaming.range, message).relation(before);
                 let (finding, _) = users::label(finding, context, &[old.as_str()], &[]);
                 finding.help(match before.kind {
-                    RelationKind::Sequence => "leave the name, or release code that does not use it first",
+                    RelationKind::Sequence => "keep the name, or first release code that does not use it",
                     _ if before.schema == *schema => {
-                        "leave a view under the old name in the same transaction, until no running code uses it"
+                        "create a view under the old name in the same transaction, until no deployed code uses it"
                     }
                     _ => {
-                        "leave a view under the old name in the same transaction, until no running code uses it; or add the \
+                        "create a view under the old name in the same transaction, until no deployed code uses it; or add the \
                          new schema to the search_path of the application's role first"
                     }
                 }).emit();
@@ -106,7 +109,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     }
 }
 
-/// Do queries name it? Sequences of columns and indexes are found without their names.
+/// Whether queries name it. Sequences of columns and indexes are found without their names.
 fn is_used_by_name(context: &RuleContext<'_>, relation: &RelationName) -> bool {
     let is_named = match relation.kind {
         RelationKind::Sequence => {
@@ -137,8 +140,7 @@ fn schema(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRan
     if is_new || rest(context).iter().any(|ast| is_made(ast) || takes(ast, None, Some(old))) {
         return;
     }
-    let message =
-        format!("renaming the schema `{old}` breaks running code that names it, or has it in its search_path");
+    let message = format!("renaming schema `{old}` breaks deployed code that uses it, or has it in its search_path");
     let help = format!(
         "set the search_path of the application's role to both `{new}` and `{old}` first, and release code that names no schema"
     );
@@ -190,9 +192,9 @@ fn other(
         "function" => {
             ("calls it", "create the new function beside the old one, and drop that when nothing calls it any more")
         }
-        _ => ("casts to it", "leave the name, or rename it when no running code casts to the old one"),
+        _ => ("casts to it", "keep the name, or rename it when no deployed code casts to the old one"),
     };
-    let message = format!("renaming the {kind} `{old}` to `{new}` breaks running code that still {use_of_name}");
+    let message = format!("renaming {kind} `{old}` to `{new}` breaks deployed code that still {use_of_name}");
     let (mut finding, users) = users::label(reporter.report(range, message), context, &[before.1.as_str()], &[]);
     if kind == "function" && users == 0 {
         finding = finding.assuming(Assumption::UsedOutside { object: old.into() });

@@ -1,4 +1,4 @@
-//! ALTER TABLE ... RENAME TO of a table that running code may use.
+//! ALTER TABLE ... RENAME TO of a table that deployed code may use.
 
 use super::along::publications;
 use crate::ast::Ast;
@@ -12,13 +12,13 @@ use crate::rules::users;
 use std::iter;
 
 declare_rule! {
-    /// An existing table is renamed, and nothing is left under its old name.
+    /// An existing table is renamed, and no relation keeps its old name.
     ///
     /// ## Why it matters
     ///
-    /// From the commit on the running code fails with every query of the old name; the new code fails before it. Views and
-    /// foreign keys follow the new name, the code of functions does not. Sequences, indexes and constraints keep the names that
-    /// were made from the old one.
+    /// After the commit, deployed code fails with every query of the old name. Before it, the new code fails. Views and
+    /// foreign keys follow the new name, the code of functions does not. Sequences, indexes and constraints keep the
+    /// names that were made from the old one.
     ///
     /// ## Example
     ///
@@ -30,7 +30,7 @@ declare_rule! {
     /// ```
     ///
     /// Use instead:
-    /// one transaction that leaves a view (PostgreSQL can write through a simple one).
+    /// create a view under the old name in the same transaction. PostgreSQL can write through a simple view.
     ///
     /// ```sql,clean
     /// -- history:
@@ -44,13 +44,14 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// For a table that the same migration made; where a view or table has the old name again when the transaction commits, with
-    /// all columns of the old one; and for the replacement in a swap, whose new name another table had before.
+    /// - a table that the same migration created
+    /// - a view or table with all columns of the old one has the old name when the transaction commits
+    /// - the replacement in a swap, whose new name another table had before
     ///
     /// ## Other linters
     ///
-    /// squawk, pgls and `strong_migrations` report every rename. pgvet, like Atlas, is silent about a rename that leaves a view,
-    /// but compares its columns.
+    /// squawk, pgls and `strong_migrations` report every rename. pgvet, like Atlas, does not report a rename that
+    /// leaves a view. It also compares the columns of that view.
     "rename-table", Compatibility, Warning,
     {
         sources: &[
@@ -73,15 +74,15 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         let (message, help) = match left_behind(context, table) {
             Successor::Compatible(_) => continue,
             Successor::Nothing => (
-                format!("renaming `{}` breaks running code that still uses the old name", table.name),
+                format!("renaming `{}` breaks deployed code that still uses the old name", table.name),
                 help(context, table, name),
             ),
             Successor::Lacks(column) => (
                 format!(
-                    "what takes the place of `{}` has no column `{column}`, which running code may name",
+                    "the relation that replaces `{}` has no column `{column}`, which deployed code may use",
                     table.name
                 ),
-                format!("keep `{column}` in it until no running code names it"),
+                format!("keep `{column}` in it until no deployed code uses it"),
             ),
         };
         let range = match context.ast {
@@ -107,7 +108,7 @@ fn help(context: &RuleContext<'_>, table: &RelationName, new: &str) -> String {
     let subscribers = if published.is_empty() {
         ""
     } else {
-        "\nthe table is published: rename it on every subscriber in the same moment"
+        "\nthe table is published: rename it on every subscriber at the same moment"
     };
     let Some(view) = view_in_place(context, table, "*", &moved) else {
         return format!(
@@ -119,7 +120,7 @@ fn help(context: &RuleContext<'_>, table: &RelationName, new: &str) -> String {
     let statements: Vec<String> =
         iter::once(format!("ALTER TABLE {old} RENAME TO {}", identifier(new))).chain(view).collect();
     format!(
-        "leave a view under the old name, in the same transaction, until no deployed code uses it (ON CONFLICT works on the \
+        "create a view under the old name in the same transaction, and keep it until no deployed code uses it (ON CONFLICT works on the \
          table only):\n    {};{subscribers}",
         together(context, &statements).join(";\n    ")
     )

@@ -17,11 +17,11 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// `CREATE OR REPLACE` keeps owner, privileges and comment, and resets the attributes that it does not repeat: a function that ran
-    /// with the rights of its owner (`SECURITY DEFINER`) fails with "permission denied" for everybody else, one that lost its
-    /// `SET search_path` looks its tables up elsewhere, a view without its `security_invoker` shows rows that policies hide.
-    /// `DROP` and `CREATE` lose the privileges. A new function beside the old one, with a parameter more that has a default, makes
-    /// every call that means either fail as ambiguous.
+    /// `CREATE OR REPLACE` keeps owner, privileges and comment, and resets the attributes that it does not repeat. A
+    /// function that ran with the rights of its owner (`SECURITY DEFINER`) fails with "permission denied" for everybody
+    /// else. One that lost its `SET search_path` finds other tables. A view without its `security_invoker` shows rows
+    /// that policies hide. `DROP` and `CREATE` lose the privileges. If a second function has the same parameters and
+    /// one more with a default, every call that matches both fails as ambiguous.
     ///
     /// ## Example
     ///
@@ -43,12 +43,14 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// Where the statement says the new value itself (`SECURITY INVOKER`, `VOLATILE`), or the migration sets it again, grants the
-    /// privileges again or drops the other function. Privileges are those that migrations gave.
+    /// - the statement states the new value itself (`SECURITY INVOKER`, `VOLATILE`)
+    /// - the migration sets the attribute or grants the privileges again, or drops the other function
+    ///
+    /// Only privileges that migrations granted are known.
     ///
     /// ## Other linters
     ///
-    /// None of squawk, eugene, pgls, `strong_migrations` and pg-migration-lint compares with the definition before.
+    /// squawk, eugene, pgls, `strong_migrations` and pg-migration-lint do not compare with the previous definition.
     "replace-loses-attributes", Compatibility, Warning,
     {}
     statement = check,
@@ -94,10 +96,10 @@ fn function(
     if let Some(at) = &old.defined_at {
         finding = finding.label_in(at.file, at.name, "the definition that it replaces");
     }
-    finding.help(format!("repeat it, or say that it is meant to go: {}", join(&lost))).emit();
+    finding.help(format!("repeat it, or state the new value: {}", join(&lost))).emit();
 }
 
-/// What the old function has, the last one has not, and the statement does not mention.
+/// Attributes that the old function has, the last one does not have, and the statement does not mention.
 fn lost(stated: &[SmolStr], old: &Function, last: &Function) -> Vec<String> {
     let says = |option: &str| stated.iter().any(|written| written == option);
     let mut lost = Vec::new();
@@ -119,7 +121,7 @@ fn lost(stated: &[SmolStr], old: &Function, last: &Function) -> Vec<String> {
     lost
 }
 
-/// Another function that the same call may mean, because of a parameter with a default.
+/// Another function that matches the same call because of a parameter with a default.
 fn ambiguous(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: TextRange, new: &Function) {
     if !new.parameters.iter().any(|parameter| parameter.has_default) {
         return;
@@ -133,7 +135,7 @@ fn ambiguous(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, range: Text
     let stays = |old: &&Arc<Function>| ahead(context, &new.name, Until::EndOfMigration).get_function(old.oid).is_some();
     let Some(old) = old.filter(stays) else { return };
     let message = format!(
-        "another {} with other parameters stays, and calls that fit both fail as not unique",
+        "another {} with other parameters remains, and calls that match both fail as not unique",
         new.display_name()
     );
     let mut finding = reporter.report(range, message);
@@ -162,7 +164,7 @@ fn view(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, create: &CreateV
         return;
     }
     let message = format!(
-        "the view `{}` loses {}, which CREATE OR REPLACE resets",
+        "view `{}` loses {}, which CREATE OR REPLACE resets",
         old.name,
         enumerate(lost.iter().map(String::as_str))
     );
@@ -175,17 +177,17 @@ fn view(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, create: &CreateV
     reporter.report(create.name.range(), message).relation(&name).help(help).emit();
 }
 
-/// An object that is dropped and made again has none of its privileges.
+/// An object that is dropped and created again has none of its privileges.
 fn privileges(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let Ast::Drop(statement) = context.ast else { return };
     let path = context.session.settings.search_path();
     let relation = |catalog: &Catalog, name: &ObjectName| catalog.find_relation(name, &path);
     let function = |catalog: &Catalog, name: &ObjectName| function_named(catalog, name, &path);
     let (find, help): (&Find<'_>, &str) = match statement.kind {
-        ObjectKind::View => (&relation, "use CREATE OR REPLACE VIEW where the columns allow it, or grant again"),
-        ObjectKind::MaterializedView | ObjectKind::Table => (&relation, "grant again"),
+        ObjectKind::View => (&relation, "use CREATE OR REPLACE VIEW if the columns allow it, or grant them again"),
+        ObjectKind::MaterializedView | ObjectKind::Table => (&relation, "grant them again"),
         ObjectKind::Function | ObjectKind::Procedure | ObjectKind::Routine => {
-            (&function, "use CREATE OR REPLACE where the types allow it, or grant again")
+            (&function, "use CREATE OR REPLACE if the types allow it, or grant them again")
         }
         _ => return,
     };
@@ -205,7 +207,7 @@ fn privileges(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             continue;
         }
         let shown = context.before.get_function(old).map_or_else(|| name.name.text.to_string(), |it| it.display_name());
-        let message = format!("`{shown}` is made anew without the privileges that {} had", enumerate(roles));
+        let message = format!("`{shown}` is created again without the privileges that {} had", enumerate(roles));
         reporter.report(name.range(), message).help(format!("{help} in the same transaction")).emit();
     }
 }
@@ -221,7 +223,7 @@ fn function_named(catalog: &Catalog, name: &ObjectName, path: &[SmolStr]) -> Opt
     found.next().is_none().then_some(first)
 }
 
-/// Is the object gone after the statement, and was it there for others?
+/// Whether the statement drops the object, and others could see it.
 fn is_removed(context: &RuleContext<'_>, oid: Oid) -> bool {
     let is_old = context.effects.removals.iter().any(|removal| {
         removal.reason == RemovalReason::Named

@@ -12,13 +12,13 @@ use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
 declare_rule! {
-    /// A table of a publication is without a replica identity.
+    /// A published table has no replica identity.
     ///
     /// ## Why it matters
     ///
-    /// Logical replication tells subscribers which row has changed by the primary key. Where a published table has none, and
-    /// no other replica identity, every `UPDATE` and `DELETE` on it fails on the publisher: "cannot update table because it does
-    /// not have a replica identity and publishes updates".
+    /// Logical replication identifies the changed row by the primary key. If a published table has neither a primary
+    /// key nor another replica identity, every `UPDATE` and `DELETE` on it fails on the publisher: "cannot update table
+    /// because it does not have a replica identity and publishes updates".
     ///
     /// ## Example
     ///
@@ -43,9 +43,9 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// Where the table has a primary key or a `REPLICA IDENTITY` when the migration ends, where the migrations do not show the
-    /// whole table, and for tables that no publication of the migrations holds, or only one whose `publish` names neither
-    /// `update` nor `delete`.
+    /// - the table has a primary key or a `REPLICA IDENTITY` at the end of the migration
+    /// - the migrations do not show the whole table
+    /// - no publication of the migrations contains the table, or its `publish` names neither `update` nor `delete`
     ///
     /// ## Other linters
     ///
@@ -69,7 +69,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     changed(context, reporter);
 }
 
-/// What a publication holds that it did not hold before.
+/// Tables that the statement adds to a publication.
 fn published(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, name: &str, range: TextRange) {
     let Some(publication) = context.after.publication(name) else { return };
     let Some(refused) = refused(publication.updates, publication.deletes) else { return };
@@ -87,7 +87,7 @@ fn published(context: &RuleContext<'_>, reporter: &mut Reporter<'_>, name: &str,
     let tables: Vec<&Arc<Relation>> = tables.iter().filter(still).copied().collect();
     let [first, ..] = tables.as_slice() else { return };
     let names = enumerate(tables.iter().map(|table| table.name.as_str()));
-    let message = format!("{refused} on {names} as soon as `{name}` publishes it: there is no replica identity");
+    let message = format!("{refused} on {names} as soon as `{name}` publishes it: it has no replica identity");
     reporter.report(range, message).help(help(context, &RelationName::existing(first))).emit();
 }
 
@@ -122,7 +122,7 @@ fn changed(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     }
 }
 
-/// What a published table without identity refuses.
+/// The statements that a published table without an identity refuses.
 fn refused(updates: bool, deletes: bool) -> Option<&'static str> {
     match (updates, deletes) {
         (true, true) => Some("UPDATE and DELETE fail"),
@@ -142,7 +142,7 @@ fn place(context: &RuleContext<'_>, range: TextRange) -> TextRange {
 
 fn help(context: &RuleContext<'_>, table: &RelationName) -> String {
     format!(
-        "give it a primary key, or, where rows are few or changes rare:\n    ALTER TABLE {} REPLICA IDENTITY FULL;",
+        "give it a primary key, or, if it has few rows or changes rarely:\n    ALTER TABLE {} REPLICA IDENTITY FULL;",
         sql_name(context, table)
     )
 }

@@ -1,4 +1,4 @@
-//! Columns that running code does not fill, but must.
+//! Columns that deployed code must fill and does not know.
 
 use crate::ast::{AlterTableAction, Ast, ColumnDef, Firing, FunctionBody, TriggerTiming};
 use crate::catalog::{Catalog, Column, Oid, Relation};
@@ -14,12 +14,12 @@ use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
 declare_rule! {
-    /// A column that is new to running code must have a value, and has no default.
+    /// A column that is new to deployed code must have a value, and has no default.
     ///
     /// ## Why it matters
     ///
-    /// The code that is running does not know the column and leaves it out: from the commit on every `INSERT` of it fails with a
-    /// not-null violation. `ADD COLUMN ... NOT NULL` without a default fails at once where the table has rows.
+    /// Deployed code does not know the column: after the commit each of its `INSERT`s fails with a not-null violation.
+    /// `ADD COLUMN ... NOT NULL` without a default fails at once if the table has rows.
     ///
     /// ## Example
     ///
@@ -39,20 +39,23 @@ declare_rule! {
     /// ALTER TABLE users ADD COLUMN email text NOT NULL DEFAULT '';
     /// ```
     ///
-    /// or a column that may be null, and `NOT NULL` with the release after the one whose code fills it.
+    /// or add a nullable column, and set `NOT NULL` with the release after the one whose code fills it.
     ///
     /// ## When it is not reported
     ///
-    /// For tables of the same migration; for columns with a default (also of their domain), an identity or a generated value;
-    /// where the transaction sets a default before it commits; and where a `BEFORE INSERT` trigger mentions the column.
-    /// `SET NOT NULL` and `DROP DEFAULT` are reported for a column that the same deployment added. Deployed code may well
-    /// fill an older one: there the finding is only possible (`--confidence possible`). So it is if the migration replaces a
-    /// function that names table and column, because the database may be what inserts the rows.
+    /// - tables of the same migration
+    /// - columns with a default (also of their domain), an identity or a generated value
+    /// - the transaction sets a default before it commits
+    /// - a `BEFORE INSERT` trigger mentions the column
+    ///
+    /// `SET NOT NULL` and `DROP DEFAULT` are reported for a column that the same deployment added. For an older column,
+    /// which deployed code may well fill, the finding is only possible (`--confidence possible`). The same is true if
+    /// the migration replaces a function that names table and column, because the database itself may insert the rows.
     ///
     /// ## Other linters
     ///
-    /// squawk and pgls report `ADD COLUMN ... NOT NULL` alone; the column that is added, filled and made `NOT NULL` in one
-    /// migration breaks running code in the same way.
+    /// squawk and pgls only report `ADD COLUMN ... NOT NULL`. A column that is added, filled and made `NOT NULL` in one
+    /// migration breaks deployed code in the same way.
     "required-column-without-default", Compatibility, Error,
     {
         sources: &[
@@ -101,7 +104,7 @@ enum Change {
     Added,
     /// An earlier statement of the deployment added it; it was nullable or had a default.
     RequiredNow,
-    /// Deployed code knows the column, and may leave it out.
+    /// Deployed code knows the column, and may not set it.
     OlderRequiredNow,
 }
 
@@ -139,7 +142,7 @@ fn is_filled_by_code(context: &RuleContext<'_>, table: &str, column: &str) -> bo
     earlier(context).any(names_both) || rest(context).iter().any(|ast| names_both(ast))
 }
 
-/// Does something give the column a value, at the end of the transaction?
+/// Whether a default or identity gives the column a value at the end of the transaction.
 fn is_filled(context: &RuleContext<'_>, table: &Relation, oid: Oid, column: &str) -> bool {
     let end = ahead(context, column, Until::Commit);
     let still = end.get_relation(oid).and_then(|table| table.column(column));
@@ -155,7 +158,7 @@ fn has_domain_default(catalog: &Catalog, column: &Column) -> bool {
     )
 }
 
-/// May a trigger fill the column of every row before it is written?
+/// Whether a trigger may fill the column of every row before it is written.
 fn has_trigger(catalog: &Catalog, table: &Relation, column: &str) -> bool {
     let mut fills = table.triggers.iter().filter(|trigger| {
         trigger.timing == TriggerTiming::Before
@@ -186,7 +189,7 @@ fn report(
             "deployed code does not fill `{column}`, which this deployment adds: its INSERTs into `{name}` fail from here on"
         ),
         Change::OlderRequiredNow => {
-            format!("INSERTs of deployed code that leave `{column}` out of `{name}` fail from here on")
+            format!("INSERTs of deployed code into `{name}` that do not set `{column}` fail from here on")
         }
     };
     let help = help(context, table, column, change == Change::Added);
@@ -222,7 +225,7 @@ fn help(context: &RuleContext<'_>, table: &RelationName, column: &str, is_added:
     }
 }
 
-/// Is no value of the column allowed twice?
+/// Whether a unique constraint forbids equal values in the column.
 fn is_unique(catalog: &Catalog, table: Oid, column: &str) -> bool {
     let indexes = catalog.get_relation(table).into_iter().flat_map(|table| &table.indexes);
     indexes.filter_map(|oid| catalog.get_relation(*oid)?.index()).any(|index| {

@@ -1,4 +1,4 @@
-//! Type changes after which a column holds less.
+//! Type changes after which a column can hold fewer values.
 
 use super::retyped::retyped;
 use crate::builtin::type_by_oid;
@@ -14,9 +14,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The migration fails on the first value that does not fit, or silently changes it: fractions are rounded, and the time of day
-    /// and the time zone are dropped. `USING` can say what becomes of old values, but the code that is running goes on to write
-    /// such values, and its statements fail from the commit on.
+    /// The migration fails on the first value that does not fit, or silently changes it: fractions are rounded, and the
+    /// time of day and the time zone are dropped. `USING` can convert existing values, but deployed code continues to
+    /// write such values, and its statements fail after the commit.
     ///
     /// ## Example
     ///
@@ -28,7 +28,7 @@ declare_rule! {
     /// ```
     ///
     /// Use instead:
-    /// release code that writes no such values, and a check that shows the old ones before anything is changed.
+    /// first release code that writes no such values, and look for existing ones before you change the type.
     ///
     /// ```sql,clean
     /// -- history:
@@ -39,12 +39,14 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// For tables and columns that the same migration made, and where a type is not known. That the change rewrites the table is
-    /// `type-change-rewrites-table`; what a new enum leaves out is `enum-value-renamed-or-removed`.
+    /// - tables and columns that the same migration created
+    /// - types that are not known
+    /// - the rewrite itself, which `type-change-rewrites-table` reports
+    /// - labels that a new enum lacks, which `enum-value-renamed-or-removed` reports
     ///
     /// ## Other linters
     ///
-    /// squawk and pgls report every type change; pgvet tells apart what it costs and what it may lose.
+    /// squawk and pgls report every type change. pgvet distinguishes what a change costs and what it may lose.
     "type-narrowing", Compatibility, Warning,
     { sources: &["squawk/changing-column-type", "pgls/changingColumnType", "migrationpilot/MP044"] }
     statement = check,
@@ -93,7 +95,7 @@ impl Loss {
         match self {
             Self::Range => "the larger numbers",
             Self::Length => "the longer values",
-            Self::Fraction => "digits behind the point",
+            Self::Fraction => "digits after the decimal point",
             Self::Scale => "the last digits",
             Self::TimeZone => "the time zone",
             Self::TimeOfDay => "the time of day",
@@ -101,33 +103,29 @@ impl Loss {
         }
     }
 
-    /// What becomes of old values, unless USING says so, and of those that running code writes.
+    /// What becomes of old values, unless USING says so, and of those that deployed code writes.
     fn consequence(self, using: bool, updated: bool) -> &'static str {
         match (self, using) {
             (Self::Range | Self::Length | Self::OtherText, false) if updated => {
-                "running code fails on new ones that do not fit, and the migration on those that it has not changed before"
+                "deployed code fails on new values that do not fit, and the migration fails on old ones that it did not change first"
             }
             (Self::Range | Self::Length | Self::OtherText, false) => {
-                "the migration fails on old values that do not fit, and running code on new ones"
+                "the migration fails on old values that do not fit, and deployed code fails on new ones"
             }
             (Self::Range | Self::Length | Self::OtherText, true) => {
-                "USING decides about old values, and running code fails on new ones that do not fit"
+                "USING converts old values, and deployed code fails on new ones that do not fit"
             }
-            (Self::Fraction | Self::Scale, false) => {
-                "rounded without an error, in old values and in those of running code"
-            }
+            (Self::Fraction | Self::Scale, false) => "old and new values are rounded without an error",
             (Self::Fraction | Self::Scale, true) => {
-                "USING decides about old values, and those of running code are rounded without an error"
+                "USING converts old values, and new ones are rounded without an error"
             }
-            (Self::TimeOfDay, false) => "lost without an error, in old values and in those of running code",
-            (Self::TimeOfDay, true) => {
-                "USING decides about old values, and those of running code lose it without an error"
-            }
+            (Self::TimeOfDay, false) => "old and new values lose it without an error",
+            (Self::TimeOfDay, true) => "USING converts old values, and new ones lose it without an error",
             (Self::TimeZone, false) => {
-                "old values are taken in the session's time zone, and running code goes on to write moments in others"
+                "old values are converted in the session's time zone, and deployed code continues to write in other time zones"
             }
             (Self::TimeZone, true) => {
-                "USING decides about old values, and running code goes on to write moments in the time zones of its sessions"
+                "USING converts old values, and deployed code continues to write in the time zones of its sessions"
             }
         }
     }
@@ -161,7 +159,7 @@ fn length_loss(from: i32, to: i32) -> Option<Loss> {
     (to >= 0 && (from < 0 || to < from)).then_some(Loss::Length)
 }
 
-/// Digits before the point that do not fit are an error, those behind it are rounded.
+/// Digits before the decimal point that do not fit are an error; those after it are rounded.
 fn numeric_loss(from: i32, to: i32) -> Option<Loss> {
     let parts = |typmod: i32| (typmod >= 0).then(|| precision_and_scale(typmod));
     match (parts(from), parts(to)) {
