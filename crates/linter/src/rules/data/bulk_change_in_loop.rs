@@ -21,8 +21,8 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Batches are meant to keep transactions short. Without `COMMIT` all of them are one transaction: every row that was
-    /// changed stays locked until the last batch is done, vacuum can remove nothing meanwhile, and a failure at the end
+    /// Batches are meant to keep transactions short. Without `COMMIT` all of them are one transaction: every changed
+    /// row stays locked until the last batch is done, vacuum can remove nothing meanwhile, and a failure at the end
     /// undoes everything.
     ///
     /// ## Example
@@ -52,15 +52,15 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - if the loop has a `COMMIT`
-    /// - for loops whose changes `LIMIT`, a range or a list that only run time knows do not limit, unless the loop goes
-    ///   through a whole table; `unbounded-update-or-delete` judges their statements
-    /// - for loops that alter, rename or drop something in each round
-    /// - for temporary tables and tables of the same deployment
-    /// - in a `DO` block, for tables that the migration drops afterwards
+    /// - the loop has a `COMMIT`
+    /// - no `LIMIT`, range or list limits the changes of a round, unless the loop goes through a whole table;
+    ///   `unbounded-update-or-delete` judges those statements
+    /// - the loop alters, renames or drops an object in each round
+    /// - temporary tables and tables of the same deployment
+    /// - in a `DO` block, tables that the migration drops afterwards
     ///
-    /// If the transaction already holds a lock that blocks reads or writes of a table in use, the finding is an error: the
-    /// batches hold it as well.
+    /// If the transaction already holds a lock that blocks reads or writes of a table in use, the finding is an error,
+    /// because the batches extend that lock.
     "bulk-change-in-loop", Data, Warning,
     {}
     routine = check,
@@ -100,9 +100,11 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
         let table = &relation.name;
         said = Some(statement.range);
         let message = if whole {
-            format!("this changes `{table}` row by row in one transaction, which locks all of them until its end")
+            format!(
+                "this changes `{table}` row by row in one transaction and keeps all changed rows locked until it commits"
+            )
         } else {
-            format!("all batches are one transaction, which locks their rows of `{table}` until its end")
+            format!("all batches run in one transaction and keep their rows of `{table}` locked until it commits")
         };
         let help = match context.function() {
             Some(function) if !function.procedure => {
@@ -114,10 +116,10 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
                     "COMMIT after each batch, in a migration that runs without a transaction"
                 }
                 Some((TransactionMode::SingleString, 2..)) => {
-                    "COMMIT after each batch, in a migration that holds nothing else: several statements are one transaction"
+                    "COMMIT after each batch, in a migration that contains nothing else: several statements are one transaction"
                 }
                 _ => {
-                    "COMMIT after each batch, which PostgreSQL allows where the DO block is sent alone, outside of a transaction"
+                    "COMMIT after each batch, which PostgreSQL allows if the DO block is sent alone, outside a transaction"
                 }
             },
         };
@@ -125,7 +127,7 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
         if let Some(lock) = context.session.and_then(|session| strong_locks(session).next()) {
             let blocks = if lock.mode.blocks_reads() { "read or write" } else { "write to" };
             let message = format!(
-                "nobody can {blocks} `{}` until then: this took {}, which the transaction holds to its end",
+                "nobody can {blocks} `{}` until then: this took {}, which the transaction holds until it ends",
                 lock.unqualified_name(),
                 lock.mode.sql()
             );
@@ -163,13 +165,13 @@ fn is_in_use(context: &RoutineContext<'_>, table: &Relation) -> bool {
     table.kind.is_table() && !table.is_temporary() && !is_new
 }
 
-/// Does a step alter, rename or drop something? Then the loop goes from table to table, and holds stronger locks than those
-/// of rows.
+/// Whether a step alters, renames or drops an object. Such a loop goes from table to table and holds stronger locks
+/// than row locks.
 fn alters_tables(step: &Step<'_>) -> bool {
     step.sql.iter().any(|sql| matches!(sql.ast, Ast::AlterTable(_) | Ast::Rename(_) | Ast::SetSchema(_) | Ast::Drop(_)))
 }
 
-/// Whether the code makes a table of that name.
+/// Whether the code creates a table of that name.
 pub(super) fn makes(steps: &[Step<'_>], name: &ObjectName) -> bool {
     makes_named(steps, &name.name.text)
 }
@@ -182,7 +184,7 @@ fn makes_named(steps: &[Step<'_>], name: &str) -> bool {
     })
 }
 
-/// Does a statement after the DO block drop the table?
+/// Whether a statement after the DO block drops the table.
 fn is_dropped_later(context: &RoutineContext<'_>, dropped: Oid) -> bool {
     let table = |name: &ObjectName| context.relation(name).map(|relation| relation.oid);
     let drops = |statement: &SqlStatement| match statement.ast() {

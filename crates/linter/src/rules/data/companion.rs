@@ -1,4 +1,4 @@
-//! Rows that a trigger keeps beside those that are inserted: of a supertype, or a part that has a table of its own.
+//! Rows that a trigger adds to those that are inserted: of a supertype, or of a part that has its own table.
 
 use super::inserted::{Inserted, Refusal, Values};
 use super::new_parent::without_casts;
@@ -8,8 +8,8 @@ use crate::catalog::{Catalog, Relation, Trigger};
 use crate::routine::{RoutineContext, Step};
 use smol_str::SmolStr;
 
-/// Does a trigger put in this one row for each new one of its own table, with the same key? Then a duplicate is as rare as
-/// one in that table, and the error is what the author wants.
+/// Whether a trigger inserts this one row for each new row of its own table, with the same key. A duplicate is then as
+/// rare as one in that table, and the author wants the error.
 pub(super) fn is_companion(context: &RoutineContext<'_>, step: &Step<'_>, inserted: &Inserted<'_>) -> bool {
     let triggers = context.triggers();
     let has_key = || {
@@ -28,7 +28,7 @@ pub(super) fn is_companion(context: &RoutineContext<'_>, step: &Step<'_>, insert
         && has_key()
 }
 
-/// Are all parts of a key fields of NEW, or the same for all rows?
+/// Whether all parts of a key are fields of NEW, or the same for all rows.
 pub(super) fn is_of_new(inserted: &Inserted<'_>, refusal: &Refusal<'_>) -> bool {
     refusal.index.all_columns().all(|column| match inserted.values_of(column) {
         Values::Rows(rows) => rows.iter().all(|value| field_of_new(value).is_some() || is_literal(value)),
@@ -42,7 +42,7 @@ fn is_for_new_rows(trigger: &Trigger) -> bool {
     trigger.for_each_row && events.insert && !events.update && !events.delete
 }
 
-/// Is it one row, of values that no table gives?
+/// Whether it is one row of values that come from no table.
 fn is_one_row(inserted: &Inserted<'_>) -> bool {
     let InsertSource::Query(query) = &inserted.insert.source else { return false };
     match &query.body {
@@ -52,7 +52,7 @@ fn is_one_row(inserted: &Inserted<'_>) -> bool {
     }
 }
 
-/// Is it a key alone in every table whose triggers run the function?
+/// Whether it is a key by itself in every table whose triggers run the function.
 fn is_key(context: &RoutineContext<'_>, field: &SmolStr) -> bool {
     context.triggers().iter().all(|using| single_columns(context.catalog, &using.table).any(|column| column == *field))
 }

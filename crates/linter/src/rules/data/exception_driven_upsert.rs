@@ -1,4 +1,4 @@
-//! INSERTs that are tried first and whose failure is handled afterwards.
+//! INSERTs that are tried first, with a handler for duplicates.
 
 use super::fresh::Variables;
 use super::handled::{conditions_range, handler_of, is_only_unique, raises};
@@ -16,13 +16,14 @@ use crate::source::TextRange;
 use smol_str::SmolStr;
 
 declare_rule! {
-    /// An `INSERT` whose duplicates a block with `EXCEPTION` catches, to ignore them, to update instead, or to try again.
+    /// An `INSERT` whose duplicates a block with `EXCEPTION` catches, to ignore them, to update instead, or to try
+    /// again.
     ///
     /// ## Why it matters
     ///
-    /// Each duplicate leaves a dead row behind, and dead entries in the indexes that are older than the one that refuses
-    /// it. Each pass through the block is a subtransaction with a transaction id of its own, duplicate or not: more than 64
-    /// of them in one transaction slow down every session of the server. `ON CONFLICT` does the same without any of that.
+    /// Each duplicate leaves a dead row behind, and dead entries in the indexes that are older than the one that
+    /// refuses it. Each run of the block is a subtransaction with its own transaction ID, duplicate or not. More than
+    /// 64 of them in one transaction slow down every session of the server. `ON CONFLICT` has none of these costs.
     ///
     /// ## Example
     ///
@@ -49,17 +50,18 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - if the handler raises an error of its own
-    /// - for tables that are known to have no unique index that could refuse the row
+    /// - the handler raises its own error
+    /// - tables that are known to have no unique index that could refuse the row
     ///
-    /// The finding is only possible (`--confidence possible`) for temporary tables, in a `DO` block outside of loops, and
-    /// if the handler catches `OTHERS` while the block changes more than by this `INSERT`, or only writes a message.
+    /// The finding is only possible (`--confidence possible`) for temporary tables, in a `DO` block outside loops, and
+    /// if the handler catches `OTHERS` while the block does more than this `INSERT`, or only writes a message.
     ///
     /// ## Fix safety
     ///
-    /// The fix is offered where the block holds the `INSERT` alone and the handler does nothing, or updates just the row
-    /// that is in the way. It is marked as unsafe where the table has triggers, because errors of theirs were caught, too, and where the `INSERT`
-    /// is not one row of `VALUES`: the block inserts all rows or none, `ON CONFLICT` those that are not in the way.
+    /// The fix is offered if the block contains only the `INSERT`, and the handler does nothing or updates just the
+    /// conflicting row. It is unsafe if the table has triggers, because their errors were caught, too. It is also
+    /// unsafe if the `INSERT` is not one row of `VALUES`: the block inserts all rows or none, `ON CONFLICT` inserts
+    /// those without a conflict.
     "exception-driven-upsert", Data, Warning,
     { fixable: true }
     routine = check,
@@ -126,7 +128,7 @@ fn report(
         Some(table) if !indexes.is_empty() => left_behind(table, &indexes),
         _ => format!("a dead row in `{}`", name.name.text),
     };
-    let message = format!("every duplicate that this handler expects leaves {left}, and uses up a transaction id");
+    let message = format!("every duplicate that this handler expects leaves {left} and consumes a transaction ID");
     let label = match indexes.first() {
         Some(index) => format!("`{}` refuses duplicates of this row", index.name),
         None => "this is tried first".to_owned(),
@@ -142,11 +144,11 @@ fn report(
         finding = finding.assuming(Assumption::KeyTakenThough { table: name.name.text.clone(), because: *because });
     }
     let round = match step.innermost_loop() {
-        Some(_) => Some("in every round of the loop"),
+        Some(_) => Some("in every iteration of the loop"),
         None => context.hotness().row_trigger().map(|_| "for every row"),
     };
     if let (Some(round), Some(section)) = (round, &upsert.block.exception) {
-        let what = "from the 65th in a transaction on all snapshots on the server get slower";
+        let what = "from the 65th in a transaction on, all snapshots on the server get slower";
         finding = finding.label(section.keyword, format!("a subtransaction {round}, duplicate or not: {what}"));
     }
     let fix = table.filter(|table| table.known).and_then(|table| fix(context, upsert, table, &indexes, is_body));
@@ -156,13 +158,13 @@ fn report(
     context.hotness().label(finding).emit();
 }
 
-/// Does a handler of any error only say that there was one? Nobody expects duplicates then.
+/// Whether a handler of any error only reports the error. Such code does not expect duplicates.
 fn only_tells(handler: &Handler) -> bool {
     let tells = |statement: &Statement| matches!(statement.kind, StatementKind::Raise(_));
     !handler.statements.is_empty() && handler.statements.iter().all(tells)
 }
 
-/// Does a block change rows by one statement only?
+/// Whether one statement makes all changes of the block.
 fn changes_once(steps: &[Step<'_>], block: &Block) -> bool {
     let end = block.exception.as_ref().map_or(block.range.end, |section| section.keyword.start);
     let inside = TextRange::new(block.range.start, end);
@@ -201,7 +203,7 @@ fn help(context: &RoutineContext<'_>, upsert: &Upsert<'_>, indexes: &[UniqueInde
     format!("let the INSERT do it, without the block:\n    INSERT ... ON CONFLICT {target}DO NOTHING;")
 }
 
-/// The rewrite, where it means the same.
+/// The rewrite, if it means the same.
 fn fix(
     context: &RoutineContext<'_>,
     upsert: &Upsert<'_>,
@@ -229,10 +231,7 @@ fn fix(
         let [index] = indexes else { return None };
         let assignments = update_of(context, upsert, table, index)?;
         let target = index.conflict_target(&ambiguity(context))?;
-        (
-            "Update the row that is in the way without the block",
-            format!("ON CONFLICT {target} DO UPDATE SET {assignments}"),
-        )
+        ("Update the conflicting row without the block", format!("ON CONFLICT {target} DO UPDATE SET {assignments}"))
     };
     let is_same = table.triggers.is_empty() && inserts_one_row(upsert.insert);
     let applicability = if is_same { Applicability::Safe } else { Applicability::Unsafe };
@@ -249,7 +248,7 @@ fn fix(
     Some(Fix { title: title.to_owned(), applicability, edits })
 }
 
-/// Of several rows the block inserts all or none, and ON CONFLICT those that fit.
+/// Of several rows the block inserts all or none, and ON CONFLICT those without a conflict.
 fn inserts_one_row(insert: &Insert) -> bool {
     match &insert.source {
         InsertSource::DefaultValues => true,
@@ -257,7 +256,7 @@ fn inserts_one_row(insert: &Insert) -> bool {
     }
 }
 
-/// Does the code ask how many rows the last statement changed? That differs where a duplicate is ignored.
+/// Whether the code asks how many rows the last statement changed. That differs if a duplicate is ignored.
 fn asks_for_count(context: &RoutineContext<'_>) -> bool {
     let body = context.text(context.routine.statement).to_ascii_lowercase();
     let mut words = body.split(|character: char| !character.is_alphanumeric() && character != '_');
@@ -302,7 +301,8 @@ fn update_of(
     Some(context.text(range).to_owned())
 }
 
-/// Does the WHERE clause compare each column of the key with the value that was to be inserted, and say no more?
+/// Whether the WHERE clause compares each column of the key with the value that was to be inserted, and does nothing
+/// else.
 fn finds_the_row(
     context: &RoutineContext<'_>,
     upsert: &Upsert<'_>,

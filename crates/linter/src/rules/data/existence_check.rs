@@ -1,4 +1,4 @@
-//! Code that looks whether a row is there before it inserts it.
+//! Code that checks whether a row exists before it inserts it.
 
 use crate::ast::{Ast, ExprKind, Part};
 use crate::catalog::Oid;
@@ -8,7 +8,7 @@ use crate::source::TextRange;
 use rustc_hash::FxHashSet;
 use smol_str::SmolStr;
 
-/// How the code asks for the row.
+/// How the code looks for the row.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Guard {
     /// The SELECT or UPDATE, or the condition that holds it.
@@ -59,7 +59,7 @@ pub(super) fn guard_of(context: &RoutineContext<'_>, steps: &[Step<'_>], before:
     None
 }
 
-/// Does a step read (`false`) or update (`true`) the table?
+/// Whether a step reads (`false`) or updates (`true`) the table.
 fn touches(context: &RoutineContext<'_>, step: &Step<'_>, table: Oid) -> Option<bool> {
     let mut found = None;
     for sql in step.sql.iter().filter(|sql| sql.role != SqlRole::Dynamic) {
@@ -78,13 +78,13 @@ fn touches(context: &RoutineContext<'_>, step: &Step<'_>, table: Oid) -> Option<
     found
 }
 
-/// Does a text hold one of the words?
+/// Whether a text contains one of the words.
 fn mentions(text: &str, names: &FxHashSet<SmolStr>) -> bool {
     text.split(|character: char| !character.is_alphanumeric() && character != '_')
         .any(|word| names.contains(word.to_ascii_lowercase().as_str()))
 }
 
-/// Does an earlier statement take a lock that makes others wait: LOCK, an advisory lock, FOR UPDATE?
+/// Whether an earlier statement takes a lock that makes others wait: LOCK, an advisory lock, FOR UPDATE.
 pub(super) fn is_serialized(steps: &[Step<'_>]) -> bool {
     steps.iter().flat_map(|step| &step.sql).any(|sql| {
         let mut found = matches!(sql.ast, Ast::LockTable(_));

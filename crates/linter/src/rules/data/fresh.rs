@@ -1,4 +1,4 @@
-//! Variables of a function, and whether their values may be in a table already.
+//! Variables of a function, and whether a table may already contain their values.
 
 use super::inserted::{ValueSource, generator};
 use super::unique::unique_indexes;
@@ -115,7 +115,7 @@ impl Variables {
         }
     }
 
-    /// Does the caller, or the row that fired the trigger, give a part of this value?
+    /// Whether the caller, or the row that fired the trigger, provides a part of this value.
     pub(super) fn is_given(&self, value: &Expr) -> bool {
         let mut found = false;
         value.walk(&mut |part| {

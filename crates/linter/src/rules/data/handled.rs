@@ -26,12 +26,12 @@ fn catches(condition: &Condition) -> bool {
     }
 }
 
-/// Does a handler catch nothing but violations of unique indexes?
+/// Whether a handler catches only violations of unique indexes.
 pub(super) fn is_only_unique(handler: &Handler) -> bool {
     catches_only(handler, "unique_violation", "23505")
 }
 
-/// Does a handler catch nothing but one error, which has this name and SQLSTATE?
+/// Whether a handler catches only the error with this name and SQLSTATE.
 pub(crate) fn catches_only(handler: &Handler, name: &str, sqlstate: &str) -> bool {
     handler.conditions.iter().all(|condition| match &condition.kind {
         ConditionKind::Name(own) => own.eq_ignore_ascii_case(name),
@@ -40,7 +40,7 @@ pub(crate) fn catches_only(handler: &Handler, name: &str, sqlstate: &str) -> boo
     })
 }
 
-/// Does a handler throw an error of its own, or the same again, in any branch?
+/// Whether a handler raises its own error, or the same error again, in any branch.
 pub(crate) fn raises(statements: &[Statement]) -> bool {
     statements.iter().any(|statement| match &statement.kind {
         StatementKind::Raise(raise) => raise.level == RaiseLevel::Exception,

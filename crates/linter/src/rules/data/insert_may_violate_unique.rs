@@ -27,9 +27,9 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// PostgreSQL writes the row, and an entry into every index that is older than the one that refuses it, before it
-    /// finds the duplicate. Each failed `INSERT` leaves all of that behind as bloat, uses up a transaction id and writes
-    /// WAL for nothing. In a migration it is worse: if the row exists, the deployment stops.
-    /// `ON CONFLICT` looks first and leaves nothing behind.
+    /// finds the duplicate. Each failed `INSERT` leaves all of that behind as bloat, consumes a transaction ID and
+    /// writes WAL for nothing. In a migration it is worse: if the row exists, the deployment stops. `ON CONFLICT`
+    /// checks first and leaves nothing behind.
     ///
     /// ## Example
     ///
@@ -53,18 +53,18 @@ declare_rule! {
     ///
     /// ## When it is reported
     ///
-    /// - A migration inserts into a table of an earlier deployment, with keys that it writes out or copies.
-    /// - A migration gives a number to a column that has a sequence: the sequence has given that number to another row,
+    /// - A migration inserts into a table of an earlier deployment, with keys that are constants or copies.
+    /// - A migration inserts a number into a column that has a sequence: the sequence has given that number to another row,
     ///   or will do so later.
-    /// - A function inserts a key that is written out, copied, or given by its caller.
+    /// - A function inserts a key that is a constant, a copy, or a value from its caller.
     ///
     /// The finding is only possible (`--confidence possible`) if something speaks against a row with the same key:
     ///
     /// - earlier migrations list the rows of the table, and nothing shows that it has others
-    /// - the key is written out, and the table generates no key, as tables do whose rows code inserts
-    /// - the key is written out, and the keys of other rows are random
+    /// - the key is a constant, and the table generates no key, unlike tables into which the application inserts
+    /// - the key is a constant, and the keys of other rows are random
     /// - the migration sets the sequence, or has deleted some of the rows
-    /// - the copied rows come from a table that the migration has made or filled
+    /// - the copied rows come from a table that the migration created or filled
     /// - a variable, or a function that no migration shows, gives the key
     /// - code decides by a condition whether the statement runs
     /// - the key is that of the new row for which a trigger fires, as for a supertype
@@ -72,18 +72,18 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - with `ON CONFLICT`
-    /// - if a part of the key comes from a sequence, `gen_random_uuid()` and the like
-    /// - if a column of the key refers, by a foreign key, to a row that the same statement inserts in `WITH`, or that the
-    ///   migration has inserted before: no other row can refer to it yet
-    /// - if the statement reads the table to leave out rows that exist
-    /// - for tables that the same deployment has made or emptied, and tables without a unique index
-    /// - where a handler expects the failure, which `exception-driven-upsert` reports, and where an `IF` asks first, which
+    /// - `ON CONFLICT`
+    /// - a part of the key comes from a sequence, `gen_random_uuid()` or another generator
+    /// - a column of the key refers, by a foreign key, to a row that the same statement inserts in `WITH`, or that the
+    ///   migration inserted before: no other row can refer to it yet
+    /// - the statement reads the table to exclude rows that exist
+    /// - tables that the same deployment created or emptied, and tables without a unique index
+    /// - a handler expects the failure, which `exception-driven-upsert` reports, or an `IF` checks first, which
     ///   `select-then-insert` reports
     ///
     /// ## Fix safety
     ///
-    /// `ON CONFLICT DO NOTHING` keeps the row that exists, without an error. Whether that is meant is for you to judge.
+    /// `ON CONFLICT DO NOTHING` keeps the existing row, without an error. Check that this is what you want.
     "insert-may-violate-unique", Data, Warning,
     { fixable: true, yields_to: &[&crate::rules::data::exception_driven_upsert::RULE] }
     statement = loaded::check,
@@ -135,20 +135,20 @@ pub(super) fn advise<'r, 'f>(
     refusals: &[Refusal<'_>],
 ) -> Finding<'r, 'f> {
     let Some(clause) = clause else {
-        return finding.help("ask for the row in the statement itself: INSERT ... SELECT ... WHERE NOT EXISTS (...)");
+        return finding.help("check for the row in the statement itself: INSERT ... SELECT ... WHERE NOT EXISTS (...)");
     };
-    let mut help = format!("to keep a row that exists:\n    INSERT ... {clause};");
+    let mut help = format!("to keep an existing row:\n    INSERT ... {clause};");
     if let Some(update) = do_update(&clause, insert, refusals) {
-        let _ = write!(help, "\nto give it the new values:\n    INSERT ... {update};");
+        let _ = write!(help, "\nto update it with the new values:\n    INSERT ... {update};");
     }
     let finding = finding.help(help);
     let Some(end) = end.filter(|_| insert.returning.is_empty() && insert.with.is_none()) else { return finding };
     let edit = Edit { range: TextRange::new(end, end), text: format!(" {clause}") };
-    let title = "Keep the row that exists".to_owned();
+    let title = "Keep the existing row".to_owned();
     finding.fix(Fix { title, applicability: Applicability::Unsafe, edits: vec![edit] })
 }
 
-/// Adds what the finding assumes, and what speaks against it.
+/// Adds the assumptions of the finding, and the evidence against it.
 pub(super) fn assume<'r, 'f>(finding: Finding<'r, 'f>, table: &Relation, evidence: &[KeyEvidence]) -> Finding<'r, 'f> {
     let name = || table.name.clone();
     let usual = evidence.is_empty().then(|| Assumption::KeyTaken { table: name() });
@@ -207,8 +207,11 @@ impl Found<'_, '_> {
         let Self { context, refusals, .. } = self;
         let Inserted { insert, table, .. } = self.inserted;
         let left = left_behind(table, &indexes(refusals));
-        let message =
-            format!("a row that {} refuses makes `{}` fail here, and leaves {left}", names(refusals), context.name());
+        let message = format!(
+            "`{1}` fails here with a duplicate key error on {0} if the row exists, and leaves {left}",
+            names(refusals),
+            context.name()
+        );
         let finding =
             reporter.report(sql.place(insert.table.name.range()), message).relation(&context.relation_name(table));
         let clause = do_nothing(table, refusals, &ambiguity(context));
@@ -216,7 +219,7 @@ impl Found<'_, '_> {
         assume(finding, table, &self.evidence(variables)).emit();
     }
 
-    /// What speaks against a row with the same key.
+    /// Evidence against a row with the same key.
     fn evidence(&self, variables: &Variables) -> Vec<KeyEvidence> {
         let Self { context, inserted, refusals, .. } = self;
         let is_maybe = |refusal: &Refusal<'_>| refusal.source == ValueSource::MayBeGenerated;
@@ -255,7 +258,7 @@ fn is_of_caller(inserted: &Inserted<'_>, refusal: &Refusal<'_>, variables: &Vari
     })
 }
 
-/// Whether an INSERT reads the table, to leave out rows that exist.
+/// Whether an INSERT reads the table to exclude rows that exist.
 fn reads(context: &RoutineContext<'_>, insert: &Insert, table: Oid) -> bool {
     let mut found = false;
     insert.visit(&mut |part| {

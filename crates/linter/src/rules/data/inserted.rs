@@ -1,4 +1,4 @@
-//! What an INSERT puts into the keys of unique indexes.
+//! The values that an INSERT puts into the keys of unique indexes.
 
 use super::unique::{UniqueIndex, unique_indexes};
 use crate::ast::{Expr, ExprKind, FunctionCall, Insert, InsertSource, Literal, QueryBody};
@@ -6,10 +6,10 @@ use crate::builtin;
 use crate::catalog::{Catalog, Relation, Volatility};
 use smol_str::SmolStr;
 
-/// Where the value of a column comes from, from the least to the most likely to be there already.
+/// Where the value of a column comes from, from the least to the most likely duplicate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ValueSource {
-    /// A sequence, `gen_random_uuid()` and the like: a new value each time.
+    /// A sequence, `gen_random_uuid()` or another generator: a new value each time.
     Generated,
     Null,
     /// A function that is not known; it may give a new value each time.
@@ -79,14 +79,14 @@ impl<'a> Inserted<'a> {
         if may_be_generated { ValueSource::MayBeGenerated } else { found }
     }
 
-    /// Whether the table generates a key of its own, as tables do whose rows code inserts.
+    /// Whether the table generates a key, like tables into which the application inserts.
     pub(super) fn generates_key(&self, catalog: &Catalog) -> bool {
         let mut keys =
             unique_indexes(catalog, self.table).into_iter().flat_map(|unique| unique.columns().unwrap_or_default());
         keys.any(|column| self.default_source(&column) == ValueSource::Generated)
     }
 
-    /// Of several rows the one that is most likely there.
+    /// Of several rows, the most likely duplicate.
     pub(super) fn column_source(&self, column: &SmolStr) -> ValueSource {
         match self.values_of(column) {
             Values::Default => self.default_source(column),
@@ -124,7 +124,8 @@ impl<'a> Inserted<'a> {
         }
     }
 
-    /// The source of a column that the statement leaves out. An unknown function in a default of a key generates keys.
+    /// The source of a column that the statement does not set. An unknown function in a default of a key generates
+    /// keys.
     pub(super) fn default_source(&self, column: &SmolStr) -> ValueSource {
         let Some(column) = self.table.column(column) else { return ValueSource::Given };
         if column.identity.is_some() {

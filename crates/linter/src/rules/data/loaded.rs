@@ -21,7 +21,7 @@ struct Load<'a> {
     path: SearchPath,
     insert: &'a Insert,
     table: &'a Relation,
-    /// What the migration has run before.
+    /// Statements that the migration ran before.
     earlier: Vec<&'a Ast>,
     is_copy: bool,
 }
@@ -74,11 +74,11 @@ impl Load<'_> {
         if let Some(number) = refusals.iter().find_map(|refusal| self.numbers_by_hand(refusal)) {
             let table = &self.table.name;
             let message = format!(
-                "this gives `{number}` of `{table}` a number that its sequence has given to another row, or will give later"
+                "this inserts a number into `{number}` of `{table}` that its sequence has already used or will use later"
             );
             let (sql_table, column) = (sql_name(self.context, &relation), identifier(&number));
             let help = format!(
-                "leave `{number}` out, so that the sequence gives the number; or set the sequence afterwards:\n    \
+                "do not set `{number}`, so that the sequence provides the number; or set the sequence afterwards:\n    \
                  SELECT setval(pg_get_serial_sequence('{}', '{}'), (SELECT max({column}) FROM {sql_table}));",
                 sql_table.replace('\'', "''"),
                 number.replace('\'', "''"),
@@ -97,7 +97,7 @@ impl Load<'_> {
         format!("this fails with a duplicate key error on {} if {which} already exists", names(refusals))
     }
 
-    /// What speaks against a row with the same key.
+    /// Evidence against a row with the same key.
     fn evidence(&self, inserted: &Inserted<'_>, refusals: &[Refusal<'_>]) -> Vec<KeyEvidence> {
         let of_constant = |refusal: &Refusal<'_>| refusal.source == ValueSource::Constant;
         let is_number = refusals.iter().any(|refusal| self.numbers_by_hand(refusal).is_some());
@@ -145,7 +145,7 @@ impl Load<'_> {
         self.earlier.iter().any(deletes)
     }
 
-    /// Whether the statement reads the table beside another source of its rows, to leave out those that are there.
+    /// Whether the statement reads the table beside another source of its rows, to exclude existing rows.
     fn asks_first(&self) -> bool {
         let is_source = matches!(&self.insert.source, InsertSource::Query(query) if self.is_only_source(query));
         self.reads_itself() && !is_source
@@ -160,7 +160,7 @@ impl Load<'_> {
         reads_any(self.insert, |name| self.is_table(name))
     }
 
-    /// Whether the copied rows come from a table that the migration has made or filled.
+    /// Whether the copied rows come from a table that the migration created or filled.
     fn copies_new_rows(&self) -> bool {
         let is_new = |name: &ObjectName| {
             let relation = self.context.before.find_relation(name, &self.path);
@@ -215,7 +215,7 @@ fn plain_insert(ast: &Ast) -> Option<&Insert> {
     }
 }
 
-/// Whether an INSERT puts in one row at most.
+/// Whether an INSERT inserts one row at most.
 fn is_one_row(insert: &Insert) -> bool {
     match &insert.source {
         InsertSource::DefaultValues => true,

@@ -16,9 +16,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The planner knows nothing about an expression before it has been analysed, a change of type throws away what it
-    /// knew about the column, and after a bulk load it takes the table for what it was. Until autovacuum comes by, plans
-    /// may be bad enough to look like an outage.
+    /// The planner has no statistics about an expression before an ANALYZE, a type change drops the statistics of the
+    /// column, and after a bulk load the statistics describe the table before it. Until autovacuum analyzes the table,
+    /// plans can be bad enough to look like an outage.
     ///
     /// ## Example
     ///
@@ -41,9 +41,10 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// Where the migration has an `ANALYZE` of the table afterwards, and for tables of the same migration. Of several
-    /// statements about one table only the last is reported. Nor where a `ROLLBACK` of the migration undoes the
-    /// statement.
+    /// - the migration runs `ANALYZE` on the table afterwards
+    /// - tables of the same migration
+    /// - all but the last of several statements about one table
+    /// - statements that a `ROLLBACK` of the migration undoes
     ///
     /// ## Fix safety
     ///
@@ -77,7 +78,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let is_concurrent = matches!(context.ast, Ast::CreateIndex(index) if index.concurrently);
     let runs_alone = is_concurrent && context.migration.transaction == TransactionMode::SingleString;
     let edit = line_after(context, &format!("ANALYZE {}", sql_name(context, table))).filter(|_| !runs_alone);
-    let title = "Write ANALYZE after it".to_owned();
+    let title = "Add ANALYZE after it".to_owned();
     let fix = edit.map(|edit| Fix { title, applicability: Applicability::Safe, edits: vec![edit] });
     finding.fix(fix).emit();
 }
@@ -87,7 +88,7 @@ fn changes_type(ast: &Ast) -> bool {
         if alter.commands.iter().any(|command| matches!(command.action, AlterTableAction::AlterColumnType { .. })))
 }
 
-/// What leaves the planner without statistics, and where.
+/// The cause of missing statistics, and where it is.
 fn reason<'a>(context: &'a RuleContext<'_>) -> Option<(TextRange, &'a RelationName, String)> {
     let effects = context.effects;
     if let Ast::AlterTable(alter) = context.ast {
@@ -96,7 +97,7 @@ fn reason<'a>(context: &'a RuleContext<'_>) -> Option<(TextRange, &'a RelationNa
             AlterTableAction::AlterColumnType { column, .. } => Some(column),
             _ => None,
         })?;
-        let why = format!("the planner's statistics about `{}` go away with its old type", change.text);
+        let why = format!("this type change drops the planner's statistics about `{}`", change.text);
         return table.visibility.is_exposed().then_some((change.range, table, why));
     }
     for build in effects.index_builds.iter().filter(|build| build.cause == IndexBuildCause::CreateIndex) {
@@ -112,6 +113,6 @@ fn reason<'a>(context: &'a RuleContext<'_>) -> Option<(TextRange, &'a RelationNa
         .iter()
         .find(|change| is_load(change.kind) && !change.rows.is_few() && change.relation.visibility.is_exposed())?;
     let Ast::Insert(insert) = context.ast else { return None };
-    let why = format!("the planner takes `{}` for what it was before this load", load.relation.name);
+    let why = format!("the planner's statistics describe `{}` as it was before this load", load.relation.name);
     Some((insert.table.name.range(), &load.relation, why))
 }

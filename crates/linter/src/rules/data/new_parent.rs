@@ -1,4 +1,4 @@
-//! Keys of rows that were inserted a moment ago: no other row can refer to them yet.
+//! Keys of rows that were just inserted: no other row can refer to them yet.
 
 use super::inserted::{Inserted, Values};
 use crate::ast::{
@@ -15,8 +15,8 @@ struct Parent<'a> {
 }
 
 impl<'a> Inserted<'a> {
-    /// Does a column refer, in every row, to one that the same statement or an earlier one of the migration has inserted?
-    /// Then no row that is older than that one has the value: its foreign key would have failed.
+    /// Whether a column refers, in every row, to a row that the same statement or an earlier one of the migration
+    /// inserted. Then no row that is older than that one has the value: its foreign key would have failed.
     pub(super) fn refers_to_new_rows(&self, catalog: &'a Catalog, column: &SmolStr) -> bool {
         let Values::Rows(rows) = self.values_of(column) else { return false };
         let valid = self.table.constraints.iter().filter(|constraint| constraint.valid && constraint.enforced);
@@ -34,7 +34,7 @@ impl<'a> Inserted<'a> {
         }
     }
 
-    /// Is it what an INSERT of the WITH clause returns?
+    /// Whether an INSERT of the WITH clause returns it.
     fn is_returned(&self, parent: &Parent<'_>, path: &[SmolStr]) -> bool {
         let InsertSource::Query(query) = &self.insert.source else { return false };
         let (QueryBody::Select(select), Some(with)) = (&query.body, &self.insert.with) else { return false };
@@ -61,7 +61,7 @@ fn parent<'a>(catalog: &'a Catalog, key: &'a ForeignKeyConstraint, column: &Smol
 }
 
 impl Parent<'_> {
-    /// Does an INSERT put rows in, and none that were there before?
+    /// Whether an INSERT only adds rows that did not exist before.
     fn is_table_of(&self, insert: &Insert) -> bool {
         let ObjectName { schema, name, .. } = &insert.table.name;
         let is_same =
@@ -69,7 +69,7 @@ impl Parent<'_> {
         is_same && insert.on_conflict.as_ref().is_none_or(|conflict| conflict.update.is_none())
     }
 
-    /// Is a column of a WITH query the key of the rows that it inserts?
+    /// Whether a column of a WITH query is the key of the rows that it inserts.
     fn is_returned_by(&self, cte: &Cte, name: &SmolStr) -> bool {
         let QueryStatement::Insert(insert) = &cte.statement else { return false };
         let mut returned = insert.returning.iter();
@@ -84,7 +84,7 @@ impl Parent<'_> {
             })
     }
 
-    /// Does a statement of the migration insert a row with this key for certain?
+    /// Whether a statement of the migration certainly inserts a row with this key.
     fn gets(&self, insert: &Insert, key: &Expr) -> bool {
         let row = Inserted { insert, table: self.table, variable: &|_| None, earlier: &[] };
         let is_key = |value: &&Expr| without_casts(value).is_same(without_casts(key));
@@ -97,7 +97,7 @@ impl Parent<'_> {
     }
 }
 
-/// Does a query read a WITH query, under this name if one is given?
+/// Whether a query reads a WITH query, under this name if one is given.
 fn reads(select: &Select, cte: &SmolStr, qualifier: Option<&SmolStr>) -> bool {
     select.relations().into_iter().any(|relation| {
         relation.name.schema.is_none()

@@ -1,4 +1,4 @@
-//! Code that asks for a row and inserts it where it is missing.
+//! Code that looks for a row and inserts it if it is missing.
 
 use super::existence_check::{guard_of, is_serialized};
 use super::fresh::Variables;
@@ -13,7 +13,7 @@ use crate::rule::declare_rule;
 use smol_str::SmolStr;
 
 declare_rule! {
-    /// Code that looks for a row and inserts it where it finds none.
+    /// Code that looks for a row and inserts it if it finds none.
     ///
     /// ## Why it matters
     ///
@@ -44,8 +44,11 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// With `ON CONFLICT`; where a handler catches the duplicate; where the code takes a lock first, by `LOCK TABLE`,
-    /// `FOR UPDATE` or an advisory lock; for temporary tables; and in `DO` blocks, which run once.
+    /// - `ON CONFLICT`
+    /// - a handler catches the duplicate
+    /// - the code takes a lock first: `LOCK TABLE`, `FOR UPDATE` or an advisory lock
+    /// - temporary tables
+    /// - `DO` blocks, which run once
     "select-then-insert", Data, Info,
     {}
     routine = check,
@@ -82,7 +85,7 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
             let (message, help) = match refusals.first() {
                 Some(refusal) => (
                     format!(
-                        "two sessions that come here at once both insert, and `{}` refuses one",
+                        "if two sessions get here at once, both insert, and `{}` refuses one of them",
                         refusal.index.name
                     ),
                     match refusal.index.conflict_target(&is_variable) {
@@ -96,11 +99,15 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
                     },
                 ),
                 None => (
-                    format!("two sessions that come here at once both insert, and `{}` has the row twice", table.name),
-                    "a unique index on what is asked for, and INSERT ... ON CONFLICT, make it safe".to_owned(),
+                    format!(
+                        "if two sessions get here at once, both insert, and `{}` contains the row twice",
+                        table.name
+                    ),
+                    "create a unique index on these columns, and use INSERT ... ON CONFLICT".to_owned(),
                 ),
             };
-            let asked = if guard.by_update { "this found no row to update" } else { "the answer may be old by then" };
+            let asked =
+                if guard.by_update { "this found no row to update" } else { "the answer may be outdated by then" };
             let finding = reporter
                 .report(insert.table.name.range(), message)
                 .label(guard.question, asked)

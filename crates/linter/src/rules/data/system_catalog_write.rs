@@ -16,9 +16,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// PostgreSQL does not check such a change, does not tell other sessions about it, and takes none of the locks that
-    /// DDL takes. What goes wrong shows later: as an index that does not match its table, as a dump that cannot be
-    /// restored, as a crash. Managed services refuse it, and so does any role that is no superuser.
+    /// PostgreSQL does not check such a change, does not invalidate the caches of other sessions, and takes none of the
+    /// locks of DDL. The damage shows later: an index that does not match its table, a dump that cannot be restored, a
+    /// crash. Managed services refuse it, and only superusers may do it.
     ///
     /// ## Example
     ///
@@ -34,11 +34,11 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// For `pg_settings`, a view whose `UPDATE` is the same as `SET`. Of several statements of a migration that change the
-    /// same table only the first is reported.
+    /// - `pg_settings`, a view whose `UPDATE` is the same as `SET`
+    /// - all but the first of several statements of a migration that change the same table
     ///
-    /// A change of `pg_description` or `pg_shdescription` is a note (`--level info`): they hold comments, and nothing of
-    /// PostgreSQL depends on what they say.
+    /// A change of `pg_description` or `pg_shdescription` is a note (`--level info`): they contain comments, and
+    /// nothing in PostgreSQL depends on them.
     "system-catalog-write", Data, Error,
     { sources: &["bytebase/statement.disallow-system-catalog"] }
     statement = check,
@@ -48,7 +48,7 @@ declare_rule! {
 /// The tables of comments.
 const COMMENTS: [&str; 2] = ["pg_description", "pg_shdescription"];
 
-const HELP: &str = "use the DDL that does it; where there is none, leave it";
+const HELP: &str = "use the DDL that does it; if there is none, do not change it";
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let path = context.session.settings.search_path();
@@ -78,7 +78,7 @@ fn check_routine(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
 }
 
 fn report(name: &ObjectName, range: TextRange, reporter: &mut Reporter<'_>) {
-    let message = format!("this changes PostgreSQL's own table `{}`, which nothing checks", name.name.text);
+    let message = format!("this changes PostgreSQL's system catalog `{}` directly, without any checks", name.name.text);
     let mut finding = reporter.report(range, message).help(HELP);
     if COMMENTS.contains(&name.name.text.as_str()) {
         finding = finding.severity(Severity::Info);

@@ -7,13 +7,13 @@ use crate::rule::{RuleContext, declare_rule};
 use crate::rules::around::rest;
 
 declare_rule! {
-    /// `SET COMPRESSION` on a column that has values, or a copy of values that is meant to compress them anew.
+    /// `SET COMPRESSION` on a column that has values, or a copy of values that is meant to compress them again.
     ///
     /// ## Why it matters
     ///
-    /// Only values that are written afterwards are compressed by the new method. What is there stays as it is, also when
-    /// the table is rewritten, and `INSERT ... SELECT` copies compressed values without looking into them. Most readers
-    /// of the table go on to pay for `pglz`, which is slower than `lz4`.
+    /// Only values that are written afterwards use the new method. Existing values keep their compression, even if the
+    /// table is rewritten, and `INSERT ... SELECT` copies compressed values as they are. Most readers of the table
+    /// continue to decompress `pglz`, which is slower than `lz4`.
     ///
     /// ## Example
     ///
@@ -30,8 +30,9 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// For a table of the same migration, where the migration updates the column afterwards, and where a `ROLLBACK` of the
-    /// migration undoes it.
+    /// - a table of the same migration
+    /// - the migration updates the column afterwards
+    /// - a `ROLLBACK` of the migration undoes it
     "toast-compression-not-applied", Data, Info,
     { recommended: false, needs_commit: true }
     statement = check,
@@ -43,9 +44,9 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         if !table.visibility.is_exposed() || method == "default" || is_updated(context, &table.name, column) {
             continue;
         }
-        let message = format!("values of `{column}` that are there stay as they are compressed now");
+        let message = format!("values already stored in `{column}` keep their compression");
         let help = format!(
-            "if they matter, write them anew, in batches:\n    \
+            "to compress them again, update them in batches:\n    \
              UPDATE {} SET {column} = {column} || '' WHERE pg_column_compression({column}) <> '{method}' AND ...;",
             table.name
         );
@@ -56,7 +57,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     }
 }
 
-/// Does the rest of the migration update the column?
+/// Whether the rest of the migration updates the column.
 fn is_updated(context: &RuleContext<'_>, table: &str, column: &str) -> bool {
     rest(context).iter().any(|ast| {
         matches!(&**ast, Ast::Update(update) if update.table.name.name.text == table
@@ -90,8 +91,9 @@ fn copy(context: &RuleContext<'_>, insert: &Insert, reporter: &mut Reporter<'_>)
         let Some(old) = copied.and_then(|name| from.column(name)) else { continue };
         if old.compression != column.compression {
             let method = column.compression.as_deref().unwrap_or_default();
-            let message = format!("values of `{}` are copied as they are compressed, not by {method}", old.name);
-            let help = format!("select {} || '', so that the values are compressed anew", old.name);
+            let message =
+                format!("values of `{}` are copied with their old compression, not compressed with {method}", old.name);
+            let help = format!("select {} || '', so that the values are compressed again", old.name);
             reporter.report(insert.table.name.range(), message).help(help).emit();
         }
     }

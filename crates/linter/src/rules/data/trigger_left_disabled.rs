@@ -11,13 +11,14 @@ use crate::statement::Statement;
 use smol_str::SmolStr;
 
 declare_rule! {
-    /// A migration switches off a trigger, a rule, row-level security or all triggers of the session, and leaves it off.
+    /// A migration switches off a trigger, a rule, row-level security or all triggers of the session, and leaves it
+    /// off.
     ///
     /// ## Why it matters
     ///
     /// Mostly it was switched off for a moment, for a large change of rows. What the trigger was there for does not
-    /// happen from then on, and nobody gets an error: audit logs have gaps, counters are wrong, and where all triggers are
-    /// off, foreign keys are not checked. Without row-level security everybody sees all rows.
+    /// happen from then on, and nobody gets an error: audit logs have gaps, counters are wrong, and where all triggers
+    /// are off, foreign keys are not checked. Without row-level security everybody sees all rows.
     ///
     /// ## Example
     ///
@@ -37,10 +38,10 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// Where a later statement of the migration switches it on, or drops the trigger or the table; for tables of the same
-    /// migration; for `SET LOCAL`, which ends with the transaction; for what a `ROLLBACK` of the migration undoes. Where the
-    /// migration also drops policies of the table, and no policy of it is known to be left, row-level security is given up
-    /// on purpose.
+    /// Where a later statement of the migration switches it on, or drops the trigger or the table; for tables of the
+    /// same migration; for `SET LOCAL`, which ends with the transaction; for what a `ROLLBACK` of the migration undoes.
+    /// Where the migration also drops policies of the table, and no policy of it is known to be left, row-level
+    /// security is given up on purpose.
     "trigger-left-disabled", Data, Warning,
     {}
     migration = check,

@@ -13,8 +13,8 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Every row that the query returns is locked until the transaction ends. Other sessions wait to change these rows,
-    /// and each lock writes to its row: the whole table is dirtied, and the WAL grows by as much.
+    /// Every row that the query returns is locked until the transaction ends. Other sessions wait to change these rows.
+    /// Each lock also writes to its row, so that the whole table is dirtied and written to the WAL.
     ///
     /// ## Example
     ///
@@ -76,7 +76,7 @@ fn what(rows: &Rows) -> String {
     match rows.extent {
         Extent::All => "every row".to_owned(),
         Extent::Most => "most rows".to_owned(),
-        Extent::UnknownPart => "rows, however many there are,".to_owned(),
+        Extent::UnknownPart => "an unknown number of rows".to_owned(),
         Extent::AtMost(rows) => format!("up to {rows} rows"),
     }
 }

@@ -19,9 +19,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Every row is locked until the transaction ends, so that other sessions wait for hours to change any of them. Each
-    /// updated row is written anew: the table grows by as much again, with its indexes, the WAL and the lag of replicas,
-    /// and vacuum can remove nothing meanwhile.
+    /// Every row is locked until the transaction ends, so that other sessions can wait for hours to change any of them.
+    /// Each update writes a new version of the row: the table and its indexes can double in size, the WAL and the lag
+    /// of replicas grow, and vacuum can remove nothing meanwhile.
     ///
     /// ## Example
     ///
@@ -57,7 +57,8 @@ declare_rule! {
     /// A finding is `likely` if all or most rows are written, and if nothing bounds a part of them: it assumes that the
     /// table is large. All rows are written also if the condition holds for every row, because the column was added
     /// without a value, has the same default everywhere, or is never null, or because a foreign key finds a row for
-    /// every row. It is only `possible`, and shown with `--confidence possible`, if something speaks against many rows:
+    /// every row. It is only `possible`, and shown with `--confidence possible`, if there is evidence against many
+    /// rows:
     ///
     /// - a condition compares a column with constants, or with values that only run time knows
     /// - a few rows of another table select them
@@ -112,7 +113,7 @@ fn is_work(change: &DataChange) -> bool {
         && change.relation.visibility.is_exposed()
 }
 
-/// What the finding assumes: that the rows are many, against which something may speak.
+/// The assumption that there are many rows, with the evidence against it.
 fn assume<'r, 'a>(
     finding: Finding<'r, 'a>,
     change: &DataChange,
@@ -128,7 +129,7 @@ fn assume<'r, 'a>(
     }
 }
 
-/// Does the migration list the rows that take the place of those it deletes, or load a file of them?
+/// Whether the migration lists the rows that replace the deleted ones, or loads them from a file.
 fn is_refilled(context: &RuleContext<'_>, table: &RelationName) -> bool {
     let path = context.session.settings.search_path();
     let fills = |ast: &Ast| {
@@ -155,17 +156,25 @@ fn message(change: &DataChange, ast: &Ast) -> String {
     let verb = match change.kind {
         _ if matches!(ast, Ast::Merge(_)) => "changes",
         DataChangeKind::Delete => "deletes",
-        _ => "rewrites",
+        _ => "updates",
     };
     let table = &change.relation.name;
     match change.rows.extent {
-        Extent::All => format!("this {verb} every row of `{table}` and keeps all of them locked until it is done"),
-        Extent::Most => format!("this {verb} most rows of `{table}` and keeps them locked until it is done"),
+        Extent::All => format!(
+            "this {verb} every row of `{table}` in one transaction and keeps all of them locked until it commits"
+        ),
+        Extent::Most => {
+            format!("this {verb} most rows of `{table}` in one transaction and keeps them locked until it commits")
+        }
         Extent::UnknownPart => {
-            format!("this {verb} rows of `{table}`, however many there are, and keeps them locked until it is done")
+            format!(
+                "this {verb} an unknown number of rows of `{table}` in one transaction and keeps them locked until it commits"
+            )
         }
         Extent::AtMost(rows) => {
-            format!("this {verb} up to {rows} rows of `{table}` and keeps them locked until it is done")
+            format!(
+                "this {verb} up to {rows} rows of `{table}` in one transaction and keeps them locked until it commits"
+            )
         }
     }
 }
@@ -174,20 +183,20 @@ fn message(change: &DataChange, ast: &Ast) -> String {
 fn help(change: &DataChange, ast: &Ast, relation: Option<&Relation>) -> String {
     let mut batch = batch(change, relation, is_conditional(ast));
     if is_conditional(ast) {
-        batch.push_str("\nkeep the condition of the statement in place of (...)");
+        batch.push_str("\nreplace (...) with the condition of the statement");
     }
     match change.kind {
         _ if matches!(ast, Ast::Merge(_)) => "merge a part of the source at a time, each in a transaction of its own, \
              and give WHEN MATCHED a condition that leaves out rows that are the same"
             .to_owned(),
         DataChangeKind::Delete if change.rows.extent == Extent::All => format!(
-            "delete in batches of some thousand rows, each in a transaction of its own:\n    {batch}\n\
+            "delete in batches of a few thousand rows, each in its own transaction:\n    {batch}\n\
              TRUNCATE is fast if nobody needs the table meanwhile"
         ),
         DataChangeKind::Delete => {
-            format!("delete in batches of some thousand rows, each in a transaction of its own:\n    {batch}")
+            format!("delete in batches of a few thousand rows, each in its own transaction:\n    {batch}")
         }
-        _ => format!("update in batches of some thousand rows, each in a transaction of its own:\n    {batch}"),
+        _ => format!("update in batches of a few thousand rows, each in its own transaction:\n    {batch}"),
     }
 }
 

@@ -1,4 +1,4 @@
-//! The unique indexes of a table: which rows they refuse, and what ON CONFLICT may say about them.
+//! The unique indexes of a table: which rows they refuse, and which ON CONFLICT targets match them.
 
 use crate::ast::{Expr, ExprKind, Literal, OperatorForm};
 use crate::catalog::{Catalog, Constraint, Index, Relation};
@@ -39,7 +39,7 @@ pub(super) fn unique_indexes<'a>(catalog: &'a Catalog, table: &'a Relation) -> V
     indexes.iter().enumerate().filter_map(unique).collect()
 }
 
-/// Can ON CONFLICT DO NOTHING without a target be used? PostgreSQL refuses that at run time where any unique or
+/// Whether ON CONFLICT DO NOTHING can be used without a target. PostgreSQL refuses that at run time if any unique or
 /// exclusion constraint is deferrable, and it would ignore the violation of an exclusion constraint, too.
 ///
 /// Source: PostgreSQL 18, src/backend/executor/execIndexing.c, `ExecCheckIndexConstraints`.
@@ -49,7 +49,7 @@ pub(super) fn accepts_any_conflict(table: &Relation) -> bool {
     })
 }
 
-/// Can ON CONFLICT be used at all? Not with rules that rewrite the statement.
+/// Whether ON CONFLICT can be used at all. Rules that rewrite the statement prevent it.
 ///
 /// Source: PostgreSQL 18, src/backend/rewrite/rewriteHandler.c, `RewriteQuery`.
 pub(super) fn accepts_on_conflict(table: &Relation) -> bool {
@@ -68,12 +68,12 @@ pub(super) fn ambiguity<'a>(context: &'a RoutineContext<'_>) -> impl Fn(&SmolStr
 }
 
 impl UniqueIndex<'_> {
-    /// Does it refuse a duplicate at once, so that ON CONFLICT can use it?
+    /// Whether it refuses a duplicate at once, so that ON CONFLICT can use it.
     fn is_immediate(&self) -> bool {
         !self.constraint.is_some_and(|constraint| constraint.deferrable)
     }
 
-    /// The plain columns of the key; `None` where it has an expression.
+    /// The plain columns of the key; `None` if it has an expression.
     pub(super) fn columns(&self) -> Option<Vec<SmolStr>> {
         self.index.plain_columns()
     }
@@ -90,7 +90,7 @@ impl UniqueIndex<'_> {
     /// What ON CONFLICT must say to mean this index: `(tenant, lower(email)) WHERE deleted_at IS NULL`. `None` where
     /// PostgreSQL accepts nothing, or where the definition cannot be shown.
     ///
-    /// PL/pgSQL takes a column of the target that is also the name of a variable for ambiguous; `is_variable` tells.
+    /// A column of the target that is also the name of a PL/pgSQL variable is ambiguous; `is_variable` says which are.
     ///
     /// Source: PostgreSQL 18, src/backend/optimizer/util/plancat.c, `infer_arbiter_indexes`.
     pub(super) fn conflict_target(&self, is_variable: &dyn Fn(&SmolStr) -> bool) -> Option<String> {
@@ -116,8 +116,7 @@ impl UniqueIndex<'_> {
     }
 }
 
-/// What every INSERT that these indexes refuse leaves behind: the row, and entries in the indexes that are filled before
-/// the first of them.
+/// What an INSERT leaves behind that these indexes refuse: the row, and entries in the indexes that are filled first.
 pub(super) fn left_behind(table: &Relation, refusing: &[UniqueIndex<'_>]) -> String {
     let before = refusing.first().map_or(&[][..], |first| &first.filled_before);
     if table.kind == RelationKind::PartitionedTable {
@@ -130,14 +129,14 @@ pub(super) fn left_behind(table: &Relation, refusing: &[UniqueIndex<'_>]) -> Str
     format!("a dead row in `{}` and {entries} in {}", table.name, enumerate(before.iter().map(|name| name.as_str())))
 }
 
-/// A key of ON CONFLICT: anything but a column or a call stands in parentheses.
+/// A key of ON CONFLICT: anything but a column or a call needs parentheses.
 fn key(expression: &Expr) -> Option<String> {
     let text = sql(expression)?;
     let is_plain = matches!(expression.kind, ExprKind::Column(_) | ExprKind::Call(_));
     Some(if is_plain { text } else { format!("({text})") })
 }
 
-/// The expressions that index definitions mostly have, as SQL.
+/// The expressions that index definitions usually have, as SQL.
 fn sql(expression: &Expr) -> Option<String> {
     let each = |list: &[Expr]| -> Option<Vec<String>> { list.iter().map(operand).collect() };
     Some(match &expression.kind {

@@ -7,13 +7,13 @@ use crate::rule::{RuleContext, declare_rule};
 use crate::source::TextRange;
 
 declare_rule! {
-    /// PL/pgSQL code ends the transaction where PostgreSQL does not let it.
+    /// PL/pgSQL code ends the transaction where PostgreSQL does not allow it.
     ///
     /// ## Why it matters
     ///
-    /// `COMMIT` and `ROLLBACK` fail at run time in a block with `EXCEPTION`, which is a subtransaction, in a function, in
-    /// a procedure with `SET` or `SECURITY DEFINER`, and in a `DO` or `CALL` that runs in a transaction block. Such code
-    /// often passes tests with little data and fails where batches were meant to help.
+    /// `COMMIT` and `ROLLBACK` fail at run time in a block with `EXCEPTION`, which is a subtransaction, in a function,
+    /// in a procedure with `SET` or `SECURITY DEFINER`, and in a `DO` or `CALL` that runs in a transaction block. Such
+    /// code often passes tests with little data and fails in production.
     ///
     /// ## Example
     ///
@@ -43,7 +43,7 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// In the statements of an exception handler: its subtransaction has ended by then.
+    /// - the statements of an exception handler: its subtransaction has ended by then
     "commit-in-subtransaction", Transaction, Error,
     {}
     statement = check,
@@ -110,12 +110,12 @@ fn report(
     for ending in endings(context.source(), body, true) {
         let range = if ending.range.is_empty() { fallback } else { ending.range };
         if let Some(refusal) = refusal {
-            let help = "let the caller end the transaction, or use a procedure that is called outside of one";
+            let help = "let the caller end the transaction, or use a procedure that is called outside a transaction";
             reporter.report(range, format!("PostgreSQL refuses this: {refusal}")).help(help).emit();
         } else if ending.in_subtransaction {
             let message =
                 "PostgreSQL refuses to end the transaction here: the block has EXCEPTION and is a subtransaction";
-            let help = "put the statements that may fail in a block of their own, and end the transaction after it";
+            let help = "put the statements that may fail into their own block, and end the transaction after it";
             reporter.report(range, message).help(help).emit();
         }
     }

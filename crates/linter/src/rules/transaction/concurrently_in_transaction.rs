@@ -14,9 +14,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// PostgreSQL refuses `CREATE INDEX CONCURRENTLY`, `VACUUM`, `ALTER SYSTEM` and others in a transaction block, whoever
-    /// opened it: `BEGIN` in the file, the migration tool, or several statements that are sent as one string. The
-    /// migration fails as a whole.
+    /// PostgreSQL refuses `CREATE INDEX CONCURRENTLY`, `VACUUM`, `ALTER SYSTEM` and others in a transaction block, no
+    /// matter what opened it: `BEGIN` in the file, the migration tool, or several statements that are sent as one
+    /// string. The migration fails as a whole.
     ///
     /// ## Example
     ///
@@ -34,12 +34,13 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// Where the file is run without a transaction, and for a file of one statement that is sent as one string.
+    /// - files that run without a transaction
+    /// - a file with one statement that is sent as one string
     ///
     /// ## Fix safety
     ///
-    /// Where the statement is the only one of its migration, and the migration tool knows a comment against its
-    /// transaction, the fix adds that comment. It is unsafe: what has run stays when a later part fails.
+    /// If the statement is the only one of its migration, and the migration tool has a comment that disables its
+    /// transaction, the fix adds that comment. It is unsafe: statements that have run stay if a later one fails.
     "concurrently-in-transaction", Transaction, Error,
     {
         fixable: true,
@@ -59,20 +60,20 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let range = if failure.range.is_empty() { first_words(context) } else { failure.range };
     let is_code = context.code.is_some() || matches!(context.ast, Ast::Do(_) | Ast::Call(_) | Ast::Select(_));
     let Some(block) = context.session.block.as_ref().filter(|_| !is_code) else {
-        let help = "code in DO blocks and functions always runs in a transaction: make it a statement of its own";
+        let help = "code in DO blocks and functions always runs in a transaction: make it a separate statement";
         reporter.report(range, failure.reason.clone()).help(help).emit();
         return;
     };
     let help = match context.migration.transaction {
         TransactionMode::Transaction => {
-            "put it in a migration of its own, and have the migration tool run that without a transaction"
+            "put it into a separate migration, and have the migration tool run that without a transaction"
         }
-        _ if block.explicit => "move it behind COMMIT, or before BEGIN",
+        _ if block.explicit => "move it after COMMIT, or before BEGIN",
         TransactionMode::Autocommit => {
-            "give it a StatementBegin and a StatementEnd of its own, or none: what stands between them is one transaction"
+            "give it its own StatementBegin and StatementEnd, or none: everything between them is one transaction"
         }
         TransactionMode::SingleString => {
-            "put it in a file of its own: a single statement is not wrapped in a transaction"
+            "put it into a separate file: a single statement is not wrapped in a transaction"
         }
     };
     let began = match context.migration.transaction {
@@ -84,7 +85,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     };
     let mut finding = reporter.report(range, failure.reason.clone()).help(help);
     if let Some(edits) = leave_transaction(context) {
-        let title = "Take the migration out of the transaction".to_owned();
+        let title = "Run the migration without a transaction".to_owned();
         finding = finding.fix(Fix { title, applicability: Applicability::Unsafe, edits });
     }
     // The tool's transaction begins at the first statement, which is no news where that is this one.

@@ -16,8 +16,8 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// PostgreSQL refuses it: `unsafe use of new value of enum type`. Until the transaction commits, no row and no default
-    /// may contain the label.
+    /// PostgreSQL refuses it: `unsafe use of new value of enum type`. Until the transaction commits, no row and no
+    /// default may contain the label.
     ///
     /// ## Example
     ///
@@ -45,15 +45,18 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// For a type that the same transaction created. Of a tool that runs all pending migrations in one transaction (Drizzle,
-    /// node-pg-migrate) earlier migrations count as well, unless they have run before. Before PostgreSQL 12, `ADD VALUE` itself is refused in a transaction,
-    /// which `concurrently-in-transaction` reports.
+    /// - a type that the same transaction created
+    /// - before PostgreSQL 12, where `ADD VALUE` itself is refused in a transaction, which
+    ///   `concurrently-in-transaction` reports
+    ///
+    /// If the tool runs all pending migrations in one transaction (Drizzle, node-pg-migrate), labels of earlier pending
+    /// migrations are reported as well.
     "enum-value-used-in-same-transaction", Transaction, Error,
     {}
     statement = check,
 }
 
-/// A constant where a label of the type is meant.
+/// A constant that is a label of the type.
 struct Use {
     enum_type: Oid,
     label: String,
@@ -83,13 +86,13 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         let Some(added) = added(definition, &used.label) else { continue };
         if added == block.number {
             let message = format!(
-                "`{}` was added to `{}` in this transaction, and PostgreSQL refuses it until that is committed",
+                "`{}` was added to `{}` in this transaction, and PostgreSQL refuses to use it until the transaction commits",
                 used.label, definition.name
             );
             reporter.report(used.range, message).help(help.clone()).emit();
         } else if may_be_here(definition, added) {
             let message = format!(
-                "`{}` was added to `{}` in an earlier migration, and the migration tool runs all that are pending in one \
+                "`{}` was added to `{}` in an earlier migration, and the migration tool runs all pending migrations in one \
                  transaction: PostgreSQL refuses it until that is committed",
                 used.label, definition.name
             );
@@ -127,7 +130,7 @@ fn defaults(context: &RuleContext<'_>) -> Vec<Use> {
     uses
 }
 
-/// The defaults of a column that is being made.
+/// The defaults of a column that is being created.
 fn of_column(context: &RuleContext<'_>, column: &ColumnDef) -> Vec<Use> {
     let enum_type = column.type_name.as_ref().and_then(|name| named_type(context, name));
     let default = |constraint: &Constraint| match &constraint.kind {

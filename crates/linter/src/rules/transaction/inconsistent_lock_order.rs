@@ -22,12 +22,12 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// While the migration holds the first table and waits for the second, a call of the function holds the second and waits for the
-    /// first: neither can go on, and after `deadlock_timeout` PostgreSQL cancels one of them. That may be the migration, or the
-    /// order of a customer.
+    /// While the migration holds the first table and waits for the second, a call of the function holds the second and
+    /// waits for the first: neither can continue, and after `deadlock_timeout` PostgreSQL cancels one of them: the
+    /// migration, or the order of a customer.
     ///
-    /// Within one table it is the same: whoever waits for a row that the migration has changed holds a lock on the table,
-    /// for which the migration waits when it alters the table later.
+    /// The same happens within one table: a session that waits for a row that the migration changed holds a lock on the
+    /// table. The migration waits for that lock when it alters the table later.
     ///
     /// ## Example
     ///
@@ -61,25 +61,30 @@ declare_rule! {
     /// ALTER TABLE accounts ADD COLUMN note text;
     /// ```
     ///
-    /// or a transaction for each table.
+    /// or use a transaction for each table.
     ///
     /// ## When it is not reported
     ///
-    /// For tables in transactions of their own, for tables that the migration made, and for locks that let writes go on.
-    /// Where all rows of a table are changed before it is altered, that is `mixed-ddl-and-bulk-dml`. Nor
-    /// for a trigger function whose tables the migration has locked before both: whoever runs it holds a lock on one of these,
-    /// so that nobody is inside it. The statements of a function count in the order of its text. Two migrations are not compared: tools run one at a time.
+    /// - tables in separate transactions
+    /// - tables that the migration created
+    /// - locks that allow writes
+    /// - all rows of a table are changed before it is altered, which `mixed-ddl-and-bulk-dml` reports
+    /// - a trigger function whose tables the migration has locked before: whoever runs it holds a lock on one of them,
+    ///   so nobody is inside it
+    ///
+    /// The statements of a function are compared in the order of its text. Two migrations are not compared, because
+    /// tools run one at a time.
     ///
     /// ## Other linters
     ///
-    /// None of the known ones compares migrations with functions.
+    /// No other known linter compares migrations with functions.
     "inconsistent-lock-order", Transaction, Warning,
     { recommended: false }
     statement = at_commit,
     migration = at_end,
 }
 
-/// A table that nobody can write any more, and where the migration says so.
+/// A table that nobody can write any more, and the place in the migration that locks it.
 #[derive(Debug, Clone, Copy)]
 struct Locked {
     table: Oid,
@@ -100,7 +105,8 @@ fn at_commit(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     report(&of_others(locked, catalog, context.deployment()), catalog, &routines, reporter);
 }
 
-/// Locks on tables of which the transaction has changed some rows before, and which nothing has kept writers from since.
+/// Locks on tables of which the transaction has changed some rows before, and which nothing has kept writers from
+/// since.
 fn report_upgrades(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let Some(block) = &context.session.block else { return };
     for lock in context.effects.locks.iter().filter(|lock| is_strong(lock.mode, lock.cause, lock.relation.kind)) {
@@ -122,7 +128,7 @@ fn report_upgrades(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
              waits for this"
         );
         let help = format!(
-            "begin the transaction with LOCK TABLE {} IN {} MODE, or change the rows in a transaction of its own",
+            "begin the transaction with LOCK TABLE {} IN {} MODE, or change the rows in a separate transaction",
             quote_identifier(name),
             lock.mode.sql()
         );
@@ -149,12 +155,12 @@ fn taken(locks: &[Lock], statement: TextRange) -> Vec<Locked> {
     strong.map(|lock| Locked { table: lock.relation.oid, range: lock.range, statement }).collect()
 }
 
-/// Does it make writers wait, and is it waited for?
+/// Whether it makes writers wait, and has to wait for them.
 fn is_strong(mode: LockMode, cause: LockCause, kind: RelationKind) -> bool {
     mode.blocks_writes() && cause != LockCause::WithoutWaiting && kind.is_table()
 }
 
-/// The tables that the migration has not made itself, each where it is locked first.
+/// The tables that the migration did not create, each where it is locked first.
 fn of_others(mut locked: Vec<Locked>, catalog: &Catalog, deployment: Option<Deployment>) -> Vec<Locked> {
     let mut seen = FxHashSet::default();
     locked.retain(|lock| {
@@ -178,7 +184,7 @@ fn report(locked: &[Locked], catalog: &Catalog, routines: &Routines<'_>, reporte
         let (first, second) = (locked[crossing.first], locked[second]);
         let name = |locked: Locked| catalog.relation(locked.table).name.clone();
         let message = format!(
-            "this locks `{}` while `{}` is locked, and {} writes them the other way round: both may wait for each other",
+            "this locks `{}` while `{}` is locked, and {} writes them in the opposite order: the two can deadlock",
             name(second),
             name(first),
             crossing.routine.name()
@@ -189,7 +195,7 @@ fn report(locked: &[Locked], catalog: &Catalog, routines: &Routines<'_>, reporte
                 name(second)
             )
         } else {
-            "lock the tables in the order of the function, or give each a transaction of its own".to_owned()
+            "lock the tables in the order of the function, or use a transaction for each".to_owned()
         };
         let finding = reporter.report(second.range, message);
         let finding = if first.range == second.range { finding } else { finding.label(first.range, "locked here") };
@@ -221,8 +227,8 @@ fn crossings(locked: &[Locked], catalog: &Catalog, routines: &Routines<'_>) -> B
     found
 }
 
-/// From which lock on nobody is inside a function: when all tables are locked whose triggers run it, for a statement that
-/// fires one holds a lock on its table.
+/// From which lock on nobody is inside a function: when all tables are locked whose triggers run it, for a statement
+/// that fires one holds a lock on its table.
 fn empty_from(routine: &Routine, routines: &Routines<'_>, order: &FxHashMap<Oid, usize>) -> usize {
     let triggers = routine.oid().map_or(&[][..], |oid| routines.triggers_of(oid));
     let entrances = triggers.iter().map(|used| match used.table.kind {

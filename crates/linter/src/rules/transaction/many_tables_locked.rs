@@ -14,8 +14,8 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Each lock waits for the queries on its table, while the locks before it already block theirs. With every table the
-    /// wait grows, and so does the chance of a deadlock with a transaction that uses the tables in another order.
+    /// Each lock waits for the queries on its table, while the earlier locks already block theirs. With every table the
+    /// wait grows, and so does the risk of a deadlock with a transaction that uses the tables in another order.
     ///
     /// ## Example
     ///
@@ -39,13 +39,13 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - for tables that the same transaction created, or drops later; partitions count with their parent
-    /// - for up to 3 tables under ACCESS EXCLUSIVE, or as many as `max-locked-tables` says
-    /// - after the statement that passes the limit
-    /// - for a second foreign key that reads its table, which `foreign-key-without-not-valid` reports
+    /// - tables that the same transaction created or drops later; partitions are counted with their parent
+    /// - up to 3 tables under ACCESS EXCLUSIVE, or as many as `max-locked-tables` allows
+    /// - statements after the one that exceeds the limit
+    /// - a second foreign key that reads its table, which `foreign-key-without-not-valid` reports
     ///
-    /// The finding is only possible (`--confidence possible`) if the statements up to there change only the catalog, so that
-    /// the locks are held for a moment.
+    /// The finding is only possible (`--confidence possible`) if the statements up to there change only the catalog, so
+    /// that the locks are held for a moment.
     "many-tables-locked", Transaction, Warning,
     {
         sources: &["pgls/multipleAlterTable", "gitlab/multiple_tables_locked"],
@@ -53,7 +53,7 @@ declare_rule! {
     statement = check,
 }
 
-/// How many tables a message names.
+/// Maximum number of tables that a message names.
 const SHOWN: usize = 6;
 
 fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
@@ -76,7 +76,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             names.push(format!("{} more", all.len() - SHOWN));
         }
         let message = format!(
-            "with this the transaction holds ACCESS EXCLUSIVE on {} tables ({}): all of them are blocked until it ends",
+            "the transaction now holds ACCESS EXCLUSIVE on {} tables ({}) and blocks all of them until it ends",
             all.len(),
             names.join(", ")
         );
@@ -88,7 +88,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         }
         finding
             .help(if earlier.is_empty() {
-                "do it table by table, each in a transaction of its own".to_owned()
+                "change one table at a time, each in its own transaction".to_owned()
             } else {
                 split_help(context, "the statements on other tables")
             })

@@ -1,4 +1,4 @@
-//! Rows are changed, then the table is.
+//! A table is altered after its rows were changed.
 
 use super::{first_words, split_help};
 use crate::ast::Ast;
@@ -9,14 +9,14 @@ use crate::rule::{RuleContext, declare_rule};
 use crate::session::Change;
 
 declare_rule! {
-    /// A transaction changes all rows of a table and then alters the table, or alters it while deferred foreign keys are
-    /// still to be checked.
+    /// A transaction changes all rows of a table and then alters the table, or alters it while deferred foreign keys
+    /// are still to be checked.
     ///
     /// ## Why it matters
     ///
-    /// After the long change of rows the transaction asks for a stronger lock on the table: it waits for every transaction
-    /// that began to use the table meanwhile, and two such transactions deadlock. The work of hours is then lost.
-    /// With a deferred foreign key, PostgreSQL refuses `ALTER TABLE`: the table has pending trigger events.
+    /// After the long change of rows the transaction needs a stronger lock on the table. It waits for every transaction
+    /// that began to use the table meanwhile, and two such transactions deadlock. Hours of work are then lost. With a
+    /// deferred foreign key, PostgreSQL refuses `ALTER TABLE`: the table has pending trigger events.
     ///
     /// ## Example
     ///
@@ -36,8 +36,9 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// For changes that a WHERE limits, for tables that the same transaction created (unless a deferred foreign key is to
-    /// be checked), and where the table is altered first, which is `work-after-strong-lock`.
+    /// - changes that a WHERE clause limits
+    /// - tables that the same transaction created, unless a deferred foreign key is to be checked
+    /// - tables that are altered first, which `work-after-strong-lock` reports
     "mixed-ddl-and-bulk-dml", Transaction, Warning,
     {
         sources: &["bytebase/statement.disallow-mix-in-ddl-dml", "gitlab/migrations_with_ddl_and_dml"],
@@ -74,7 +75,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         let bulk = |change: &&Change| !change.rows.is_few() && change.relation == lock.relation.oid;
         if let Some(change) = block.changes.iter().find(bulk).filter(|_| is_upgrade(context, lock)) {
             let message = format!(
-                "after changing the rows of `{name}` the transaction waits for {} on it: a deadlock undoes all of that",
+                "after changing the rows of `{name}` the transaction has to wait for {} on it, and a deadlock would undo the change",
                 lock.mode.sql()
             );
             let finding = reporter.report(first_words(context), message).relation(&lock.relation);
@@ -85,14 +86,14 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     }
 }
 
-/// Is the table in use, and is this the transaction's first strong lock on it?
+/// Whether the table is in use, and this is the transaction's first strong lock on it.
 pub(super) fn is_upgrade(context: &RuleContext<'_>, lock: &Lock) -> bool {
     let mut held = context.session.block.iter().flat_map(|block| &block.locks);
     lock.relation.visibility.is_exposed()
         && !held.any(|held| held.relation == lock.relation.oid && held.mode.blocks_writes())
 }
 
-/// Did the change queue a check that only runs at COMMIT, so that the table counts as in use?
+/// Whether the change queued a check that only runs at COMMIT, so that PostgreSQL treats the table as in use.
 ///
 /// Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `CheckTableNotInUse`.
 fn is_pending(context: &RuleContext<'_>, lock: &Lock, change: &Change) -> bool {
@@ -116,7 +117,7 @@ fn has_deferred_key(context: &RuleContext<'_>, table: Oid, kind: DataChangeKind)
     }
 }
 
-/// Does a SET CONSTRAINTS stand between the change and this statement?
+/// Whether there is a SET CONSTRAINTS between the change and this statement.
 fn checked_since(context: &RuleContext<'_>, change: &Change) -> bool {
     let checks = |ast: &Ast| matches!(ast, Ast::Other(node) if node == "ConstraintsSetStmt");
     let in_file = context.earlier.iter().filter(|run| run.outer < context.outer().start && checks(&run.ast));

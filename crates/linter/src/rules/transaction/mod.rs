@@ -20,14 +20,14 @@ use crate::source::TextRange;
 /// How to leave a transaction before a statement, for the tool and the file at hand.
 fn split_help(context: &RuleContext<'_>, what: &str) -> String {
     if context.code.is_some() {
-        return format!("move {what} out of this code, to a statement of its own");
+        return format!("move {what} out of this code, into a separate statement");
     }
     match (context.migration.transaction, &context.session.block) {
         (TransactionMode::Transaction, _) => format!("move {what} to a later migration"),
-        (_, None) => format!("move {what} out of this code, to a statement of its own"),
+        (_, None) => format!("move {what} out of this code, into a separate statement"),
         (_, Some(block)) if block.explicit => format!("COMMIT before {what}"),
         (TransactionMode::Autocommit, Some(_)) => format!(
-            "give {what} a StatementBegin and a StatementEnd of its own: what stands between them is sent as one string, \
+            "give {what} its own StatementBegin and StatementEnd: everything between them is sent as one string, \
              and that is one transaction"
         ),
         (_, Some(_)) => format!("move {what} to a later migration: statements sent as one string are one transaction"),
@@ -40,7 +40,7 @@ pub(super) fn strong_locks(session: &Session) -> impl Iterator<Item = &HeldLock>
     held.filter(|lock| lock.exposed && lock.mode.blocks_writes() && stops_queries(lock.kind))
 }
 
-/// The words that open a statement: what to point at where it is the statement as a whole that matters.
+/// The words that open a statement, to point at if the statement as a whole matters.
 fn first_words(context: &RuleContext<'_>) -> TextRange {
     let tokens = &context.statement.tokens;
     let text = context.source();

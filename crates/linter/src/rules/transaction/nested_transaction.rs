@@ -9,14 +9,15 @@ use crate::source::TextRange;
 use crate::statement::Statement;
 
 declare_rule! {
-    /// `BEGIN` inside a transaction, `COMMIT` or `ROLLBACK` without one of the file's own, or a transaction that the file
-    /// leaves open.
+    /// `BEGIN` inside a transaction, `COMMIT` or `ROLLBACK` without a `BEGIN` in the file, or a transaction that the
+    /// file leaves open.
     ///
     /// ## Why it matters
     ///
     /// PostgreSQL has no nested transactions: a second `BEGIN` is only a warning, and the first `COMMIT` ends the
-    /// transaction of the migration tool. What follows runs outside of it, is not undone when it fails, and the tool may
-    /// record a migration that is half done. Some tools then fail at their own `COMMIT`, after the migration was applied. A transaction that is never committed is undone when the session ends.
+    /// transaction of the migration tool. Later statements run outside it and are not undone on failure, and the tool
+    /// may record a migration that is half done. Some tools then fail at their own `COMMIT`, after the migration was
+    /// applied. A transaction that is never committed is rolled back when the session ends.
     ///
     /// ## Example
     ///
@@ -36,8 +37,9 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// Where the migration tool opens no transaction and every `BEGIN` has its `COMMIT`. Savepoints are no transactions. Where a
-    /// statement before a `COMMIT` does not parse, it may have held the `BEGIN`.
+    /// - the migration tool opens no transaction, and every `BEGIN` has its `COMMIT`
+    /// - savepoints, which are not transactions
+    /// - a `COMMIT` after a statement that does not parse, which may have been the `BEGIN`
     "nested-transaction", Transaction, Warning,
     {
         sources: &["squawk/transaction-nesting", "pgls/transactionNesting"],
@@ -52,8 +54,8 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     let wrapped = context.migration.transaction == TransactionMode::Transaction;
     match (control, &context.session.block) {
         (Transaction::Begin, Some(block)) if block.explicit => {
-            let message = "a transaction is open already: this BEGIN does nothing";
-            let help = "end the first transaction before, or delete this BEGIN";
+            let message = "a transaction is already open: this BEGIN has no effect";
+            let help = "end the first transaction first, or delete this BEGIN";
             reporter
                 .report(range, message)
                 .help(help)
@@ -63,35 +65,34 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         (Transaction::Begin | Transaction::Commit { .. } | Transaction::Rollback { .. }, Some(block))
             if !block.explicit && missed(context.migration).is_some() => {}
         (Transaction::Begin, Some(_)) if wrapped => {
-            let message =
-                "the migration tool has opened a transaction: this BEGIN does nothing, and COMMIT ends the tool's";
+            let message = "the migration tool has opened a transaction: this BEGIN has no effect, and COMMIT ends the tool's transaction";
             let help = "delete BEGIN and COMMIT, or have the tool run this migration without a transaction";
             reporter.report(range, message).help(help).emit();
         }
         (Transaction::Commit { .. } | Transaction::Rollback { .. }, Some(block)) if !block.explicit => {
             let verb = verb(control);
             if wrapped {
-                let follows = if context.migration.begins_another() { "in another one" } else { "outside of it" };
+                let follows = if context.migration.begins_another() { "in another one" } else { "outside it" };
                 let message =
-                    format!("this {verb} ends the transaction of the migration tool: what follows runs {follows}");
+                    format!("this {verb} ends the transaction of the migration tool: later statements run {follows}");
                 let help = "split the migration, or have the tool run it without a transaction";
                 reporter.report(range, message).help(help).emit();
             } else {
                 let message =
                     format!("this {verb} has no BEGIN, and ends the transaction of the statements sent with it");
-                reporter.report(range, message).help("write BEGIN where the transaction is meant to begin").emit();
+                reporter.report(range, message).help("add BEGIN where the transaction should start").emit();
             }
         }
         (Transaction::Commit { .. } | Transaction::Rollback { .. }, None) if !may_be_open(context) => {
-            let message = format!("no transaction is open: this {} does nothing", verb(control));
-            let help = "delete it, or write BEGIN where the transaction is meant to begin";
+            let message = format!("no transaction is open: this {} has no effect", verb(control));
+            let help = "delete it, or add BEGIN where the transaction should start";
             reporter.report(range, message).help(help).emit();
         }
         _ => {}
     }
 }
 
-/// Does something since the last such statement not parse? It may have held the BEGIN that this one ends.
+/// Whether a statement since the last one of this kind does not parse. It may have been the BEGIN that this one ends.
 fn may_be_open(context: &RuleContext<'_>) -> bool {
     let is_before = |statement: &&Statement| statement.range.end <= context.statement.range.start;
     let before = context.migration.statements().rev().filter(is_before);
@@ -113,7 +114,7 @@ fn check_end(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
     let is_begin = |statement: &&Statement| matches!(statement.ast(), Some(Ast::Transaction(Transaction::Begin)));
     let begin = context.migration.statements().rev().find(is_begin);
     let range = begin.map_or(TextRange::default(), |statement| statement.range);
-    let message = "this transaction is never committed: everything since is undone when the session ends";
+    let message = "this transaction is never committed: all its changes are rolled back when the session ends";
     reporter.report(range, message).help("end the file with COMMIT").emit();
 }
 
@@ -129,7 +130,7 @@ fn check_missed(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
     reporter.report(last.range, message).severity(Severity::Error).help(help).emit();
 }
 
-/// What ends the transaction of a program that fails then. A BEGIN behind it opens one that the program takes for its own.
+/// What ends the transaction of a program that fails then. A later BEGIN opens one that the program treats as its own.
 fn missed<'a>(migration: &Migration<'a>) -> Option<(&'a Statement, &'a Transaction)> {
     let control = |statement: &'a Statement| match statement.ast() {
         Some(Ast::Transaction(

@@ -11,8 +11,8 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Where a later statement of the file fails, this one has happened and stays. The next run stops here, and somebody
-    /// has to clean up by hand.
+    /// Where a later statement of the file fails, this one has happened and stays. The next run stops here, and
+    /// somebody has to clean up by hand.
     ///
     /// ## Example
     ///

@@ -33,7 +33,8 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// For a table that the same transaction created. Both in one statement is `validate-with-stronger-subcommand`.
+    /// - a table that the same transaction created
+    /// - both in one statement, which `validate-with-stronger-subcommand` reports
     "validate-in-same-transaction", Transaction, Error,
     {
         sources: &["squawk/constraint-missing-not-valid", "strong_migrations/validate_constraint"],
@@ -54,7 +55,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         };
         let access = if lock.mode.blocks_reads() { "read or write" } else { "write to" };
         let message = format!(
-            "checking `{constraint}` here keeps the {} lock of adding it: nobody can {access} `{}` until all rows are read",
+            "validating `{constraint}` here extends the {} lock of adding it: nobody can {access} `{}` until all rows are read",
             lock.mode.sql(),
             table.name
         );
@@ -64,7 +65,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     }
 }
 
-/// Did an earlier statement of the transaction add the constraint?
+/// Whether an earlier statement of the transaction added the constraint.
 pub(super) fn is_new(context: &RuleContext<'_>, table: Oid, constraint: &str) -> bool {
     let Some(block) = &context.session.block else { return false };
     let has = |catalog: &crate::catalog::Catalog| {

@@ -12,12 +12,13 @@ use crate::session::{HeldLock, Place};
 use crate::source::TextRange;
 
 declare_rule! {
-    /// A scan, rewrite, index build or backfill while the transaction holds a strong lock that an earlier statement took.
+    /// A scan, rewrite, index build or backfill while the transaction holds a strong lock that an earlier statement
+    /// took.
     ///
     /// ## Why it matters
     ///
-    /// Locks are held until the end of the transaction. A lock that would be gone after milliseconds now blocks the
-    /// application for as long as the slow statement runs, although that statement itself blocks nobody.
+    /// Locks are held until the end of the transaction. A lock that would otherwise be held for milliseconds now
+    /// blocks the application for as long as the slow statement runs, although that statement itself blocks nobody.
     ///
     /// ## Example
     ///
@@ -50,8 +51,8 @@ declare_rule! {
     ///
     /// ## Confidence
     ///
-    /// A finding is `likely`. It is only `possible` if the statement changes rows that constants, or values that only run
-    /// time knows, pick by an index.
+    /// A finding is `likely`. It is only `possible` if the statement changes rows that constants, or values that only
+    /// run time knows, pick by an index.
     "work-after-strong-lock", Transaction, Error,
     {
         sources: &["eugene/E4", "pgls/runningStatementWhileHoldingAccessExclusive", "gitlab/with_lock_retries"],
@@ -59,14 +60,14 @@ declare_rule! {
     statement = check,
 }
 
-/// Something that takes as long as a table is large.
+/// Work whose duration grows with the size of a table.
 struct Work<'a> {
     relation: &'a RelationName,
     what: String,
     range: TextRange,
     /// How many rows it changes.
     rows: Option<&'a Rows>,
-    /// It takes as long as another table is large.
+    /// Its duration grows with the size of another table.
     copies: bool,
 }
 
@@ -136,19 +137,19 @@ fn work_of(change: &DataChange) -> Work<'_> {
     Work { relation: &change.relation, what, range: change.range, rows: Some(&change.rows), copies }
 }
 
-/// A table that only this session sees holds what the migration has put in.
+/// A table that only this session sees contains only what the migration inserted.
 fn has_few_rows(context: &RuleContext<'_>, relation: &RelationName) -> bool {
     let is_own = matches!(relation.visibility, Visibility::SameTransaction { .. });
     is_own && context.after.get_relation(relation.oid).is_some_and(|table| !table.birth.many)
 }
 
-/// Whatever is done to one row is done at once, and so is a copy into a table that holds no more.
+/// A change of one row is short, and so is a copy into a table that holds no more than one.
 fn has_one_row(context: &RuleContext<'_>, relation: &RelationName) -> bool {
     context.before.get_relation(relation.oid).is_some_and(|table| context.before.has_one_row(table))
 }
 
-/// Does the statement itself stop the writes of the table in use that it works on? Then the work is the business of
-/// another rule, whose advice also takes it out of the transaction.
+/// Whether the statement itself blocks the writes of the table in use that it works on. Another rule then reports the
+/// work, and its advice also moves it out of the transaction.
 fn blocks_by_itself(context: &RuleContext<'_>, relation: &RelationName) -> bool {
     relation.visibility.is_exposed() && own_lock(context, relation.oid).blocks_writes()
 }
@@ -159,7 +160,7 @@ fn own_lock(context: &RuleContext<'_>, relation: Oid) -> LockMode {
     locks.map(|lock| lock.mode).max().unwrap_or(LockMode::AccessShare)
 }
 
-/// `validate-in-same-transaction` says that better.
+/// `validate-in-same-transaction` reports that more precisely.
 fn is_validation_of_new(context: &RuleContext<'_>, cause: &ScanCause, table: Oid) -> bool {
     let ScanCause::Validate { constraint } = cause else { return false };
     super::validate_in_same_transaction::is_new(context, table, constraint)
