@@ -1,17 +1,17 @@
-//! Autovacuum switched off for good.
+//! Autovacuum that a migration disables for good.
 
 use super::storage_options::{is_off, left_behind};
 use crate::report::Reporter;
 use crate::rule::{MigrationContext, declare_rule};
 
 declare_rule! {
-    /// A migration switches autovacuum off, for a table or the server, and does not switch it on again.
+    /// A migration disables autovacuum, for a table or the server, and does not enable it again.
     ///
     /// ## Why it matters
     ///
-    /// It is done for a bulk load and then forgotten: dead rows are never removed, the table and its indexes grow with every
-    /// update, the planner works with old statistics, and in the end the forced vacuum against wraparound, which comes
-    /// nevertheless, has years of work to do at once.
+    /// Autovacuum is often disabled for a bulk load and then forgotten. Dead rows are never removed, the table and its
+    /// indexes grow with every update, and the planner works with old statistics. The vacuum against wraparound still
+    /// comes, and then has years of work to do at once.
     ///
     /// ## Example
     ///
@@ -31,8 +31,8 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// Where the same migration switches it on again, drops the table or undoes it with a `ROLLBACK`, and for temporary
-    /// tables, which autovacuum never looks at.
+    /// - the same migration enables it again, drops the table or undoes the statement with `ROLLBACK`
+    /// - temporary tables, which autovacuum never processes
     "autovacuum-disabled", Bloat, Warning,
     {}
     migration = check,
@@ -47,13 +47,13 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
         let (message, help) = match &left.table {
             Some(table) => (
                 format!(
-                    "autovacuum stays off for `{}`: dead rows are never removed and statistics never renewed",
+                    "autovacuum stays disabled for `{}`: dead rows are never removed and statistics are never updated",
                     table.name.text
                 ),
                 format!("at the end of this migration:\n    ALTER TABLE {table} RESET ({});", left.name),
             ),
             None => (
-                "autovacuum stays off for the whole server: dead rows are never removed and statistics never renewed"
+                "autovacuum stays disabled for the whole server: dead rows are never removed and statistics are never updated"
                     .to_owned(),
                 "at the end of this migration:\n    ALTER SYSTEM RESET autovacuum;\n    SELECT pg_reload_conf();"
                     .to_owned(),

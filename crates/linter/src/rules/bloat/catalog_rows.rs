@@ -1,4 +1,4 @@
-//! Catalog rows in words.
+//! Catalog rows as text for messages.
 
 use crate::effect::CatalogRows;
 use crate::routine::grouped;
@@ -17,14 +17,14 @@ pub(super) fn shown(rows: CatalogRows, versions: VersionRange) -> String {
     format!("{} rows in the system catalogs, {}{newest}", grouped(rows.total()), named.join(", "))
 }
 
-/// What so many calls an hour add up to.
+/// The growth of the catalogs at a number of calls per hour.
 pub(super) fn per_hour(rows: CatalogRows, calls: u64) -> String {
     let all = rows.total().saturating_mul(calls);
     let pages = rows.attribute.saturating_mul(calls).div_ceil(ATTRIBUTES_PER_PAGE);
     #[expect(clippy::cast_precision_loss, reason = "two digits after the point are shown")]
     let megabytes = pages.saturating_mul(PAGE) as f64 / f64::from(1024 * 1024);
     format!(
-        "; called {} times an hour it makes {} such rows, and pg_attribute alone grows by {} pages ({megabytes:.2} MB)",
+        "; at {} calls per hour that is {} rows, and pg_attribute alone grows by {} pages ({megabytes:.2} MB)",
         grouped(calls),
         grouped(all),
         grouped(pages)

@@ -1,4 +1,4 @@
-//! Freezing put off for good.
+//! Freezing that a migration postpones for good.
 
 use super::storage_options::left_behind;
 use crate::report::Reporter;
@@ -6,13 +6,13 @@ use crate::routine::grouped;
 use crate::rule::{MigrationContext, declare_rule};
 
 declare_rule! {
-    /// A migration raises an age at which rows are frozen, for a table or the server, and does not set it back.
+    /// A migration raises the age at which rows are frozen, for a table or the server, and does not reset it.
     ///
     /// ## Why it matters
     ///
-    /// Raised for a maintenance window and left so, it puts the work off: the next vacuum against wraparound has as much more
-    /// to freeze, reads the whole table, cannot be cancelled for long, and leaves less time before PostgreSQL stops to
-    /// assign transaction IDs.
+    /// A value that was raised for a maintenance window only postpones the work. The next vacuum against wraparound has
+    /// more to freeze, reads the whole table, and restarts soon after it is cancelled. It leaves less time before
+    /// PostgreSQL stops assigning transaction IDs.
     ///
     /// ## Example
     ///
@@ -30,8 +30,8 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// For values up to PostgreSQL's default, and where the same migration sets it back, drops the table or undoes it
-    /// with a `ROLLBACK`.
+    /// - values up to PostgreSQL's default
+    /// - the same migration resets it, drops the table or undoes the statement with `ROLLBACK`
     "freeze-age-raised", Bloat, Warning,
     {}
     migration = check,

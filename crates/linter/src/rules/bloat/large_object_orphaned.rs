@@ -1,4 +1,4 @@
-//! Large objects whose last reference goes away.
+//! Large objects that lose their last reference.
 
 use super::large_objects::Refers;
 use crate::ast::{AlterTableAction, Ast, Expr, ExprKind, ObjectKind, ObjectName, Part};
@@ -14,9 +14,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The objects stay in `pg_largeobject`, where nothing refers to them any more: they take space for ever, in every backup
-    /// too, and cannot be told apart from those that are still used without a search through all tables (`vacuumlo`). The
-    /// trigger `lo_manage` does not help: neither `DROP` nor `TRUNCATE` fires it.
+    /// The objects stay in `pg_largeobject`, and nothing refers to them any more. They take up space forever, in every
+    /// backup, too, and only a search through all tables (`vacuumlo`) finds them. The trigger `lo_manage` does not
+    /// help: neither `DROP` nor `TRUNCATE` fires it.
     ///
     /// ## Example
     ///
@@ -39,12 +39,12 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - if the migration calls `lo_unlink`
-    /// - for tables that the same deployment created
-    /// - if the migration undoes it with `ROLLBACK`
+    /// - the migration calls `lo_unlink`
+    /// - tables that the same deployment created
+    /// - the migration undoes it with `ROLLBACK`
     ///
-    /// The finding is only possible (`--confidence possible`) for a column of type `oid`, because it can refer to any system
-    /// object.
+    /// The finding is only possible (`--confidence possible`) for a column of type `oid`, because it can refer to any
+    /// system object.
     "large-object-orphaned", Bloat, Warning,
     { needs_commit: true }
     statement = check,
@@ -87,7 +87,7 @@ fn existing<'c>(context: &'c RuleContext<'_>, name: &ObjectName) -> Option<&'c R
     (!relation.birth.is_of(context.deployment()) && !relation.is_temporary()).then_some(relation)
 }
 
-/// The columns that may refer to large objects; those that surely do leave out the others.
+/// The columns that may refer to large objects, or only those that certainly do if there are any.
 fn columns<'c>(context: &RuleContext<'_>, relation: &'c Relation) -> Vec<(&'c str, Refers)> {
     let large = |column: &'c Column| Some((column.name.as_str(), Refers::of_column(context.before, column)?));
     let mut columns: Vec<(&str, Refers)> = relation.columns.iter().filter_map(large).collect();
@@ -110,19 +110,19 @@ fn report(
         return;
     }
     let message = format!(
-        "{verb} this leaves the large objects behind to which {} of `{}` refers: nothing will ever remove them",
+        "{verb} this leaves behind the large objects to which {} of `{}` refers, and nothing will ever remove them",
         enumerate(columns.iter().map(|(name, _)| *name)),
         table.name.text
     );
     let column = identifier(first);
     let help = format!(
-        "first, in batches where they are many:\n    SELECT lo_unlink({column}) FROM {table} WHERE {column} IS NOT NULL;"
+        "first, in batches if there are many:\n    SELECT lo_unlink({column}) FROM {table} WHERE {column} IS NOT NULL;"
     );
     let finding = reporter.report(range, message).help(help);
     refers.assumption(first).into_iter().fold(finding, Finding::assuming).emit();
 }
 
-/// Does the statement remove large objects?
+/// Whether the statement removes large objects.
 fn unlinks(ast: &Ast) -> bool {
     let mut found = false;
     ast.visit(&mut |part| {

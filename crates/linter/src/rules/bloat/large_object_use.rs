@@ -8,14 +8,14 @@ use crate::rule::{RuleContext, declare_rule};
 use crate::source::TextRange;
 
 declare_rule! {
-    /// Data is kept in large objects: `lo_create` and its like, or a column of type `oid` or `lo` that refers to them.
+    /// Data is stored in large objects: by `lo_create` or a similar function, or in a column of type `oid` or `lo`.
     ///
     /// ## Why it matters
     ///
-    /// All large objects of a database lie in the one table `pg_largeobject`, apart from the rows that refer to them: dropping
-    /// or deleting a row leaves its object behind, there are no privileges or constraints that follow the row, logical
-    /// replication leaves them out, and each is an entry of its own in a dump. A million of them make `pg_dump` slow and
-    /// hungry: before version 17 it took 755 MB of memory for that.
+    /// All large objects of a database are in one table, `pg_largeobject`, separate from the rows that refer to them.
+    /// Deleting a row leaves its object behind, privileges and constraints do not follow the row, and logical
+    /// replication skips large objects. Each is a separate entry in a dump: for a million of them, `pg_dump` before
+    /// version 17 needed 755 MB of memory.
     ///
     /// ## Example
     ///
@@ -31,10 +31,10 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// For `lo_unlink`, which removes large objects.
+    /// - `lo_unlink`, which removes large objects
     ///
-    /// The finding is only possible (`--confidence possible`) for a column of type `oid`, because it can refer to any system
-    /// object.
+    /// The finding is only possible (`--confidence possible`) for a column of type `oid`, because it can refer to any
+    /// system object.
     "large-object-use", Bloat, Warning,
     {}
     statement = check,
@@ -86,7 +86,7 @@ fn report_call(call: &FunctionCall, range: TextRange, reporter: &mut Reporter<'_
     );
     reporter
         .report(range, message)
-        .help("keep the data in a column of type bytea, up to 1 GB, or outside of the database")
+        .help("keep the data in a column of type bytea, up to 1 GB, or outside the database")
         .emit();
 }
 

@@ -1,11 +1,11 @@
-//! What shows that large objects are used.
+//! Evidence that large objects are used.
 
 use crate::ast::{Ast, TypeName};
 use crate::ast::{Expr, ExprKind, FunctionCall, Part};
 use crate::catalog::{Catalog, Column, Oid, TypeKind};
 use crate::confidence::Assumption;
 
-/// Functions that make or fill large objects, or read them.
+/// Functions that create, fill or read large objects.
 ///
 /// Source: PostgreSQL 18 documentation, 33.4.
 const FUNCTIONS: [&str; 14] = [
@@ -45,7 +45,7 @@ pub(super) fn calls(ast: &Ast) -> Vec<&FunctionCall> {
 /// Whether a column refers to large objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refers {
-    /// Its type is for nothing else.
+    /// Its type has no other purpose.
     Surely,
     /// It is an `oid`, which can refer to any system object.
     Perhaps,
@@ -71,7 +71,7 @@ impl Refers {
         (definition.name == "lo" && is_own).then_some(Self::Surely)
     }
 
-    /// What a finding about such a column assumes.
+    /// The assumption of a finding about such a column.
     pub(super) fn assumption(self, column: &str) -> Option<Assumption> {
         (self == Self::Perhaps).then(|| Assumption::HoldsLargeObjects { column: column.into() })
     }

@@ -1,4 +1,4 @@
-//! What fills tables, indexes and catalogs with dead rows, or the caches of transactions.
+//! Causes of dead rows in tables, indexes and catalogs, and of overflowing transaction caches.
 
 pub mod autovacuum_disabled;
 mod catalog_rows;

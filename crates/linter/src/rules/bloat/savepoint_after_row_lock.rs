@@ -11,15 +11,15 @@ use crate::source::TextRange;
 use smol_str::SmolStr;
 
 declare_rule! {
-    /// Rows are locked with `SELECT ... FOR UPDATE` or its like, and then changed in a subtransaction: after a `SAVEPOINT`,
-    /// or in a block with `EXCEPTION`.
+    /// Rows are locked with `SELECT ... FOR UPDATE` or a similar clause, and then changed in a subtransaction: after a
+    /// `SAVEPOINT`, or in a block with `EXCEPTION`.
     ///
     /// ## Why it matters
     ///
-    /// Transaction and subtransaction are two lockers of each row, and PostgreSQL writes a multixact of both into it, one
-    /// more for each subtransaction. Whoever meets such a row looks it up in a small cache of their own (`pg_multixact`);
-    /// under concurrency that becomes the bottleneck of the server, and their numbers, like transaction IDs, have to be
-    /// vacuumed away before they run out.
+    /// The transaction and the subtransaction both lock each row, so PostgreSQL writes a multixact into it, another one
+    /// for each subtransaction. Sessions that read such a row look the multixact up in a small cache (`pg_multixact`),
+    /// which becomes the bottleneck of the server under concurrency. Like transaction IDs, multixact IDs must be
+    /// vacuumed before they run out.
     ///
     /// ## Example
     ///
@@ -51,8 +51,9 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// Where lock and change happen in the same subtransaction, where the change is an `INSERT`, and in `DO` blocks: they run
-    /// once, and where they begin a subtransaction for each row, `subtransaction-per-row` says it.
+    /// - the lock and the change are in the same subtransaction
+    /// - the change is an `INSERT`
+    /// - `DO` blocks, which run once; `subtransaction-per-row` reports those that begin a subtransaction for each row
     "savepoint-after-row-lock", Bloat, Warning,
     {}
     routine = check,
@@ -104,9 +105,9 @@ fn report(
 ) {
     let name = table.rsplit_once('.').map_or(table, |(_, name)| name);
     let message = format!(
-        "rows of `{name}` are changed in a subtransaction after the transaction has locked them: both are in each row, as a multixact"
+        "rows of `{name}` are changed in a subtransaction after the transaction has locked them, which writes a multixact into each"
     );
-    let help = "lock the rows in the same subtransaction that changes them, or do without the subtransaction";
+    let help = "lock the rows in the same subtransaction that changes them, or remove the subtransaction";
     let finding = reporter.report(range, message).help(help);
     finding.label(locked, "the rows are locked here").label(begin, what).emit();
 }
@@ -149,7 +150,7 @@ fn locks(ast: &Ast) -> Vec<(ObjectName, TextRange)> {
     found
 }
 
-/// The tables of a query with FOR UPDATE and its like; subqueries are queries of their own.
+/// The tables of a query with FOR UPDATE or a similar clause; subqueries are separate queries.
 fn locked_tables(query: &Query) -> Vec<(ObjectName, TextRange)> {
     let crate::ast::QueryBody::Select(select) = &query.body else { return Vec::new() };
     let is_locked = |relation: &&crate::ast::RelationRef| {

@@ -9,8 +9,8 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Savepoints nest: one that is not released stays, with its resources, and each later statement runs one level
-    /// deeper. A name that is used again does not replace the old savepoint, it hides it.
+    /// Savepoints nest. One that is not released keeps its resources, and each later statement runs one level deeper.
+    /// Reusing a name does not replace the old savepoint; it hides it.
     ///
     /// ## Example
     ///
@@ -33,7 +33,7 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// Where the whole transaction is rolled back.
+    /// - the whole transaction is rolled back
     "savepoint-not-released", Bloat, Info,
     { recommended: false }
     migration = check,
@@ -43,7 +43,7 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
     for savepoint in transactions(context).into_iter().flat_map(|transaction| transaction.unreleased) {
         let message =
             format!("the savepoint `{}` is never released and stays until the transaction ends", savepoint.name);
-        let help = format!("when it is not needed any more:\n    RELEASE SAVEPOINT {};", savepoint.name);
+        let help = format!("when it is no longer needed:\n    RELEASE SAVEPOINT {};", savepoint.name);
         reporter.report(savepoint.range, message).help(help).emit();
     }
 }

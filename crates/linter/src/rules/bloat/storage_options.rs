@@ -12,7 +12,7 @@ use smol_str::{SmolStr, format_smolstr};
 pub(super) struct LeftBehind {
     /// `None` for the whole server.
     pub(super) table: Option<ObjectName>,
-    /// With `toast.` before it where it is about the TOAST table.
+    /// With the prefix `toast.` for the TOAST table.
     pub(super) name: SmolStr,
     pub(super) value: SmolStr,
     pub(super) range: TextRange,
@@ -126,7 +126,7 @@ fn value(option: &DefElem) -> Option<SmolStr> {
     })
 }
 
-/// Is it PostgreSQL's `off`?
+/// Whether PostgreSQL reads the value as `off`.
 pub(super) fn is_off(value: &str) -> bool {
     matches!(value.to_ascii_lowercase().as_str(), "false" | "off" | "no" | "0" | "f" | "n")
 }

@@ -13,10 +13,10 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Each session shows 64 subtransactions of its transaction to others (`PGPROC_MAX_CACHED_SUBXIDS`). With the 65th the
-    /// cache overflows until the transaction ends: every snapshot on the server is marked, and every session must look
-    /// into `pg_subtrans` to see whether a row is visible. Together with one long transaction this has brought whole
-    /// servers, and their standbys, to a stop. `RELEASE SAVEPOINT` does not give the place back.
+    /// Each session publishes 64 subtransactions of its transaction (`PGPROC_MAX_CACHED_SUBXIDS`). With the 65th the
+    /// cache overflows until the transaction ends: every session must look into `pg_subtrans` to see whether a row is
+    /// visible. Together with one long transaction this has brought whole servers and their standbys to a halt.
+    /// `RELEASE SAVEPOINT` does not free the slot.
     ///
     /// ## Example
     ///
@@ -41,8 +41,11 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// For subtransactions that cannot write, and up to 64 of them. Loops multiply, of branches the one that begins most
-    /// counts, and a `COMMIT` begins anew. Where a loop has no constant bound, `subtransaction-per-row` says it.
+    /// - subtransactions that cannot write
+    /// - up to 64 of them
+    /// - loops without a constant bound, which `subtransaction-per-row` reports
+    ///
+    /// Constant loops multiply the count, the branch that begins most is counted, and `COMMIT` resets the count.
     "subtransaction-overflow", Bloat, Error,
     {}
     routine = check,
@@ -102,7 +105,7 @@ fn check_migration(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) 
             "the transaction begins {total} subtransactions, {CACHED} are cached: from this one on every snapshot on the \
              server must look into pg_subtrans"
         );
-        let help = "split it into several transactions, or do without most of the savepoints";
+        let help = "split it into several transactions, or remove most of the savepoints";
         let mut finding = reporter.report(passed.range, message).help(help);
         if let Some(first) = transaction.begins.first() {
             finding = finding.label(first.range, "the first of them");

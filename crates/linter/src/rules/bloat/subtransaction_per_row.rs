@@ -10,15 +10,15 @@ use crate::routine::subtransactions::Source;
 use crate::rule::{MigrationContext, declare_rule};
 
 declare_rule! {
-    /// A block with `EXCEPTION` runs, and writes, once for each row: in a loop without a constant bound, or in a function
-    /// that a row trigger runs.
+    /// A block with `EXCEPTION` runs, and writes, once for each row: in a loop without a constant bound, or in a
+    /// function that a row trigger runs.
     ///
     /// ## Why it matters
     ///
-    /// Every such block is a subtransaction. One that writes takes a transaction ID of its own, so that a load of a million
-    /// rows uses a million of them and brings the next freeze nearer. When one transaction has more than 64 of them, the
-    /// cache of its session overflows, and every snapshot on the server, standbys included, must look into `pg_subtrans`
-    /// for each row version that it meets.
+    /// Every such block is a subtransaction. One that writes takes its own transaction ID, so a load of a million rows
+    /// consumes a million of them and brings the next freeze closer. If one transaction has more than 64 of them, the
+    /// cache of its session overflows, and every snapshot on the server and its standbys must look into `pg_subtrans`
+    /// for each row version.
     ///
     /// ## Example
     ///
@@ -47,13 +47,13 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// - For blocks that cannot write, and those that only ask functions which no migration shows. `PERFORM` calls a function
-    ///   for what it does; whoever uses its result mostly wants to know something.
+    /// - For blocks that cannot write, and blocks that only use the result of functions that no migration shows.
+    ///   `PERFORM` calls a function for its effects, so it is assumed to write.
     /// - For functions that a query calls once: in FROM, where no argument is a column; in a subquery that does not depend on
     ///   the row; for the one row that a unique index finds.
     /// - For loops with a constant bound (`subtransaction-overflow` counts those), where the loop commits in each round, and
     ///   for loops that go on only when the block has failed, such as retries.
-    /// - Where `exception-driven-upsert` says of the block how to do without it.
+    /// - If `exception-driven-upsert` reports how to replace the block.
     ///
     /// The finding is only possible (`--confidence possible`)
     ///
@@ -103,17 +103,17 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
 
 fn in_loop(context: &RoutineContext<'_>, source: &Source, reporter: &mut Reporter<'_>) {
     let what = match source.callee {
-        None => "this block begins a subtransaction in every round of the loop".to_owned(),
+        None => "this block begins a subtransaction in every iteration of the loop".to_owned(),
         Some(oid) => {
             let name = context.catalog.get_function(oid).map(|function| function.display_name()).unwrap_or_default();
             match source.in_loop {
-                Some(_) => format!("{name} begins a subtransaction in every round of the loop"),
+                Some(_) => format!("{name} begins a subtransaction in every iteration of the loop"),
                 None => format!("{name} begins a subtransaction for every row"),
             }
         }
     };
     let message = format!(
-        "{what}: each takes a transaction ID, and from the 65th in a transaction on all snapshots on the server get slower"
+        "{what}: each takes a transaction ID, and from the 65th in a transaction on, all snapshots on the server get slower"
     );
     let mut finding = reporter.report(source.range, message).help(fix_help());
     let is_often = context.hotness().row_trigger().is_some();
@@ -122,7 +122,7 @@ fn in_loop(context: &RoutineContext<'_>, source: &Source, reporter: &mut Reporte
     }
     if let Some(words) = source.in_loop {
         let which = if source.of_objects {
-            "this loop goes from object to object of the database"
+            "this loop iterates over objects of the database"
         } else {
             "this loop has no constant bound"
         };

@@ -1,4 +1,4 @@
-//! What the rules about subtransactions say alike.
+//! Text that the rules about subtransactions share.
 
 use crate::ast::Ast;
 use crate::plpgsql::{Block, Statement, StatementKind};
@@ -8,7 +8,7 @@ use crate::routine::{Node, RoutineContext, Routines};
 use crate::rules::data::handled::catches_only;
 
 pub(super) fn fix_help() -> &'static str {
-    "do without the exception: INSERT ... ON CONFLICT for duplicates, a WHERE that leaves out what would fail; \
+    "avoid the exception: INSERT ... ON CONFLICT for duplicates, a WHERE that excludes rows that would fail; \
      or one statement for all rows, with one block around it"
 }
 
@@ -35,8 +35,8 @@ pub(super) fn label_callee<'r, 'a>(
     finding
 }
 
-/// Does the block of a source delete a row if nothing refers to it, and leave it otherwise? Mostly something does, and a
-/// subtransaction that fails leaves the cache of its session.
+/// Whether the block of a source deletes a row if nothing refers to it, and keeps it otherwise. Usually something does,
+/// and a subtransaction that fails is removed from the cache of its session.
 ///
 /// Source: PostgreSQL 18, `src/backend/storage/ipc/procarray.c`, `XidCacheRemoveRunningXids`.
 pub(super) fn deletes_what_is_unused(context: &RoutineContext<'_>, source: &Source) -> bool {

@@ -12,9 +12,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The schema then depends on traffic: tables appear that no migration knows, with grants, indexes and constraints that
-    /// nobody reviews, and each is as many rows in the system catalogs, which every plan, every backup and every `pg_dump`
-    /// has to go through. The one who calls must be allowed to create tables.
+    /// The schema then depends on traffic: tables appear that no migration knows, with grants, indexes and constraints
+    /// that nobody reviews, and each is as many rows in the system catalogs, which every plan, every backup and every
+    /// `pg_dump` has to go through. The one who calls must be allowed to create tables.
     ///
     /// ## Example
     ///
@@ -33,8 +33,9 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// In DO blocks, which run once. For partitions, and in functions that attach them or have the word in their name, unless
-    /// the function runs often: creating them ahead of time is their maintenance. For a table that the migrations have created already.
+    /// In DO blocks, which run once. For partitions, and in functions that attach them or have the word in their name,
+    /// unless the function runs often: creating them ahead of time is their maintenance. For a table that the
+    /// migrations have created already.
     "table-created-on-demand", Bloat, Warning,
     {}
     routine = check,
@@ -62,14 +63,14 @@ fn report(context: &RoutineContext<'_>, creation: &Creation, reporter: &mut Repo
     let name = &creation.name.name.text;
     let what = match (creation.partition, name.contains(HOLE)) {
         (true, _) => "a partition".to_owned(),
-        (false, true) => "a table under a name that only run time knows".to_owned(),
+        (false, true) => "a table whose name is only known at run time".to_owned(),
         (false, false) => format!("the permanent table `{name}`"),
     };
     let mut message = format!("{} creates {what} when it is called", context.name());
     if let Some(rows) = creation.rows {
         message = format!("{message}: {}", shown(rows, context.settings.versions));
     }
-    let help = "create the table in a migration, with a column for what tells the tables apart; \
+    let help = "create the table in a migration, with a column that distinguishes the former tables; \
                 partitions are best created ahead of time, by a job";
     let hotness = context.hotness();
     hotness.label(reporter.report(creation.range, message).help(help)).emit();

@@ -16,11 +16,11 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// A temporary table lives in the catalogs like any other: creating one writes a row for the table, for each column,
-    /// default, index and dependency, and dropping it makes all of them dead. On a path that runs often `pg_attribute` and
-    /// `pg_class` grow by gigabytes an hour, every query that is planned reads them, and when autovacuum cuts off their
-    /// empty ends it locks out all sessions. The message gives the rows for each call; with a rate of calls in the
-    /// configuration it also gives the growth in an hour.
+    /// A temporary table is in the catalogs like any other. Creating one writes a row for the table and for each
+    /// column, default, index and dependency; dropping it leaves all of them dead. On a path that runs often,
+    /// `pg_attribute` and `pg_class` grow by gigabytes an hour, and every planned query reads them. When autovacuum
+    /// truncates them, it blocks all sessions. The message gives the rows for each call and, with a configured call
+    /// rate, the growth per hour.
     ///
     /// ## Example
     ///
@@ -46,12 +46,11 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// For a temporary table that a migration creates once, in a DO block too, and for functions that no longer exist
-    /// when all migrations have run. It is an error where a trigger, a loop, a policy or a configured rate of calls shows
-    /// that the function runs often.
+    /// - a temporary table that a migration creates once, also in a DO block
+    /// - functions that no longer exist after all migrations
     ///
-    /// The tables of one function are one finding: the message adds up the catalog rows of those that are created equally
-    /// often, and labels say what each has of them.
+    /// It is an error if a trigger, a loop, a policy or a configured call rate shows that the function runs often. All
+    /// tables of one function are one finding: the message adds up the catalog rows, and labels list them by table.
     "temporary-table-in-hot-path", Bloat, Warning,
     {}
     routine = check,
@@ -83,7 +82,7 @@ enum Often {
     Call,
     /// Every round of the loop with this range.
     Round(TextRange),
-    /// IF NOT EXISTS makes it once in each session, unless something drops it.
+    /// IF NOT EXISTS creates it once in each session, unless something drops it.
     Session,
 }
 
@@ -114,7 +113,7 @@ fn groups(context: &RoutineContext<'_>) -> Vec<Group> {
     groups
 }
 
-/// The innermost loop around a place; none where the text of EXECUTE stands elsewhere.
+/// The innermost loop around a place; none if the text of EXECUTE is elsewhere.
 fn innermost_loop(steps: &[Step<'_>], place: TextRange) -> Option<TextRange> {
     let step = steps.iter().rev().find(|step| step.range().contains(place))?;
     step.innermost_loop().map(|(statement, _)| statement.range)
@@ -126,7 +125,7 @@ impl Group {
         let name = context.name();
         let when = match self.often {
             Often::Session => format!("the first call of {name} in each session"),
-            Often::Round(_) => "every round of the loop".to_owned(),
+            Often::Round(_) => "every iteration of the loop".to_owned(),
             Often::Call => format!("every call of {name}"),
         };
         let (what, most, dead) = match self.creations.as_slice() {

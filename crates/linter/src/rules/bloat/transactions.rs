@@ -110,7 +110,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// What was begun since the savepoint is rolled back and out of the cache; the savepoint begins anew.
+    /// What was begun since the savepoint is rolled back and out of the cache; the savepoint begins again.
     fn roll_back_to(&mut self, name: &SmolStr) {
         let Some(at) = self.stack.iter().rposition(|savepoint| savepoint.name == *name) else { return };
         self.stack.truncate(at + 1);
@@ -158,7 +158,7 @@ impl Walk<'_, '_> {
     }
 }
 
-/// May a statement of a migration write? Nearly all that are no query do.
+/// Whether a statement of a migration may write, as nearly all statements other than queries do.
 fn writes(ast: &Ast) -> bool {
     match ast {
         Ast::Set(_)

@@ -7,7 +7,7 @@ use smol_str::SmolStr;
 /// The roles that requests of users have: those of Supabase, and those of `PostgREST`'s own documentation.
 const API_ROLES: [&str; 5] = ["anon", "authenticated", "web_anon", "anonymous", "webuser"];
 
-/// Is this the role of requests from outside?
+/// Whether this is the role of requests from outside.
 pub(super) fn is_api_role(role: &str) -> bool {
     API_ROLES.contains(&role)
 }
@@ -24,7 +24,7 @@ pub(super) fn reaching<'c>(catalog: &'c Catalog, table: &Relation) -> Vec<&'c Sm
     roles
 }
 
-/// Do policies of other tables in the schema show that users reach it through an HTTP interface?
+/// Whether policies of other tables in the schema show that users reach it through an HTTP interface.
 pub(super) fn is_exposed_schema(catalog: &Catalog, schema: &str) -> bool {
     let mut tables = catalog.row_secured().filter(|table| table.schema == schema);
     tables.any(|table| table.policies.iter().any(is_for_users))

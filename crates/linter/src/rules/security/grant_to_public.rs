@@ -9,13 +9,13 @@ use crate::rules::text::join;
 use smol_str::SmolStr;
 
 declare_rule! {
-    /// A privilege is given to `PUBLIC`: to every role that there is and will be.
+    /// A privilege is granted to `PUBLIC`: to every current and future role.
     ///
     /// ## Why it matters
     ///
-    /// Every login of the server has it from then on, that of a report tool or of another application too, and taking it back
-    /// from one role has no effect. `CREATE` on a schema lets every role put functions and tables there that others then find
-    /// along their `search_path`.
+    /// Every login of the server has it from then on, including those of report tools and other applications. Revoking
+    /// it from one role has no effect. `CREATE` on a schema lets every role create functions and tables that others
+    /// then find through their `search_path`.
     ///
     /// ## Example
     ///
@@ -33,13 +33,15 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// For what `PUBLIC` has anyway (`EXECUTE` on functions, `USAGE` on types and languages, `CONNECT` and `TEMPORARY` on a
-    /// database), for `USAGE` on a schema, which shows nothing by itself, for `SELECT` on views, which are often made to be
-    /// shown, and where the migration takes it back.
+    /// - privileges that `PUBLIC` has by default: `EXECUTE` on functions, `USAGE` on types and languages, `CONNECT` and
+    ///   `TEMPORARY` on a database
+    /// - `USAGE` on a schema, which shows nothing by itself
+    /// - `SELECT` on views, which are often created to be public
+    /// - a privilege that the migration revokes
     ///
     /// ## Other linters
     ///
-    /// None of squawk, eugene, pgls and `strong_migrations` looks at privileges.
+    /// squawk, eugene, pgls and `strong_migrations` do not check privileges.
     "grant-to-public", Security, Warning,
     { sources: &["migrationpilot/MP085", "pglinter/S003"] }
     statement = check,
@@ -68,20 +70,20 @@ fn report(context: &RuleContext<'_>, grant: &Grant, scope: Scope<'_>, reporter: 
         return;
     }
     let on = match (scope, grant.objects.first()) {
-        (Scope::Later(_), _) => "all later objects".to_owned(),
+        (Scope::Later(_), _) => "all future objects".to_owned(),
         (Scope::Objects, Some(name)) if grant.all_in_schema => format!("everything in `{name}`"),
         (Scope::Objects, Some(name)) if grant.objects.len() == 1 => format!("`{name}`"),
         (Scope::Objects, Some(name)) => format!("`{name}` and {} more", grant.objects.len() - 1),
         (Scope::Objects, None) => "it".to_owned(),
     };
-    let message = format!("every role, those of later too, gets {} on {on}", join(&privileges));
+    let message = format!("every current and future role gets {} on {on}", join(&privileges));
     reporter
         .report(grant.keyword, message)
         .help("grant it to the roles that need it, or to a role that they are members of")
         .emit();
 }
 
-/// What GRANT and REVOKE are about: objects, or those that will be made in these schemas.
+/// The objects of a GRANT or REVOKE: existing ones, or future ones in these schemas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scope<'a> {
     Objects,
@@ -100,7 +102,7 @@ fn is_public(grant: &Grant) -> bool {
     grant.grantees.iter().any(|role| role == "public")
 }
 
-/// The privileges that PUBLIC neither has anyway nor is harmless with.
+/// The privileges that are neither a default of PUBLIC nor harmless.
 ///
 /// Source: PostgreSQL 18 documentation, "Privileges", table of default privileges.
 fn excessive<'g>(context: &RuleContext<'_>, grant: &'g Grant) -> Vec<&'g NamedPrivilege> {
@@ -117,7 +119,7 @@ fn excessive<'g>(context: &RuleContext<'_>, grant: &'g Grant) -> Vec<&'g NamedPr
     written.iter().filter(|privilege| !privilege.name.as_ref().is_some_and(is_harmless)).collect()
 }
 
-/// What a statement without a list of privileges is about.
+/// The privileges of a statement without a list.
 static ALL: [NamedPrivilege; 1] = [NamedPrivilege { name: None, columns: Vec::new() }];
 
 fn written(privilege: &NamedPrivilege) -> String {
@@ -125,7 +127,7 @@ fn written(privilege: &NamedPrivilege) -> String {
     if privilege.columns.is_empty() { name } else { format!("{name} ({})", privilege.columns.join(", ")) }
 }
 
-/// Is every object that is named a view?
+/// Whether every named object is a view.
 fn is_view(context: &RuleContext<'_>, grant: &Grant) -> bool {
     use crate::effect::RelationKind::{MaterializedView, View};
     let path = context.session.settings.search_path();
@@ -134,7 +136,7 @@ fn is_view(context: &RuleContext<'_>, grant: &Grant) -> bool {
     !grant.all_in_schema && !grant.objects.is_empty() && kinds.all(|kind| matches!(kind, Some(View | MaterializedView)))
 }
 
-/// Does a REVOKE from PUBLIC name all objects of the GRANT?
+/// Whether a REVOKE from PUBLIC names all objects of the GRANT.
 fn covers_objects(context: &RuleContext<'_>, revoke: &Grant, grant: &Grant) -> bool {
     let same_sort = revoke.kind == grant.kind && revoke.all_in_schema == grant.all_in_schema;
     let is_named = |object: &ObjectName| revoke.objects.iter().any(|other| is_same(context, object, other));
@@ -152,7 +154,7 @@ fn is_same(context: &RuleContext<'_>, ours: &ObjectName, theirs: &ObjectName) ->
     found.is_some() && found == context.after.find_relation(theirs, &path)
 }
 
-/// Does it take the privilege back? ALL takes back each.
+/// Whether it revokes the privilege. ALL revokes each.
 fn covers(revoke: &Grant, privilege: &NamedPrivilege) -> bool {
     let same_name = |revoked: &NamedPrivilege| match (&revoked.name, &privilege.name) {
         (Some(revoked), Some(name)) => revoked.eq_ignore_ascii_case(name),

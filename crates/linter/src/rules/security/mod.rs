@@ -1,4 +1,4 @@
-//! Rights that reach further than they seem to.
+//! Privileges that reach further than they seem to.
 
 mod api_roles;
 

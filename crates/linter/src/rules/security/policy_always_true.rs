@@ -15,9 +15,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// With `USING (true)` or `WITH CHECK (true)` row-level security is on and protects nothing: whoever has the privilege may
-    /// change, delete or insert every row, those of other users too. Permissive policies are added up, so that stricter ones
-    /// beside it have no effect.
+    /// With `USING (true)` or `WITH CHECK (true)` row-level security is enabled and protects nothing: every role with
+    /// the privilege may change, delete or insert any row, including rows of other users. Permissive policies are
+    /// combined with OR, so that stricter ones have no effect.
     ///
     /// ## Example
     ///
@@ -35,15 +35,18 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// For policies of `SELECT` alone, which publish rows on purpose; for restrictive ones; for those that are only for roles of
-    /// the application itself (`service_role` and others that are not `PUBLIC` and no roles of users); and where the migration
-    /// drops the policy, or alters it so that it is not open any more. Of a policy for `UPDATE` or for all commands either
-    /// condition counts: `USING` says which rows may be changed, `WITH CHECK` what they may become. A condition counts as true
-    /// that is a constant, or compares constants.
+    /// - policies for `SELECT` alone, which publish rows on purpose
+    /// - restrictive policies
+    /// - policies only for roles of the application itself (`service_role` and others that are not `PUBLIC` or roles of
+    ///   users)
+    /// - a policy that the migration drops, or alters so that it is no longer open
+    ///
+    /// Either condition of a policy for `UPDATE` or for all commands is checked: `USING` says which rows may be
+    /// changed, `WITH CHECK` which values they may get. A constant and a comparison of constants are always true.
     ///
     /// ## Other linters
     ///
-    /// splinter asks the same of a live database, and leaves out `SELECT` as well.
+    /// splinter checks the same on a live database, and also ignores `SELECT`.
     "policy-always-true", Security, Warning,
     { sources: &["splinter/rls_policy_always_true", "migrationpilot/MP079"] }
     statement = check,
@@ -96,13 +99,13 @@ fn report(
         ("delete", _) => "delete every row of",
         _ => "read and write every row of",
     };
-    let message = format!("the policy `{}` lets everybody with the privilege {what} `{}`", policy.name, table.name);
+    let message = format!("policy `{}` lets every role with the privilege {what} `{}`", policy.name, table.name);
     let help = "compare a column with the user, such as `author = auth.uid()` or `owner = current_user`; where everybody may \
         read, a policy FOR SELECT is enough";
     reporter.report(range, message).help(help).emit();
 }
 
-/// Does a later statement of the migration drop or alter the policy? That is judged there.
+/// Whether a later statement of the migration drops or alters the policy, where it is judged again.
 fn is_changed_later(context: &RuleContext<'_>, policy: &str, table: &RelationName) -> bool {
     rest(context).iter().any(|ast| match &**ast {
         Ast::Drop(drop) if drop.kind == ObjectKind::Policy => drop.objects.iter().any(|object| {
@@ -114,10 +117,10 @@ fn is_changed_later(context: &RuleContext<'_>, policy: &str, table: &RelationNam
     })
 }
 
-/// Which of the two conditions of a policy lets everything through.
+/// The condition of a policy that accepts every row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Open {
-    /// For the rows that are there.
+    /// For existing rows.
     Using,
     /// For new rows.
     Check,

@@ -13,8 +13,8 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// `PostgREST`, and so Supabase, lets every visitor query each table that its roles may use. Without row-level security that is
-    /// every row, to read and, with the privileges that Supabase gives by default, to change and delete.
+    /// `PostgREST`, which Supabase uses, lets every visitor query each table that its roles may use. Without row-level
+    /// security visitors can read every row and, with the default privileges of Supabase, change and delete it.
     ///
     /// ## Example
     ///
@@ -34,14 +34,17 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// Where a later migration enables it, or the table goes. A table counts as reachable where migrations grant it to `anon`,
-    /// `authenticated` or a role of that kind, themselves or by default privileges, or where its schema is `public` and other
-    /// tables of it have policies for such roles or with `auth.uid()`. Partitions are left out: their parent is what is queried.
-    /// `DISABLE ROW LEVEL SECURITY` is `trigger-left-disabled`.
+    /// - a later migration enables it, or drops the table
+    /// - partitions, because queries use their parent
+    /// - `DISABLE ROW LEVEL SECURITY`, which `trigger-left-disabled` reports
+    ///
+    /// A table is reachable if migrations grant it to `anon`, `authenticated` or a similar role, directly or by default
+    /// privileges. It is also reachable if its schema is `public` and other tables there have policies for such roles
+    /// or with `auth.uid()`.
     ///
     /// ## Other linters
     ///
-    /// splinter asks the same of a live database.
+    /// splinter checks the same on a live database.
     "row-level-security-disabled", Security, Warning,
     { sources: &["splinter/rls_disabled_in_public", "migrationpilot/MP057"] }
     declaration = check,

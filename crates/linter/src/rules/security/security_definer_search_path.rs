@@ -1,4 +1,4 @@
-//! SECURITY DEFINER functions that look names up where their caller says.
+//! SECURITY DEFINER functions that use the `search_path` of their caller.
 
 use crate::ast::{ExprKind, FunctionBody, ObjectName, Part};
 use crate::builtin;
@@ -16,9 +16,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// `SECURITY DEFINER` gives the caller the rights of the owner for the time of the call. Where the function does not set
-    /// `search_path`, the caller does: with a table, function or operator of the right name in a schema of his own, or in
-    /// `pg_temp`, he lets the function run his code with these rights.
+    /// `SECURITY DEFINER` gives the caller the rights of the owner during the call. If the function does not set
+    /// `search_path`, the caller controls it. A caller who creates a table, function or operator of the right name in
+    /// their own schema, or in `pg_temp`, makes the function run their code with these rights.
     ///
     /// ## Example
     ///
@@ -39,19 +39,21 @@ declare_rule! {
     /// END $$;
     /// ```
     ///
-    /// `pg_temp` at the end keeps temporary tables from coming first, which they do where it is not named.
+    /// `pg_temp` at the end keeps temporary tables from being found first, which happens if it is not named.
     ///
     /// ## When it is not reported
     ///
-    /// What counts is the function after the last migration: `ALTER FUNCTION ... SET search_path` is seen, and so is
-    /// `CREATE OR REPLACE` that loses it. Code that qualifies every table and function it names is not reported, or as a note
-    /// where it uses operators and functions of PostgreSQL. A `search_path` without `pg_temp` is a note only. Functions in C and other languages
-    /// that pgvet does not read are left out.
+    /// - `ALTER FUNCTION ... SET search_path` sets it: the function is judged as it is after the last migration
+    /// - code that qualifies every table and function that it uses; a note if it uses operators and functions of
+    ///   PostgreSQL
+    /// - functions in C and other languages that pgvet does not read
+    ///
+    /// A `search_path` without `pg_temp` is only a note.
     ///
     /// ## Other linters
     ///
-    /// squawk, eugene and pg-migration-lint do not look at functions; splinter and pgspot look at a database or a single
-    /// statement.
+    /// squawk, eugene and pg-migration-lint do not look at functions; splinter and pgspot look at a database or a
+    /// single statement.
     "security-definer-search-path", Security, Warning,
     { sources: &["splinter/function_search_path_mutable", "pgspot/PS003", "pgspot/PS004", "migrationpilot/MP099"] }
     routine = check,
@@ -64,11 +66,11 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     let exposed = exposed(context);
     let Some((_, path)) = function.settings.iter().find(|(name, _)| name == "search_path") else {
         let message = format!(
-            "{} runs with the rights of its owner, but looks names up along the search_path of its caller",
+            "{} runs with the rights of its owner, but finds names through the search_path of its caller",
             function.display_name()
         );
         let help = format!(
-            "let the function set it, with the schemas that it needs, or with '' and qualified names:\n    \
+            "set it for the function, to the schemas that it needs, or to '' with qualified names:\n    \
              ALTER ROUTINE {signature} SET search_path = {};",
             with_temporary_last(&search_path_value(&[&function.schema]))
         );
@@ -95,7 +97,7 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     }
 }
 
-/// What the caller's `search_path` can redirect.
+/// The names that the caller's `search_path` can redirect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Exposed {
     /// Everything that the code names is qualified.

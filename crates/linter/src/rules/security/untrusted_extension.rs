@@ -9,9 +9,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// PostgreSQL marks extensions that are safe in the hands of anybody as trusted. These are not: whoever may use what they
-    /// bring can read and write files, run programs or open connections as the account of the server, and a hole in the
-    /// application becomes one in the machine.
+    /// PostgreSQL marks extensions that any user may safely have as trusted. These are not: a role that may use them
+    /// can read and write files, run programs or open connections as the operating-system user of the server. A hole in
+    /// the application then becomes a hole in the machine.
     ///
     /// ## Example
     ///
@@ -20,7 +20,7 @@ declare_rule! {
     /// ```
     ///
     /// Use instead:
-    /// a trusted extension, or the work outside of the database.
+    /// use a trusted extension, or do the work outside the database.
     ///
     /// ```sql,clean
     /// CREATE EXTENSION pg_trgm;
@@ -28,8 +28,9 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// For extensions that earlier migrations made, and for all but these: `plpython3u` and the other untrusted languages,
-    /// `dblink`, `postgres_fdw`, `file_fdw`, `adminpack`, `http`, `pg_net`.
+    /// - extensions that earlier migrations created
+    /// - all extensions except `plpython3u` and the other untrusted languages, `dblink`, `postgres_fdw`, `file_fdw`,
+    ///   `adminpack`, `http` and `pg_net`
     ///
     /// ## Other linters
     ///
@@ -41,22 +42,22 @@ declare_rule! {
 
 /// What each lets SQL do.
 ///
-/// Source: PostgreSQL 14 to 18, `contrib/*/*.control` and `src/pl/*/*.control` without `trusted = true`, those that reach out
-/// of the database (`adminpack` is gone from 17, `plpython2u` and `plpythonu` from 15). The others, whose control files are
-/// without `trusted`, too: <https://github.com/pramsey/pgsql-http>, <https://github.com/supabase/pg_net>,
-/// <https://github.com/petere/plsh>.
+/// Source: PostgreSQL 14 to 18, `contrib/*/*.control` and `src/pl/*/*.control` without `trusted = true`, those that
+/// reach out of the database (`adminpack` is gone from 17, `plpython2u` and `plpythonu` from 15). The others, whose
+/// control files are without `trusted`, too: <https://github.com/pramsey/pgsql-http>,
+/// <https://github.com/supabase/pg_net>, <https://github.com/petere/plsh>.
 const UNTRUSTED: &[(&str, &str)] = &[
     ("adminpack", "write and delete files of the server"),
     ("dblink", "open connections to other servers"),
     ("file_fdw", "read files and run programs on the server"),
     ("http", "send requests to any address"),
     ("pg_net", "send requests to any address"),
-    ("plperlu", "run any code as the account of the server"),
-    ("plpython2u", "run any code as the account of the server"),
-    ("plpython3u", "run any code as the account of the server"),
-    ("plpythonu", "run any code as the account of the server"),
-    ("plsh", "run any program as the account of the server"),
-    ("pltclu", "run any code as the account of the server"),
+    ("plperlu", "run any code as the operating-system user of the server"),
+    ("plpython2u", "run any code as the operating-system user of the server"),
+    ("plpython3u", "run any code as the operating-system user of the server"),
+    ("plpythonu", "run any code as the operating-system user of the server"),
+    ("plsh", "run any program as the operating-system user of the server"),
+    ("pltclu", "run any code as the operating-system user of the server"),
     ("postgres_fdw", "open connections to other servers"),
 ];
 
@@ -65,8 +66,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         let ChangedObject::Extension { name } = &change.object else { continue };
         let Some((name, power)) = UNTRUSTED.iter().find(|(known, _)| known == name) else { continue };
         let message = format!("`{name}` lets SQL {power}");
-        let help =
-            "do this outside of the database, or see to it that only a role which nobody logs in with may use it";
+        let help = "do this outside the database, or allow it only to a role that cannot log in";
         reporter.report(change.range, message).help(help).emit();
     }
 }

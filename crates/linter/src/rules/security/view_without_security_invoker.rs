@@ -1,4 +1,4 @@
-//! Views that see past row-level security.
+//! Views that bypass row-level security.
 
 use super::api_roles::reaching;
 use crate::ast::Ast;
@@ -15,9 +15,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Policies are checked for the owner of a view, not for who queries it. The owner is mostly the role that ran the migration
-    /// and owns the tables, too, for whom policies do not count at all: through the view everybody sees every row. Since
-    /// PostgreSQL 15 `security_invoker` makes a view ask with the rights of its user.
+    /// Policies are checked for the owner of a view, not for the role that queries it. The owner is usually the role
+    /// that ran the migration and owns the tables, to whom policies do not apply: through the view everybody sees every
+    /// row. Since PostgreSQL 15 `security_invoker` makes a view use the rights of the querying role.
     ///
     /// ## Example
     ///
@@ -43,12 +43,14 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// Where no table under the view has row-level security, as far as the migrations show; where the migration sets the option
-    /// later; and before PostgreSQL 15, which does not have it. That `CREATE OR REPLACE` loses it is `replace-loses-attributes`.
+    /// - no table under the view has row-level security, as far as the migrations show
+    /// - the migration sets the option later
+    /// - before PostgreSQL 15, which does not have the option
+    /// - `CREATE OR REPLACE` that loses it, which `replace-loses-attributes` reports
     ///
     /// ## Other linters
     ///
-    /// splinter asks the same of a live database.
+    /// splinter checks the same on a live database.
     "view-without-security-invoker", Security, Warning,
     {
         recommended: false,
@@ -77,9 +79,9 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         Some(role) => format!("`{role}` and everybody else"),
         None => "everybody".to_owned(),
     };
-    let message = format!("{who} who may use `{}` sees every row of {names}, whatever its policies say", view.name);
+    let message = format!("{who} who may use `{}` sees every row of {names}, regardless of its policies", view.name);
     let first = if everywhere_at_least(context, 15) {
-        "let it ask with the rights of its user"
+        "let it use the rights of the querying role"
     } else {
         "from PostgreSQL 15 on"
     };
