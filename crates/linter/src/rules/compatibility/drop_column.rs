@@ -31,7 +31,9 @@ declare_rule! {
     /// ALTER TABLE users DROP COLUMN tenant;
     /// ```
     ///
-    /// Use instead: first a release whose code no longer uses the column, then this migration with the next release. A
+    /// Use instead:
+    ///
+    /// First a release whose code no longer uses the column, then this migration with the next release. A
     /// column that the same migration replaces under the old name breaks nothing:
     ///
     /// ```sql,clean

@@ -31,7 +31,9 @@ declare_rule! {
     /// DROP FUNCTION next_number(bigint);
     /// ```
     ///
-    /// Use instead: first a release whose code no longer calls it, then this migration with the next release. A
+    /// Use instead:
+    ///
+    /// First a release whose code no longer calls it, then this migration with the next release. A
     /// function that is created again with the same arguments and result breaks nothing:
     ///
     /// ```sql,clean

@@ -28,7 +28,9 @@ declare_rule! {
     /// ALTER TABLE users RENAME COLUMN mail TO email;
     /// ```
     ///
-    /// Use instead: add a second column that a trigger keeps equal, and drop the old one when nothing uses it any more.
+    /// Use instead:
+    ///
+    /// Add a second column that a trigger keeps equal, and drop the old one when nothing uses it any more.
     /// If the old name is only read, add a generated column under the old name in the same transaction:
     ///
     /// ```sql,clean

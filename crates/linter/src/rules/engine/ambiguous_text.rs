@@ -1,4 +1,4 @@
-//! Text that PostgreSQL may read otherwise than pgvet does.
+//! Text that PostgreSQL may read differently from pgvet.
 
 use crate::confidence::{Assumption, Confidence};
 use crate::report::{Finding, Reporter};
@@ -7,13 +7,13 @@ use crate::source::TextRange;
 use crate::statement::{self, Doubt, DoubtKind, boolean};
 
 declare_rule! {
-    /// Text that PostgreSQL or psql may read as other statements than pgvet does.
+    /// Text that PostgreSQL or psql may split into other statements than pgvet.
     ///
     /// ## Why it matters
     ///
-    /// What ends a string depends on settings: with `standard_conforming_strings` off, a backslash hides the quote after it,
-    /// and in some encodings of clients a backslash or quote can be a part of another character. If such a setting is not
-    /// known, a statement may run that looks like a part of a string, and nobody has checked it.
+    /// The end of a string depends on settings. With `standard_conforming_strings` off, a backslash escapes the quote
+    /// after it. In some client encodings a backslash or quote can be part of another character. If such a setting is
+    /// not known, a statement that looks like part of a string may run unchecked.
     ///
     /// Reported are:
     ///
@@ -40,7 +40,8 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// A string that ends at the same place either way, and one where the file itself sets the setting.
+    /// - a string that ends at the same place with either setting
+/// - a string for which the file itself sets the setting
     "ambiguous-text", Engine, Error,
     { confidence: Confidence::Likely }
     statement = check_statement,
@@ -57,7 +58,7 @@ fn check_statement(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     {
         let value = if on { "on" } else { "off" };
         let message = format!(
-            "this string ends elsewhere: `standard_conforming_strings` is {value} here, so other statements may run than are checked"
+            "this string ends elsewhere because `standard_conforming_strings` is {value} here, so statements may run that were not checked"
         );
         let place = setting.place;
         help(reporter.report(quoting.string, message).label_in(place.file, place.range, "set here")).emit();
@@ -78,26 +79,26 @@ fn report(doubt: Doubt, reporter: &mut Reporter<'_>) {
     let finding = match doubt.kind {
         DoubtKind::Quoting => help(reporter.report(
             doubt.range,
-            "`standard_conforming_strings` decides where this string ends, and its value is not known here: other statements may run than are checked",
+            "the end of this string depends on `standard_conforming_strings`, whose value is not known here, so statements may run that were not checked",
         )),
         DoubtKind::Encoding => reporter
             .report(
                 doubt.range,
-                "the encoding of the client may take a quote or backslash after this character for a part of it: other statements may run than are checked",
+                "the client encoding may treat a quote or backslash after this character as part of it, so statements may run that were not checked",
             )
             .help("Leave `client_encoding` at UTF8, or write the file in ASCII with Unicode escapes"),
         DoubtKind::Template => reporter
             .report(
                 doubt.range,
-                "this is read as a tag of a template; if nothing replaces it, other statements run than are checked",
+                "this is read as a template tag; if nothing replaces it, statements run that were not checked",
             )
-            .help("Leave quotes and semicolons out of the tag, or check the file that the template engine writes"),
+            .help("Remove quotes and semicolons from the tag, or check the file that the template engine writes"),
         DoubtKind::CopyData => reporter
             .report(doubt.range, "these lines of data look like statements, and psql runs them if it does not run the COPY")
             .assuming(Assumption::CopyNotRun)
             .help("End the data with a line `\\.` before the next statement, and run psql with `-v ON_ERROR_STOP=1`"),
         DoubtKind::SingleLine => reporter
-            .report(doubt.range, "psql sends each line as a statement from here on, and the file is not read so")
+            .report(doubt.range, "psql sends each line as a statement from here on, but pgvet reads the file by semicolons")
             .help("Remove it, and end each statement with a semicolon"),
         _ => return,
     };

@@ -7,7 +7,7 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// What the rule would have found there is missing. All other rules and all other statements were checked.
+    /// The findings of this rule for the statement are missing. All other rules and all other statements were checked.
     ///
     /// ## Example
     ///
@@ -15,7 +15,7 @@ declare_rule! {
     ///
     /// Use instead:
     ///
-    /// Switch the rule off for the file until it is mended, and report the statement:
+    /// Suppress the rule for the file until it is fixed, and report the statement:
     ///
     /// ```sql
     /// -- pgvet:ignore-file name-of-the-rule: it stops here
@@ -23,7 +23,7 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// In files of the history, for which no rule runs.
+    /// - files of the history, for which no rule runs
     "internal-error", Engine, Error,
     {}
 }

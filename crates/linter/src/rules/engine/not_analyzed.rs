@@ -1,4 +1,4 @@
-//! Code that nobody but PostgreSQL can read.
+//! Code that only PostgreSQL can read.
 
 use crate::diagnostic::Severity;
 use crate::effect::{ChangedObject, Limit, Unknown, UnknownReason};
@@ -12,8 +12,8 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// What is not analyzed is not judged. The code may lock or rewrite a table or delete its rows, and no other finding
-    /// says so.
+    /// Code that is not analyzed is not checked. It may lock or rewrite a table or delete its rows, and no other
+    /// finding reports that.
     ///
     /// ## Example
     ///
@@ -39,20 +39,20 @@ declare_rule! {
     /// - `EXECUTE` of a text that is known at run time only, or that changes an object that only run time names
     /// - functions and `DO` blocks in languages other than SQL and PL/pgSQL
     /// - code that cannot be parsed
-    /// - calls that nest more than 8 deep, more than 500 calls and, with dynamic SQL, more than 1000 rounds of loops in one
+    /// - calls that nest more than 8 deep, more than 500 calls and, with dynamic SQL, more than 1000 iterations of loops in one
     ///   statement
     /// - loops over queries of system catalogs whose conditions would be compared with more than 100,000 rows
-    /// - more than 200 statements of the code that one statement runs: of the others only their effects as a whole are
+    /// - more than 200 statements of the code that one statement runs: only the combined effects of the others are
     ///   checked
     /// - SQL that `dblink`, `pg_cron` and Citus run on other connections
-    /// - functions that no migration defines, where `SELECT`, `PERFORM` or `CALL` runs them for what they do
+    /// - functions that no migration defines, if `SELECT`, `PERFORM` or `CALL` runs them for their effects
     /// - rules of tables and views (`CREATE RULE`)
-    /// - prepared statements that the migration has not prepared
+    /// - prepared statements that the migration did not prepare
     ///
     /// ## Severity
     ///
-    /// The finding is a warning where the code runs in the migration and could change data or definitions. It is a note
-    /// where a function is only defined, and where the code can only read.
+    /// The finding is a warning if the code runs in the migration and could change data or definitions. It is a note if
+    /// a function is only defined, or the code can only read.
     ///
     /// ## When it is not reported
     ///
@@ -70,7 +70,7 @@ declare_rule! {
     routine = check_definition,
 }
 
-/// What helps in any case.
+/// Help that always applies.
 const READ_IT: &str = "read it yourself or run the migration on a copy (pgvet trace), and add a comment: \
                        -- pgvet: ignore[not-analyzed] reason";
 
@@ -78,7 +78,7 @@ const READ_IT: &str = "read it yourself or run the migration on a copy (pgvet tr
 fn help(reason: &UnknownReason) -> String {
     let first = match reason {
         UnknownReason::DynamicSql | UnknownReason::DynamicTarget => "write the SQL out with constant names",
-        UnknownReason::Limit(_) => "divide the work into several statements",
+        UnknownReason::Limit(_) => "split the work into several statements",
         UnknownReason::PreparedStatement { .. } => "PREPARE the statement in this migration",
         UnknownReason::MissingFunction { .. } => {
             "let pgvet read the file that defines the function, with --history or --schema"
@@ -130,15 +130,15 @@ fn report<'u>(reporter: &mut Reporter<'_>, reason: &UnknownReason, gaps: impl It
 
 fn message(reason: &UnknownReason) -> String {
     let what = match reason {
-        UnknownReason::DynamicSql => "this executes SQL that is known at run time only".to_owned(),
-        UnknownReason::DynamicTarget => "this executes SQL about an object that is known at run time only".to_owned(),
+        UnknownReason::DynamicSql => "this executes SQL that is only known at run time".to_owned(),
+        UnknownReason::DynamicTarget => "this executes SQL for an object that is only known at run time".to_owned(),
         UnknownReason::Language { function: Some(function), language } => {
             format!("this runs `{function}`, which is written in {language}")
         }
         UnknownReason::Language { function: None, language } => format!("this runs code in {language}"),
         UnknownReason::Unparsed => "this runs code that pgvet cannot parse".to_owned(),
         UnknownReason::Limit(Limit::CallDepth(limit)) => format!("this nests calls more than {limit} deep"),
-        UnknownReason::Limit(Limit::Calls(limit)) => format!("this statement makes more than {limit} calls"),
+        UnknownReason::Limit(Limit::Calls(limit)) => format!("this statement makes more than {limit} function calls"),
         UnknownReason::Limit(Limit::Rounds(limit)) => format!("this statement loops more than {limit} times"),
         UnknownReason::Limit(Limit::CatalogRows(limit)) => {
             format!("this statement compares conditions with more than {limit} rows of system catalogs")
@@ -148,7 +148,7 @@ fn message(reason: &UnknownReason) -> String {
                 "this statement runs code of more than {limit} statements, and the others are not checked one by one"
             );
         }
-        UnknownReason::TextFunction { function } => format!("`{function}` runs SQL that it is given as text"),
+        UnknownReason::TextFunction { function } => format!("`{function}` runs SQL that it receives as text"),
         UnknownReason::MissingFunction { function } => format!("no migration defines `{function}`"),
         UnknownReason::Rules { relation } => format!("the rules of `{relation}` rewrite this statement"),
         UnknownReason::PreparedStatement { name } => format!("no statement of this migration prepares `{name}`"),
@@ -173,7 +173,7 @@ fn check_definition(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
         finding.emit();
     };
     gap(context.routine.unparsed(), "pgvet cannot parse this");
-    gap(context.routine.unread_dynamic(), "this executes SQL that is known at run time only");
+    gap(context.routine.unread_dynamic(), "this executes SQL that is only known at run time");
 }
 
 const DEFINITION_HELP: &str = "read it yourself, or run it on a copy: pgvet trace";

@@ -1,4 +1,4 @@
-//! PostgreSQL would certainly refuse the statement here.
+//! Statements that PostgreSQL refuses.
 
 use crate::ast::{Ast, QueryBody};
 use crate::confidence::Assumption;
@@ -13,7 +13,7 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The migration stops here, and what ran before it may stay half done.
+    /// The migration stops here, and may leave the earlier statements half done.
     ///
     /// ## Example
     ///
@@ -31,29 +31,27 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// When the object may exist although no migration shows it, when only the data decide, and when only a version
-    /// refuses it that is older than the newest and was not configured with `pg-version`.
-    /// That no operator or cast exists for some types is said until a migration makes casts, operators, aggregates or
-    /// types of its own, or installs an extension whose objects pgvet does not know.
-    /// Parameters that a tool puts in before PostgreSQL sees the statement, `@name` and `sqlc.arg(name)`, are no columns.
-    /// Statements that PostgreSQL refuses in a transaction block are `concurrently-in-transaction`, and new enum labels
-    /// `enum-value-used-in-same-transaction`.
+    /// - The object may exist although no migration shows it.
+    /// - Only the data decide whether the statement fails.
+    /// - Only a version refuses it that is older than the newest and was not configured with `pg-version`.
+    /// - No operator or cast seems to exist, but a migration creates casts, operators, aggregates or types, or installs
+    ///   an extension whose objects pgvet does not know.
+    /// - Names such as `@name` and `sqlc.arg(name)` are parameters that a tool replaces.
+    /// - `concurrently-in-transaction` or `enum-value-used-in-same-transaction` reports the statement.
+    /// - The refusal depends on another file whose order is not known: one of several scripts without numbers, or a
+    ///   migration in a programming language.
+    /// - An earlier migration already lacked the table or column: pgvet then assumes that it exists.
     ///
-    /// Migrations that have run cannot fail. If statements of many files are reported, the files do not run in the order
-    /// that `pgvet config` shows, or not in one database: leave files that repeat others out with `exclude`, and name each
-    /// database in `paths`.
+    /// Refusals by the migration tool itself are reported as well, such as a text that goose cannot split, or a
+    /// statement that Flyway runs without a transaction beside others. They are likely if only comments in the file
+    /// suggest the tool, and certain if the configuration or a manifest of the project names it.
     ///
-    /// What the migration tool itself refuses, or where it never ends, is reported as well: a text that goose cannot split,
-    /// a statement that Flyway runs without a transaction beside others. Where only marks in the file tell of the tool it is
-    /// likely, because other programs read them, too: configuration, or the manifest of the project, makes it certain.
+    /// Migrations that have run cannot fail. If many files have findings, they do not run in the order that `pgvet
+    /// config` shows, or not in one database: exclude duplicates with `exclude`, and list each database in `paths`.
     ///
-    /// A finding is certain unless code before it could not be analyzed and may have changed something: then it is
-    /// likely. So it is where a name without a schema may mean a table of another schema, because no statement sets
-    /// `search_path`. Where only an earlier use shows that a relation exists, it is possible.
-    ///
-    /// Of several scripts without numbers nobody knows which runs first, nor what migrations in a programming language do
-    /// that stand among those in SQL: what rests on another file is not said then. A table or column that a statement lacks
-    /// is taken to be there by the migrations after it, for whoever has run them has it.
+    /// A finding is certain, with these exceptions. It is likely if earlier code was not analyzed and may have changed
+    /// something. It is likely if a name without a schema may mean another schema, because no statement sets
+    /// `search_path`. It is possible if only an earlier use shows that a relation exists.
     "statement-will-fail", Engine, Error,
     {}
     statement = check,
@@ -89,7 +87,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     finding.emit();
 }
 
-/// What the program that runs the migration refuses before PostgreSQL sees it.
+/// Refusals by the migration tool, before PostgreSQL sees the statement.
 fn check_refusals(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
     for refusal in context.migration.refusals {
         let mut finding = reporter.report(refusal.range, refusal.message.clone()).help(refusal.help.clone());
@@ -124,7 +122,7 @@ fn guessed(context: &RuleContext<'_>, failure: &Failure) -> Option<SmolStr> {
     (failure.sqlstate == "42P07").then(|| guess.name.clone())
 }
 
-/// The next step, where the kind of refusal tells.
+/// The next step for some kinds of refusals.
 ///
 /// Source: PostgreSQL 18 documentation, appendix A, error codes.
 fn help(failure: &Failure) -> Option<&'static str> {
@@ -134,10 +132,10 @@ fn help(failure: &Failure) -> Option<&'static str> {
             Some("if it exists, give `pgvet` the migration or the schema dump that creates it, before this one")
         }
         "42P07" | "42701" | "42710" | "42723" | "42P06" => {
-            Some("an earlier migration has made it: drop or rename one of the two")
+            Some("an earlier migration has created it: drop or rename one of the two")
         }
-        "2BP01" => Some("drop what depends on it first; CASCADE would drop that too"),
-        "25P01" => Some("write BEGIN before it and COMMIT after it"),
+        "2BP01" => Some("drop the dependent objects first; CASCADE would drop them too"),
+        "25P01" => Some("add BEGIN before it and COMMIT after it"),
         _ => None,
     }
 }

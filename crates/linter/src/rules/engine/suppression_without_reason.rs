@@ -1,4 +1,4 @@
-//! A comment does not say why it suppresses; reported where suppressions are read.
+//! A suppression without a reason; reported where suppressions are read.
 
 use crate::rule::declare_rule;
 
@@ -7,8 +7,8 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The next reader cannot tell whether somebody looked, or only wanted the finding gone; nor whether what was true
-    /// then still is.
+    /// The next reader cannot know whether the finding was examined or only silenced, or whether the reason still
+    /// holds.
     ///
     /// ## Example
     ///
@@ -32,7 +32,8 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// Unless configuration asks for reasons, and about the comments of other linters.
+    /// - the configuration does not require reasons
+/// - comments of other linters
     "suppression-without-reason", Engine, Warning,
     {}
 }

@@ -23,7 +23,7 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// Commands of psql, data of `COPY ... FROM stdin` and placeholders of templates are not SQL and no errors.
+    /// - commands of psql, data of `COPY ... FROM stdin` and placeholders of templates, which are not SQL
     /// The grammar is that of PostgreSQL 18; syntax that an older configured version lacks is `statement-will-fail`.
     "syntax-error", Engine, Error,
     {}

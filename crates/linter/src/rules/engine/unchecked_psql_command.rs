@@ -1,4 +1,4 @@
-//! What psql runs without its being in the file.
+//! Statements that psql runs although they are not in the file.
 
 use crate::report::Reporter;
 use crate::rule::{MigrationContext, declare_rule};
@@ -6,13 +6,13 @@ use crate::source::TextRange;
 use crate::statement::{self, DoubtKind};
 
 declare_rule! {
-    /// A command of psql that runs statements or programs which pgvet does not see.
+    /// A psql command that runs statements or programs that pgvet does not see.
     ///
     /// ## Why it matters
     ///
     /// `\i` runs another file, `\gexec` runs the rows of a result as statements, `\!` runs a program, and a variable
-    /// whose value holds SQL can be any statement. None of that is in the file, so nothing of it is checked, and the
-    /// model of the schema does not know what it changed.
+    /// whose value holds SQL can be any statement. None of that is in the file, so it is not checked, and the model of
+    /// the schema does not include its changes.
     ///
     /// ## Example
     ///
@@ -48,18 +48,18 @@ fn check(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
 fn described(kind: DoubtKind) -> Option<(&'static str, &'static str)> {
     Some(match kind {
         DoubtKind::IncludedFile => (
-            "psql runs the statements of another file here, and they are not checked at this place",
-            "Check the other file as a migration of its own, or write its statements here",
+            "psql runs the statements of another file here, which are not checked at this point",
+            "Check the other file as a separate migration, or write its statements here",
         ),
         DoubtKind::QueryResult => (
             "psql runs each row of the result as a statement, and none of them is checked",
             "Write the statements out, or use a DO block with EXECUTE format(...)",
         ),
         DoubtKind::Program => {
-            ("psql runs a program here, and what it does is not checked", "Run the program outside of the migration")
+            ("psql runs a program here, and what it does is not checked", "Run the program outside the migration")
         }
         DoubtKind::RunsAgain => (
-            "psql has no statement here, so it runs the last one again",
+            "psql has no new statement here, so it runs the previous one again",
             "Remove the command, or the semicolon before it",
         ),
         DoubtKind::UnknownCommand => (

@@ -3,12 +3,11 @@
 use crate::rule::declare_rule;
 
 declare_rule! {
-    /// A `pgvet: ignore` comment that cannot be followed: it names no rule, or one that cannot be suppressed.
+    /// A `pgvet: ignore` comment that names no rule, or a rule that cannot be suppressed.
     ///
     /// ## Why it matters
     ///
-    /// The comment looks as if somebody had accepted a risk, and does nothing. After a typo is corrected elsewhere it may
-    /// start to hide findings.
+    /// The comment looks as if somebody had accepted a risk, and has no effect.
     ///
     /// ## Example
     ///
@@ -29,8 +28,9 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// In comments that do not begin with `pgvet:`. Rules of the category engine say that a statement or comment cannot
-    /// work at all; they cannot be suppressed.
+    /// - comments that do not begin with `pgvet:`
+    ///
+    /// Rules of the category engine report statements and comments that cannot work at all. They cannot be suppressed.
     "unknown-suppression", Engine, Warning,
     {}
 }

@@ -1,4 +1,4 @@
-//! The file is no UTF-8 text; reported by the program that reads files, since there is no text to look at.
+//! A file that is not UTF-8 text; reported by the program that reads files, since there is no text to check.
 
 use crate::rule::declare_rule;
 
@@ -7,8 +7,8 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Migrations are read as UTF-8. In another encoding, string literals and comments mean something else or nothing,
-    /// and UTF-16 text is no SQL for `psql` either. A database whose encoding is UTF8 refuses the bytes.
+    /// Migrations are read as UTF-8. In another encoding, string literals and comments have another meaning or none,
+    /// and `psql` cannot read UTF-16 either. A database whose encoding is UTF8 refuses the bytes.
     ///
     /// ## Example
     ///
@@ -22,8 +22,10 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// For files of the history, which are not checked. A byte order mark is allowed. Where only some bytes are wrong,
-    /// the rest of the file is still checked.
+    /// - files of the history, which are not checked
+    /// - a byte order mark
+    ///
+    /// If only some bytes are wrong, the rest of the file is still checked.
     "unsupported-encoding", Engine, Error,
     {}
 }

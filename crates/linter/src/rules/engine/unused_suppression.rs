@@ -7,7 +7,7 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// What it was written for is gone or was corrected. The next real finding of that rule would be hidden by it.
+    /// The finding that it suppressed no longer exists. The comment would hide the next real finding of that rule.
     ///
     /// ## Example
     ///
@@ -24,11 +24,12 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// For rules that are switched off in this run, and for files that are replayed as history.
+    /// - rules that are disabled in this run
+/// - files that are replayed as history
     ///
     /// ## Fix safety
     ///
-    /// The fix deletes the comment, or only the name where the comment names other rules too.
+    /// The fix deletes the comment, or only the name if the comment names other rules.
     "unused-suppression", Engine, Warning,
     { fixable: true }
 }

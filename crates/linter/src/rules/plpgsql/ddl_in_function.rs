@@ -1,4 +1,4 @@
-//! Strong locks that a call of a function hides.
+//! Strong locks that a function call hides.
 
 use super::target::{self, Target};
 use crate::ast::{Ast, Persistence};
@@ -15,8 +15,8 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// In a migration such a lock is planned and seen. In a function it is taken whenever application code calls it, in
-    /// the middle of the day and of somebody's transaction, and is held until that transaction ends.
+    /// In a migration such a lock is planned and visible. A function takes it whenever application code calls the
+    /// function, in the middle of the day and of the caller's transaction, and holds it until that transaction ends.
     ///
     /// ## Example
     ///
@@ -42,10 +42,12 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// In `DO` blocks, which are part of the migration; in functions that a migration calls itself; for temporary tables
-    /// and for what the function has made; for `CREATE TABLE`; for what takes no strong lock, such as
-    /// `REFRESH MATERIALIZED VIEW CONCURRENTLY`. Of one function only the first such statement is reported. Where only run
-    /// time knows the table, `dynamic-ddl-on-unknown-object` says it.
+    /// - `DO` blocks, which are part of the migration, and functions that a migration itself calls
+    /// - temporary tables, and objects that the function creates
+    /// - `CREATE TABLE`
+    /// - statements without a strong lock, such as `REFRESH MATERIALIZED VIEW CONCURRENTLY`
+    /// - all but the first such statement of a function
+    /// - tables that are only known at run time, which `dynamic-ddl-on-unknown-object` reports
     "ddl-in-function", Plpgsql, Warning,
     {}
     routine = check,
@@ -82,7 +84,7 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
         return;
     }
     let message = format!(
-        "{} on `{}` whenever {} is called: {} until the caller's transaction ends",
+        "every call of {2} runs {0} on `{1}`: {3} until the caller's transaction ends",
         target.verb,
         target.name,
         context.name(),
@@ -93,9 +95,9 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
         finding = finding.label(*range, format!("{} of `{}`, too", target.verb, target.name));
     }
     let help = match target.verb {
-        "TRUNCATE" => "DELETE lets readers go on",
-        "REFRESH MATERIALIZED VIEW" => "CONCURRENTLY lets readers go on; it needs a unique index on the view",
-        _ => "do it in a migration; where it must be a function, set a short lock_timeout for it",
+        "TRUNCATE" => "DELETE does not block readers",
+        "REFRESH MATERIALIZED VIEW" => "CONCURRENTLY does not block readers; it needs a unique index on the view",
+        _ => "do it in a migration; if it must be a function, set a short lock_timeout for it",
     };
     if let Some(relation) = context.relation(target.name) {
         finding = finding.relation(&context.relation_name(relation));
@@ -103,7 +105,7 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     context.hotness().label(finding.help(help)).emit();
 }
 
-/// The table that a statement makes.
+/// The table that a statement creates.
 fn created(ast: &Ast) -> Option<SmolStr> {
     match ast {
         Ast::CreateTable(create) => Some(create.name.name.text.clone()),

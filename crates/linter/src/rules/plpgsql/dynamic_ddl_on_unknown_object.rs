@@ -1,4 +1,4 @@
-//! Dynamic SQL that destroys something that only run time knows.
+//! Dynamic SQL that destroys an object whose name is only known at run time.
 
 use crate::ast::{AlterTableAction, AlterTableCommand, Ast, ObjectKind, ObjectName};
 use crate::plpgsql::{DeclarationKind, HOLE, Into, LoopKind, StatementKind};
@@ -7,12 +7,13 @@ use crate::routine::{Around, Node, RoutineContext, Sql, Step};
 use crate::rule::declare_rule;
 
 declare_rule! {
-    /// `EXECUTE` of `DROP`, `ALTER`, `TRUNCATE` or a `DELETE` of all rows, of a table or schema that only run time knows.
+    /// `EXECUTE` of `DROP`, `ALTER`, `TRUNCATE` or a `DELETE` of all rows, of a table or schema whose name is only
+    /// known at run time.
     ///
     /// ## Why it matters
     ///
-    /// The lock and the loss are certain, the table is not: a query over the system catalogs that finds one row too many,
-    /// or a wrong argument, and the wrong table is gone. No test with other data shows it.
+    /// The lock and the loss are certain, the table is not. If a query over the system catalogs finds one row too many,
+    /// or an argument is wrong, the wrong table is lost. No test with other data shows it.
     ///
     /// ## Example
     ///
@@ -34,8 +35,10 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// Where a part of the name is constant, where the names come from a list in the code, for `ALTER` in a function, whose callers
-    /// choose the table, and for an owner, an option or a trigger that is set.
+    /// - a part of the name is constant
+    /// - the names come from a list in the code
+    /// - `ALTER` in a function, whose callers choose the table
+    /// - a change of an owner, an option or a trigger state
     "dynamic-ddl-on-unknown-object", Plpgsql, Warning,
     {}
     routine = check,
@@ -53,7 +56,7 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
                 continue;
             }
             said = true;
-            let message = format!("this {verb} a {what} that only run time knows");
+            let message = format!("this {verb} a {what} whose name is only known at run time");
             let help = "name it, or make sure that the query finds no other: by schema, by owner, \
                         by a part of the name that is constant";
             reporter.report(sql.place(name.range()), message).help(help).emit();
@@ -82,7 +85,7 @@ fn destroyed(ast: &Ast) -> Option<(&'static str, &'static str, &ObjectName)> {
     }
 }
 
-/// Does a command of ALTER TABLE more than to set an owner, an option, or a trigger on or off?
+/// Whether a command of ALTER TABLE does more than set an owner, an option or the state of a trigger.
 fn changes_table(command: &AlterTableCommand) -> bool {
     !matches!(
         command.action,
@@ -96,7 +99,7 @@ fn changes_table(command: &AlterTableCommand) -> bool {
     )
 }
 
-/// Is the name a variable that the code puts together with some text of its own?
+/// Whether the name is a variable that the code combines with constant text.
 fn is_partly_constant(context: &RoutineContext<'_>, sql: &Sql<'_>) -> bool {
     let holes = sql.dynamic.and_then(|dynamic| dynamic.constant.as_ref()).map_or(&[][..], |constant| &constant.holes);
     let Some(variable) = holes.first().map(|hole| context.text(hole.expression).trim().to_ascii_lowercase()) else {
@@ -125,7 +128,7 @@ fn is_partly_constant(context: &RoutineContext<'_>, sql: &Sql<'_>) -> bool {
     })
 }
 
-/// Is the name a variable of a loop over constants?
+/// Whether the name is a variable of a loop over constants.
 fn comes_from_list(step: &Step<'_>, sql: &Sql<'_>) -> bool {
     let holes = sql.dynamic.and_then(|dynamic| dynamic.constant.as_ref()).map_or(&[][..], |constant| &constant.holes);
     !holes.is_empty()

@@ -1,4 +1,4 @@
-//! Dynamic SQL with unquoted text of the caller.
+//! Dynamic SQL with unquoted text from the caller.
 
 use super::taint::Taints;
 use crate::ast::{Expr, ExprKind, Part};
@@ -10,12 +10,12 @@ use smol_str::SmolStr;
 use std::rc::Rc;
 
 declare_rule! {
-    /// `EXECUTE` of SQL into which a function puts text of its caller without quotes.
+    /// `EXECUTE` of SQL that contains unquoted text from the caller of the function.
     ///
     /// ## Why it matters
     ///
-    /// Who may call the function may run any SQL with the rights that it runs with: those of its owner, if it is
-    /// `SECURITY DEFINER`. Even honest callers make it fail, by a name in mixed case or a text with a quote.
+    /// Every role that may call the function can run any SQL with the rights of the function: those of its owner, if it
+    /// is `SECURITY DEFINER`. Honest callers make it fail with a name in mixed case or a text with a quote.
     ///
     /// ## Example
     ///
@@ -41,11 +41,16 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// For values that cannot be SQL (numbers, dates, `regclass`), for what `replace` only looks for, for parameters that
-    /// an `IF` compares with what is allowed before it raises an error, for values that `USING` passes, for functions that
-    /// a migration calls itself, for parameters to which the functions that call it give texts of their own, and in `DO`
-    /// blocks, which have no caller. A function that executes its whole parameter is reported only if it is `SECURITY
-    /// DEFINER`. A parameter has one finding, at its first use.
+    /// - values that cannot be SQL: numbers, dates, `regclass`
+    /// - text that `replace` only searches for
+    /// - parameters that an `IF` compares with allowed values before it raises an error
+    /// - values that `USING` passes
+    /// - functions that a migration itself calls
+    /// - parameters to which all calling functions pass their own text
+    /// - `DO` blocks, which have no caller
+    /// - a function that executes its whole parameter, unless it is `SECURITY DEFINER`
+    ///
+    /// A parameter has one finding, at its first use.
     "dynamic-sql-injection", Plpgsql, Warning,
     { sources: &["plpgsql_check/security"] }
     routine = check,
@@ -72,12 +77,12 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
         let rights = if function.security_definer { " with the rights of its owner" } else { "" };
         let message =
             format!("a caller of {} can run any SQL here{rights}: `{}` is not quoted", context.name(), tainted.origin);
-        let help = "quote names by format('%I', ...) and values by %L, or pass values by EXECUTE ... USING";
+        let help = "quote names with format('%I', ...) and values with %L, or pass values with EXECUTE ... USING";
         reporter.report(tainted.range, message).label(query.keyword, "it is executed here").help(help).emit();
     }
 }
 
-/// Do all calls in other functions give a parameter nothing that comes from their callers? There must be one.
+/// Whether there are calls in other functions, and none passes a value from its own caller as this parameter.
 fn is_given_own_text(context: &RoutineContext<'_>, parameter: &SmolStr) -> bool {
     let Some(function) = context.function() else { return false };
     let mut inputs = function.parameters.iter().filter(|own| own.mode.is_input());

@@ -1,4 +1,4 @@
-//! The relations of a statement by the names that its columns may have before them.
+//! The relations of a statement by the names that qualify its columns.
 
 use crate::ast::{
     Alias, Ast, Delete, FromItem, Insert, Merge, ObjectName, Part, Query, QueryBody, RelationRef, Select, Update,
@@ -7,16 +7,16 @@ use rustc_hash::FxHashSet;
 use smol_str::SmolStr;
 use std::collections::BTreeMap;
 
-/// What a statement calls its relations, at all levels together.
+/// The names that a statement gives its relations, of all levels.
 #[derive(Debug, Default)]
 pub(super) struct Names<'a> {
     /// Names of WITH.
     pub(super) ctes: FxHashSet<&'a SmolStr>,
-    /// Every relation that is named, those of WITH left out.
+    /// Every named relation, except those of WITH.
     pub(super) relations: Vec<&'a ObjectName>,
-    /// The relation behind a name; `None` where several things have it, or something that is no relation.
+    /// The relation behind a name; `None` if it is ambiguous, or is not a relation.
     pub(super) aliases: BTreeMap<&'a SmolStr, Option<&'a ObjectName>>,
-    /// Are there subqueries, joins, or queries in FROM?
+    /// Whether there are subqueries, joins, or queries in FROM.
     pub(super) is_nested: bool,
     /// Names of output columns.
     pub(super) outputs: FxHashSet<&'a SmolStr>,

@@ -13,8 +13,8 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// It was written for one error that does not matter, and hides all others: a full disk, a deadlock, a lock timeout, a
-    /// column that has been renamed. What the block has done is undone, and nobody hears of it.
+    /// Such a handler is written for one harmless error and hides all others: a full disk, a deadlock, a lock timeout,
+    /// a renamed column. The work of the block is rolled back, and nobody notices.
     ///
     /// ## Example
     ///
@@ -40,10 +40,11 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// Where the handler names the errors that it expects, or does anything with the error: a message, a row in a log, a
-    /// result of its own. Where the block runs nothing but expressions, as functions do that try to convert a value. In a
-    /// `DO` block where all it runs are `DROP FUNCTION`, `DROP TRIGGER` and the like, to clear up if that is possible.
-    /// Where `exception-driven-upsert` says it.
+    /// - the handler names the errors that it expects, or does anything with the error: a message, a row in a log, its
+    ///   own result
+    /// - the block only evaluates expressions, as functions do that try to convert a value
+    /// - a `DO` block that only runs statements such as `DROP FUNCTION` and `DROP TRIGGER`, to clean up if possible
+    /// - blocks that `exception-driven-upsert` reports
     "swallowed-exception", Plpgsql, Warning,
     { yields_to: &[&crate::rules::data::exception_driven_upsert::RULE] }
     routine = check,
@@ -61,7 +62,7 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
         if !handler.does_nothing() || changing.is_empty() || clears_up {
             continue;
         }
-        let message = "every error of this block is lost, those that nobody expects included";
+        let message = "this handler discards every error of the block, including unexpected ones";
         let help = help(section);
         reporter.report(conditions_range(handler), message).help(help).emit();
     }
@@ -69,13 +70,13 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
 
 fn help(section: &ExceptionSection) -> &'static str {
     if section.handlers.len() > 1 {
-        "leave WHEN OTHERS out: the other handlers name what is expected"
+        "remove WHEN OTHERS: the other handlers name the expected errors"
     } else {
-        "name the error that is expected, such as WHEN duplicate_object, or at least RAISE WARNING '%', SQLERRM"
+        "name the expected error, such as WHEN duplicate_object, or at least RAISE WARNING '%', SQLERRM"
     }
 }
 
-/// Does a step do more than compute a value?
+/// Whether a step does more than compute a value.
 fn changes(step: &Step<'_>) -> bool {
     match step.node {
         Node::Statement(statement) => match &statement.kind {
@@ -87,7 +88,7 @@ fn changes(step: &Step<'_>) -> bool {
     }
 }
 
-/// Is it DROP of what nobody may need any more? DROP COLUMN is ALTER TABLE.
+/// Whether it is a DROP of an object that nobody may need any more. DROP COLUMN is ALTER TABLE.
 fn only_drops(step: &Step<'_>) -> bool {
     let mut run = step.sql.iter().filter(|sql| sql.role != SqlRole::Expression).peekable();
     run.peek().is_some() && run.all(|sql| matches!(sql.ast, Ast::Drop(_)))

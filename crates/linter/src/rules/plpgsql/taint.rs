@@ -10,18 +10,18 @@ use crate::source::TextRange;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smol_str::SmolStr;
 
-/// Text of the caller that stands unquoted in another text.
+/// Text from the caller that is unquoted in another text.
 #[derive(Debug, Clone)]
 pub(super) struct Tainted {
     /// The expression that brings it in.
     pub(super) range: TextRange,
     /// The parameter, or the field of NEW, that it comes from.
     pub(super) origin: SmolStr,
-    /// Is it a part of a text that the code puts together, and not the whole?
+    /// Whether it is a part of a text that the code builds, and not the whole.
     pub(super) composed: bool,
 }
 
-/// The variables of a function that hold text of its caller.
+/// The variables of a function that contain text from its caller.
 pub(super) struct Taints<'a> {
     context: &'a RoutineContext<'a>,
     variables: FxHashMap<SmolStr, Tainted>,
@@ -55,7 +55,7 @@ impl<'a> Taints<'a> {
         found
     }
 
-    /// A parameter that an IF looks at before it raises an error is taken to be checked.
+    /// A parameter is assumed to be checked if an IF tests it and then raises an error.
     fn forget_validated(&mut self) {
         for step in self.context.routine.steps() {
             let Node::Statement(Statement { kind: StatementKind::If(conditional), .. }) = step.node else { continue };
@@ -125,7 +125,7 @@ impl<'a> Taints<'a> {
         }
     }
 
-    /// What an expression brings in.
+    /// The text from the caller that an expression contains.
     pub(super) fn text(&self, text: &SqlText) -> Option<Tainted> {
         if let Some(Ast::Select(query)) = self.context.routine.sql(text) {
             let QueryBody::Select(select) = &query.body else { return None };
@@ -193,7 +193,7 @@ impl<'a> Taints<'a> {
     }
 }
 
-/// The arguments that `%s` of a template takes, from 0.
+/// The arguments that `%s` of a template uses, from 0.
 fn raw_arguments(template: &str) -> Vec<usize> {
     let (mut found, mut next, mut rest) = (Vec::new(), 0, template);
     while let Some(percent) = rest.find('%') {
@@ -214,7 +214,7 @@ fn words(text: &str) -> impl Iterator<Item = String> + '_ {
     text.split(|character: char| !character.is_alphanumeric() && character != '_').map(str::to_ascii_lowercase)
 }
 
-/// Does a condition say more than that a value is missing?
+/// Whether a condition checks more than that a value is missing.
 fn restricts(condition: &str) -> bool {
     words(condition).any(|word| matches!(word.as_str(), "in" | "any" | "exists" | "similar" | "like"))
         || condition.contains('~')
@@ -222,7 +222,7 @@ fn restricts(condition: &str) -> bool {
         || condition.contains("!=")
 }
 
-/// Can a value of a type be any text?
+/// Whether a value of a type can be any text.
 fn is_text(context: &RoutineContext<'_>, sql_type: SqlType) -> bool {
     if let Some(row) = builtin::type_by_oid(sql_type.oid.0) {
         let is_text = |row: &builtin::BuiltinType| {
@@ -237,7 +237,7 @@ fn is_text(context: &RoutineContext<'_>, sql_type: SqlType) -> bool {
     }
 }
 
-/// Declared as a number, a date, `regclass` and the like: such values are no SQL.
+/// Declared as a number, a date, `regclass` or a similar type, whose values cannot be SQL.
 fn is_harmless(data_type: &DataType) -> bool {
     let Some(name) = data_type.type_name() else { return false };
     name.percent_type.is_none()

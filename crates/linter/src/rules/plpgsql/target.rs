@@ -1,4 +1,4 @@
-//! What DDL in a function is about, and how strongly it locks that.
+//! The object of DDL in a function, and how strongly it is locked.
 
 use crate::ast::{AlterTableAction, Ast, ObjectKind, ObjectName};
 use crate::effect::LockMode;
@@ -9,15 +9,15 @@ pub(super) struct Target<'a> {
     pub(super) name: &'a ObjectName,
     /// `ALTER TABLE`.
     pub(super) verb: &'static str,
-    /// What others must wait for.
+    /// The queries that have to wait.
     pub(super) blocks: &'static str,
 }
 
 const EVERYTHING: &str = "every query of it waits";
 const WRITES: &str = "every write to it waits";
 
-/// The relation that a statement locks strongly; `None` for statements that do not, and for those that only make
-/// something new.
+/// The relation that a statement locks strongly; `None` for statements that do not, and for those that only create
+/// an object.
 pub(super) fn of(ast: &Ast) -> Option<Target<'_>> {
     let target = |name, verb, blocks| Some(Target { name, verb, blocks });
     match ast {

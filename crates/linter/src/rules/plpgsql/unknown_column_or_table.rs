@@ -20,8 +20,8 @@ declare_rule! {
     /// ## Why it matters
     ///
     /// PostgreSQL does not look into the body of a PL/pgSQL function before it runs, and a change of the table does not
-    /// change the function. The first call that reaches the statement fails, and with it whatever called the function: for
-    /// a trigger that is every write to its table.
+    /// change the function. The first call that reaches the statement fails, and with it whatever called the function:
+    /// for a trigger that is every write to its table.
     ///
     /// ## Example
     ///
@@ -46,14 +46,14 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// - The migrations do not show the whole table.
-    /// - No migration has ever had the table: something else may have made it.
+    /// - No migration has ever had the table: it may be created elsewhere.
     /// - The code is a `DO` block, which `statement-will-fail` runs.
     ///
-    /// The schema after the last migration is what counts, and a function has one finding. It is only possible
-    /// (`--confidence possible`) if code of the project may create the table, if the function sets `search_path`, or if
-    /// the order of the files is not known. A function that nothing seems to run is a note (`--level info`): a trigger
-    /// function whose triggers went with the table that it names, or one of which a later migration has made a variant
-    /// with other parameters.
+    /// The schema after the last migration is used, and a function has one finding. It is only possible (`--confidence
+    /// possible`) if code of the project may create the table, if the function sets `search_path`, or if the order of
+    /// the files is not known. It is a note (`--level info`) if nothing seems to run the function: a trigger function
+    /// whose triggers were dropped with its table, or a function that a later migration created again with other
+    /// parameters.
     "unknown-column-or-table", Plpgsql, Error,
     { sources: &["plpgsql_check/plpgsql_check_function"] }
     routine = check,
@@ -101,13 +101,13 @@ struct Finder<'f> {
 /// A name that does not exist.
 struct Missing {
     range: TextRange,
-    /// `there is no table ... any more`.
+    /// `table ... no longer exists`.
     what: String,
-    /// It was there once.
+    /// It existed once.
     is_gone: bool,
     /// `did you mean ...?`
     near: Option<String>,
-    /// What speaks against it.
+    /// The evidence against it.
     doubt: Option<Assumption>,
 }
 
@@ -134,14 +134,14 @@ impl<'f> Finder<'f> {
         });
     }
 
-    /// A table that a migration dropped or renamed, and that nothing makes again.
+    /// A table that a migration dropped or renamed, and that nothing creates again.
     fn table(&mut self, sql: &Sql<'_>, name: &ObjectName) {
         let path = &self.context.routine.search_path;
         let is_there = self.context.relation(name).is_some() || self.creates(&name.name.text);
         if is_there || !self.context.catalog.is_gone(name, path) {
             return;
         }
-        let what = format!("there is no table `{name}` any more");
+        let what = format!("table `{name}` no longer exists");
         let doubt = self.doubt(&name.name.text);
         self.add(Missing { range: sql.place(name.range()), what, is_gone: true, near: None, doubt });
     }
@@ -156,7 +156,7 @@ impl<'f> Finder<'f> {
         self.context.routine.steps().iter().any(|step| step.sql.iter().any(|sql| is_created(sql.ast)))
     }
 
-    /// What speaks against it that a table that the migrations dropped does not exist.
+    /// The evidence that a table exists although the migrations dropped it.
     fn doubt(&self, table: &str) -> Option<Assumption> {
         let catalog = self.context.catalog;
         if !self.context.routines.migrations[self.context.file as usize].ordered {
@@ -254,7 +254,7 @@ impl<'f> Finder<'f> {
         self.add(Missing { range, what, is_gone: false, near, doubt: None });
     }
 
-    /// CREATE OR REPLACE with other parameters makes another function, and leaves the one before it.
+    /// CREATE OR REPLACE with other parameters creates another function and keeps the old one.
     fn is_superseded(&self) -> bool {
         let Some(own) = self.context.function() else { return false };
         let at =
@@ -263,14 +263,14 @@ impl<'f> Finder<'f> {
         overloads.any(|other| other.oid != own.oid && at(other) > at(own))
     }
 
-    /// Have its triggers gone with the table? Only a trigger can run a trigger function. One that has no trigger yet may get
-    /// some from code that nothing shows.
+    /// Whether its triggers were dropped with the table. Only a trigger can run a trigger function. One that has no
+    /// trigger yet may get one from code that is not known.
     fn has_lost_its_triggers(&self) -> bool {
         let is_of_trigger = self.context.function().is_some_and(|own| own.result_name() == Some("trigger"));
         is_of_trigger && self.context.triggers().is_empty() && self.missing.iter().all(|missing| missing.is_gone)
     }
 
-    /// Does nothing in the project run the function any more?
+    /// Whether nothing in the project runs the function any more.
     fn is_left_over(&self) -> bool {
         self.has_lost_its_triggers() || self.context.callers().is_empty() && self.is_superseded()
     }
@@ -282,9 +282,7 @@ impl<'f> Finder<'f> {
         } else if self.is_superseded() && own.input_types().all(SqlType::is_known) {
             // The name alone would mean both.
             let name = self.context.name();
-            format!(
-                "{name} was made again later with other parameters, beside this one; if nothing calls this one any more"
-            )
+            format!("{name} was created again later with other parameters; if nothing calls this version any more")
         } else {
             return None;
         };
@@ -303,7 +301,7 @@ impl<'f> Finder<'f> {
         self.missing.sort_by_key(|missing| (missing.doubt.is_some(), missing.range.start));
         let Some((first, others)) = self.missing.split_first() else { return };
         let near = first.near.clone().or_else(|| self.drop_left_over());
-        let help = near.unwrap_or_else(|| "change the function along with the table".to_owned());
+        let help = near.unwrap_or_else(|| "change the function together with the table".to_owned());
         let message = format!("{}: {} fails here", first.what, self.context.name());
         let mut finding = self.context.hotness().label(reporter.report(first.range, message).help(help));
         if self.is_left_over() {

@@ -8,12 +8,13 @@ use crate::report::Reporter;
 use crate::rule::declare_rule;
 
 declare_rule! {
-    /// A column is of type `char(n)`, which is filled up with blanks.
+    /// A column is of type `char(n)`, which is padded with blanks.
     ///
     /// ## Why it matters
     ///
-    /// PostgreSQL stores the blanks, ignores them in comparisons, and takes them away when the value becomes `text`: `length`, `LIKE` and
-    /// concatenation give surprising results. It is neither faster nor smaller than `text`.
+    /// PostgreSQL stores the blanks, ignores them in comparisons, and removes them when the value is converted to
+    /// `text`: `length`, `LIKE` and concatenation give surprising results. It is neither faster nor smaller than
+    /// `text`.
     ///
     /// ## Example
     ///
@@ -29,11 +30,14 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// What counts is the type of the column after the last migration: one that a later migration changes or drops is fine. For `char(1)` to `char(3)`, which hold flags and codes of that length, and where a `CHECK` keeps out what is shorter: `char_length(code) = 10`, or `code ~ '^[A-Z]{10}$'`.
+    /// - a column that a later migration changes or drops: the type after the last migration is judged
+    /// - `char(1)` to `char(3)`, which are used for flags and codes of that length
+    /// - a `CHECK` that excludes shorter values: `char_length(code) = 10`, or `code ~ '^[A-Z]{10}$'`
     ///
     /// ## Other linters
     ///
-    /// squawk and pgls report every `char(n)`; pgvet leaves out lengths of up to three, for codes that always have this length.
+    /// squawk and pgls report every `char(n)`. pgvet does not report lengths up to three, for codes that always have
+    /// this length.
     "char-type", Schema, Warning,
     {
         recommended: false,
@@ -42,7 +46,7 @@ declare_rule! {
     declaration = check,
 }
 
-/// Codes of so many characters (countries, currencies, flags) are never shorter.
+/// Maximum length of codes (countries, currencies, flags) that are never shorter.
 const SHORT: i32 = 3;
 
 fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
@@ -54,10 +58,10 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     if has_full_length(context.relation, column) {
         return;
     }
-    let message = format!("`{}` is filled up with blanks to its full length", column.name);
+    let message = format!("`{}` is padded with blanks to its full length", column.name);
     reporter
         .report(range, message)
         .relation(&RelationName::existing(context.relation))
-        .help("use text, with a CHECK where the length matters")
+        .help("use text, with a CHECK if the length matters")
         .emit();
 }

@@ -34,7 +34,7 @@ pub(super) fn written_type<'c>(context: &DeclarationContext<'c>) -> Option<(&'c 
     }
 }
 
-/// The foreign key that a declaration made.
+/// The foreign key that a declaration created.
 pub(super) fn foreign_key<'c>(context: &DeclarationContext<'c>) -> Option<(&'c Written, &'c ForeignKeyConstraint)> {
     let Declared::Constraint { constraint: written, column } = context.declared else { return None };
     let ConstraintKind::ForeignKey(key) = &written.kind else { return None };

@@ -7,12 +7,12 @@ use crate::report::Reporter;
 use crate::rule::declare_rule;
 
 declare_rule! {
-    /// A column whose name speaks of money is a floating-point number.
+    /// A column whose name suggests money is a floating-point number.
     ///
     /// ## Why it matters
     ///
-    /// `real` and `double precision` cannot hold most decimal fractions: 0.1 + 0.2 is not 0.3. Sums differ with the order in which
-    /// rows are added up, comparisons fail, and cents get lost.
+    /// `real` and `double precision` cannot represent most decimal fractions: 0.1 + 0.2 is not 0.3. Sums depend on the
+    /// order of the rows, comparisons fail, and cents get lost.
     ///
     /// ## Example
     ///
@@ -28,7 +28,8 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// For columns whose name does not speak of money, and for those that a later migration changes or drops.
+    /// - columns whose name does not suggest money
+    /// - columns that a later migration changes or drops
     ///
     /// ## Other linters
     ///
@@ -47,12 +48,12 @@ const WORDS: [&str; 14] = [
 fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     let found = declared_type(context, "float4").or_else(|| declared_type(context, "float8"));
     let Some((column, range)) = found.filter(|(column, _)| speaks_of_money(&column.name)) else { return };
-    let message = format!("`{}` cannot hold most decimal fractions, so that cents get lost", column.name);
+    let message = format!("`{}` cannot represent most decimal fractions, so cents get lost", column.name);
     let help = "use numeric, or whole cents in bigint";
     reporter.report(range, message).relation(&RelationName::existing(context.relation)).help(help).emit();
 }
 
-/// Is one of the words of the name, or its plural, one for money?
+/// Whether one of the words of the name, or its plural, is a word for money.
 fn speaks_of_money(name: &str) -> bool {
     let mut words: Vec<String> = Vec::new();
     for part in name.split('_') {

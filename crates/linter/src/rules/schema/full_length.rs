@@ -1,4 +1,4 @@
-//! CHECKs that let a column of type `char(n)` hold values of `n` characters only, so that no blanks are added.
+//! CHECKs that only allow values of `n` characters in a column of type `char(n)`, so that no blanks are added.
 
 use crate::ast::{Expr, ExprKind, Literal};
 use crate::catalog::{Column, ConstraintKind, Relation};
@@ -14,7 +14,7 @@ pub(super) fn has_full_length(table: &Relation, column: &Column) -> bool {
         .any(|expression| demands(expression, column, length))
 }
 
-/// Is a condition true for values of full length only?
+/// Whether a condition is true only for values of full length.
 fn demands(condition: &Expr, column: &Column, length: usize) -> bool {
     match &condition.kind {
         ExprKind::And(list) => list.iter().any(|part| demands(part, column, length)),
@@ -47,8 +47,8 @@ fn is_column(value: &Expr, column: &Column) -> bool {
     }
 }
 
-/// How many characters an anchored pattern matches, if that is always the same number and none of them is a blank. Only what
-/// patterns of codes consist of is read: `^[A-Z]{2}\d{9}X$`.
+/// How many characters an anchored pattern matches, if that is always the same number and none of them is a blank. Only
+/// what patterns of codes consist of is read: `^[A-Z]{2}\d{9}X$`.
 fn width(pattern: &str) -> Option<usize> {
     let mut rest = pattern.strip_prefix('^')?.strip_suffix('$')?;
     let mut width: usize = 0;

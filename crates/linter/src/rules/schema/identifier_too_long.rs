@@ -1,4 +1,4 @@
-//! Names that PostgreSQL cuts.
+//! Names that PostgreSQL truncates.
 
 use crate::ast::{
     AlterDomainAction, AlterTableAction, Ast, ColumnDef, Constraint, CreateTypeKind, Name, ObjectKind, Query,
@@ -11,13 +11,13 @@ use crate::rule::{RuleContext, declare_rule};
 use crate::source::TextRange;
 
 declare_rule! {
-    /// A name in a definition is longer than 63 bytes, and PostgreSQL cuts it.
+    /// A name in a definition is longer than 63 bytes, and PostgreSQL truncates it.
     ///
     /// ## Why it matters
     ///
-    /// The object gets another name than the one that is written, with a notice that nobody reads. Two names that begin alike
-    /// become one, so that the second definition fails or, with `IF NOT EXISTS`, is silently skipped; tools that look for the
-    /// full name in the catalog do not find it.
+    /// The object gets another name than the one in the statement, with a notice that nobody reads. Two names with the
+    /// same beginning become one, so that the second definition fails or, with `IF NOT EXISTS`, is silently skipped.
+    /// Tools that look for the full name in the catalog do not find it.
     ///
     /// ## Example
     ///
@@ -33,8 +33,9 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// Where a name is only used, for PostgreSQL cuts it there in the same way. Names of indexes, constraints and statistics, which
-    /// no query uses, are a note only.
+    /// - a name that is only used: PostgreSQL truncates it in the same way
+    ///
+    /// Names of indexes, constraints and statistics, which no query uses, are only a note.
     ///
     /// ## Other linters
     ///
@@ -65,7 +66,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         let Some(use_of_name) = defined.get_or_insert_with(|| Defined::by(context.ast)).at(token.range, cut) else {
             continue;
         };
-        let message = format!("this name has {} bytes, and PostgreSQL cuts it to `{cut}`", name.len());
+        let message = format!("this name has {} bytes, and PostgreSQL truncates it to `{cut}`", name.len());
         let mut finding = reporter.report(token.range, message);
         if use_of_name == Use::Internal {
             finding = finding.severity(Severity::Info);
@@ -82,15 +83,15 @@ fn cut(name: &str) -> &str {
     &name[..end]
 }
 
-/// Who uses a name.
+/// The users of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Use {
     Queries,
-    /// Nobody but migrations: indexes and constraints.
+    /// Only migrations: indexes and constraints.
     Internal,
 }
 
-/// The names that a statement gives.
+/// The names that a statement defines.
 #[derive(Debug, Default)]
 struct Defined<'a> {
     names: Vec<(TextRange, Use)>,
@@ -194,7 +195,7 @@ impl<'a> Defined<'a> {
         }
     }
 
-    /// How the name at this place, as PostgreSQL cuts it, is used, if it is given there.
+    /// How the truncated name at this place is used, if it is defined there.
     fn at(&self, range: TextRange, cut: &str) -> Option<Use> {
         let given = self.names.iter().find(|(place, _)| place.contains(range)).map(|(_, used)| *used);
         given.or_else(|| self.aliases.iter().any(|alias| alias.eq_ignore_ascii_case(cut)).then_some(Use::Queries))

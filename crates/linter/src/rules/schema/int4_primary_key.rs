@@ -10,13 +10,13 @@ use crate::rule::declare_rule;
 use crate::rules::text::qualified;
 
 declare_rule! {
-    /// A key that counts up is an `integer`, or its sequence still counts as one.
+    /// A sequence-generated key is an `integer`, or its sequence still has the limit of one.
     ///
     /// ## Why it matters
     ///
-    /// After 2,147,483,647 numbers, used or not, every `INSERT` fails. On that day the key, and each column that refers to it, must
-    /// become `bigint`, which rewrites the tables. A column that was widened keeps the sequence that it had: `nextval` goes on to
-    /// fail at the old limit.
+    /// After 2,147,483,647 numbers, used or not, every `INSERT` fails. On that day the key, and each column that refers
+    /// to it, must become `bigint`, which rewrites the tables. A widened column keeps its old sequence, whose `nextval`
+    /// still fails at the old limit.
     ///
     /// ## Example
     ///
@@ -32,11 +32,12 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// For keys that no sequence counts up, and those that a later migration widens along with their sequence.
+    /// - keys without a sequence
+    /// - keys that a later migration widens together with their sequence
     ///
     /// ## Other linters
     ///
-    /// squawk and pgls report every integer column; none of the known ones looks at the sequence.
+    /// squawk and pgls report every integer column. No other known linter checks the sequence.
     "int4-primary-key", Schema, Warning,
     {
         recommended: false,
@@ -67,7 +68,7 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     }
 }
 
-/// The last number of a type that does not last.
+/// The last number of a type that is too small.
 fn limit(sql_type: SqlType) -> Option<&'static str> {
     match type_by_oid(sql_type.oid.0)?.name {
         "int2" => Some("32,767"),
@@ -76,7 +77,7 @@ fn limit(sql_type: SqlType) -> Option<&'static str> {
     }
 }
 
-/// The limit of a sequence under a column that is wider.
+/// The limit of a sequence whose column is wider.
 fn narrower(sequence: SqlType, column: SqlType) -> Option<&'static str> {
     let is_wide = type_by_oid(column.oid.0).is_some_and(|row| row.name == "int8");
     limit(sequence).filter(|_| is_wide)

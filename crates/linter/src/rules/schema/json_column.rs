@@ -1,4 +1,4 @@
-//! json in place of jsonb.
+//! json instead of jsonb.
 
 use super::columns::declared_type;
 use crate::declared::DeclarationContext;
@@ -11,8 +11,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// `json` keeps the text as it came: it is parsed again for every access, has no equality (so no `DISTINCT`, `GROUP BY` or `UNION`), and
-    /// cannot be indexed with GIN. `jsonb` can all of that; it loses the order of keys, duplicate keys and white space.
+    /// `json` stores the text as it is. It is parsed again for every access, has no equality (so no `DISTINCT`, `GROUP
+    /// BY` or `UNION`), and cannot be indexed with GIN. `jsonb` has none of these limits; it loses the order of keys,
+    /// duplicate keys and white space.
     ///
     /// ## Example
     ///
@@ -28,7 +29,7 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// What counts is the type of the column after the last migration: one that a later migration changes or drops is fine.
+    /// - a column that a later migration changes or drops: the type after the last migration is judged
     ///
     /// ## Other linters
     ///

@@ -8,12 +8,13 @@ use crate::report::Reporter;
 use crate::rule::declare_rule;
 
 declare_rule! {
-    /// A table is left without a primary key.
+    /// A table has no primary key after the last migration.
     ///
     /// ## Why it matters
     ///
-    /// Rows that are equal cannot be told apart, so that none of them can be changed or deleted alone. Logical replication refuses
-    /// `UPDATE` and `DELETE` on such a table, and tools that change data in batches, repack tables or compare databases need a key.
+    /// Equal rows cannot be distinguished, so that none of them can be changed or deleted alone. Logical replication
+    /// refuses `UPDATE` and `DELETE` on such a table, and tools that change data in batches, repack tables or compare
+    /// databases need a key.
     ///
     /// ## Example
     ///
@@ -29,12 +30,14 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// Where a later migration adds the key or drops the table; where a unique index over columns that are all `NOT NULL` does the
-    /// same; for temporary and foreign tables, partitions and children, and tables with a single row by their constraints.
+    /// - a later migration adds the key or drops the table
+    /// - a unique index over columns that are all `NOT NULL`
+    /// - temporary and foreign tables, partitions and children
+    /// - tables whose constraints allow a single row
     ///
     /// ## Other linters
     ///
-    /// squawk's and splinter's rules do not count a unique index; pg-migration-lint replays the history as well.
+    /// squawk and splinter do not accept a unique index. pg-migration-lint also replays the history.
     "missing-primary-key", Schema, Warning,
     { recommended: false, sources: &["splinter/no_primary_key", "pg-migration-lint/PGM502", "pglinter/B001"] }
     declaration = check,
@@ -52,7 +55,7 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     if context.catalog.has_one_row(table) {
         return;
     }
-    let message = format!("the rows of `{}` cannot be told apart: it has no primary key", table.name);
+    let message = format!("`{}` has no primary key, so equal rows cannot be distinguished", table.name);
     let help = "declare the columns that identify a row as PRIMARY KEY, or add an identity column";
     reporter.report(create.name.range(), message).relation(&RelationName::existing(table)).help(help).emit();
 }

@@ -15,9 +15,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// PostgreSQL accepts `integer` that refers to `bigint`, or `varchar` to `text`. The narrower column cannot hold all keys of the
-    /// other: the day the key grows beyond it, every new reference fails. Parameters of one type
-    /// are compared with columns of another in every join, and a planner that has to convert may not use an index.
+    /// PostgreSQL accepts an `integer` that refers to a `bigint`, or a `varchar` to a `text`. The narrower column
+    /// cannot hold all keys of the other: once the key exceeds it, every new reference fails. In every join, values of
+    /// different types are compared, and a conversion may prevent the use of an index.
     ///
     /// ## Example
     ///
@@ -35,8 +35,9 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// Where the types are the same after the last migration, `varchar` and `text` counting as one, and lengths and precisions not
-    /// at all; and where one of them is not known.
+    /// - the types are the same after the last migration; `varchar` and `text` are treated as the same type, and
+    ///   lengths and precisions are ignored
+    /// - one of the types is not known
     ///
     /// ## Other linters
     ///
@@ -75,7 +76,7 @@ fn compared(sql_type: SqlType) -> Option<String> {
     Some(if name == "varchar" { "text".to_owned() } else { plain() })
 }
 
-/// Which of the types holds all that the other does.
+/// The type that can hold all values of the other.
 fn wider(ours: &str, theirs: &str) -> Option<Ordering> {
     const CHAINS: [&[&str]; 3] =
         [&["smallint", "integer", "bigint", "numeric"], &["real", "double precision"], &["bpchar", "text"]];

@@ -1,4 +1,4 @@
-//! Schemas that will hurt later: judged by what the last migration leaves.
+//! Schemas that cause problems later, as they are after the last migration.
 
 mod columns;
 mod full_length;

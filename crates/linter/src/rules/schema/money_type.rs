@@ -11,8 +11,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// What a value means depends on `lc_monetary` of the session: after a dump into a database with another setting the same rows are
-    /// another currency, with other digits behind the point. It knows no fractions of a cent, and no second currency.
+    /// The meaning of a value depends on `lc_monetary` of the session. In a database with another setting the same rows
+    /// are another currency, with another number of decimal places. The type has no fractions of a cent and no second
+    /// currency.
     ///
     /// ## Example
     ///
@@ -28,7 +29,7 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// What counts is the type of the column after the last migration: one that a later migration changes or drops is fine.
+    /// - a column that a later migration changes or drops: the type after the last migration is judged
     ///
     /// ## Other linters
     ///
@@ -43,7 +44,7 @@ declare_rule! {
 
 fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     let Some((column, range)) = declared_type(context, "money") else { return };
-    let message = format!("`{}` means another currency where lc_monetary is another", column.name);
+    let message = format!("the currency of `{}` depends on lc_monetary of the session", column.name);
     reporter
         .report(range, message)
         .relation(&RelationName::existing(context.relation))

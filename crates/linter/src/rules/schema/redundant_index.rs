@@ -13,8 +13,8 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// Every query that can use the shorter index can use the longer one. The shorter one costs time with every write that touches
-    /// indexes, space, and memory for pages that nobody needs twice.
+    /// Every query that can use the shorter index can use the longer one. The shorter one costs time for every write,
+    /// disk space, and memory for pages that are cached twice.
     ///
     /// ## Example
     ///
@@ -33,8 +33,11 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// For indexes with another method, collation, operator class, order or `WHERE`; for the shorter one where it is unique, which
-    /// the longer one does not enforce; and where a later migration drops one of the two. Of a pair the later one is reported.
+    /// - indexes with another method, collation, operator class, order or `WHERE`
+    /// - a shorter index that is unique, which the longer one does not enforce
+    /// - a later migration drops one of the two
+    ///
+    /// Of a pair the later index is reported.
     ///
     /// ## Other linters
     ///
@@ -64,24 +67,24 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
         return;
     }
     let range = create.name.as_ref().map_or(create.keyword, |name| name.range);
-    let message = format!("`{}` does nothing that `{}` does not do as well", redundant.name, kept.name);
+    let message = format!("`{}` is redundant: `{}` serves the same queries", redundant.name, kept.name);
     let name = qualified(&redundant.schema, &redundant.name);
     let help = if redundant.oid == context.relation.oid {
-        "leave it out".to_owned()
+        "remove it".to_owned()
     } else if redundant.kind == RelationKind::PartitionedIndex {
         format!(
-            "drop the older one when the new one is there, with a lock_timeout, for CONCURRENTLY is refused for the index of a \
+            "drop the older one after creating the new one, with a lock_timeout, because CONCURRENTLY is refused for the index of a \
              partitioned table:\n    DROP INDEX {name};"
         )
     } else {
         format!(
-            "drop the older one when the new one is there, outside of a transaction:\n    DROP INDEX CONCURRENTLY {name};"
+            "drop the older one after creating the new one, outside a transaction:\n    DROP INDEX CONCURRENTLY {name};"
         )
     };
     reporter.report(range, message).relation(&RelationName::existing(table)).help(help).emit();
 }
 
-/// Can the second index do all that the first does?
+/// Whether the second index can do everything that the first does.
 fn is_prefix(short: &Index, long: &Index) -> bool {
     let same_rows = match (&short.predicate, &long.predicate) {
         (None, None) => true,

@@ -1,4 +1,4 @@
-//! serial in place of an identity column.
+//! serial instead of an identity column.
 
 use crate::declared::{DeclarationContext, Declared};
 use crate::effect::RelationName;
@@ -11,10 +11,10 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// `serial` is a default and a sequence that know little of each other: roles need a privilege on the sequence to insert, a
-    /// wider type of the column leaves the sequence narrow, `CREATE TABLE ... LIKE` makes two tables share it, and any `INSERT` may
-    /// write its own numbers, which the sequence then gives a second time. `GENERATED ALWAYS AS IDENTITY` is the standard's form
-    /// without these traps.
+    /// `serial` is a default and a loosely connected sequence. Roles need a privilege on the sequence to insert. A
+    /// wider column type does not widen the sequence. With `CREATE TABLE ... LIKE` two tables share it. Any `INSERT`
+    /// may write its own numbers, which the sequence then generates again. `GENERATED ALWAYS AS IDENTITY` is the
+    /// standard form without these traps.
     ///
     /// ## Example
     ///
@@ -30,7 +30,7 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// Where a later migration makes it an identity column, or drops it.
+    /// - a later migration makes it an identity column, or drops it
     ///
     /// ## Other linters
     ///
@@ -49,10 +49,8 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     if !is_serial || context.relation.is_temporary() {
         return;
     }
-    let message = format!(
-        "`{}` gets its numbers from a sequence that roles need a privilege on, and that INSERT can bypass",
-        column.name
-    );
+    let message =
+        format!("`{}` uses a sequence on which roles need a privilege, and which INSERT can bypass", column.name);
     let help = format!("use {integer} GENERATED ALWAYS AS IDENTITY");
     reporter.report(type_name.range, message).relation(&RelationName::existing(context.relation)).help(help).emit();
 }

@@ -1,4 +1,4 @@
-//! Timestamps that do not say which moment they mean.
+//! Timestamps that do not identify a moment.
 
 use super::columns::declared_type;
 use crate::declared::DeclarationContext;
@@ -11,9 +11,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// `timestamp` stores a date and a time of day, and no moment: what it means depends on who wrote it. Sessions with different
-    /// `TimeZone` settings, servers in another region and the hour that comes twice in autumn make values that cannot be told apart.
-    /// `timestamptz` takes the same eight bytes and stores the moment.
+    /// `timestamp` stores a date and a time of day, not a moment: its meaning depends on the session that wrote it.
+    /// Sessions with different `TimeZone` settings, servers in other regions and the repeated hour in autumn create
+    /// ambiguous values. `timestamptz` takes the same eight bytes and stores the moment.
     ///
     /// ## Example
     ///
@@ -29,11 +29,11 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// What counts is the type of the column after the last migration: one that a later migration changes or drops is fine.
+    /// - a column that a later migration changes or drops: the type after the last migration is judged
     ///
     /// ## Other linters
     ///
-    /// squawk and pgls report the statement; pgvet reports the column that is left after the last migration.
+    /// squawk and pgls report the statement; pgvet reports the column as it is after the last migration.
     "timestamp-without-time-zone", Schema, Warning,
     {
         recommended: false,
@@ -44,6 +44,6 @@ declare_rule! {
 
 fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     let Some((column, range)) = declared_type(context, "timestamp") else { return };
-    let message = format!("`{}` stores a time of day that means another moment in every time zone", column.name);
+    let message = format!("`{}` stores a time of day that is a different moment in each time zone", column.name);
     reporter.report(range, message).relation(&RelationName::existing(context.relation)).help("use timestamptz").emit();
 }

@@ -11,13 +11,13 @@ use crate::rule::declare_rule;
 use crate::source::TextRange;
 
 declare_rule! {
-    /// An index or partition key uses a function that is declared `IMMUTABLE` and makes a day of a `timestamptz`.
+    /// An index or partition key uses an `IMMUTABLE` function that converts a `timestamptz` to a day.
     ///
     /// ## Why it matters
     ///
-    /// Which day a moment belongs to depends on the `TimeZone` of the session, which is why PostgreSQL refuses the cast itself in an
-    /// index. A function around it that claims to be `IMMUTABLE` only hides that: each session writes entries for its own day, and
-    /// queries of others do not find them.
+    /// Which day a moment belongs to depends on the `TimeZone` of the session, which is why PostgreSQL refuses the cast
+    /// itself in an index. A function around it that claims to be `IMMUTABLE` only hides that: each session writes
+    /// entries for its own day, which queries of other sessions do not find.
     ///
     /// ## Example
     ///
@@ -36,12 +36,15 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// Where the function names a time zone (`AT TIME ZONE`, `timezone()`, `date_trunc` with a third argument, `SET timezone`), cuts to
-    /// minutes or less, takes no `timestamptz`, or the index is gone after the last migration. What PostgreSQL refuses is `statement-will-fail`.
+    /// - the function names a time zone (`AT TIME ZONE`, `timezone()`, `date_trunc` with a third argument, `SET
+    ///   timezone`)
+    /// - the function truncates to minutes or less, or takes no `timestamptz`
+    /// - the index is dropped by a later migration
+    /// - expressions that PostgreSQL refuses, which `statement-will-fail` reports
     ///
     /// ## Other linters
     ///
-    /// None of the known ones looks into the function.
+    /// No other known linter looks into the function.
     "timestamptz-to-date-cast", Schema, Warning,
     { recommended: false }
     declaration = check,
@@ -64,7 +67,7 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
     let function = keys.into_iter().find_map(|key| hiding(context, key));
     let (Some(function), Some(table)) = (function, table) else { return };
     let message = format!(
-        "{} gives another day in every time zone, although it is IMMUTABLE: sessions do not find each other's rows",
+        "{} returns a different day in each time zone although it is IMMUTABLE: sessions do not find each other's rows",
         function.display_name()
     );
     let mut finding = reporter.report(range, message).relation(&RelationName::existing(table));
@@ -95,7 +98,7 @@ fn hides(function: &Function) -> bool {
     function.volatility == Volatility::Immutable && takes_moment && !sets_zone && makes_day(text)
 }
 
-/// Does the code make a day of a moment, and name no time zone?
+/// Whether the code converts a moment to a day without naming a time zone.
 fn makes_day(text: &str) -> bool {
     let tokens = tokenize(text, TextRange::new(0, text.len() as u32));
     let word = |at: usize, word: &str| tokens.get(at).is_some_and(|token| token.is_keyword(text, word));

@@ -16,9 +16,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// PostgreSQL makes no index for them. Every `DELETE` of a referenced row, and every change of its key, reads the whole
-    /// referencing table, under a lock on the referenced row; `ON DELETE CASCADE` does so for each of a thousand rows. Joins along
-    /// the foreign key have no index either.
+    /// PostgreSQL does not create such an index. Every `DELETE` of a referenced row, and every change of its key, reads
+    /// the whole referencing table while the referenced row is locked. `ON DELETE CASCADE` does so for each deleted
+    /// row. Joins along the foreign key have no index either.
     ///
     /// ## Example
     ///
@@ -37,13 +37,14 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// Where an index of the last migration begins with the columns, in any order: that of a primary key or a unique constraint
-    /// counts, a partial one does not, unless its condition is that the columns are not null. For temporary tables, and foreign
-    /// keys that a later migration drops.
+    /// - an index of the last migration begins with the columns, in any order. The index of a primary key or unique
+    ///   constraint is accepted. A partial one is not, unless its condition is that the columns are not null.
+    /// - temporary tables
+    /// - foreign keys that a later migration drops
     ///
     /// ## Other linters
     ///
-    /// eugene sees a database after the migration; pg-migration-lint does not count unique constraints.
+    /// eugene checks a database after the migration. pg-migration-lint does not accept unique constraints.
     "unindexed-foreign-key", Schema, Warning,
     {
         recommended: false,
@@ -64,7 +65,7 @@ fn check(context: &DeclarationContext<'_>, reporter: &mut Reporter<'_>) {
         _ => "looks for",
     };
     let message = format!(
-        "each DELETE in `{referenced}` {what} rows of `{}` by reading all of it: no index begins with {}",
+        "each DELETE from `{referenced}` {what} rows of `{}` by reading all of it, because no index begins with {}",
         table.name,
         columns.join(", ")
     );
@@ -76,7 +77,7 @@ fn help(catalog: &Catalog, table: &Relation, columns: &[SmolStr]) -> String {
     let (name, list) = (qualified(&table.schema, &table.name), list(columns));
     match partitions(catalog, table).as_slice() {
         _ if table.kind != RelationKind::PartitionedTable => {
-            format!("add one, outside of a transaction:\n    CREATE INDEX CONCURRENTLY ON {name} ({list});")
+            format!("add one, outside a transaction:\n    CREATE INDEX CONCURRENTLY ON {name} ({list});")
         }
         [] => format!("add one:\n    CREATE INDEX ON {name} ({list});"),
         [first, others @ ..] => {
@@ -102,7 +103,7 @@ fn help(catalog: &Catalog, table: &Relation, columns: &[SmolStr]) -> String {
     }
 }
 
-/// The partitions that have rows, where no other partitioned table is between.
+/// The partitions that contain rows, unless another partitioned table is between.
 fn partitions<'c>(catalog: &'c Catalog, table: &Relation) -> Vec<&'c Relation> {
     let children = table.children.iter().filter_map(|oid| catalog.get_relation(*oid)).map(|child| &**child);
     children.filter(|child| child.kind == RelationKind::Table).collect()
@@ -114,7 +115,7 @@ fn index_name(catalog: &Catalog, table: &Relation, columns: &[SmolStr]) -> SmolS
     catalog.choose_relation_name(&table.name, Some(&columns), "idx", &table.schema, false)
 }
 
-/// Does an index begin with the columns, in any order?
+/// Whether an index begins with the columns, in any order.
 pub(super) fn is_indexed(catalog: &Catalog, table: &Relation, columns: &[SmolStr]) -> bool {
     let indexes = table.indexes.iter().filter_map(|oid| catalog.get_relation(*oid)?.index());
     indexes.filter(|index| index.valid || index.parent.is_none()).any(|index| {

@@ -8,12 +8,13 @@ use crate::rule::declare_rule;
 use crate::rules::text::qualified;
 
 declare_rule! {
-    /// A table is left `UNLOGGED`.
+    /// A table is `UNLOGGED` after the last migration.
     ///
     /// ## Why it matters
     ///
-    /// PostgreSQL writes no log for it: after a crash, a kill or a restore from a base backup it is empty, and a standby never has
-    /// its rows, nor a subscriber. Made logged again, all of it is written to the log at once, under an ACCESS EXCLUSIVE lock.
+    /// PostgreSQL writes no WAL for it. After a crash or a restore from a base backup it is empty, and standbys and
+    /// subscribers never have its rows. `SET LOGGED` writes the whole table to the WAL at once, under an ACCESS
+    /// EXCLUSIVE lock.
     ///
     /// ## Example
     ///
@@ -29,7 +30,7 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// Where the table is logged, or gone, after the last migration.
+    /// - the table is logged, or dropped, after the last migration
     ///
     /// ## Other linters
     ///

@@ -11,9 +11,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// The limit is part of the type: to lower it, or to change it on a column of a view or with an index on an expression, means work
-    /// under an ACCESS EXCLUSIVE lock. A `CHECK` does the same and can be changed without blocking (`NOT VALID`, then `VALIDATE`). `text` is
-    /// not slower.
+    /// The limit is part of the type: to lower it, or to change it on a column of a view or with an index on an
+    /// expression, means work under an ACCESS EXCLUSIVE lock. A `CHECK` does the same and can be changed without
+    /// blocking (`NOT VALID`, then `VALIDATE`). `text` is not slower.
     ///
     /// ## Example
     ///
@@ -29,7 +29,8 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// What counts is the type of the column after the last migration: one that a later migration changes or drops is fine.
+    /// What counts is the type of the column after the last migration: one that a later migration changes or drops is
+    /// fine.
     ///
     /// ## Other linters
     ///

@@ -13,9 +13,9 @@ declare_rule! {
     ///
     /// ## Why it matters
     ///
-    /// PostgreSQL checks a row when it is written, and believes the constraint from then on. With the time, a setting or the rows of
-    /// another table in it, rows that were fine become wrong without anybody noticing, and the next restore of a dump fails on them,
-    /// or on tables that are not filled yet.
+    /// PostgreSQL checks a row when it is written, and believes the constraint from then on. With the time, a setting
+    /// or the rows of another table in it, rows that were fine become wrong without anybody noticing, and the next
+    /// restore of a dump fails on them, or on tables that are not filled yet.
     ///
     /// ## Example
     ///
@@ -31,9 +31,9 @@ declare_rule! {
     ///
     /// ## When it is not reported
     ///
-    /// For functions that are `IMMUTABLE` or `STABLE` and read no table, apart from those that tell the time or ask about the session;
-    /// for constraints that a later migration drops along with their column or table; and for casts and functions of text search
-    /// and formatting, which depend on settings that hardly change.
+    /// For functions that are `IMMUTABLE` or `STABLE` and read no table, apart from those that tell the time or ask
+    /// about the session; for constraints that a later migration drops along with their column or table; and for casts
+    /// and functions of text search and formatting, which depend on settings that hardly change.
     ///
     /// ## Other linters
     ///
@@ -76,8 +76,8 @@ const CHANGES: &str = "which changes with time or session";
 
 /// Functions of the clock and of the session that are not VOLATILE, as `now()` is not.
 ///
-/// Source: PostgreSQL 18 documentation, tables "Date/Time Functions", "Configuration Settings Functions", "Session Information
-/// Functions" and "Transaction ID and Snapshot Information Functions".
+/// Source: PostgreSQL 18 documentation, tables "Date/Time Functions", "Configuration Settings Functions", "Session
+/// Information Functions" and "Transaction ID and Snapshot Information Functions".
 const OF_CLOCK_OR_SESSION: &[&str] = &[
     "current_database",
     "current_query",
