@@ -229,7 +229,7 @@ fn a_dump_leaves_out_the_rows_that_the_database_has() {
     insta::assert_snapshot!(folder.run(&["check", "1_a.sql", "--schema", "dump.sql", "--format=concise", rules]), @"
     exit 0
     --- stdout
-    1_a.sql:3:1: warning[refresh-blocks-readers] refreshing blocks every read of `m` until its query is done
+    1_a.sql:3:1: warning[refresh-blocks-readers] this refresh blocks all reads of `m` until its query is done
     1 warning in 1 of 1 file
     ");
 }

@@ -76,7 +76,7 @@ fn a_start_that_is_no_migration_is_told() {
     insta::assert_snapshot!(concise(&folder, &[]), @r"
     exit 2
     --- stdout
-    db/migrations/2_b.sql:2:1: error[index-without-concurrently] building this index blocks every write to `orders` until it is done
+    db/migrations/2_b.sql:2:1: error[index-without-concurrently] building this index blocks all writes to `orders` until it is done
     1 error in 1 of 2 files; 1 path not checked
     --- stderr
     error: `9_z.sql` (start-after in pgvet.toml) is none of the migrations
@@ -90,7 +90,7 @@ fn a_single_file_is_judged_after_its_history() {
     insta::assert_snapshot!(concise(&folder, &["db/migrations/2_b.sql", "--level", "info"]), @r"
     exit 1
     --- stdout
-    db/migrations/2_b.sql:2:1: error[index-without-concurrently] building this index blocks every write to `orders` until it is done
+    db/migrations/2_b.sql:2:1: error[index-without-concurrently] building this index blocks all writes to `orders` until it is done
     1 error in 1 of 1 file, after 1 earlier migration
     ");
     // History shows that the column has that type already.
@@ -134,16 +134,16 @@ fn known_findings_are_held_back_until_they_are_fixed() {
     insta::assert_snapshot!(concise(&folder, &[]), @r"
     exit 1
     --- stdout
-    db/migrations/3_c.sql:2:1: error[index-without-concurrently] building this index blocks every write to `orders` until it is done
+    db/migrations/3_c.sql:2:1: error[index-without-concurrently] building this index blocks all writes to `orders` until it is done
     1 error in 1 of 3 files; 1 known finding not shown
     ");
     fs::write(folder.path().join("db/migrations/2_b.sql"), "").unwrap();
     insta::assert_snapshot!(concise(&folder, &["--no-history"]), @r"
     exit 1
     --- stdout
-    db/migrations/3_c.sql:2:1: error[index-without-concurrently] building this index blocks every write to `orders` until it is done
+    db/migrations/3_c.sql:2:1: error[index-without-concurrently] building this index blocks all writes to `orders` until it is done
     fixed since pgvet-baseline.json was written (`pgvet baseline` forgets them):
-      db/migrations/2_b.sql: index-without-concurrently building this index blocks every write to `orders` until it is done
+      db/migrations/2_b.sql: index-without-concurrently building this index blocks all writes to `orders` until it is done
     1 error in 1 of 3 files
     ");
     assert!(concise(&folder, &["db/migrations/3_c.sql"]).contains("error[index-without-concurrently]"));
@@ -178,7 +178,7 @@ fn placeholders_have_values_and_findings_are_about_the_file() {
     exit 1
     --- stdout
     db/migrations/2_b.sql:1:65: error[syntax-error] syntax error at or near ","
-    db/migrations/3_c.sql:1:17: error[index-without-concurrently] building this index blocks every write to `t_orders` until it is done
+    db/migrations/3_c.sql:1:17: error[index-without-concurrently] building this index blocks all writes to `t_orders` until it is done
     2 errors in 2 of 3 files
     "#);
     let effects = folder.run(&["effects", "db/migrations/3_c.sql", "--format", "concise"]);

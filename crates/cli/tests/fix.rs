@@ -52,7 +52,7 @@ fn similar_findings_are_fixed_in_all_places() {
     let said = folder.run(&["check", "m"]);
     assert!(said.contains("3 similar findings:"), "{said}");
     let sarif = folder.run(&["check", "m", "--format", "sarif"]);
-    assert_eq!(sarif.matches("Keep the row that exists").count(), 4, "{sarif}");
+    assert_eq!(sarif.matches("Keep the existing row").count(), 4, "{sarif}");
     assert_eq!(sarif.matches("ON CONFLICT (id) DO NOTHING\"").count(), 4, "{sarif}");
     assert!(folder.run(&["check", "m", "--unsafe-fixes"]).contains("Made 4 fixes in 1 file"));
     assert_eq!(text(&folder, "m/2_b.sql"), copies(" ON CONFLICT (id) DO NOTHING"));

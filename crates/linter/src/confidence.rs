@@ -93,6 +93,10 @@ pub enum Assumption {
     RunByTool { tool: SmolStr },
     /// psql does not run a COPY, and so reads its data as statements.
     CopyNotRun,
+    /// Later migrations exist, so this one has run somewhere, but the migrations show every change of the schema.
+    HistoryComplete,
+    /// An earlier statement of the migration is refused, and its correction changes nothing for this one.
+    EarlierRefusalCorrected,
 }
 
 /// What speaks against a row with the key that an INSERT gives.
@@ -162,6 +166,7 @@ impl Assumption {
             | Self::SameRun { .. }
             | Self::OneTransaction
             | Self::DefaultOfTool
+            | Self::HistoryComplete
             | Self::RunByTool { .. } => Confidence::Likely,
             Self::LargeThoughListed { .. }
             | Self::LargeThoughReadAsOneRow { .. }
@@ -181,7 +186,8 @@ impl Assumption {
             | Self::UnusedRows
             | Self::HoldsLargeObjects { .. }
             | Self::ExistsAsUsed { .. }
-            | Self::CopyNotRun => Confidence::Possible,
+            | Self::CopyNotRun
+            | Self::EarlierRefusalCorrected => Confidence::Possible,
         }
     }
 }
@@ -269,6 +275,13 @@ impl fmt::Display for Assumption {
             Self::OneTransaction => f.write_str("assumes that this migration and the earlier one are pending together"),
             Self::DefaultOfTool => f.write_str("assumes that the migration tool is configured as it is by default"),
             Self::RunByTool { tool } => write!(f, "assumes that {tool} itself runs this file"),
+            Self::HistoryComplete => f.write_str(
+                "assumes that the migrations show every change of the schema, although later ones suggest that this one \
+                 has run",
+            ),
+            Self::EarlierRefusalCorrected => f.write_str(
+                "assumes that an earlier statement, which PostgreSQL refuses, is corrected without an effect on this one",
+            ),
             Self::CopyNotRun => {
                 f.write_str("assumes that psql does not run the COPY, because it fails or is in a branch")
             }

@@ -201,6 +201,8 @@ pub struct Earlier {
     pub(crate) changes: Vec<ObjectChange>,
     /// Why the code of the triggers that it fired was not analyzed.
     pub(crate) opaque_triggers: Vec<UnknownReason>,
+    /// Whether PostgreSQL refuses it.
+    pub(crate) refused: bool,
 }
 
 impl Earlier {

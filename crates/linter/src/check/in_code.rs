@@ -103,8 +103,8 @@ impl Checker<'_> {
             let by_trigger = effects.unknown.iter().filter(|unknown| unknown.by_trigger);
             let opaque_triggers = by_trigger.map(|unknown| unknown.reason.clone()).collect();
             let changes = effects.changes.clone();
-            let code = code.cloned();
-            self.done.push(Earlier { outer, ast: Arc::clone(ast), range, code, changes, opaque_triggers });
+            let (code, refused) = (code.cloned(), effects.fails.is_some());
+            self.done.push(Earlier { outer, ast: Arc::clone(ast), range, code, changes, opaque_triggers, refused });
         }
     }
 }

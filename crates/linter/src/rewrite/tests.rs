@@ -200,7 +200,7 @@ fn what_could_not_be_taken_along_is_named() {
         ("parts ALTER COLUMN a TYPE bigint", "no ordinary table"),
         ("unseen ALTER COLUMN a TYPE bigint", "no migration shows"),
         ("seen ADD COLUMN d int GENERATED ALWAYS AS (b * 2) STORED", "makes no generated column of one that is there"),
-        ("seen SET TABLESPACE fast", "only programs such as pg_repack"),
+        ("seen SET TABLESPACE fast", "programs such as pg_repack can"),
     ] {
         let text = format!("ALTER TABLE {change};");
         let refusal = plan_after(&[HISTORY, more].concat(), &text);

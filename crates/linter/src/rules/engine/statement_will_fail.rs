@@ -1,6 +1,7 @@
 //! Statements that PostgreSQL refuses.
 
 use crate::ast::{Ast, QueryBody};
+use crate::check::Direction;
 use crate::confidence::Assumption;
 use crate::effect::{Failure, FailureSubject};
 use crate::report::Reporter;
@@ -49,9 +50,19 @@ declare_rule! {
     /// Migrations that have run cannot fail. If many files have findings, they do not run in the order that `pgvet
     /// config` shows, or not in one database: exclude duplicates with `exclude`, and list each database in `paths`.
     ///
-    /// A finding is certain, with these exceptions. It is likely if earlier code was not analyzed and may have changed
-    /// something. It is likely if a name without a schema may mean another schema, because no statement sets
-    /// `search_path`. It is possible if only an earlier use shows that a relation exists.
+    /// ## Confidence
+    ///
+    /// A finding is certain. It is only likely (`--confidence likely`):
+    ///
+    /// - after code that was not analyzed and may have changed something
+    /// - if a name without a schema may mean another schema, because no statement sets `search_path`
+    /// - if migrations of later deployments exist: this one has probably run, and the migrations do not show what let it
+    ///   pass
+    ///
+    /// It is only possible (`--confidence possible`):
+    ///
+    /// - if only an earlier use shows that a relation exists
+    /// - after another statement of the migration that PostgreSQL refuses
     "statement-will-fail", Engine, Error,
     {}
     statement = check,
@@ -84,7 +95,28 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     if context.before.follows_hidden_code() {
         finding = finding.assuming(Assumption::HiddenCodeIsHarmless);
     }
+    if context.earlier.iter().any(|earlier| earlier.refused) {
+        finding = finding.assuming(Assumption::EarlierRefusalCorrected);
+    }
+    if has_run(context) {
+        finding = finding.assuming(Assumption::HistoryComplete);
+    }
     finding.emit();
+}
+
+/// Whether a migration of a later deployment of the same database exists. Tools stop at a statement that PostgreSQL
+/// refuses, so an author who went on has run this one: something that the migrations do not show let it pass.
+fn has_run(context: &RuleContext<'_>) -> bool {
+    let deployment = context.deployment();
+    let own = context.migration;
+    let later = (0..).zip(context.migrations).skip(context.file as usize + 1);
+    own.ordered
+        && later.into_iter().any(|(index, migration)| {
+            migration.direction == Direction::Up
+                && migration.ordered
+                && migration.database == own.database
+                && migration.deployment(index) != deployment
+        })
 }
 
 /// Refusals by the migration tool, before PostgreSQL sees the statement.

@@ -190,7 +190,7 @@ impl Work<'_> {
             let command = crate::rules::advice::one_line(context, altered.command(range)?.range)?;
             return Some(
                 Advice::new(format!(
-                    "drop {} what would be rebuilt, change the type, then build it again:",
+                    "drop the affected indexes {}, change the type, then build them again:",
                     outside_transaction(context)
                 ))
                 .all(indexes.iter().map(|index| format!("DROP INDEX CONCURRENTLY {index}")))
