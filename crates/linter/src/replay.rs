@@ -1,11 +1,13 @@
 //! Replays migrations in order: one catalog through all of them, a session for each or for each run, and every statement
 //! judged against the state before it.
 
+mod unparsed;
+
 use crate::ast::{Ast, Transaction};
-use crate::catalog::Catalog;
+use crate::catalog::{Birth, Catalog, Relation};
 use crate::check::{Direction, Migration, TransactionState};
 use crate::checkpoint::{Checkpoint, Database};
-use crate::effect::{Effects, Evidence};
+use crate::effect::{Effects, Evidence, RelationKind};
 use crate::execute::{Bodies, CodeRun, Executor, Knowledge, Recorder};
 use crate::resume::{Memory, Ran, Step};
 use crate::runner::{Left, SessionScope};
@@ -283,6 +285,7 @@ impl Replay {
         match &statement.parsed {
             Ok(ast) => self.statement(file, migration, statement, ast, visitor),
             Err(error) => {
+                self.add_unparsed_table(file, migration, statement);
                 self.doubt(statement, &migration.file.text);
                 visitor.syntax_error(file, migration, statement, error);
                 Outcome::Usual
@@ -301,7 +304,7 @@ impl Replay {
     /// Relations that a statement names which could not be read may be anything now.
     fn doubt(&mut self, statement: &Statement, text: &str) {
         let path = self.session.settings.search_path();
-        for name in names_in(statement, text) {
+        for name in unparsed::names(statement, text) {
             for schema in path.iter() {
                 match self.state.database.catalog.relation_named(schema, &name) {
                     Some(oid) => self.state.database.catalog.relation_mut(oid).known = false,
@@ -309,6 +312,22 @@ impl Replay {
                 }
             }
         }
+    }
+
+    /// A table that an unreadable statement would create belongs to this migration, whatever its columns are.
+    fn add_unparsed_table(&mut self, file: u32, migration: &Migration<'_>, statement: &Statement) {
+        let Some((schema, name)) = unparsed::created_table(statement, &migration.file.text) else { return };
+        let path = self.session.settings.search_path();
+        let schema = schema.or_else(|| path.first().cloned()).unwrap_or_else(|| SmolStr::new_static("public"));
+        let (deployment, transaction) = (migration.deployment(file), self.state.transaction);
+        let catalog = &mut self.state.database.catalog;
+        if catalog.relation_named(&schema, &name).is_some() {
+            return;
+        }
+        let birth = Birth { deployment, transaction, filled: false, many: false, at_most: None, filled_in: None };
+        let mut relation = Relation::new(catalog.new_oid(), schema, name, RelationKind::Table, birth);
+        relation.known = false;
+        catalog.add_unseen_relation(relation);
     }
 
     fn statement(
@@ -476,18 +495,6 @@ impl Replay {
             self.begin(true, place);
         }
     }
-}
-
-/// The words of a statement that may be names; those of a DO block stand in a string.
-fn names_in(statement: &Statement, text: &str) -> Vec<SmolStr> {
-    use crate::lexer::TokenKind::{QuotedIdentifier, Word};
-    if let Some(Ast::Do(_)) = statement.ast() {
-        let code = text.get(statement.range.as_usize()).unwrap_or_default();
-        let words = code.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '$'));
-        return words.filter(|word| !word.is_empty()).map(crate::lexer::identifier).collect();
-    }
-    let names = statement.tokens.iter().filter(|token| matches!(token.kind, Word | QuotedIdentifier));
-    names.map(|token| crate::lexer::identifier(token.text(text))).collect()
 }
 
 /// The way back is not run here, but must be readable when it is needed.
