@@ -97,6 +97,12 @@ pub enum Assumption {
     HistoryComplete,
     /// An earlier statement of the migration is refused, and its correction changes nothing for this one.
     EarlierRefusalCorrected,
+    /// The statement can stop before its end: for a timeout, a deadlock, rows that refuse it, or a lost connection.
+    MayStop,
+    /// It can, although the table holds no rows yet.
+    MayStopThoughEmpty { table: SmolStr },
+    /// Nothing shows that a program opens no transaction around the file.
+    NoTransactionAround,
 }
 
 /// What speaks against a row with the key that an INSERT gives.
@@ -150,7 +156,10 @@ impl Assumption {
 
     /// Returns whether findings of the kind usually rest on this, so that reports for people need not say it.
     pub fn is_usual(&self) -> bool {
-        matches!(self, Self::Large { .. } | Self::InUse { .. } | Self::ManyRows { .. } | Self::KeyTaken { .. })
+        matches!(
+            self,
+            Self::Large { .. } | Self::InUse { .. } | Self::ManyRows { .. } | Self::KeyTaken { .. } | Self::MayStop
+        )
     }
 
     /// Returns how sure a finding can be at most that rests on this.
@@ -167,6 +176,7 @@ impl Assumption {
             | Self::OneTransaction
             | Self::DefaultOfTool
             | Self::HistoryComplete
+            | Self::MayStop
             | Self::RunByTool { .. } => Confidence::Likely,
             Self::LargeThoughListed { .. }
             | Self::LargeThoughReadAsOneRow { .. }
@@ -186,8 +196,8 @@ impl Assumption {
             | Self::UnusedRows
             | Self::HoldsLargeObjects { .. }
             | Self::ExistsAsUsed { .. }
-            | Self::CopyNotRun
             | Self::EarlierRefusalCorrected => Confidence::Possible,
+            Self::MayStopThoughEmpty { .. } | Self::NoTransactionAround | Self::CopyNotRun => Confidence::Possible,
         }
     }
 }
@@ -285,6 +295,13 @@ impl fmt::Display for Assumption {
             Self::CopyNotRun => {
                 f.write_str("assumes that psql does not run the COPY, because it fails or is in a branch")
             }
+            Self::MayStop => f.write_str("assumes that this can stop: a timeout, a deadlock or a lost connection"),
+            Self::MayStopThoughEmpty { table } => {
+                write!(f, "assumes that this can stop, although `{table}` holds no rows yet")
+            }
+            Self::NoTransactionAround => f.write_str(
+                "assumes that each statement commits on its own: nothing shows which program runs the file",
+            ),
         }
     }
 }

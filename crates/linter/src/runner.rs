@@ -17,6 +17,22 @@ pub struct Runner {
     pub keeps_apart: bool,
     /// Whether the run fails at its own COMMIT where a migration has ended its transaction.
     pub misses_its_transaction: bool,
+    /// What it does with a migration that has stopped half way, outside a transaction.
+    pub retry: Retry,
+    /// Whether the program is known; otherwise a file is treated as one for psql.
+    pub is_known: bool,
+}
+
+/// What a program does with a migration of which a part has been applied and a later statement has failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Retry {
+    /// Runs it again from its first statement.
+    #[default]
+    Again,
+    /// Continues with the statement that failed.
+    Continues,
+    /// Refuses to run until this step is done, and then runs the migration from its first statement.
+    After(&'static str),
 }
 
 /// What follows a COMMIT, or a ROLLBACK, that ends the transaction which the program opened around a migration.

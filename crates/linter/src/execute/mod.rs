@@ -146,6 +146,7 @@ pub(crate) fn try_statement(
     ast: &Ast,
     target: &Target,
     has_placeholders: bool,
+    in_block: bool,
 ) -> Tried {
     let mut executor = Executor {
         catalog: catalog.clone(),
@@ -158,7 +159,7 @@ pub(crate) fn try_statement(
         text_at: None,
         deployment: Some(Deployment::Alone(u32::MAX)),
         transaction: u32::MAX,
-        in_block: true,
+        in_block,
         knowledge: Knowledge::History,
         created: Vec::new(),
         in_the_way: None,

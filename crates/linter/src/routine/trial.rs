@@ -54,7 +54,12 @@ impl Trial {
             _ => None,
         };
         let ast = lasting.as_ref().unwrap_or(ast);
-        let tried = try_statement(&self.catalog, &self.session, ast, &self.target, self.has_variables);
+        let run =
+            |in_block| try_statement(&self.catalog, &self.session, ast, &self.target, self.has_variables, in_block);
+        let tried = run(true);
+        // Some statements need a transaction block, others must not be in one.
+        let is_refused_there = tried.effects.fails.as_ref().is_some_and(|failure| failure.sqlstate == "25001");
+        let tried = if is_refused_there { run(false) } else { tried };
         (self.catalog, self.session.settings) = (tried.catalog.clone(), tried.settings.clone());
         tried
     }

@@ -67,10 +67,12 @@ static RULES: &[&Rule] = &[
     &transaction::concurrently_in_transaction::RULE,
     &transaction::enum_value_used_in_same_transaction::RULE,
     &transaction::inconsistent_lock_order::RULE,
+    &transaction::invalid_index_kept::RULE,
     &transaction::many_tables_locked::RULE,
     &transaction::mixed_ddl_and_bulk_dml::RULE,
     &transaction::nested_transaction::RULE,
     &transaction::not_rerunnable::RULE,
+    &transaction::retry_blocked::RULE,
     &transaction::validate_in_same_transaction::RULE,
     &transaction::work_after_strong_lock::RULE,
     // compatibility

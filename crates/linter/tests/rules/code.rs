@@ -163,6 +163,18 @@ struct Exception {
 
 const EXCEPTIONS: &[Exception] = &[
     Exception {
+        rule: "not-rerunnable",
+        codes: &[Code::Function, Code::Procedure],
+        place: "",
+        reason: "in the file `retry-blocked` reports the statement instead",
+    },
+    Exception {
+        rule: "retry-blocked",
+        codes: &ALL,
+        place: "",
+        reason: "code runs in one transaction, which is rolled back when a statement of it stops",
+    },
+    Exception {
         rule: "timeout-not-in-effect",
         codes: &ALL,
         place: "timeout-not-in-effect/reported.sql",

@@ -325,6 +325,18 @@ static EXCEPTIONS: &[Exception] = &[
         reason: "the name alone is that of a view of the system, and not in the schema public",
     },
     Exception {
+        rules: &[&transaction::retry_blocked::RULE],
+        variants: &[Variant::Divided],
+        place: "",
+        reason: "nothing runs before the statement of a file of one statement, so the next run can repeat it",
+    },
+    Exception {
+        rules: &[&transaction::invalid_index_kept::RULE],
+        variants: &[Variant::Divided],
+        place: "invalid-index-kept/silent.sql",
+        reason: "the next run repeats the file of the build alone, and not the DROP INDEX before it",
+    },
+    Exception {
         rules: &[&transaction::not_rerunnable::RULE, &engine::unused_suppression::RULE],
         variants: &[Variant::Divided],
         place: "",

@@ -8,7 +8,7 @@
 
 use super::Tool;
 use crate::order::{FlywayName, PostgratorName};
-use pgvet_linter::runner::{AfterCommit, Runner, SessionScope};
+use pgvet_linter::runner::{AfterCommit, Retry, Runner, SessionScope};
 use std::path::Path;
 
 /// By what a tool orders its files.
@@ -41,6 +41,8 @@ const fn run(after_commit: AfterCommit) -> Runner {
         one_transaction: false,
         keeps_apart: false,
         misses_its_transaction: false,
+        retry: Retry::Again,
+        is_known: true,
     }
 }
 
@@ -51,31 +53,38 @@ const SPLIT: Runner = run(AfterCommit::Alone);
 /// One session, the file as one string, or through a driver that begins another transaction.
 const STRING: Runner = run(AfterCommit::Together);
 
+/// A failed migration without a transaction is recorded. Source: Flyway documentation, "Repair".
+const REPAIR: Retry = Retry::After("run `flyway repair`");
+/// The version is marked as dirty. Source: golang-migrate, FAQ, "What does 'dirty database' mean?".
+const FORCE: Retry = Retry::After("set the version back with `migrate force`");
+/// A failed migration is recorded. Source: Prisma documentation, "Resolving migration issues in production".
+const RESOLVE: Retry = Retry::After("run `prisma migrate resolve --rolled-back`");
+
 impl Tool {
     pub(crate) const fn model(self) -> Model {
         use Order::{List, Name, Number, VersionText};
         const NUMBER: Order = Number { letter: false };
         let (order, runs, runner): (Order, fn(&str) -> bool, Runner) = match self {
-            Self::Plain => (Number { letter: true }, any, APART),
+            Self::Plain => (Number { letter: true }, any, Runner { is_known: false, ..APART }),
             Self::Sqitch => (List, any, APART),
             // It reads the statements itself, and refuses a file that holds both sorts. `search_path` is restored.
             Self::Flyway => {
                 let session = SessionScope::RunWithoutSearchPath;
-                (NUMBER, flyway, Runner { session, keeps_apart: true, ..STRING })
+                (NUMBER, flyway, Runner { session, keeps_apart: true, retry: REPAIR, ..STRING })
             }
             Self::Liquibase => (List, any, STRING),
             Self::Goose => (NUMBER, number_and_name, SPLIT),
             Self::SqlMigrate => (NUMBER, any, Runner { misses_its_transaction: true, ..SPLIT }),
             Self::Dbmate => (Name, number, Runner { misses_its_transaction: true, ..STRING }),
-            Self::GolangMigrate => (NUMBER, golang, STRING),
+            Self::GolangMigrate => (NUMBER, golang, Runner { retry: FORCE, ..STRING }),
             Self::Pop => (VersionText, number_and_name, STRING),
             Self::Sqlx => (NUMBER, number_and_name, STRING),
             Self::Refinery => (NUMBER, refinery, STRING),
             Self::Diesel => (VersionText, any, Runner { misses_its_transaction: true, ..STRING }),
             // Its session was not seen.
-            Self::Prisma => (VersionText, any, Runner { session: SessionScope::Migration, ..STRING }),
+            Self::Prisma => (VersionText, any, Runner { session: SessionScope::Migration, retry: RESOLVE, ..STRING }),
             Self::Drizzle => (List, any, Runner { one_transaction: true, ..STRING }),
-            Self::Atlas => (Name, any, SPLIT),
+            Self::Atlas => (Name, any, Runner { retry: Retry::Continues, ..SPLIT }),
             // RESET ALL before each file.
             Self::Supabase => (VersionText, number_and_name, Runner { session: SessionScope::Migration, ..STRING }),
             Self::NodePgMigrate => (NUMBER, any, Runner { one_transaction: true, ..STRING }),

@@ -4,12 +4,16 @@ pub mod commit_in_subtransaction;
 pub mod concurrently_in_transaction;
 pub mod enum_value_used_in_same_transaction;
 pub mod inconsistent_lock_order;
+pub mod invalid_index_kept;
 pub mod many_tables_locked;
 pub mod mixed_ddl_and_bulk_dml;
 pub mod nested_transaction;
 pub mod not_rerunnable;
+pub mod retry_blocked;
 pub mod validate_in_same_transaction;
 pub mod work_after_strong_lock;
+
+mod retry;
 
 use crate::check::TransactionMode;
 use crate::rule::RuleContext;

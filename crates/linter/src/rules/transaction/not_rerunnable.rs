@@ -1,10 +1,11 @@
 //! Statements that fail when half of a migration is run again.
 
 use super::first_words;
-use crate::ast::{AlterTableAction, Ast, CreateIndex, ObjectKind};
+use super::invalid_index_kept::{self, is_dropped_before};
+use super::retry_blocked;
+use crate::ast::{AlterTableAction, Ast};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use crate::rules::around::earlier;
 
 declare_rule! {
     /// A statement outside of a transaction that fails when the migration is run a second time.
@@ -31,12 +32,13 @@ declare_rule! {
     /// ## When it is not reported
     ///
     /// In a transaction, which is undone as a whole, and for the last statement of the file, unless that is
-    /// `CREATE INDEX CONCURRENTLY`: it leaves an invalid index behind when it fails, and `IF NOT EXISTS` would then
-    /// silently keep that one.
+    /// `CREATE INDEX CONCURRENTLY`: it leaves an invalid index behind when it fails. Where `IF NOT EXISTS` would keep that
+    /// index, `invalid-index-kept` says so; where a later statement is likely to stop, `retry-blocked` does.
     "not-rerunnable", Transaction, Info,
     {
         recommended: false,
         sources: &["squawk/prefer-robust-stmts", "pgls/preferRobustStmts"],
+        yields_to: &[&invalid_index_kept::RULE, &retry_blocked::RULE],
     }
     statement = check,
 }
@@ -61,27 +63,14 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     reporter.report(first_words(context), message).help(help).emit();
 }
 
-/// Does the file drop the index IF EXISTS, so that an invalid one goes first?
-fn is_dropped_before(context: &RuleContext<'_>, index: &CreateIndex) -> bool {
-    earlier(context).any(|ast| match ast {
-        Ast::Drop(drop) if drop.kind == ObjectKind::Index && drop.if_exists => {
-            let name = index.name.as_ref().map(|name| &name.text);
-            drop.objects.iter().any(|object| Some(&object.name.name.text) == name)
-        }
-        _ => false,
-    })
-}
-
 /// How to make the statement fit to be run again; `None` where it is.
-fn missing_guard(ast: &Ast) -> Option<&'static str> {
-    const CREATE: &str = "write IF NOT EXISTS, or run the file in a transaction";
-    const DROP: &str = "write IF EXISTS, or run the file in a transaction";
-    const REPLACE: &str = "write OR REPLACE, or run the file in a transaction";
+pub(super) fn missing_guard(ast: &Ast) -> Option<&'static str> {
+    const CREATE: &str = "add IF NOT EXISTS, or run the file in a transaction";
+    const DROP: &str = "add IF EXISTS, or run the file in a transaction";
+    const REPLACE: &str = "add OR REPLACE, or run the file in a transaction";
     const TRANSACTION: &str = "run the file in a transaction";
     match ast {
-        Ast::CreateIndex(index) if index.concurrently => {
-            Some("write DROP INDEX CONCURRENTLY IF EXISTS before it, so that an invalid index is built anew")
-        }
+        Ast::CreateIndex(index) if index.concurrently => Some("add DROP INDEX CONCURRENTLY IF EXISTS before it"),
         Ast::CreateIndex(index) if !index.if_not_exists => Some(CREATE),
         Ast::CreateTable(table) if !table.if_not_exists => Some(CREATE),
         Ast::CreateSequence(sequence) if !sequence.if_not_exists => Some(CREATE),
@@ -97,7 +86,7 @@ fn missing_guard(ast: &Ast) -> Option<&'static str> {
             AlterTableAction::DropColumn { if_exists: false, .. }
             | AlterTableAction::DropConstraint { if_exists: false, .. } => Some(DROP),
             AlterTableAction::AddConstraint(constraint) if constraint.name.is_some() => {
-                Some("write DROP CONSTRAINT IF EXISTS before it, or run the file in a transaction")
+                Some("add DROP CONSTRAINT IF EXISTS before it, or run the file in a transaction")
             }
             _ => None,
         }),

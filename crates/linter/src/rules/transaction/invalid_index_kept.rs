@@ -1,0 +1,108 @@
+//! CREATE INDEX CONCURRENTLY IF NOT EXISTS, which keeps the invalid index of a failed build.
+
+use super::first_words;
+use super::retry::run_again;
+use crate::ast::{Ast, CreateIndex, ObjectKind};
+use crate::check::TransactionMode;
+use crate::confidence::Assumption;
+use crate::fix::{Applicability, Fix};
+use crate::report::Reporter;
+use crate::rule::{RuleContext, declare_rule};
+use crate::rules::advice::offer::{is_autocommit, line_before};
+use crate::rules::around::earlier;
+use crate::rules::text::sql_name;
+
+declare_rule! {
+    /// `CREATE INDEX CONCURRENTLY IF NOT EXISTS` without a `DROP INDEX CONCURRENTLY IF EXISTS` before it.
+    ///
+    /// ## Why it matters
+    ///
+    /// A concurrent build can stop: a timeout, a deadlock, a duplicate key or a lost connection. It then leaves an invalid
+    /// index with the name of the new one. `IF NOT EXISTS` only checks the name, so the next run builds nothing, succeeds,
+    /// and the migration is recorded as applied.
+    ///
+    /// No query uses an invalid index, but every write maintains it. A unique index that is invalid because of duplicates
+    /// still refuses some new rows, and does not guarantee that the old ones are unique.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// CREATE INDEX CONCURRENTLY IF NOT EXISTS orders_customer_idx ON orders (customer_id);
+    /// ```
+    ///
+    /// Use instead:
+    ///
+    /// ```sql,clean
+    /// DROP INDEX CONCURRENTLY IF EXISTS orders_customer_idx;
+    /// CREATE INDEX CONCURRENTLY IF NOT EXISTS orders_customer_idx ON orders (customer_id);
+    /// ```
+    ///
+    /// If the migration tool sends a file as one string, the file must contain one statement and cannot drop the index
+    /// first. Omit `IF NOT EXISTS` there: the next run fails, and somebody drops the invalid index.
+    ///
+    /// ## When it is not reported
+    ///
+    /// - an earlier statement of the migration drops an index of that name with `IF EXISTS`
+    /// - the index is known to exist, because an earlier migration creates it
+    ///
+    /// The finding is only possible (`--confidence possible`) if the same deployment creates the table and leaves it empty.
+    ///
+    /// ## Fix safety
+    ///
+    /// The fix writes `DROP INDEX CONCURRENTLY IF EXISTS` before the statement. It is unsafe: it also drops a valid index
+    /// that somebody has built by hand.
+    "invalid-index-kept", Transaction, Warning,
+    { fixable: true }
+    statement = check,
+}
+
+fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    let Ast::CreateIndex(create) = context.ast else { return };
+    let concurrent = create.if_not_exists && create.concurrently && context.effects.fails.is_none();
+    let build = context.effects.index_builds.iter().find(|build| build.concurrently);
+    let Some(build) = build.filter(|_| concurrent && !is_dropped_before(context, create)) else { return };
+    let index = sql_name(context, &build.index);
+    let drop = format!("DROP INDEX CONCURRENTLY IF EXISTS {index}");
+    let again = run_again(context);
+    let help = if context.migration.transaction == TransactionMode::SingleString {
+        format!(
+            "omit IF NOT EXISTS, so that the next run fails instead: this file must contain one statement. To recover \
+             from a failed build, run this by hand, then {again}:\n    {drop};"
+        )
+    } else {
+        format!("drop an invalid index first, also outside a transaction:\n    {drop};\nTo recover, {again}")
+    };
+    let message = format!(
+        "if this build stops, it leaves `{}` invalid, and the next run keeps it, because IF NOT EXISTS only checks the name",
+        build.index.name
+    );
+    let table = build.table.name.clone();
+    let assumption = if build.table.visibility.may_have_rows() {
+        Assumption::MayStop
+    } else {
+        Assumption::MayStopThoughEmpty { table }
+    };
+    let fix = is_autocommit(context).then(|| Fix {
+        title: "Drop an invalid index first".to_owned(),
+        applicability: Applicability::Unsafe,
+        edits: vec![line_before(context, &drop)],
+    });
+    reporter
+        .report(first_words(context), message)
+        .relation(&build.table)
+        .assuming(assumption)
+        .help(help)
+        .fix(fix)
+        .emit();
+}
+
+/// Whether the migration drops the index IF EXISTS first, so that an invalid one is removed.
+pub(super) fn is_dropped_before(context: &RuleContext<'_>, index: &CreateIndex) -> bool {
+    earlier(context).any(|ast| match ast {
+        Ast::Drop(drop) if drop.kind == ObjectKind::Index && drop.if_exists => {
+            let name = index.name.as_ref().map(|name| &name.text);
+            drop.objects.iter().any(|object| Some(&object.name.name.text) == name)
+        }
+        _ => false,
+    })
+}

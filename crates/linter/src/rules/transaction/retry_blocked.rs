@@ -1,0 +1,188 @@
+//! A migration that stops half way outside a transaction, and cannot be run again.
+
+use super::first_words;
+use super::not_rerunnable::missing_guard;
+use super::retry::run_again;
+use crate::ast::{Ast, Transaction};
+use crate::catalog::Catalog;
+use crate::confidence::Assumption;
+use crate::effect::{Effects, Failure, IndexBuild, IndexBuildCause, ScanCause};
+use crate::report::Reporter;
+use crate::routine::Trial;
+use crate::rule::{RuleContext, declare_rule};
+use crate::rules::lasting::Lasting;
+use crate::rules::text::sql_name;
+use crate::rules::timeouts::{first_strong_lock, lock_timeout_in_effect};
+use crate::runner::Retry;
+use crate::source::TextRange;
+use crate::statement::Statement;
+use std::collections::HashSet;
+
+declare_rule! {
+    /// A statement that is likely to stop, outside a transaction and after statements that cannot run a second time.
+    ///
+    /// ## Why it matters
+    ///
+    /// Outside a transaction each statement stays when a later one stops. The migration tool has not recorded the migration
+    /// and runs it again from the start. The next run then fails at a statement that has already run, such as
+    /// `ALTER TABLE ... ADD COLUMN`, and so does each later deployment until somebody repairs the database by hand.
+    ///
+    /// Likely to stop are concurrent builds (timeouts, deadlocks, duplicate keys), checks of existing rows, changes of all
+    /// rows of a table, and a wait for a strong lock under `lock_timeout`.
+    ///
+    /// ## Example
+    ///
+    /// ```sql,reported
+    /// ALTER TABLE orders ADD COLUMN customer_id bigint;
+    /// CREATE INDEX CONCURRENTLY orders_customer_idx ON orders (customer_id);
+    /// ```
+    ///
+    /// Use instead:
+    ///
+    /// ```sql,clean
+    /// CREATE INDEX CONCURRENTLY orders_customer_idx ON orders (customer_id);
+    /// ```
+    ///
+    /// Add the column in a separate migration before this one, which can run in a transaction.
+    ///
+    /// ## When it is not reported
+    ///
+    /// - in a transaction, which is rolled back as a whole, with nothing before it
+    /// - all earlier statements can run again: `IF NOT EXISTS`, `IF EXISTS`, `OR REPLACE`. pgvet runs them a second time on
+    ///   its model of the schema to find out.
+    /// - the tool continues with the statement that failed, as Atlas does
+    ///
+    /// The finding is only possible (`--confidence possible`) if nothing shows which program runs the file, and no statement
+    /// of it has to run outside a transaction.
+    "retry-blocked", Transaction, Warning,
+    {}
+    statement = check,
+}
+
+/// Maximum number of statements that are run a second time.
+const MAX_REPEATED: usize = 300;
+
+fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
+    let continues = context.migration.runner.retry == Retry::Continues;
+    if context.code.is_some() || continues || context.migration.baseline || !may_stop(context) {
+        return;
+    }
+    let (stopped, end) = stop(context);
+    if first_statement(context).is_none_or(|first| first.start >= end) {
+        return;
+    }
+    let Some(blocker) = blocker(context, stopped, end) else { return };
+    let mut finding = reporter
+        .report(first_words(context), message(context, &blocker))
+        .label(blocker.statement.range, format!("the next run fails here: {}", blocker.failure.reason))
+        .assuming(Assumption::MayStop)
+        .help(help(context, &blocker));
+    if !context.effects.waits_for_transactions && !context.migration.runner.is_known {
+        finding = finding.assuming(Assumption::NoTransactionAround);
+    }
+    finding.emit();
+}
+
+/// Whether the statement can fail because of the rows or the traffic of the table.
+fn may_stop(context: &RuleContext<'_>) -> bool {
+    let Effects { fails, scans, index_builds, data_changes, waits_for_transactions, .. } = context.whole;
+    if fails.is_some() {
+        return false;
+    }
+    let may_refuse = |cause: &ScanCause| {
+        matches!(
+            cause,
+            ScanCause::NotNull { .. }
+                | ScanCause::Check { .. }
+                | ScanCause::ForeignKey { .. }
+                | ScanCause::Validate { .. }
+                | ScanCause::PartitionBound
+                | ScanCause::DefaultPartition
+                | ScanCause::Domain { .. }
+        )
+    };
+    *waits_for_transactions
+        || scans.iter().any(|scan| may_refuse(&scan.cause) && scan.relation.visibility.may_have_rows())
+        || index_builds.iter().any(|build| is_unique(context, build) && build.table.visibility.may_have_rows())
+        || data_changes.iter().any(|change| change.relation.visibility.may_have_rows() && change.rows.is_whole())
+        || (lock_timeout_in_effect(context) && first_strong_lock(context).is_some())
+}
+
+/// Whether rows can refuse the index.
+fn is_unique(context: &RuleContext<'_>, build: &IndexBuild) -> bool {
+    build.cause == IndexBuildCause::Constraint || matches!(context.ast, Ast::CreateIndex(create) if create.unique)
+}
+
+/// The catalog after the statement stops, and where in the file the transaction begins that is rolled back.
+fn stop<'c>(context: &RuleContext<'c>) -> (&'c Catalog, u32) {
+    match &context.session.block {
+        Some(block) => (block.catalog_before(), block.started.range.start),
+        None => (context.before, context.statement.range.start),
+    }
+}
+
+fn first_statement(context: &RuleContext<'_>) -> Option<TextRange> {
+    context.migration.statements().next().map(|statement| statement.range)
+}
+
+/// The first statement that a second run cannot run, and why.
+struct Blocker<'a> {
+    statement: &'a Statement,
+    failure: Failure,
+}
+
+/// Runs the statements before `end` on the catalog that the first run has left.
+fn blocker<'a>(context: &RuleContext<'a>, stopped: &Catalog, end: u32) -> Option<Blocker<'a>> {
+    let undone: HashSet<u32> =
+        Lasting::of(context.migration).undone.iter().map(|statement| statement.range.start).collect();
+    let path = context.session.settings.search_path();
+    let mut trial = Trial::new(stopped, &path, context.settings.versions.to);
+    for statement in context.migration.statements().take(MAX_REPEATED) {
+        if statement.range.start >= end {
+            return None;
+        }
+        let ast = statement.ast()?;
+        let is_control = matches!(ast, Ast::Transaction(Transaction::Begin | Transaction::Commit { .. }));
+        if is_control || undone.contains(&statement.range.start) {
+            continue;
+        }
+        if let Some(failure) = trial.run(ast).fails {
+            return Some(Blocker { statement, failure });
+        }
+    }
+    None
+}
+
+fn message(context: &RuleContext<'_>, blocker: &Blocker<'_>) -> String {
+    let what = if context.effects.index_builds.is_empty() { "this" } else { "this build" };
+    format!(
+        "if {what} stops, the statements before it stay, and the next run of the migration fails: {}",
+        blocker.failure.reason
+    )
+}
+
+fn help(context: &RuleContext<'_>, blocker: &Blocker<'_>) -> String {
+    let guard = match blocker.statement.ast().and_then(missing_guard) {
+        Some(guard) if !guard.contains("transaction") => {
+            format!(", or {guard} at the statement where the next run fails")
+        }
+        _ => String::new(),
+    };
+    let mut help = format!("move this statement to a separate migration{guard}. If it has stopped, ");
+    let left = match context.ast {
+        Ast::CreateIndex(_) => context.effects.index_builds.iter().find(|build| build.concurrently),
+        _ => None,
+    };
+    let again = run_again(context);
+    match left {
+        Some(build) => {
+            let index = sql_name(context, &build.index);
+            help += &format!(
+                "drop the invalid index, remove the statements that have run from the file, and {again}:\n    \
+                 DROP INDEX CONCURRENTLY IF EXISTS {index};"
+            );
+        }
+        None => help += &format!("remove the statements that have run from the file, and {}", run_again(context)),
+    }
+    help
+}
