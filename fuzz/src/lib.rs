@@ -13,7 +13,6 @@ mod scenario;
 #[path = "../../crates/linter/tests/rules/fix_made.rs"]
 mod fix_made;
 
-pub use mutate::mutate;
 use pgvet_linter::statement::PARSE_STACK_BYTES;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{LazyLock, Mutex};
@@ -36,6 +35,26 @@ pub fn on_large_stack(check: fn(&str), text: &str) {
     let worker = WORKER.lock().expect("no panic is survived");
     worker.0.send((check, text.to_owned())).expect("the thread runs");
     worker.1.recv().expect("the check has ended");
+}
+
+/// Changes the first `size` bytes of `data`, which has room for `max_size`, and returns the new size. Bytes are changed as
+/// well, now and then.
+pub fn mutate(data: &mut [u8], size: usize, max_size: usize, seed: u32) -> usize {
+    let mut random = fastrand::Rng::with_seed(seed.into());
+    let text = match std::str::from_utf8(&data[..size]) {
+        Ok(text) if random.u8(..8) > 0 => text,
+        _ => return libfuzzer_sys::fuzzer_mutate(data, size, max_size),
+    };
+    let mut text = text.to_owned();
+    for _ in 0..random.usize(1..=4) {
+        text = mutate::changed(&text, &mut random);
+    }
+    let mut end = text.len().min(max_size);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    data[..end].copy_from_slice(&text.as_bytes()[..end]);
+    end
 }
 
 /// A target over SQL: what it checks of a text, and how new texts are made of old ones.

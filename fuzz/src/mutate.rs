@@ -1,5 +1,5 @@
 //! New texts from old ones: statements and tokens are moved about, so that most texts still parse and statements speak
-//! of the same objects. Bytes are changed as well, now and then.
+//! of the same objects. The tests of the engine use it, too.
 
 use fastrand::Rng;
 use pgvet_linter::lexer::{Token, tokenize};
@@ -10,7 +10,8 @@ use std::sync::LazyLock;
 
 /// Statements of the fixtures.
 static POOL: LazyLock<Vec<String>> = LazyLock::new(|| {
-    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures");
+    let folders = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().map(|folder| folder.join("fixtures"));
+    let fixtures = folders.into_iter().find(|folder| folder.join("rules").is_dir()).expect("there are fixtures");
     let mut pool = Vec::new();
     for folder in ["rules", "generated", "locks", "patterns", "catalog_rows"] {
         read_folder(&fixtures.join(folder), &mut pool);
@@ -61,25 +62,6 @@ const DIRECTIVES: [&str; 10] = [
     "-- pgvet: ignore[missing-lock-timeout] why",
     "-- pgvet: ignore-file[table-rewrite, unknown]",
 ];
-
-/// Changes the first `size` bytes of `data`, which has room for `max_size`, and returns the new size.
-pub fn mutate(data: &mut [u8], size: usize, max_size: usize, seed: u32) -> usize {
-    let mut random = Rng::with_seed(seed.into());
-    let text = match std::str::from_utf8(&data[..size]) {
-        Ok(text) if random.u8(..8) > 0 => text,
-        _ => return libfuzzer_sys::fuzzer_mutate(data, size, max_size),
-    };
-    let mut text = text.to_owned();
-    for _ in 0..random.usize(1..=4) {
-        change(&mut text, &mut random);
-    }
-    let mut end = text.len().min(max_size);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    data[..end].copy_from_slice(&text.as_bytes()[..end]);
-    end
-}
 
 /// A text after one edit.
 pub(crate) fn changed(text: &str, random: &mut Rng) -> String {

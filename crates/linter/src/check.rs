@@ -135,6 +135,23 @@ impl<'a> Migration<'a> {
         statements.filter(move |statement| section.is_none_or(|section| section.contains(statement.range)))
     }
 
+    /// The statements that end before an offset, the last one first. Unlike a search through all of them, this costs no more
+    /// than what is taken of it.
+    pub fn statements_before(&self, end: u32) -> impl Iterator<Item = &'a Statement> + use<'a> {
+        let count = self.parsed.partition_point(|statement| statement.range.end <= end);
+        let section = self.section;
+        let before = self.parsed[..count].iter().rev();
+        before.filter(move |statement| section.is_none_or(|section| section.contains(statement.range)))
+    }
+
+    /// The statements that begin behind an offset, at the same cost.
+    pub fn statements_after(&self, start: u32) -> impl Iterator<Item = &'a Statement> + use<'a> {
+        let count = self.parsed.partition_point(|statement| statement.range.start <= start);
+        let section = self.section;
+        let after = self.parsed[count..].iter();
+        after.filter(move |statement| section.is_none_or(|section| section.contains(statement.range)))
+    }
+
     /// What becomes of a transaction around the statement at `at` because of how it is sent.
     pub fn sent(&self, statements: &[&Statement], at: usize) -> Sent {
         let Some(together) = self.sent_together(statements, at) else { return Sent::default() };

@@ -270,8 +270,7 @@ impl<'a> RuleContext<'a> {
 
     /// The statements of the file after it.
     pub fn later(&self) -> impl Iterator<Item = &'a Statement> + use<'a> {
-        let start = self.outer().start;
-        self.migration.statements().filter(move |statement| statement.range.start > start)
+        self.migration.statements_after(self.outer().start)
     }
 }
 

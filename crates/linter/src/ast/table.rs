@@ -554,5 +554,16 @@ pub struct Copy {
     pub options: Vec<DefElem>,
     /// `COPY ... FROM stdin`: its data follow in the file.
     pub stdin: bool,
+    /// What the server reads or writes besides the table.
+    pub beyond: Option<CopyBeyond>,
     pub filter: Option<Expr>,
+}
+
+/// What COPY reaches on the machine of the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CopyBeyond {
+    /// `COPY ... FROM PROGRAM`.
+    Program,
+    /// `COPY ... FROM '/path'`.
+    File,
 }

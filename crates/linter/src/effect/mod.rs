@@ -5,6 +5,7 @@
 mod catalog_rows;
 mod change;
 mod lock_mode;
+mod reach;
 mod removal;
 mod rows;
 mod summary;
@@ -15,6 +16,7 @@ use crate::source::TextRange;
 pub use catalog_rows::CatalogRows;
 pub use change::{ChangeAction, ChangedObject, ObjectChange};
 pub use lock_mode::LockMode;
+pub use reach::Reach;
 pub use removal::{Removal, RemovalReason, RemovedObject, RenamedObject, Renaming};
 pub use rows::{Extent, Read, Rows, RowsReason};
 use serde::{Deserialize, Serialize};
@@ -62,6 +64,8 @@ pub struct Effects {
     pub catalog_rows: CatalogRows,
     /// Functions of the project that it runs in place, the outermost first.
     pub calls: Vec<CalledFunction>,
+    /// What it reaches beyond its database, each once.
+    pub reaches: Vec<Reach>,
 }
 
 /// A function that a statement runs in place: what that does is shown at the call.

@@ -34,6 +34,10 @@ pub enum UnknownReason {
     Limit(Limit),
     /// A function runs SQL that it is given as text, where the effects of a statement do not reach.
     TextFunction { function: String },
+    /// DROP OWNED: which objects a role owns is not known.
+    Owned,
+    /// COPY runs a program on the server.
+    Program,
     /// A function, called for what it does, that no statement defines.
     MissingFunction { function: String },
     /// Rules of the relation rewrite the statement.
@@ -78,6 +82,8 @@ impl UnknownReason {
             | Self::Unparsed
             | Self::Limit(Limit::CallDepth(_) | Limit::Calls(_) | Limit::Rounds(_) | Limit::CatalogRows(_))
             | Self::TextFunction { .. }
+            | Self::Program
+            | Self::Owned
             | Self::MissingFunction { .. }
             | Self::Rules { .. }
             | Self::PreparedStatement { .. } => true,
@@ -114,6 +120,8 @@ impl fmt::Display for UnknownReason {
             }
             Self::Limit(Limit::Statements(limit)) => write!(f, "code that runs more than {limit} statements"),
             Self::TextFunction { function } => write!(f, "`{function}` runs SQL that it is given as text"),
+            Self::Owned => f.write_str("which objects a role owns is not known"),
+            Self::Program => f.write_str("a program that the server runs"),
             Self::MissingFunction { function } => write!(f, "no statement defines `{function}`"),
             Self::Rules { relation } => write!(f, "the rules of `{relation}` are not followed"),
             Self::PreparedStatement { name } => write!(f, "no statement before it prepares `{name}`"),

@@ -343,6 +343,9 @@ impl Effects {
                 self.calls.push(call);
             }
         }
+        for reach in inner.reaches {
+            self.note_reach(reach);
+        }
         self.waits_for_transactions |= inner.waits_for_transactions;
     }
 
@@ -369,6 +372,7 @@ impl Effects {
             waits_for_transactions: self.waits_for_transactions && !inside.waits_for_transactions,
             catalog_rows: self.catalog_rows,
             calls: self.calls.clone(),
+            reaches: left(&self.reaches, &inside.reaches),
         }
     }
 }

@@ -23,6 +23,7 @@ mod partition;
 mod privilege;
 mod publication;
 mod query;
+mod reach;
 mod record;
 mod rename;
 pub(crate) mod routine;
@@ -202,6 +203,7 @@ impl Executor<'_> {
     }
 
     fn statement(&mut self, ast: &Ast) -> Run {
+        self.note_reach(ast);
         match ast {
             Ast::AlterTable(statement) => self.alter_table(statement),
             Ast::Do(statement) => self.run_do(statement),
@@ -236,7 +238,7 @@ impl Executor<'_> {
             Ast::Grant(statement) => self.grant(statement),
             Ast::ReassignOwned(statement) => self.reassign_owned(statement),
             Ast::DropOwned(_) => {
-                self.unknown("which objects a role owns is not known");
+                self.skip_code(UnknownReason::Owned, TextRange::default(), true);
                 Ok(())
             }
             Ast::AlterDefaultPrivileges(statement) => self.alter_default_privileges(statement),

@@ -47,7 +47,9 @@ fn before(migration: &Migration<'_>, end: u32, ran: &[Earlier]) -> Walk {
     for (at, statement) in statements.iter().enumerate().take_while(|(_, statement)| statement.range.start < end) {
         let sent = migration.sent(&statements, at);
         walk.in_block |= sent.opens;
-        let in_code = ran.iter().filter(|run| run.outer == statement.range.start && run.code.is_some());
+        let first = ran.partition_point(|run| run.outer < statement.range.start);
+        let here = ran[first..].iter().take_while(|run| run.outer == statement.range.start);
+        let in_code = here.filter(|run| run.code.is_some());
         walk.code(in_code, statement.range);
         if let Some(ast) = statement.ast() {
             walk.statement(ast, statement.range);

@@ -4,7 +4,7 @@ use super::context::{Context, Span, written};
 use super::index::is_set;
 use super::name::{def_elem, literal};
 use crate::ast::{
-    Ast, Call, Copy, Discard, Do, Explain, FunctionBody, Prepare, QueryStatement, Set, Setting, Transaction,
+    Ast, Call, Copy, CopyBeyond, Discard, Do, Explain, FunctionBody, Prepare, QueryStatement, Set, Setting, Transaction,
 };
 use crate::ast::{Literal, Name};
 use crate::lexer::identifier;
@@ -99,6 +99,10 @@ impl Context<'_> {
             options: self.options(copy.options),
             // For FROM and TO alike an absent file name stands for STDIN or STDOUT.
             stdin: copy.is_from && written(&copy.filename).is_none(),
+            beyond: match written(&copy.filename) {
+                Some(_) if copy.is_program => Some(CopyBeyond::Program),
+                name => name.map(|_| CopyBeyond::File),
+            },
             filter: self.optional(copy.where_clause),
         }
     }

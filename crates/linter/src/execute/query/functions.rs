@@ -33,6 +33,9 @@ impl Executor<'_> {
     /// Runs a function that a query calls by name.
     pub(super) fn run_call(&mut self, call: &FunctionCall) -> Run {
         let of_system = call.schema.as_ref().is_none_or(|schema| schema == "pg_catalog");
+        if self.called_functions(call).is_empty() {
+            self.note_reach_of_call(call);
+        }
         if of_system && self.run_system_function(call)? {
             return Ok(());
         }

@@ -12,7 +12,8 @@ pub(super) enum Runs {
     /// In the statement that calls it, as a query: PostgreSQL refuses data changes, except those of functions.
     ///
     /// Source: PostgreSQL 18, `src/backend/utils/adt/xml.c`, `query_to_xml_internal`: `SPI_execute(query, true, 0)`;
-    /// `src/backend/utils/adt/tsvector_op.c`, `ts_stat_sql`; `contrib/tablefunc/tablefunc.c`, `crosstab`.
+    /// `src/backend/utils/adt/tsvector_op.c`, `ts_stat_sql`;
+    /// `src/backend/utils/adt/tsquery_rewrite.c`, `tsquery_rewrite_query`; `contrib/tablefunc/tablefunc.c`, `crosstab`.
     Query,
     /// In the statement that calls it.
     Here,
@@ -31,6 +32,7 @@ const ANYWHERE: &[TextFunction] = &[
     ("query_to_xmlschema", Some(0), Runs::Query),
     ("query_to_xml_and_xmlschema", Some(0), Runs::Query),
     ("ts_stat", Some(0), Runs::Query),
+    ("ts_rewrite", Some(1), Runs::Query),
     ("crosstab", Some(0), Runs::Query),
     ("replicate_ddl_command", Some(0), Runs::Here),
     ("dblink", None, Runs::Elsewhere),
@@ -55,7 +57,9 @@ const CRON: &[TextFunction] = &[
 pub(super) fn text_function(call: &FunctionCall) -> Option<TextFunction> {
     let is_cron = call.schema.as_ref().is_some_and(|schema| schema == "cron");
     let functions = if is_cron { CRON } else { ANYWHERE };
-    functions.iter().find(|(name, ..)| call.name == *name).copied()
+    // With three arguments it runs nothing.
+    let runs_text = call.name != "ts_rewrite" || call.arguments.len() == 2;
+    functions.iter().find(|(name, ..)| call.name == *name && runs_text).copied()
 }
 
 /// `f()` or `schema.f()`, as in the call.

@@ -45,6 +45,8 @@ declare_rule! {
     /// - more than 200 statements of the code that one statement runs: only the combined effects of the others are
     ///   checked
     /// - SQL that `dblink`, `pg_cron` and Citus run on other connections
+    /// - `DROP OWNED`: which objects a role owns is not known
+    /// - programs that `COPY ... PROGRAM` runs on the server
     /// - functions that no migration defines, if `SELECT`, `PERFORM` or `CALL` runs them for their effects
     /// - rules of tables and views (`CREATE RULE`)
     /// - prepared statements that the migration did not prepare
@@ -148,6 +150,8 @@ fn message(reason: &UnknownReason) -> String {
                 "this statement runs code of more than {limit} statements, and the others are not checked one by one"
             );
         }
+        UnknownReason::Owned => "this drops the objects of a role, which no migration lists".to_owned(),
+        UnknownReason::Program => "this runs a program on the server".to_owned(),
         UnknownReason::TextFunction { function } => format!("`{function}` runs SQL that it receives as text"),
         UnknownReason::MissingFunction { function } => format!("no migration defines `{function}`"),
         UnknownReason::Rules { relation } => format!("the rules of `{relation}` rewrite this statement"),

@@ -94,8 +94,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
 
 /// Whether a statement since the last one of this kind does not parse. It may have been the BEGIN that this one ends.
 fn may_be_open(context: &RuleContext<'_>) -> bool {
-    let is_before = |statement: &&Statement| statement.range.end <= context.statement.range.start;
-    let before = context.migration.statements().rev().filter(is_before);
+    let before = context.migration.statements_before(context.statement.range.start);
     let is_control = |statement: &&Statement| matches!(statement.ast(), Some(Ast::Transaction(_)));
     before.take_while(|statement| !is_control(statement)).any(|statement| statement.ast().is_none())
 }

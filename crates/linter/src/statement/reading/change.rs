@@ -14,8 +14,11 @@ pub(super) enum Change<'a> {
         strings: bool,
         encoding: bool,
     },
-    /// It defines code that may change them whenever it runs.
-    LastingDoubt,
+    /// It defines code that may change them whenever it runs, or what later sessions begin with.
+    LastingDoubt {
+        strings: bool,
+        encoding: bool,
+    },
     Begin,
     Commit {
         chain: bool,
@@ -129,7 +132,7 @@ impl<'a> Change<'a> {
             return None;
         }
         match verb {
-            "CREATE" | "ALTER" | "PREPARE" if strings => Some(Self::LastingDoubt),
+            "CREATE" | "ALTER" | "PREPARE" => Some(Self::LastingDoubt { strings, encoding }),
             "COMMENT" | "SHOW" => None,
             _ => Some(Self::Doubt { strings, encoding }),
         }

@@ -82,8 +82,10 @@ struct Block {
 pub(super) struct Settings {
     state: State,
     block: Option<Block>,
-    /// Code that may change them at any time has been defined.
-    lasting_doubt: Option<TextRange>,
+    /// What makes them unknown at any time: code that may change them has been defined, or later sessions begin with
+    /// other values.
+    lasting_strings: Option<TextRange>,
+    lasting_encoding: Option<TextRange>,
 }
 
 impl Settings {
@@ -97,8 +99,11 @@ impl Settings {
     /// The settings that the next statement is read with.
     pub(super) fn present(&self) -> Values {
         let mut values = self.state.present;
-        if let Some(cause) = self.lasting_doubt {
-            values.doubt(true, true, cause);
+        if let Some(cause) = self.lasting_strings {
+            values.doubt(true, false, cause);
+        }
+        if let Some(cause) = self.lasting_encoding {
+            values.doubt(false, true, cause);
         }
         values
     }
@@ -141,7 +146,10 @@ impl Settings {
             None => {}
             Some(Change::Set { value, scope }) => self.set(value, scope, range),
             Some(Change::Doubt { strings, encoding }) => self.both(|values| values.doubt(strings, encoding, range)),
-            Some(Change::LastingDoubt) => self.lasting_doubt = Some(range),
+            Some(Change::LastingDoubt { strings, encoding }) => {
+                self.lasting_strings = strings.then_some(range).or(self.lasting_strings);
+                self.lasting_encoding = encoding.then_some(range).or(self.lasting_encoding);
+            }
             Some(Change::Begin) => {
                 self.block.get_or_insert(Block { before: self.state, savepoints: Vec::new() });
             }
@@ -272,6 +280,18 @@ mod tests {
             (format!("{OFF}; SET LOCAL standard_conforming_strings = off"), Some(false)),
         ] {
             assert_eq!(strings(&script), expected, "{script}");
+        }
+    }
+
+    #[test]
+    fn later_sessions_may_begin_with_another_encoding() {
+        for script in ["ALTER DATABASE d SET client_encoding = gbk", "ALTER ROLE a SET client_encoding TO 'SJIS'"] {
+            let mut settings = Settings::default();
+            let tokens = tokenize(script, TextRange::new(0, script.len() as u32));
+            settings.run(script, &tokens);
+            settings.connect();
+            let values = settings.present();
+            assert!(values.encoding_is_safe.doubt.is_some() && values.standard_conforming_strings.doubt.is_none());
         }
     }
 
