@@ -131,3 +131,57 @@ fn names_that_are_not_utf_8_and_submodules_are_checked() {
         assert!(concise(&folder, args).contains("sub/2_b.sql:2:1: error"), "{args:?}");
     }
 }
+
+/// Each of these has a migration that no part of the summary counted, although some tool runs it.
+#[test]
+fn a_migration_that_is_not_checked_is_counted_in_the_summary() {
+    for (path, text, said) in [
+        ("m/.2_b.sql", "DROP TABLE orders;", "1 in hidden folders"),
+        ("m/.more/V2__b.sql", "DROP TABLE orders;", "1 in hidden folders"),
+        ("m/2_b.up.pgsql", "DROP TABLE orders;", "1 with another extension than .sql"),
+        ("m/down.sql", "DROP TABLE orders;", "1 file treated as rollback because of the name"),
+        ("m/2_b.rollback.sql", "DROP TABLE orders;", "1 file treated as rollback because of the name"),
+        ("m/U2__b.sql", "DROP TABLE orders;", "1 file treated as rollback because of the name"),
+        ("m/mysql/2_b.sql", "DROP TABLE orders;", "1 for another database"),
+        ("m/node_modules/2_b.sql", "DROP TABLE orders;", "1 in dependencies or build output"),
+        ("m/testdata/2_b.sql", "DROP TABLE orders;", "1 for tests"),
+        ("m/2_b.sql", "-- migrate:up\nSELECT 1;\n-- migrate:down\nDROP TABLE orders;", "a part of it was not checked"),
+    ] {
+        let folder = repository(&[("m/1_a.sql", TABLE)]);
+        write(&folder, path, text.as_bytes());
+        git(&folder, &["add", "-f", "."]);
+        git(&folder, &["commit", "-q", "-m", "x"]);
+        for args in [&["m"][..], &["m", "--since", "HEAD~1"]] {
+            let found = concise(&folder, args);
+            assert!(found.contains(said), "{path} {args:?}: {found}");
+        }
+    }
+}
+
+/// Each of these hid its last statement once.
+#[test]
+fn a_migration_cannot_hide_its_rest() {
+    for (path, text) in [
+        ("migrations/2_b.sql", "-- name: X :exec\nDROP TABLE orders;\n"),
+        ("migrations/2_b.sql", "-- migrate:down\nDROP TABLE orders;\n"),
+        ("migrations/test/2_b.sql", "DROP TABLE orders;\n"),
+        ("migrations/vendor/2_b.sql", "DROP TABLE orders;\n"),
+        ("migrations/2_b.up.sql", "-- +goose Up\n-- +goose Down\nDROP TABLE orders;\n"),
+        ("migrations/2_b.sql", "COPY (SELECT note FROM stdin) TO STDOUT; DROP TABLE orders;\n"),
+        ("migrations/2_b.sql", "\\timing on \\\\ DROP TABLE orders;\n"),
+        ("migrations/2_b.sql", "SELECT 1 AS \"{{\"; DROP TABLE orders; SELECT 1 AS \"}}\";\n"),
+        (
+            "migrations/2_b.sql",
+            "ALTER DATABASE d SET client_encoding = gbk;\n\\c\nSELECT E'€\\'; DROP TABLE orders; --';\n",
+        ),
+        ("migrations/2_b.sql", "COPY (SELECT 1) TO PROGRAM 'psql -c \"DROP TABLE orders\"';\n"),
+        ("migrations/2_b.sql", "DROP OWNED BY CURRENT_USER;\n"),
+        ("migrations/2_b.sql", "SELECT ts_rewrite('a'::tsquery, 'DELETE FROM orders RETURNING 1, 2');\n"),
+    ] {
+        let folder = repository(&[("migrations/1_a.sql", TABLE)]);
+        write(&folder, path, text.as_bytes());
+        let found = concise(&folder, &["migrations", "--level", "info"]);
+        assert!(found.starts_with("exit 1\n") || found.contains("warning["), "{path} {text}: {found}");
+        assert!(found.contains(&format!("{path}:")), "{path} {text}: {found}");
+    }
+}

@@ -109,6 +109,7 @@ fn json_findings_have_the_documented_shape() {
         "infos": 0,
         "known": 0,
         "not_checked": 1,
+        "rollbacks": 0,
         "skipped": 0,
         "suppressed": 0,
         "unlisted": 0,

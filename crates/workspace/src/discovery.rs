@@ -118,6 +118,11 @@ pub(crate) fn unseen(path: &Path, seen: &[Found], identities: &Identities) -> Ve
     unseen.map(|file| (file.clone(), reason(&file))).collect()
 }
 
+/// Returns the SQL files in hidden folders below a folder that git tracks: a change may bring them.
+pub(crate) fn tracked_hidden(root: &Path) -> FxHashSet<PathBuf> {
+    tracked_below(root, true).into_iter().filter(|path| path.is_file()).collect()
+}
+
 /// Judges the files by their names.
 fn judged(root: &Path, files: Vec<PathBuf>) -> Vec<Found> {
     let mut names = skipped::Names::default();
@@ -182,14 +187,14 @@ fn walk(root: &Path, filter: Filter, identities: &Identities, problems: &mut Vec
         let is_link = entry.path_is_symlink();
         let is_folder =
             if is_link { entry.path().is_dir() } else { entry.file_type().is_some_and(|kind| kind.is_dir()) };
-        if !is_folder && skipped::is_sql(&entry.file_name().to_string_lossy()) {
+        if !is_folder && skipped::may_be_sql(&entry.file_name().to_string_lossy()) {
             files.push((entry.into_path(), is_link));
         }
     }
     if as_git {
         let known: FxHashSet<PathBuf> = files.iter().map(|(path, _)| path.clone()).collect();
         let is_link = |path: &Path| fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink());
-        let tracked = tracked_below(root).into_iter().filter(|path| !known.contains(path) && path.is_file());
+        let tracked = tracked_below(root, false).into_iter().filter(|path| !known.contains(path) && path.is_file());
         files.extend(tracked.map(|path| (path.clone(), is_link(&path))));
     }
     files.retain(|(path, is_link)| {
@@ -205,15 +210,15 @@ fn walk(root: &Path, filter: Filter, identities: &Identities, problems: &mut Vec
     files.into_iter().map(|(path, _)| path).collect()
 }
 
-/// Returns the SQL files below a folder that git tracks, ignored or not, without those in hidden folders.
-fn tracked_below(root: &Path) -> Vec<PathBuf> {
+/// Returns the SQL files below a folder that git tracks, ignored or not, either in hidden folders or elsewhere.
+fn tracked_below(root: &Path, in_hidden: bool) -> Vec<PathBuf> {
     let from_root = absolute(root);
     let Some(top) = Repositories::default().around(&from_root).map(Path::to_owned) else { return Vec::new() };
-    let is_sql = |path: &PathBuf| path.file_name().is_some_and(|name| skipped::is_sql(&name.to_string_lossy()));
+    let is_sql = |path: &PathBuf| path.file_name().is_some_and(|name| skipped::may_be_sql(&name.to_string_lossy()));
     let is_hidden = |path: &Path| path.components().any(|part| part.as_os_str().to_string_lossy().starts_with('.'));
     let below = |name: PathBuf| {
         let path = top.join(name).strip_prefix(&from_root).ok()?.to_owned();
-        (!is_hidden(&path)).then(|| root.join(path))
+        (is_hidden(&path) == in_hidden).then(|| root.join(path))
     };
     index::names(&top).into_iter().filter(is_sql).filter_map(below).collect()
 }

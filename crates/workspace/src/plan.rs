@@ -380,7 +380,7 @@ fn look(
     Ok(found)
 }
 
-/// The files that git ignores, or that are in hidden folders, as far as anybody asks for them.
+/// The files that git ignores, as far as anybody asks for them, and those in hidden folders that it tracks.
 fn unseen(
     path: &Path,
     seen: &[discovery::Found],
@@ -388,12 +388,17 @@ fn unseen(
     config: &Config,
     identities: &Identities,
 ) -> Vec<(PathBuf, Option<Skip>)> {
-    if !request.every_file && !config.has_includes() {
-        return Vec::new();
-    }
-    let unseen = discovery::unseen(path, seen, identities).into_iter();
-    let unseen = unseen.filter(|(file, _)| request.every_file || config.is_included(file));
-    unseen.map(|(file, reason)| (file, Some(Skip { reason, folder: None, is_fallback: false }))).collect()
+    let seen_paths: FxHashSet<&Path> = seen.iter().map(|found| found.path.as_path()).collect();
+    let mut hidden = discovery::tracked_hidden(path);
+    hidden.retain(|file| !seen_paths.contains(file.as_path()));
+    let unseen: Vec<(PathBuf, SkipReason)> = if request.every_file || config.has_includes() {
+        let unseen = discovery::unseen(path, seen, identities).into_iter();
+        unseen.filter(|(file, _)| request.every_file || config.is_included(file) || hidden.contains(file)).collect()
+    } else {
+        hidden.into_iter().map(|file| (file, SkipReason::Hidden)).collect()
+    };
+    let skip = |reason| Some(Skip { reason, folder: None, is_fallback: false });
+    unseen.into_iter().map(|(file, reason)| (file, skip(reason))).collect()
 }
 
 /// A folder without files to check: says what was skipped, and what prints the SQL of a framework.

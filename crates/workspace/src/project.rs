@@ -149,6 +149,7 @@ impl Project {
         let (mut files, foreign) = purpose::leave_out(files, folders);
         known_order::compare_tools(&mut files, &databases);
         notes.extend(foreign.note);
+        notes.extend(layout::stray::note(&files));
         let is_checked = |file: &ProjectFile| file.role != Role::Baseline;
         let is_empty = !foreign.skipped.is_empty() && !files.iter().any(is_checked);
         skipped.extend(foreign.skipped);
@@ -231,6 +232,13 @@ impl Project {
     /// How many files were asked for and do not run, because the tool's own list does not name them.
     pub fn unlisted_files(&self) -> usize {
         self.files.iter().filter(|file| file.role == Role::Reported && file.layout.unlisted).count()
+    }
+
+    /// How many files were asked for and are only parsed, because their names are those of rollback migrations, although
+    /// there is nothing that they roll back.
+    pub fn rollback_files(&self) -> usize {
+        let reported = self.files.iter().filter(|file| file.role == Role::Reported && !file.layout.unlisted);
+        reported.filter(|file| layout::stray::is_lone_rollback(file)).count()
     }
 
     /// How many migrations are replayed and not reported on.

@@ -36,6 +36,8 @@ pub enum SkipReason {
     Ignored,
     /// A folder whose name begins with a dot holds it.
     Hidden,
+    /// Its name is that of a migration, but does not end in `.sql`.
+    OtherExtension,
 }
 
 impl SkipReason {
@@ -54,6 +56,7 @@ impl SkipReason {
             Self::OutsidePaths => "outside of [migrations] paths",
             Self::Ignored => "ignored by git",
             Self::Hidden => "in hidden folders",
+            Self::OtherExtension => "with another extension than .sql",
         }
     }
 }
@@ -135,6 +138,9 @@ pub(crate) struct Names {
 impl Names {
     /// Returns why a file that was found below `root` is skipped, going by its path.
     pub(crate) fn skip(&mut self, root: &Path, file: &Path) -> Option<Skip> {
+        if !file.file_name().is_some_and(|name| is_sql(&name.to_string_lossy())) {
+            return Some(Skip { reason: SkipReason::OtherExtension, folder: None, is_fallback: false });
+        }
         let folder = file.parent().and_then(|folder| self.of_folder(root, folder, order::is_versioned(file)));
         folder.or_else(|| of_file(file))
     }
@@ -264,6 +270,21 @@ pub(crate) fn variants<'f>(files: impl Iterator<Item = &'f Path> + Clone) -> FxH
 pub(crate) fn is_sql(name: &str) -> bool {
     let extension = name.len().checked_sub(4).filter(|at| name.is_char_boundary(*at)).map(|at| &name[at..]);
     extension.is_some_and(|extension| extension.eq_ignore_ascii_case(".sql"))
+}
+
+/// The same, or a name that golang-migrate runs whatever its extension: `1_x.up.pgsql`. Those that end as programs do are
+/// of other tools.
+///
+/// Source: golang-migrate, `source/parse.go`.
+pub(crate) fn may_be_sql(name: &str) -> bool {
+    const OTHER: [&str; 12] = ["go", "fizz", "py", "rb", "js", "ts", "mjs", "cjs", "json", "md", "yml", "yaml"];
+    let is_versioned = name.starts_with(|first: char| first.is_ascii_digit());
+    let ends_otherwise = || {
+        let (stem, extension) = name.rsplit_once('.')?;
+        let is_step = stem.strip_suffix(".up").is_some_and(|stem| stem.contains('_'));
+        Some(is_step && !extension.is_empty() && !OTHER.contains(&extension))
+    };
+    is_sql(name) || (is_versioned && ends_otherwise().unwrap_or(false))
 }
 
 /// Whether a part of the name is another database: `1_x.mysql.up.sql`.

@@ -13,7 +13,6 @@ pub(crate) mod gitlab;
 pub(crate) mod json;
 pub(crate) mod junit;
 pub(crate) mod markdown;
-mod markup;
 pub(crate) mod sarif;
 pub(crate) mod sonarqube;
 pub(crate) mod trace;
@@ -142,6 +141,7 @@ impl<'a> Report<'a> {
             files: self.project.reported_files() + judged,
             unlisted: self.project.unlisted_files() - judged,
             files_with_findings: paths.len(),
+            rollbacks: self.project.rollback_files(),
             history_files: self.project.history_files(),
             known: self.known.as_ref().map_or(0, |known| known.findings),
             suppressed: self.suppressed.len(),
@@ -215,6 +215,8 @@ pub(crate) struct Summary {
     /// Files without findings that are not run, because the tool's own list does not name them.
     pub(crate) unlisted: usize,
     pub(crate) files_with_findings: usize,
+    /// Files that are treated as rollback migrations because of their names alone.
+    pub(crate) rollbacks: usize,
     /// Migrations that were replayed and not reported on.
     pub(crate) history_files: usize,
     /// Findings that the baseline holds back.
@@ -251,6 +253,10 @@ impl fmt::Display for Summary {
             let them = if self.unlisted == 1 { "it" } else { "them" };
             let files = plural(self.unlisted, "file");
             write!(f, "; {files} not run, because the migration tool leaves {them} out (see pgvet config)")?;
+        }
+        if self.rollbacks > 0 {
+            let files = plural(self.rollbacks, "file");
+            write!(f, "; {files} treated as rollback because of the name (see pgvet config --files)")?;
         }
         if self.known > 0 {
             write!(f, "; {} not shown", plural(self.known, "known finding"))?;

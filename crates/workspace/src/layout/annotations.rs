@@ -20,6 +20,8 @@ type ReadMarker = fn(&str) -> Option<Marker>;
 /// How files with several sections are written.
 struct Form {
     tool: Tool,
+    /// A word for it.
+    kind: &'static str,
     marker: ReadMarker,
     /// What stands before the first marker. Most tools do not run it, but leaving it out would hide it from everybody.
     /// sql-migrate and `psql_migration` say nothing about it, Play has it for remarks, others refuse the file. It is the
@@ -29,7 +31,7 @@ struct Form {
 
 /// The sections of a file for tools that keep several in one.
 pub(super) fn sections(text: &str) -> Option<Layout> {
-    let Form { tool, marker, before: direction } = form(text)?;
+    let Form { tool, marker, before: direction, .. } = form(text)?;
     let mut sections: Vec<Section> = Vec::new();
     let is_without = text.lines().any(|line| line.trim_end() == "---- tern: disable-tx ----");
     let transaction = if is_without { TransactionMode::Autocommit } else { TransactionMode::Transaction };
@@ -70,6 +72,7 @@ pub(super) fn sections(text: &str) -> Option<Layout> {
         unlisted: false,
         in_other_languages: false,
         release: None,
+        has_doubted_marks: false,
     })
 }
 
@@ -191,20 +194,34 @@ fn begins_up(read: ReadMarker, comment: &str) -> bool {
 fn form(text: &str) -> Option<Form> {
     use Direction::{Down, Up};
     comments(text).find_map(|comment| {
-        let (tool, marker, before): (Tool, ReadMarker, Option<Direction>) = match comment {
-            _ if begins_up(goose, comment) => (Tool::Goose, goose, Some(Up)),
-            _ if begins_up(sql_migrate, comment) => (Tool::SqlMigrate, sql_migrate, Some(Down)),
-            _ if begins_up(dbmate, comment) => (Tool::Dbmate, dbmate, Some(Up)),
-            _ if begins_up(node_pg_migrate, comment) => (Tool::NodePgMigrate, node_pg_migrate, Some(Up)),
-            _ if is_words(comment, &["liquibase", "formatted", "sql"]) => (Tool::Liquibase, liquibase, Some(Up)),
-            _ if begins_up(play, comment) => (Tool::Plain, play, None),
-            _ if begins_up(psql_migration, comment) => (Tool::Plain, psql_migration, Some(Down)),
-            _ if my_batis(comment).is_some() => (Tool::Plain, my_batis, Some(Up)),
-            _ if tern(comment).is_some() => (Tool::Plain, tern, Some(Up)),
+        let (tool, kind, marker, before): (Tool, &str, ReadMarker, Option<Direction>) = match comment {
+            _ if begins_up(goose, comment) => (Tool::Goose, "goose", goose, Some(Up)),
+            _ if begins_up(sql_migrate, comment) => (Tool::SqlMigrate, "sql-migrate", sql_migrate, Some(Down)),
+            _ if begins_up(dbmate, comment) => (Tool::Dbmate, "dbmate", dbmate, Some(Up)),
+            _ if begins_up(node_pg_migrate, comment) => {
+                (Tool::NodePgMigrate, "node-pg-migrate", node_pg_migrate, Some(Up))
+            }
+            _ if is_words(comment, &["liquibase", "formatted", "sql"]) => {
+                (Tool::Liquibase, "liquibase", liquibase, Some(Up))
+            }
+            _ if begins_up(play, comment) => (Tool::Plain, "play", play, None),
+            _ if begins_up(psql_migration, comment) => (Tool::Plain, "psql_migration", psql_migration, Some(Down)),
+            _ if my_batis(comment).is_some() => (Tool::Plain, "mybatis", my_batis, Some(Up)),
+            _ if tern(comment).is_some() => (Tool::Plain, "tern", tern, Some(Up)),
             _ => return None,
         };
-        Some(Form { tool, marker, before })
+        Some(Form { tool, kind, marker, before })
     })
+}
+
+/// A word for the marks that divide a text.
+pub(super) fn kind(text: &str) -> Option<&'static str> {
+    form(text).map(|form| form.kind)
+}
+
+/// Whether a text has marks of that kind, be it only one for the step forward.
+pub(super) fn marked_for(text: &str, kind: &str) -> bool {
+    self::kind(text) == Some(kind)
 }
 
 fn up_or_down(comment: &str, up: &[&str], down: &[&str]) -> Option<Direction> {

@@ -24,6 +24,8 @@ struct Known {
     go_modules: FxHashMap<PathBuf, Option<bool>>,
     ways_back: FxHashMap<PathBuf, bool>,
     repositories: Repositories,
+    /// Whether migrations of a folder that a tool runs lack marks of a kind.
+    lacking_marks: FxHashMap<(PathBuf, (&'static str, Option<&'static str>)), bool>,
 }
 
 /// What a folder says about the migrations directly in it.
@@ -99,6 +101,25 @@ impl Facts {
 }
 
 impl Folders {
+    /// Remembers for the folder of a file whether migrations there lack marks of a kind.
+    pub(super) fn lacks_marks(
+        &self,
+        path: &Path,
+        kind: (&'static str, Option<&'static str>),
+        look: impl FnOnce() -> bool,
+    ) -> bool {
+        let key = (path.parent().unwrap_or(Path::new("")).to_owned(), kind);
+        let known =
+            |folders: &Self| folders.0.lock().unwrap_or_else(PoisonError::into_inner).lacking_marks.get(&key).copied();
+        if let Some(lacks) = known(self) {
+            return lacks;
+        }
+        // Files are read without the lock.
+        let lacks = look();
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).lacking_marks.insert(key, lacks);
+        lacks
+    }
+
     pub(crate) fn around(&self, path: &Path) -> Facts {
         let parent = path.parent().unwrap_or(Path::new(""));
         // Whoever panicked while holding the lock left a map of complete entries.

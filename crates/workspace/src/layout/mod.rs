@@ -32,6 +32,7 @@ pub(crate) mod numbering;
 mod sequence;
 mod splitter;
 mod statements;
+pub(crate) mod stray;
 mod supabase;
 mod transaction;
 mod version;
@@ -49,6 +50,7 @@ use schemars::JsonSchema;
 pub use sequence::{Sequence, WrittenFile, newer, sequence};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
+use stray::Marks;
 pub(crate) use transaction::opt_out;
 
 /// A program that runs migrations.
@@ -154,6 +156,8 @@ pub struct Layout {
     pub in_other_languages: bool,
     /// The number of the release that it is part of, where the tool's own list has releases.
     pub release: Option<u32>,
+    /// Do comments divide the file that may be those of a tool that does not run it?
+    pub has_doubted_marks: bool,
 }
 
 impl Layout {
@@ -168,7 +172,13 @@ impl Layout {
 pub(crate) fn detect(path: &Path, text: &str, folders: &Folders, config: &Config) -> Layout {
     let configured = config.migrations.tool;
     let sections = annotations::sections(text).filter(|layout| configured.is_none_or(|tool| tool == layout.tool));
+    let marks = match (&sections, configured) {
+        (Some(layout), None) => stray::marks(layout, path, text, folders),
+        _ => Marks::Trusted,
+    };
+    let sections = sections.filter(|_| marks != Marks::Ignored);
     let mut layout = sections.unwrap_or_else(|| whole(path, text, folders, configured));
+    layout.has_doubted_marks = marks == Marks::Doubted;
     let is_doubtful = layout.sign == Sign::Comment && configured.is_none() && !layout.refusals.is_empty();
     if is_doubtful && !folder::proves(layout.tool, path) {
         layout.refusals.iter_mut().for_each(|refusal| refusal.unproven = Some(layout.tool.as_str()));
@@ -223,6 +233,7 @@ fn whole(path: &Path, text: &str, folders: &Folders, configured: Option<Tool>) -
         unlisted,
         in_other_languages: false,
         release: None,
+        has_doubted_marks: false,
     }
 }
 
