@@ -4,7 +4,7 @@
 //! What a format shows goes through [`through`], whatever it is made of. Colours are marked with a number that nobody can
 //! guess ([`mark`]); every other escape sequence is shown as text.
 
-use std::borrow::Cow;
+pub(crate) use pgvet_workspace::inert::{acts, line, lines};
 use std::fmt::Write as _;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, IsTerminal, Write};
@@ -154,17 +154,6 @@ fn colour(text: &str) -> usize {
     }
 }
 
-/// Whether a character does something, or hides, instead of being seen: control characters, those that change the
-/// direction of text, line separators, and those without width.
-fn acts(character: char) -> bool {
-    match character {
-        '\t' | '\n' => false,
-        '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' => true,
-        '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}' => true,
-        other => other.is_control(),
-    }
-}
-
 fn escape(shown: &mut String, character: char, kind: Kind) {
     let code = u32::from(character);
     // Writing into a text cannot fail.
@@ -178,28 +167,6 @@ fn escape(shown: &mut String, character: char, kind: Kind) {
             Ok(())
         }
     };
-}
-
-/// A text on one line: a name may hold line breaks.
-pub(crate) fn line(text: &str) -> Cow<'_, str> {
-    let is_shown = |character: char| !acts(character) && !matches!(character, '\n' | '\t');
-    if text.chars().all(is_shown) {
-        return Cow::Borrowed(text);
-    }
-    let mut shown = String::with_capacity(text.len() + 16);
-    for character in text.chars() {
-        if is_shown(character) {
-            shown.push(character);
-        } else {
-            escape(&mut shown, character, Kind::Text);
-        }
-    }
-    Cow::Owned(shown)
-}
-
-/// The same for a text of several lines.
-pub(crate) fn lines(text: &str) -> String {
-    text.split('\n').map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// Mark before each colour that pgvet itself writes, so that escape sequences from a file are not taken for colours.

@@ -11,6 +11,7 @@ use pgvet_linter::fix::{Applicability, Edit, Fix, apply};
 use pgvet_linter::rule::Category;
 use pgvet_linter::rules;
 use pgvet_linter::source::TextRange;
+use pgvet_workspace::inert;
 use std::collections::HashMap;
 
 pub(crate) const FIX_ALL: &str = "source.fixAll.pgvet";
@@ -69,7 +70,7 @@ impl Actions<'_> {
         let is_safe = fix.applicability == Applicability::Safe;
         let note = if is_safe { "" } else { " (check the result)" };
         Some(CodeAction {
-            title: format!("pgvet: {}{note}", fix.title),
+            title: inert::line(&format!("pgvet: {}{note}", fix.title)).into_owned(),
             kind: Some(CodeActionKind::QUICKFIX),
             is_preferred: Some(is_safe),
             ..self.action(finding, self.edits(fix))

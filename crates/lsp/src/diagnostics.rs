@@ -13,6 +13,7 @@ use pgvet_linter::rules;
 use pgvet_linter::rules::engine::unused_suppression;
 use pgvet_linter::source::LineIndex;
 use pgvet_workspace::config::ConfigError;
+use pgvet_workspace::inert;
 use std::str::FromStr;
 
 pub(crate) const SOURCE: &str = "pgvet";
@@ -41,7 +42,7 @@ impl Places<'_> {
             code: Some(NumberOrString::String(finding.rule.to_owned())),
             code_description: self.client.code_description.then(|| page(finding.rule)).flatten(),
             source: Some(SOURCE.to_owned()),
-            message: finding.message_with_help(),
+            message: inert::lines(&finding.message_with_help()),
             related_information: (!related.is_empty()).then_some(related),
             tags: finding.is_of(&unused_suppression::RULE).then(|| vec![DiagnosticTag::UNNECESSARY]),
             data: None,
@@ -59,7 +60,7 @@ impl Places<'_> {
             let range = Range::new(position(label.range.start), position(label.range.end));
             Location::new(uri::from_path(&file.path)?, range)
         };
-        Some(DiagnosticRelatedInformation { location, message: label.message.clone() })
+        Some(DiagnosticRelatedInformation { location, message: inert::lines(&label.message) })
     }
 }
 
@@ -95,7 +96,7 @@ pub(crate) fn of_config(error: &ConfigError, client: Client) -> Diagnostic {
         severity: Some(DiagnosticSeverity::ERROR),
         code: Some(NumberOrString::String("configuration".to_owned())),
         source: Some(SOURCE.to_owned()),
-        message,
+        message: inert::lines(&message),
         ..Diagnostic::default()
     }
 }

@@ -8,7 +8,8 @@ use pgvet_linter::effect::RelationName;
 use pgvet_linter::rules;
 use pgvet_linter::settings::Settings;
 use pgvet_linter::source::TextRange;
-use pgvet_workspace::OpenStatement;
+use pgvet_workspace::{OpenStatement, inert, markup as escape};
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 pub(crate) fn at(analysis: Option<&Analysis>, document: &Document, offset: u32, shows_markdown: bool) -> Option<Hover> {
@@ -21,7 +22,7 @@ pub(crate) fn at(analysis: Option<&Analysis>, document: &Document, offset: u32, 
     }
     let analysis = analysis?;
     let statement = analysis.statement_at(offset)?;
-    Some(hover(statement.range, effects(&statement, analysis.open().settings())))
+    Some(hover(statement.range, effects(&statement, analysis.open().settings(), shows_markdown)))
 }
 
 /// The page of the rule that a suppression names at this place.
@@ -45,8 +46,14 @@ fn rule_page(document: &Document, offset: u32) -> Option<(TextRange, String)> {
     ))
 }
 
-/// The effects of a statement in markdown.
-fn effects(statement: &OpenStatement<'_>, settings: &Settings) -> String {
+/// A text with names of the migrations, in which nothing is markup or acts on its reader.
+fn shown(text: &str, shows_markdown: bool) -> Cow<'_, str> {
+    if shows_markdown { Cow::Owned(escape::cell(text)) } else { inert::line(text) }
+}
+
+/// The effects of a statement in markdown, or for clients that do not show it.
+fn effects(statement: &OpenStatement<'_>, settings: &Settings, shows_markdown: bool) -> String {
+    let shown = |text: &str| shown(text, shows_markdown).into_owned();
     let effects = statement.run.effects;
     let mut text = String::new();
     let locks = effects.strongest_locks();
@@ -59,7 +66,13 @@ fn effects(statement: &OpenStatement<'_>, settings: &Settings) -> String {
             "| relation | lock | blocks |\n|---|---|---|\n"
         });
         for (relation, mode) in &locks {
-            let _ = write!(text, "| {relation} | {} | {} |", mode.sql(), mode.stops().unwrap_or_default());
+            let _ = write!(
+                text,
+                "| {} | {} | {} |",
+                shown(&relation.to_string()),
+                mode.sql(),
+                mode.stops().unwrap_or_default()
+            );
             if has_rows {
                 let rows = rows(relation).map(|rows| rows.to_string()).unwrap_or_default();
                 let _ = write!(text, " {rows} |");
@@ -69,13 +82,13 @@ fn effects(statement: &OpenStatement<'_>, settings: &Settings) -> String {
         text.push('\n');
     }
     for (verb, names) in effects.work() {
-        let _ = writeln!(text, "- **{verb}** {}", names.join(", "));
+        let _ = writeln!(text, "- **{verb}** {}", shown(&names.join(", ")));
     }
     if let Some(failure) = &effects.fails {
-        let _ = writeln!(text, "- **fails** {} ({})", failure.reason, failure.sqlstate);
+        let _ = writeln!(text, "- **fails** {} ({})", shown(&failure.reason), failure.sqlstate);
     }
     for reason in effects.unknown_reasons() {
-        let _ = writeln!(text, "- **unknown** {reason}");
+        let _ = writeln!(text, "- **unknown** {}", shown(&reason.to_string()));
     }
     if text.is_empty() {
         text.push_str("Locks nothing that was there before.\n");

@@ -5,6 +5,7 @@ use crate::document::Document;
 use lsp_types::{InlayHint, InlayHintLabel, Position};
 use pgvet_linter::effect::{Effects, LockMode};
 use pgvet_linter::source::TextRange;
+use pgvet_workspace::inert;
 
 pub(crate) fn hints(analysis: &Analysis, document: &Document, wanted: TextRange) -> Vec<InlayHint> {
     let visible = analysis
@@ -47,5 +48,5 @@ fn label(effects: &Effects) -> Option<String> {
         label.push_str(" · ");
         label.push_str(word);
     }
-    Some(label)
+    Some(inert::line(&label).into_owned())
 }

@@ -21,7 +21,7 @@ use lsp_types::{
     PublishDiagnosticsParams, Registration, RegistrationParams, ServerCapabilities, ServerInfo, ShowMessageParams,
     TextDocumentSyncCapability, TextDocumentSyncKind, TextDocumentSyncOptions, Uri,
 };
-use pgvet_workspace::OpenFile;
+use pgvet_workspace::{OpenFile, inert};
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -489,11 +489,11 @@ impl Server {
     }
 
     fn show(&self, typ: MessageType, message: String) {
-        self.outbox.notify::<ShowMessage>(ShowMessageParams { typ, message });
+        self.outbox.notify::<ShowMessage>(ShowMessageParams { typ, message: inert::lines(&message) });
     }
 
     pub(crate) fn log(&self, typ: MessageType, message: String) {
-        self.outbox.notify::<LogMessage>(LogMessageParams { typ, message });
+        self.outbox.notify::<LogMessage>(LogMessageParams { typ, message: inert::lines(&message) });
     }
 }
 

@@ -4,6 +4,7 @@ use crate::document::Document;
 use lsp_types::{DocumentSymbol, Location, SymbolInformation, SymbolKind, Uri};
 use pgvet_linter::source::TextRange;
 use pgvet_linter::statement::{Piece, split};
+use pgvet_workspace::inert;
 
 /// A statement of a document.
 #[derive(Debug)]
@@ -33,7 +34,7 @@ fn symbol(piece: &Piece, text: &str) -> Option<Symbol> {
     let head = TextRange::new(piece.tokens.first()?.range.start, piece.tokens.get(length - 1)?.range.end);
     let words = text.get(head.as_usize())?.split_whitespace().collect::<Vec<_>>();
     let kind = kind(&words);
-    Some(Symbol { name: words.join(" "), kind, range: piece.range, head })
+    Some(Symbol { name: inert::line(&words.join(" ")).into_owned(), kind, range: piece.range, head })
 }
 
 fn kind(words: &[&str]) -> SymbolKind {

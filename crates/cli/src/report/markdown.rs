@@ -1,8 +1,9 @@
 //! A summary for the page of a job or a comment on a pull request, in GitHub's markdown.
 
 use super::entry::Entry;
-use super::{Report, markup, plural, rule_url};
+use super::{Report, plural, rule_url};
 use pgvet_linter::diagnostic::Severity;
+use pgvet_workspace::markup;
 use std::io::{self, Write};
 
 /// Pages of jobs and comments are limited in length.

@@ -1,11 +1,11 @@
 //! Measures for the page of a job or a comment on a pull request, in GitHub's markdown.
 
-use super::markup::{self, cell, code, code_cell};
 use super::trace::{TraceReport, TracedFile, blocks, strongest_locks};
 use super::trace_table::{extrapolated, held, summary, time};
 use super::{excerpt, plural, rule_url};
 use pgvet_linter::effect::LockMode;
 use pgvet_trace::{Latency, Relation, StatementTrace};
+use pgvet_workspace::markup::{self, cell, code, code_cell};
 use std::io::{self, Write};
 
 /// Pages of jobs and comments are limited in length.

@@ -1,6 +1,9 @@
+mod edits;
+
 use super::*;
 use crossbeam_channel::{Sender, unbounded};
 use pgvet_linter::check::Outcome;
+use pgvet_workspace::inert;
 use serde_json::json;
 use std::fs;
 use std::thread::{self, JoinHandle};
@@ -152,6 +155,71 @@ fn hover_has_the_form_that_the_client_shows() {
         assert!(contents["value"].as_str().unwrap().lines().any(|line| line == row), "{hover}");
         assert!(client.end());
     }
+}
+
+/// What a checkout may want an editor to show or do.
+const HOSTILE: [&str; 6] = [
+    "</td><img src=https://evil.example/x>",
+    "[text](command:evil) ![image](https://evil.example/i.png)",
+    "a|b` **c** \\",
+    "``` \n# heading",
+    "\u{202e}lqs\u{1b}[2J\u{2028}",
+    "https://evil.example www.evil.example @octocat",
+];
+
+#[test]
+fn names_do_nothing_in_an_editor() {
+    for formats in [json!(["plaintext"]), json!(["markdown"])] {
+        let is_markdown = formats == json!(["markdown"]);
+        let capabilities = json!({"textDocument": {"hover": {"contentFormat": formats}}});
+        for name in HOSTILE {
+            let mut client = TestClient::start(&[TABLE], capabilities.clone());
+            let text = format!("DROP TABLE a, \"{name}\"; ALTER TABLE \"{name}\" ADD COLUMN b serial;\n");
+            client.open("migrations/2.sql", &text);
+            let uri = client.uri("migrations/2.sql");
+            let published = client
+                .until(|message| message["params"]["uri"] == json!(uri) && message["params"]["version"] == json!(1));
+            let document = json!({"uri": client.uri("migrations/2.sql")});
+            let end = json!({"line": 9, "character": 0});
+            let range = json!({"start": {"line": 0, "character": 0}, "end": end});
+            let mut said = texts(&published["params"]["diagnostics"]);
+            for (method, params) in [
+                ("textDocument/hover", json!({"textDocument": document, "position": {"line": 0, "character": 3}})),
+                ("textDocument/inlayHint", json!({"textDocument": document, "range": range})),
+                ("textDocument/documentSymbol", json!({"textDocument": document})),
+            ] {
+                said.extend(texts(&client.ask(method, params)));
+            }
+            assert!(said.iter().any(|text| text.contains("public.")), "{said:?}");
+            for text in &said {
+                let acts = text.chars().find(|character| inert::acts(*character));
+                assert_eq!(acts, None, "{text}");
+            }
+            let hover = said.iter().find(|text| text.contains("Predicted for")).unwrap();
+            if is_markdown {
+                for sign in ["<img", "](", "![", "https://", "www.", "**c**", "\n#"] {
+                    assert!(!outside_of_code(hover).contains(sign), "{hover}");
+                }
+            }
+            assert!(client.end());
+        }
+    }
+}
+
+/// Every text of an answer.
+fn texts(value: &Value) -> Vec<String> {
+    match value {
+        Value::String(text) => vec![text.clone()],
+        Value::Array(values) => values.iter().flat_map(texts).collect(),
+        Value::Object(fields) => fields.values().flat_map(texts).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Markdown without what stands between backticks, and without what is escaped.
+fn outside_of_code(markdown: &str) -> String {
+    let text: String = markdown.split('`').step_by(2).collect();
+    ["\\[", "\\]", "\\!", "\\*"].iter().fold(text, |text, escaped| text.replace(escaped, ""))
 }
 
 #[test]

@@ -1,15 +1,15 @@
-//! The little markdown of GitHub that reports need, in which a name or a statement does nothing.
+//! The little markdown that reports and editors need, in which a name or a statement does nothing.
 
 use crate::inert;
 use std::borrow::Cow;
 
 /// Text on one line, whose names stand in backticks: outside of them nothing is markup, a link or a mention.
-pub(super) fn prose(text: &str) -> String {
+pub fn prose(text: &str) -> String {
     prose_with(text, code)
 }
 
 /// The same in a cell of a table.
-pub(super) fn cell(text: &str) -> String {
+pub fn cell(text: &str) -> String {
     prose_with(text, code_cell)
 }
 
@@ -64,7 +64,7 @@ fn push_escaped(shown: &mut String, text: &str) {
 }
 
 /// A name or statement on one line, as code.
-pub(super) fn code(text: &str) -> String {
+pub fn code(text: &str) -> String {
     let text = inert::line(text);
     if text.is_empty() {
         return String::new();
@@ -75,14 +75,14 @@ pub(super) fn code(text: &str) -> String {
 }
 
 /// The same in a cell of a table, which a pipe would end, within code, too.
-pub(super) fn code_cell(text: &str) -> String {
+pub fn code_cell(text: &str) -> String {
     // A backslash before the pipe would take the one that is added for its own.
     let pipe = if text.contains("\\|") { "\u{2502}" } else { "\\|" };
     code(text).replace('|', pipe)
 }
 
 /// Code on lines of its own, which nothing in it can end.
-pub(super) fn block<'a>(language: &str, lines: impl Iterator<Item = &'a str>) -> String {
+pub fn block<'a>(language: &str, lines: impl Iterator<Item = &'a str>) -> String {
     let lines: Vec<Cow<'_, str>> = lines.map(inert::line).collect();
     let run = lines.iter().map(|line| longest_run(line)).max().unwrap_or(0);
     let fence = "`".repeat(3.max(run + 1));
@@ -94,7 +94,7 @@ fn longest_run(text: &str) -> usize {
 }
 
 /// Text in HTML.
-pub(super) fn html(text: &str) -> String {
+pub fn html(text: &str) -> String {
     let text = inert::line(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     text.replace('"', "&quot;")
 }
