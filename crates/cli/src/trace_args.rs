@@ -36,6 +36,10 @@ pub(crate) struct TraceArgs {
     /// With --on url: yes, the database may be changed and blocked.
     #[arg(long)]
     pub(crate) this_is_a_clone: bool,
+    /// With --on template or url: also run statements that change or use more of the server than one database, such as
+    /// CREATE ROLE, ALTER SYSTEM and COPY ... PROGRAM. Without, such a run is refused.
+    #[arg(long)]
+    pub(crate) allow_server_changes: bool,
     /// The folder with `initdb` and `postgres` [default: looked for].
     #[arg(long, value_name = "DIR")]
     pub(crate) pg_bin: Option<PathBuf>,

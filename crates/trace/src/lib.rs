@@ -29,6 +29,7 @@ mod script;
 mod secret;
 mod send;
 pub mod server;
+mod shared;
 mod snapshot;
 mod trace;
 mod workload;

@@ -14,6 +14,7 @@ use crate::runner::Runner;
 use crate::script::{Script, Step, StepKind, Variables};
 use crate::secret::masked;
 use crate::send::send;
+use crate::shared;
 use crate::workload::{Clients, Workload};
 use pgvet_linter::check::{Direction, Migration};
 use pgvet_linter::runner::SessionScope;
@@ -46,6 +47,8 @@ pub struct Settings {
     pub progress: bool,
     /// Only what statements do is wanted: sizes of tables are not measured, and statistics not waited for at the end.
     pub effects_only: bool,
+    /// Run also what changes more of a shared server than one database.
+    pub allow_server_changes: bool,
     /// SQL that is run on every new clone; one text is one query.
     pub setup: Vec<String>,
 }
@@ -148,6 +151,9 @@ async fn trace(
     let server = provider.prepare().await?;
     for text in &server.announcements {
         tell(Event::Announcement { text });
+    }
+    if server.is_shared && !settings.allow_server_changes {
+        shared::refuse(migrations, server.major)?;
     }
     let mut trace = Trace {
         major: server.major,

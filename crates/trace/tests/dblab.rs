@@ -177,6 +177,32 @@ fn a_wrong_token_and_an_engine_that_is_not_there_are_told() {
 }
 
 #[test]
+fn a_token_follows_no_redirect() {
+    let elsewhere = TcpListener::bind("127.0.0.1:0").unwrap();
+    elsewhere.set_nonblocking(true).unwrap();
+    let target = elsewhere.local_addr().unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut reader = BufReader::new(stream.try_clone().unwrap());
+            let mut line = String::new();
+            while reader.read_line(&mut line).is_ok_and(|read| read > 2) {
+                line.clear();
+            }
+            let answer = format!(
+                "HTTP/1.1 307 X\r\nLocation: http://{target}/\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+            );
+            // The client may be gone.
+            let _ = stream.write_all(answer.as_bytes());
+        }
+    });
+    trace(&mut provider(&url, TOKEN), 1).unwrap_err();
+    provider(&url, TOKEN).remove_leftovers_now().unwrap_err();
+    assert!(elsewhere.accept().is_err());
+}
+
+#[test]
 fn clones_of_runs_that_died_are_found_and_deleted() {
     if testing::binaries(18).is_none() {
         return;

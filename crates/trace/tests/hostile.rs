@@ -4,7 +4,7 @@
 
 use pgvet_linter::check::{Migration, parse_file};
 use pgvet_linter::source::SourceFile;
-use pgvet_trace::provider::{CloneProvider, Config, Scratch, ScratchOptions, Url};
+use pgvet_trace::provider::{CloneProvider, Config, Scratch, ScratchOptions, Template, Url};
 use pgvet_trace::server::Server;
 use pgvet_trace::server::testing::{self, beside_open_transaction};
 use pgvet_trace::{Address, Error, Limits, Settings, Trace, run};
@@ -109,11 +109,54 @@ fn sessions_that_a_role_may_not_look_into_are_counted() {
 }
 
 #[test]
+fn a_session_that_calls_itself_pgvet_is_counted() {
+    let Some((server, config)) = shop(18) else { return };
+    let address = Address::try_from(config).unwrap();
+    beside_open_transaction(&server, "shop", "SET application_name = 'pgvet:provider'", || {
+        let (trace, _) = traced(&mut Url::new(address), "DROP TABLE orders", &Settings::default());
+        assert!(trace.unwrap_err().message.contains("another session uses the database"));
+    });
+}
+
+#[test]
 fn what_a_superuser_can_do_beyond_the_database_is_announced() {
     let Some((_server, config)) = shop(18) else { return };
     let address = Address::try_from(config).unwrap();
     let (_, announced) = traced(&mut Url::new(address), "SELECT 1", &Settings::default());
     assert!(announced.len() == 1 && announced[0].contains("can do more than change one database"), "{announced:?}");
+}
+
+#[test]
+fn what_a_shared_server_would_keep_is_refused_unless_it_is_allowed() {
+    let Some((server, config)) = shop(18) else { return };
+    let address = Address::try_from(config).unwrap();
+    let kept = || server.query("postgres", "SELECT FROM pg_roles WHERE rolname LIKE 'evil%'").unwrap().len();
+    for sql in [
+        "CREATE ROLE evil1 SUPERUSER",
+        "DO $$ BEGIN EXECUTE 'CREATE ROLE evil2'; END $$",
+        "ALTER SYSTEM SET work_mem = '1GB'",
+        "COPY (SELECT 1) TO PROGRAM 'cat'",
+        "COPY (SELECT 1) TO '/tmp/evil'",
+        "CREATE DATABASE evil",
+        "SELECT 1; GRANT pg_read_all_data TO postgres",
+    ] {
+        let mut providers: [Box<dyn CloneProvider>; 2] =
+            [Box::new(Url::new(address.clone())), Box::new(Template::new(address.clone()))];
+        for provider in &mut providers {
+            let (trace, _) = traced(provider.as_mut(), sql, &Settings::default());
+            let error = trace.expect_err(sql);
+            assert!(error.message.contains("more of this server than one database: m.sql:1:"), "{}", error.message);
+            assert!(error.help.unwrap().contains("--allow-server-changes"));
+        }
+    }
+    assert_eq!(kept(), 0);
+    let allowed = Settings { allow_server_changes: true, ..Settings::default() };
+    let (trace, announced) = traced(&mut Url::new(address), "CREATE ROLE evil3", &allowed);
+    assert!(trace.unwrap().migrations[0].failure().is_none());
+    assert!(kept() == 1 && announced.len() == 1, "{announced:?}");
+    // Nobody else uses a private server.
+    let (trace, _) = traced(&mut scratch(18).unwrap(), "CREATE ROLE evil4", &Settings::default());
+    assert!(trace.unwrap().migrations[0].failure().is_none());
 }
 
 #[test]

@@ -49,6 +49,19 @@ fn a_copy_goes_away_after_a_refusal_and_after_a_run_that_was_killed() {
 }
 
 #[test]
+fn databases_that_only_look_like_clones_stay() {
+    let Some((server, config)) = shop(18) else { return };
+    server.query("postgres", "CREATE ROLE other").unwrap();
+    for name in ["\"pgvet_clone_Foo\"", "pgvet_clone_foo", "\"pgvet_clone_1;SELECT 1\"", "pgvet_clone_1_1_1"] {
+        query(&server, "postgres", &format!("CREATE DATABASE {name}"));
+    }
+    query(&server, "postgres", "CREATE DATABASE pgvet_clone_1_2 OWNER other");
+    let before = databases(&server).len();
+    assert_eq!(Template::new(address(&config)).remove_leftovers_now().unwrap(), [""; 0]);
+    assert_eq!(databases(&server).len(), before);
+}
+
+#[test]
 fn a_template_in_use_is_refused_with_the_reason() {
     let Some((server, config)) = shop(18) else { return };
     beside_open_transaction(&server, "shop", "SELECT FROM orders", || {

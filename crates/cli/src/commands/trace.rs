@@ -88,6 +88,7 @@ fn trace_settings(
         workload: workload(args)?,
         progress: false,
         effects_only: false,
+        allow_server_changes: args.allow_server_changes,
     })
 }
 

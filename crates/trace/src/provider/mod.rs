@@ -65,6 +65,8 @@ pub struct ServerInfo {
     pub has_schema: bool,
     /// It can connect to other servers: for subscriptions, through `postgres_fdw` or `dblink`.
     pub reaches_others: bool,
+    /// Others use it: what migrations do beyond their database stays after the trace.
+    pub is_shared: bool,
     /// What migrations can do beyond their database, said before the first of them runs.
     pub announcements: Vec<String>,
 }
@@ -85,6 +87,7 @@ impl ServerInfo {
             notes: Vec::new(),
             has_schema: false,
             reaches_others: true,
+            is_shared: false,
             announcements: Vec::new(),
         })
     }

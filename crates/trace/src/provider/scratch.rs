@@ -88,7 +88,15 @@ impl CloneProvider for Scratch {
             let version = server.version().to_owned();
             let announcements = if server.has_own_network() { Vec::new() } else { vec![SHARED_NETWORK.to_owned()] };
             let major = server.major();
-            Ok(ServerInfo { major, version, notes, has_schema: false, reaches_others: false, announcements })
+            Ok(ServerInfo {
+                major,
+                version,
+                notes,
+                has_schema: false,
+                reaches_others: false,
+                is_shared: false,
+                announcements,
+            })
         })
     }
 

@@ -100,7 +100,7 @@ impl CloneProvider for Template {
                 "the copy is a full one: PostgreSQL clones files only from 18 on"
             };
             info.notes.push(copied.to_owned());
-            info.has_schema = true;
+            (info.has_schema, info.is_shared) = (true, true);
             Ok(info)
         })
     }

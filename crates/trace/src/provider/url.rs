@@ -78,7 +78,7 @@ impl CloneProvider for Url {
             check(&connection).await?;
             let mut info = ServerInfo::ask(&connection).await?;
             info.notes.push("XIDs and write-ahead log also count what the server did besides the migration".to_owned());
-            info.has_schema = true;
+            (info.has_schema, info.is_shared) = (true, true);
             info.announce_rights(&connection).await?;
             Ok(info)
         })

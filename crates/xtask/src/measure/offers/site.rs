@@ -110,7 +110,7 @@ impl CloneProvider for Place {
                 Self::History(address) => Template::new(address.clone()).prepare().await?,
                 Self::Copy(template) => template.prepare().await?,
             };
-            Ok(ServerInfo { has_schema: false, reaches_others: false, ..info })
+            Ok(ServerInfo { has_schema: false, reaches_others: false, is_shared: false, ..info })
         })
     }
 

@@ -1,0 +1,61 @@
+//! What migrations do beyond their database, which a server that others share keeps after the trace.
+
+use crate::Error;
+use pgvet_linter::check::{Direction, Migration};
+use pgvet_linter::effect::Reach;
+use pgvet_linter::predict;
+use pgvet_linter::settings::Settings;
+use pgvet_linter::version::{PgVersion, VersionRange};
+
+/// Number of statements that the refusal names.
+const MAX_NAMED: usize = 5;
+
+/// Refuses migrations that change or use more of a shared server than a database, as far as their text tells.
+pub(crate) fn refuse(migrations: &[Migration<'_>], major: u8) -> Result<(), Error> {
+    let statements = beyond(migrations, major);
+    if statements.is_empty() {
+        return Ok(());
+    }
+    let mut named: Vec<String> = statements.iter().take(MAX_NAMED).map(ToString::to_string).collect();
+    if let Some(more) = statements.len().checked_sub(MAX_NAMED).filter(|more| *more > 0) {
+        named.push(format!("{more} more"));
+    }
+    Err(Error::new(format!("the trace would change more of this server than one database: {}", named.join("; "))).help(
+        "trace on a private server (--on scratch, --on datadir), or allow it with --allow-server-changes if nothing else \
+         depends on this server",
+    ))
+}
+
+/// A statement, and what it reaches.
+struct Beyond {
+    place: String,
+    reaches: Vec<Reach>,
+}
+
+impl std::fmt::Display for Beyond {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let reaches: Vec<String> = self.reaches.iter().map(ToString::to_string).collect();
+        write!(f, "{} {}", self.place, reaches.join(" and "))
+    }
+}
+
+fn beyond(migrations: &[Migration<'_>], major: u8) -> Vec<Beyond> {
+    let version = PgVersion(major);
+    let settings = Settings {
+        versions: VersionRange { from: version, to: version },
+        versions_configured: true,
+        ..Settings::default()
+    };
+    let predicted = predict::effects(migrations, &settings);
+    let forward = migrations.iter().zip(predicted).filter(|(migration, _)| migration.direction == Direction::Up);
+    let statements =
+        forward.flat_map(|(migration, statements)| statements.into_iter().map(move |one| (migration, one)));
+    statements
+        .filter(|(_, statement)| !statement.effects.reaches.is_empty())
+        .map(|(migration, statement)| {
+            let position = migration.file.position(statement.statement.start);
+            let place = format!("{}:{}:{}", migration.file.path, position.line, position.column);
+            Beyond { place, reaches: statement.effects.reaches }
+        })
+        .collect()
+}
