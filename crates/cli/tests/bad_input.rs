@@ -323,12 +323,70 @@ fn nothing_takes_quadratic_time() {
         ("WITH", ctes(10_000)),
         ("DO in DO", blocks(2_000)),
         ("statements", "SELECT 1;\n".repeat(20_000)),
+        ("signs", format!("SELECT {}1;\n", "+".repeat(100_000))),
+        ("signs with blanks", format!("SELECT {}1;\n", "- ".repeat(50_000))),
+        ("operators", format!("SELECT 1 {}1;\n", "<".repeat(100_000))),
+        ("comments that open", "/*".repeat(100_000) + "\n"),
+        ("comments in operators", format!("SELECT 1 {}\n", "+/*".repeat(50_000))),
+        ("tags", "$a".repeat(100_000) + "\n"),
+        ("strings on lines", format!("SELECT {};\n", "'a'\n".repeat(20_000))),
+        ("parts of a name", format!("SELECT a{};\n", ".a".repeat(50_000))),
+        ("braces", format!("{}{};\n", "{{".repeat(20_000), "}}".repeat(20_000))),
     ] {
         let folder = Folder::new(&[("1.sql", text.as_bytes())]);
         let begun = std::time::Instant::now();
         let said = folder.run(&["check", "1.sql", "--no-cache", "--format", "concise"]);
         assert!(!said.starts_with("exit 2") && !said.contains("panicked"), "{what}: {}", &said[..200]);
         assert!(begun.elapsed().as_secs() < 60, "{what}: {:?}", begun.elapsed());
+    }
+}
+
+/// Patterns and chains of files in a configuration, which a checkout may bring.
+#[test]
+fn a_configuration_takes_bounded_time() {
+    for text in [
+        format!("[migrations]\nexclude = [\"{}\"]\n", "{".repeat(200_000)),
+        format!("[migrations]\nexclude = [\"{}\"]\n", "{a,b}".repeat(10_000)),
+        format!("[migrations]\nexclude = [\"{}\"]\n", "**/".repeat(50_000)),
+        format!("[migrations]\nexclude = [{}]\n", "\"**/a*b*c*d*\", ".repeat(20_000)),
+        format!("x = {}{}\n", "[".repeat(50_000), "]".repeat(50_000)),
+        "extend = \"pgvet.toml\"\n".to_owned(),
+    ] {
+        let folder = Folder::new(&[("pgvet.toml", text.as_bytes()), ("1.sql", b"SELECT 1;\n")]);
+        let begun = std::time::Instant::now();
+        let said = folder.run(&["check", "--no-cache"]);
+        let shown: String = text.chars().take(50).collect();
+        assert!(said.contains("exit 2") && said.contains("error: "), "{shown}: {said:.500}");
+        assert!(begun.elapsed().as_secs() < 60, "{shown}: {:?}", begun.elapsed());
+    }
+}
+
+/// Most memory that the program has used, in KiB.
+#[cfg(target_os = "linux")]
+fn peak(folder: &Folder, args: &[&str]) -> u64 {
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_pgvet"));
+    command.args(args).current_dir(folder.path()).stdout(std::process::Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let (status, mut peak) = (format!("/proc/{}/status", child.id()), 0);
+    while child.try_wait().unwrap().is_none() {
+        let text = std::fs::read_to_string(&status).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        peak = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse().ok()).unwrap_or(peak);
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    peak
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn memory_is_bounded() {
+    let open = numbered(20_000, |at| format!("DO $a{at}$ BEGIN "));
+    let close = numbered(20_000, |at| format!(" END $a{}$;", 19_999 - at));
+    let deep = open + "NULL;" + &close;
+    for (what, text, megabytes) in [("30 MB", "SELECT 1;\n".repeat(3_000_000), 600), ("DO in DO", deep, 400)] {
+        let folder = Folder::new(&[("1.sql", text.as_bytes())]);
+        let peak = peak(&folder, &["check", "1.sql", "--no-cache", "--format", "concise"]);
+        assert!(peak > 1_000 && peak < megabytes * 1024, "{what}: {peak} KiB");
     }
 }
 

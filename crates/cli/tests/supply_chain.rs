@@ -25,6 +25,27 @@ fn texts(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
+/// In a folder that is not trusted, the extension runs no program that the folder names.
+#[test]
+fn the_extension_limits_what_an_untrusted_folder_may_set() {
+    let text = fs::read_to_string(root().join("editors/vscode/package.json")).unwrap();
+    let package: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let untrusted = &package["capabilities"]["untrustedWorkspaces"];
+    let restricted = untrusted["restrictedConfigurations"].as_array().unwrap();
+    assert_eq!(untrusted["supported"], "limited");
+    let settings = package["contributes"]["configuration"]["properties"].as_object().unwrap();
+    for name in settings
+        .keys()
+        .filter(|name| ["path", "arguments", "command"].iter().any(|part| name.to_lowercase().contains(part)))
+    {
+        assert!(restricted.iter().any(|known| known == name), "{name}");
+    }
+    assert!(restricted.len() >= 2, "{restricted:?}");
+    let commands = package["contributes"]["commands"].as_array().unwrap();
+    let trace = commands.iter().find(|command| command["command"] == "pgvet.trace").unwrap();
+    assert_eq!(trace["enablement"], "isWorkspaceTrusted");
+}
+
 /// Until a release is recorded, the name on `PyPI` and npm may be that of anybody.
 #[test]
 fn names_that_are_not_published_are_not_installed() {
