@@ -11,6 +11,8 @@ const STRING: Runner = Runner {
     one_transaction: false,
     keeps_apart: false,
     misses_its_transaction: false,
+    retry: Retry::Again,
+    is_known: true,
 };
 
 fn files(texts: &[&str]) -> Vec<ParsedFile> {
