@@ -29,9 +29,11 @@ mod read;
 mod roots;
 mod skipped;
 mod texts;
+mod visible;
 mod write;
 
 pub use baseline::KnownFinding;
+pub use boundary::Boundary;
 pub use cache::Cache;
 pub use check::Observe;
 pub use discovery::Problem;
@@ -45,6 +47,7 @@ pub use project::{Project, ProjectFile, Request, Role};
 pub use read::EncodingError;
 pub use skipped::{SkipReason, Skipped};
 pub use texts::Texts;
+pub use visible::{acts, visible};
 pub use write::{Change, create_files, create_report, write_changes};
 
 use pgvet_linter::statement::PARSE_STACK_BYTES;
