@@ -4,6 +4,7 @@
 //! What a format shows goes through [`through`], whatever it is made of. Colours are marked with a number that nobody can
 //! guess ([`mark`]); every other escape sequence is shown as text.
 
+use pgvet_workspace::acts;
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -123,7 +124,7 @@ fn push_shown(shown: &mut String, text: &str, kind: Kind) {
     let mut rest = text;
     while let Some(character) = rest.chars().next() {
         if let Some(after) = rest.strip_prefix(mark()) {
-            let length = colour(after);
+            let length = colour(after).max(link(after));
             shown.push_str(&after[..length]);
             rest = &after[length..];
             continue;
@@ -154,14 +155,13 @@ fn colour(text: &str) -> usize {
     }
 }
 
-/// Whether a character does something, or hides, instead of being seen: control characters, those that change the
-/// direction of text, line separators, and those without width.
-fn acts(character: char) -> bool {
-    match character {
-        '\t' | '\n' => false,
-        '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' => true,
-        '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}' => true,
-        other => other.is_control(),
+/// The bytes of the beginning or the end of a link to a page: `ESC ] 8 ; ; https://example.org ESC \`.
+fn link(text: &str) -> usize {
+    let Some(address) = text.strip_prefix("\x1b]8;;") else { return 0 };
+    let is_harmless = |c: char| c.is_ascii_alphanumeric() || ":/._-".contains(c);
+    match address.find(|c: char| !is_harmless(c)) {
+        Some(end) if address[end..].starts_with("\x1b\\") => "\x1b]8;;".len() + end + 2,
+        _ => 0,
     }
 }
 
@@ -250,5 +250,9 @@ mod tests {
         let ours = format!("{}\x1b[1;31mx{}\x1b[0m \x1b[31m", mark(), mark());
         assert_eq!(shown(&ours, Kind::Text), "\x1b[1;31mx\x1b[0m \\u{1b}[31m");
         assert_eq!(shown(&format!("{}\x1b[2J", mark()), Kind::Text), "\\u{1b}[2J");
+        let link = format!("{0}\x1b]8;;https://x.org/a-b\x1b\\a{0}\x1b]8;;\x1b\\", mark());
+        assert_eq!(shown(&link, Kind::Text), "\x1b]8;;https://x.org/a-b\x1b\\a\x1b]8;;\x1b\\");
+        let hostile = format!("{}\x1b]8;;https://x.org/\x07\x1b\\", mark());
+        assert!(!shown(&hostile, Kind::Text).contains('\x1b'));
     }
 }
