@@ -111,7 +111,7 @@ fn json_keeps_to_its_schema_and_the_schema_is_that_of_the_types() {
     let schema: serde_json::Value = serde_json::from_slice(&printed).unwrap();
     let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../pgvet-check.schema.json");
     let known = std::fs::read_to_string(&file).unwrap_or_default();
-    assert!(known.as_bytes() == printed, "write it anew: pgvet json-schema > pgvet-check.schema.json");
+    assert!(known.as_bytes() == printed, "write it again: pgvet json-schema > pgvet-check.schema.json");
     let validator = jsonschema::validator_for(&schema).unwrap();
     let check = |document: &serde_json::Value| {
         let errors: Vec<String> =

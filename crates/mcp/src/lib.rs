@@ -1,6 +1,6 @@
 //! The Model Context Protocol server: what pgvet knows, for a coding assistant.
 //!
-//! Each call of a tool is a run of the program itself, so that an assistant is told what CI would say, and so that a call
+//! Each call of a tool is a run of the program itself, so that an assistant learns what CI would say, and so that a call
 //! ends when its time is over. Nothing is written, and paths lead to files inside of one folder only.
 
 #![forbid(unsafe_code)]

@@ -44,7 +44,7 @@ pub(crate) fn effects(mut document: Value) -> Value {
     shown(document)
 }
 
-/// What `pgvet schema --format json` says. Of a large schema without names of tables only the names are told.
+/// What `pgvet schema --format json` says. Of a large schema, only the names of tables are shown unless the call names some.
 pub(crate) fn schema(mut document: Value, is_narrowed: bool) -> Value {
     for database in document.get_mut("databases").and_then(Value::as_array_mut).into_iter().flatten() {
         let Some(relations) = database.get_mut("relations").and_then(Value::as_array_mut) else { continue };

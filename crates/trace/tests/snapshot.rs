@@ -22,7 +22,7 @@ fn minutes_of_counting_say_nothing_of_hours() {
     let query = |sql: &str| server.query("postgres", sql).unwrap_or_else(|error| panic!("{error:?}"));
     query("CREATE TABLE orders AS SELECT g AS id FROM generate_series(1, 1000) g");
     query("ANALYZE");
-    // The server counts by seconds, and tells what it has counted a little later.
+    // The server publishes its counters a little later.
     query("SELECT pg_sleep(2)");
     let writes = |window| {
         let statistics =

@@ -153,7 +153,7 @@ impl Project {
         }
         let (mut files, foreign) = purpose::leave_out(files, folders);
         known_order::compare_tools(&mut files, &databases);
-        // A hook is told about files that it names only.
+        // A hook gets notes about the files that it names only.
         notes.extend(foreign.note.filter(|_| named.is_none()));
         let is_checked = |file: &ProjectFile| file.role != Role::Baseline;
         let is_empty = !foreign.skipped.is_empty() && !files.iter().any(is_checked);

@@ -128,7 +128,7 @@ pub(crate) struct BaselineFileArgs {
 }
 
 impl CheckArgs {
-    /// The least severity that makes the exit status 1 under this configuration.
+    /// Lowest severity that makes the exit status 1 under this configuration.
     pub(crate) fn fails(&self, config: &Config) -> Option<Severity> {
         self.fail_on.map_or_else(|| config.fails(), FailOn::severity)
     }
@@ -147,7 +147,7 @@ pub(crate) enum FailOn {
 }
 
 impl FailOn {
-    /// The least severity that makes the exit status 1.
+    /// Lowest severity that makes the exit status 1.
     pub(crate) fn severity(self) -> Option<Severity> {
         match self {
             Self::Error => Some(Severity::Error),

@@ -8,7 +8,7 @@ use std::io::Write;
 
 /// `pgvet json-schema`.
 pub(crate) fn run(out: &mut dyn Write) -> Result<ExitStatus, Failure> {
-    // Fields that may be left out of what is written are not required.
+    // Fields that are not always written are not required.
     let settings = SchemaSettings::draft2020_12().for_serialize();
     let mut schema = settings.into_generator().into_root_schema_for::<Document<'_>>();
     schema.insert("title".to_owned(), "Findings of pgvet".into());
