@@ -213,7 +213,7 @@ fn only_changes_are_reported_and_all_is_replayed() {
     fs::write(folder.path().join("db/migrations/3_c.sql"), UNIQUE).unwrap();
     git(&folder, &["add", "-A"]);
     let expected = "exit 1\n--- stdout\ndb/migrations/3_c.sql:2:1: error[index-without-concurrently] building this \
-                    index blocks every write to `orders` until it is done\n1 error in 1 of 1 file, after 2 earlier \
+                    index blocks all writes to `orders` until it is done\n1 error in 1 of 1 file, after 2 earlier \
                     migrations\n";
     for option in [&["--staged"][..], &["--changed"], &["--since", "main"]] {
         let said = concise(&folder, option);
@@ -367,7 +367,7 @@ fn init_tells_what_to_do_without_migrations_in_sql() {
     let output = folder.output(&["check", "-", "--format", "concise"], b"CREATE INDEX i ON users (id);", &[]);
     let output = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(
-        output.contains("index-without-concurrently] building this index blocks every write to `users`"),
+        output.contains("index-without-concurrently] building this index blocks all writes to `users`"),
         "{output}"
     );
 }

@@ -4,6 +4,7 @@ use super::{Report, plural};
 use crate::inert;
 use pgvet_linter::fix::Applicability;
 use std::collections::BTreeSet;
+use std::path::Path;
 
 impl Report<'_> {
     /// Returns a line for each command that deals with findings of the report.
@@ -42,14 +43,17 @@ impl Report<'_> {
     fn rewrites(&self) -> Option<String> {
         let with_steps: Vec<_> = self.findings.iter().filter(|finding| !finding.diagnostic.steps.is_empty()).collect();
         let paths: BTreeSet<&str> = with_steps.iter().map(|finding| finding.path).collect();
+        // Standard input may have no name.
+        let is_file = |path: &str| Path::new(path).exists();
         let count = plural(with_steps.len(), "finding");
         match paths.iter().next() {
             None => None,
-            Some(only) if paths.len() == 1 => {
+            Some(only) if paths.len() == 1 && is_file(only) => {
                 Some(format!("`pgvet rewrite {}` writes a safe sequence for {count}.", inert::line(only)))
             }
             Some(_) => {
-                Some(format!("`pgvet rewrite FILE` writes a safe sequence for {count} in {} files.", paths.len()))
+                let files = plural(paths.len(), "file");
+                Some(format!("`pgvet rewrite FILE` writes a safe sequence for {count} in {files}."))
             }
         }
     }
