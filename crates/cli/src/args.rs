@@ -1,26 +1,35 @@
 //! The arguments of every command.
 
+mod check;
+mod input;
+pub(crate) mod names;
 mod output;
+mod rules;
 
+pub(crate) use check::{BaselineFileArgs, CacheArgs, CheckArgs, FailOn};
+pub(crate) use input::InputArgs;
 pub(crate) use output::{Format, Output};
+pub(crate) use rules::RuleArgs;
 
 use crate::trace_args::TraceArgs;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use pgvet_linter::confidence::Confidence;
-use pgvet_linter::diagnostic::Severity;
-use pgvet_linter::fix::Applicability;
-use pgvet_linter::settings::Settings;
-use pgvet_linter::version::VersionRange;
-use pgvet_workspace::config::{Config, ConfigSource};
-use pgvet_workspace::{Cache, ChangeSelection, Request, Texts};
+use pgvet_workspace::config::parse_duration;
 use std::path::PathBuf;
+use std::time::Duration;
+
+/// What the exit status of the program says.
+const STATUS: &str = "Exit status: 0 clean, 1 findings, 2 something could not be checked. \
+    The help of each command says more: pgvet COMMAND --help, or pgvet man COMMAND.";
+
+/// What the exit status says of commands that only show something.
+const SHOW_STATUS: &str = "Exit status: 0 shown, 2 something could not be read.";
 
 /// Finds the PostgreSQL migrations that would hurt in production.
 ///
 /// pgvet replays a migration history, works out which locks, rewrites and scans each statement causes, and reports
 /// those that block the application, lose data or fail.
 #[derive(Debug, Parser)]
-#[command(name = "pgvet", version, after_help = "Exit status: 0 clean, 1 findings, 2 something could not be checked.")]
+#[command(name = "pgvet", version, after_help = STATUS)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -36,7 +45,7 @@ pub(crate) enum Command {
     Effects(EffectsArgs),
     /// Write `pgvet.toml` for this repository.
     Init(InitArgs),
-    /// Take the present findings as known; `check` then reports new ones only.
+    /// Record the present findings as known; `check` then reports new ones only.
     Baseline(BaselineArgs),
     /// Show the migrations that were detected and the configuration in effect.
     Config(ConfigArgs),
@@ -44,276 +53,47 @@ pub(crate) enum Command {
     Trace(Box<TraceArgs>),
     /// Serve an editor: findings while the migration is being written.
     Lsp(LspArgs),
+    /// Serve a coding assistant: the Model Context Protocol on standard input and output.
+    Mcp(McpArgs),
+    /// Show the tables, columns, constraints and indexes as of a migration.
+    Schema(SchemaArgs),
     /// Read sizes and traffic of a production database, for `check` to judge by.
     Snapshot(SnapshotArgs),
-    /// Explain a rule.
+    /// Explain a rule, or list the rules of a category.
     Explain(ExplainArgs),
     /// List the rules.
     Rules(RulesArgs),
     /// Print the completions for a shell.
     Completions(CompletionsArgs),
-    /// Print the manual page.
-    #[command(hide = true)]
-    Man,
+    /// Print a manual page, or write all of them.
+    Man(ManArgs),
+    /// Print the JSON schema of what `check --format json` writes.
+    JsonSchema,
 }
 
-/// Which files a command reads, and for which versions.
+/// Makes a sequence of safe migrations of one that would block.
+///
+/// It takes one migration: name it, or let --since, --staged or --changed find the only one that is new.
 #[derive(Debug, Args)]
-pub(crate) struct InputArgs {
-    /// Files or folders with SQL; `-` reads standard input [default: the configured folders, or the current one].
-    #[arg(value_name = "PATH")]
-    pub(crate) paths: Vec<PathBuf>,
-    /// The PostgreSQL major version, or a range of them: `16`, `14-18`.
-    #[arg(long, value_name = "VERSION", value_parser = VersionRange::parse)]
-    pub(crate) pg_version: Option<VersionRange>,
-    /// A file or folder that is replayed first and not reported; may be repeated.
-    #[arg(long, value_name = "PATH")]
-    pub(crate) history: Vec<PathBuf>,
-    /// Do not replay the earlier migrations of a file's folder.
-    #[arg(long, conflicts_with = "history")]
-    pub(crate) no_history: bool,
-    /// A dump of the schema that existed before (`pg_dump --schema-only`).
-    #[arg(long, value_name = "FILE")]
-    pub(crate) schema: Option<PathBuf>,
-    /// Accept empty standard input; without this it is an error, because the command before the pipe may have failed.
-    #[arg(long)]
-    pub(crate) allow_empty: bool,
-    /// Path to use for standard input.
-    #[arg(long, value_name = "NAME")]
-    pub(crate) stdin_filename: Option<String>,
-    /// Report only what comes after this migration: a file name, a path or a version; may be repeated.
-    #[arg(long, value_name = "MIGRATION")]
-    pub(crate) start_after: Vec<String>,
-    #[command(flatten)]
-    pub(crate) changes: ChangeArgs,
-    #[command(flatten)]
-    pub(crate) source: ConfigSourceArgs,
-    /// When to use colour.
-    #[arg(long, value_name = "WHEN", value_enum, default_value_t = ColorChoice::Auto)]
-    pub(crate) color: ColorChoice,
-}
-
-/// Which changes are reported.
-#[derive(Debug, Args)]
-#[group(multiple = false)]
-pub(crate) struct ChangeArgs {
-    /// Report only files that changed since this branch left REV, committed or not.
-    #[arg(long, value_name = "REV")]
-    pub(crate) since: Option<String>,
-    /// Report only files that are staged in git, with the text that is staged.
-    #[arg(long)]
-    pub(crate) staged: bool,
-    /// Report only files with changes that are not committed.
-    #[arg(long)]
-    pub(crate) changed: bool,
-}
-
-/// Where configuration comes from.
-#[derive(Debug, Args)]
-#[group(multiple = false)]
-pub(crate) struct ConfigSourceArgs {
-    /// The configuration file [default: the nearest pgvet.toml in or above the migrations].
-    #[arg(long, value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
-    /// Read no configuration file.
-    #[arg(long)]
-    pub(crate) no_config: bool,
-}
-
-impl ConfigSourceArgs {
-    pub(crate) fn source(&self) -> ConfigSource {
-        match &self.config {
-            Some(file) => ConfigSource::File(file.clone()),
-            None if self.no_config => ConfigSource::None,
-            None => ConfigSource::Nearest,
-        }
-    }
-}
-
-impl ChangeArgs {
-    pub(crate) fn selection(&self) -> Option<ChangeSelection> {
-        match &self.since {
-            Some(revision) => Some(ChangeSelection::Since(revision.clone())),
-            None if self.staged => Some(ChangeSelection::Staged),
-            None => self.changed.then_some(ChangeSelection::Uncommitted),
-        }
-    }
-}
-
-impl InputArgs {
-    pub(crate) fn request(&self) -> Request {
-        Request {
-            paths: self.paths.clone(),
-            history: self.history.clone(),
-            schema: self.schema.clone(),
-            stdin_name: self.stdin_filename.clone(),
-            config: self.source.source(),
-            without_history: self.no_history,
-            changes: self.changes.selection(),
-            start_after: self.start_after.clone(),
-            texts: Texts::default(),
-            allow_empty: self.allow_empty,
-            every_file: false,
-        }
-    }
-
-    pub(crate) fn settings(&self, config: &Config) -> Settings {
-        let mut settings = config.settings.clone();
-        if let Some(versions) = self.pg_version {
-            settings.versions = versions;
-            settings.versions_configured = true;
-        }
-        settings
-    }
-}
-
-/// Which rules run, and what is shown of their findings.
-#[derive(Debug, Args)]
-pub(crate) struct RuleArgs {
-    /// Lowest severity that is shown [default: warning].
-    #[arg(long, value_name = "SEVERITY", value_enum)]
-    pub(crate) level: Option<Level>,
-    /// Lowest confidence that is shown [default: likely].
-    #[arg(long, value_name = "CONFIDENCE", value_enum)]
-    pub(crate) confidence: Option<ConfidenceArg>,
-    /// Run only these rules.
-    #[arg(long, value_name = "RULE", value_delimiter = ',')]
-    pub(crate) only: Vec<String>,
-    /// Do not run these rules.
-    #[arg(long, value_name = "RULE", value_delimiter = ',')]
-    pub(crate) ignore: Vec<String>,
-    /// Also run the opt-in rules.
-    #[arg(long)]
-    pub(crate) strict: bool,
-    /// Also check down migrations.
-    #[arg(long)]
-    pub(crate) down: bool,
-    /// Report suppressions that give no reason.
-    #[arg(long)]
-    pub(crate) require_reasons: bool,
-}
-
-impl RuleArgs {
-    /// What `fails` the run is shown, too, unless the user asked for less.
-    pub(crate) fn apply(&self, config: &Config, fails: Option<Severity>, mut settings: Settings) -> Settings {
-        match self.level {
-            Some(level) => settings.level = level.severity(),
-            None => settings.level = config.level(fails),
-        }
-        if let Some(confidence) = self.confidence {
-            settings.confidence = confidence.confidence();
-        }
-        settings.only.clone_from(&self.only);
-        settings.ignore.clone_from(&self.ignore);
-        settings.strict |= self.strict;
-        settings.lint_down |= self.down;
-        settings.require_reasons |= self.require_reasons;
-        settings
-    }
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct CheckArgs {
-    #[command(flatten)]
-    pub(crate) input: InputArgs,
-    #[command(flatten)]
-    pub(crate) rules: RuleArgs,
-    /// How to show findings; `FORMAT=FILE` writes to a file, and several formats may be given.
-    ///
-    /// Formats: full, concise, json, sarif, github, gitlab, sonarqube, markdown, junit, checkstyle.
-    #[arg(long, value_name = "FORMAT[=FILE]", value_parser = Output::parse, default_value = "full")]
-    pub(crate) format: Vec<Output>,
-    /// Write to this file instead of standard output.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) output_file: Option<PathBuf>,
-    /// Exit with 1 from this severity on [default: error].
-    #[arg(long, value_name = "SEVERITY", value_enum)]
-    pub(crate) fail_on: Option<FailOn>,
-    /// Also show the findings that comments suppress; they never make the exit status 1.
-    #[arg(long)]
-    pub(crate) report_suppressed: bool,
-    #[command(flatten)]
-    pub(crate) baseline: BaselineFileArgs,
-    #[command(flatten)]
-    pub(crate) cache: CacheArgs,
-    #[command(flatten)]
-    pub(crate) fix: FixArgs,
-}
-
-/// What earlier runs found out.
-#[derive(Debug, Args)]
-pub(crate) struct CacheArgs {
-    /// Neither use nor write the cache of earlier runs (its folder: `PGVET_CACHE_DIR`).
-    #[arg(long)]
-    no_cache: bool,
-}
-
-impl CacheArgs {
-    pub(crate) fn cache(&self) -> Option<Cache> {
-        if self.no_cache { None } else { Cache::of_user() }
-    }
-}
-
-/// Which fixes are made.
-#[derive(Debug, Args)]
-pub(crate) struct FixArgs {
-    /// Apply the fixes that do not change what a migration does.
-    #[arg(long)]
-    pub(crate) fix: bool,
-    /// Also apply the fixes that need a review; implies `--fix`, unless `--diff` shows them.
-    #[arg(long)]
-    pub(crate) unsafe_fixes: bool,
-    /// Show what `--fix` would change without changing it; exit with 1 if anything would change.
-    #[arg(long)]
-    pub(crate) diff: bool,
-}
-
-impl FixArgs {
-    pub(crate) fn any(&self) -> bool {
-        self.fix || self.unsafe_fixes || self.diff
-    }
-
-    pub(crate) fn applicability(&self) -> Applicability {
-        if self.unsafe_fixes { Applicability::Unsafe } else { Applicability::Safe }
-    }
-}
-
-/// Which findings are known.
-#[derive(Debug, Args)]
-#[group(multiple = false)]
-pub(crate) struct BaselineFileArgs {
-    /// The file with known findings [default: pgvet-baseline.json, if it is there].
-    #[arg(long, value_name = "FILE")]
-    pub(crate) baseline: Option<PathBuf>,
-    /// Report known findings as well.
-    #[arg(long)]
-    pub(crate) no_baseline: bool,
-}
-
-impl CheckArgs {
-    /// The least severity that makes the exit status 1 under this configuration.
-    pub(crate) fn fails(&self, config: &Config) -> Option<Severity> {
-        self.fail_on.map_or_else(|| config.fails(), FailOn::severity)
-    }
-
-    pub(crate) fn settings(&self, config: &Config) -> Settings {
-        self.rules.apply(config, self.fails(config), self.input.settings(config))
-    }
-}
-
-#[derive(Debug, Args)]
+#[command(after_help = "Exit status: 0 rewritten, or nothing to rewrite; 1 a finding is left without a recipe; \
+    2 it could not be rewritten.")]
 pub(crate) struct RewriteArgs {
     #[command(flatten)]
     pub(crate) input: InputArgs,
+    /// How to show the files.
+    #[arg(long, value_enum, default_value_t = PlainFormat::Text)]
+    pub(crate) format: PlainFormat,
     /// Write the files to this folder.
-    #[arg(long, value_name = "DIR", conflicts_with = "in_place")]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["in_place", "format"])]
     pub(crate) out: Option<PathBuf>,
     /// Write the first in place of the original, the others beside it with the tool's next versions.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "format")]
     pub(crate) in_place: bool,
 }
 
+/// Reads sizes and traffic of a production database, for `check` to judge by.
 #[derive(Debug, Args)]
+#[command(after_help = "Exit status: 0 written, 2 the database could not be read.")]
 pub(crate) struct SnapshotArgs {
     /// The database, such as `postgres://USER@HOST/DATABASE` or `service=NAME`. Passwords come from PGPASSWORD, ~/.pgpass
     /// or a service, or are asked for on a terminal.
@@ -322,9 +102,14 @@ pub(crate) struct SnapshotArgs {
     /// Where to write the statistics; `-` is standard output.
     #[arg(long, value_name = "FILE", default_value = pgvet_workspace::config::STATISTICS_NAME)]
     pub(crate) out: PathBuf,
+    /// The shortest time of counting after which writes and calls say how busy tables and functions are.
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "1h")]
+    pub(crate) min_window: Duration,
 }
 
+/// Records the present findings as known; `check` then reports new ones only.
 #[derive(Debug, Args)]
+#[command(after_help = "Exit status: 0 written, 2 something could not be checked, so nothing was written.")]
 pub(crate) struct BaselineArgs {
     #[command(flatten)]
     pub(crate) input: InputArgs,
@@ -334,14 +119,18 @@ pub(crate) struct BaselineArgs {
     pub(crate) file: BaselineFileArgs,
 }
 
+/// Writes `pgvet.toml` for this repository.
 #[derive(Debug, Args)]
+#[command(after_help = "Exit status: 0 written, 2 it is there already, or something could not be read.")]
 pub(crate) struct InitArgs {
     /// Print the file instead of writing it.
     #[arg(long)]
     pub(crate) print: bool,
 }
 
+/// Shows the migrations that were detected and the configuration in effect.
 #[derive(Debug, Args)]
+#[command(after_help = SHOW_STATUS)]
 pub(crate) struct ConfigArgs {
     #[command(flatten)]
     pub(crate) input: InputArgs,
@@ -349,17 +138,19 @@ pub(crate) struct ConfigArgs {
     #[arg(long)]
     pub(crate) files: bool,
     /// How to show it.
-    #[arg(long, value_enum, default_value_t = ConfigFormat::Text)]
-    pub(crate) format: ConfigFormat,
+    #[arg(long, value_enum, default_value_t = PlainFormat::Text)]
+    pub(crate) format: PlainFormat,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ConfigFormat {
+pub(crate) enum PlainFormat {
     Text,
     Json,
 }
 
+/// Shows the locks, rewrites and scans of each statement.
 #[derive(Debug, Args)]
+#[command(after_help = SHOW_STATUS)]
 pub(crate) struct EffectsArgs {
     #[command(flatten)]
     pub(crate) input: InputArgs,
@@ -375,10 +166,47 @@ pub(crate) struct LspArgs {
     pub(crate) stdio: bool,
 }
 
+/// Serves a coding assistant: the Model Context Protocol on standard input and output.
+///
+/// Nothing is written, and nothing outside of the folder is read.
 #[derive(Debug, Args)]
+pub(crate) struct McpArgs {
+    /// The folder that tools may read; migrations and pgvet.toml are looked for in it.
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub(crate) root: PathBuf,
+    /// The longest that one call may take, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub(crate) time_limit: u64,
+}
+
+/// Shows the tables, columns, constraints and indexes as of a migration.
+#[derive(Debug, Args)]
+#[command(after_help = SHOW_STATUS)]
+pub(crate) struct SchemaArgs {
+    #[command(flatten)]
+    pub(crate) input: InputArgs,
+    /// The last migration that is replayed: a file name, a path or a version [default: the last one].
+    #[arg(long, value_name = "MIGRATION")]
+    pub(crate) at: Option<String>,
+    /// Show only these tables: `name`, or `schema.name`.
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub(crate) table: Vec<String>,
+    /// How to show it.
+    #[arg(long, value_enum, default_value_t = PlainFormat::Text)]
+    pub(crate) format: PlainFormat,
+}
+
+/// Explains a rule, or lists the rules of a category.
+#[derive(Debug, Args)]
+#[command(after_help = "Exit status: 0 explained, 2 there is no such rule.")]
 pub(crate) struct ExplainArgs {
-    /// The rule's name, as in a finding.
-    pub(crate) rule: String,
+    /// The name of a rule as in a finding, the beginning of one, a category, or what another linter calls the rule:
+    /// `squawk/ban-drop-column`, `ban-drop-column`, `E9`, `PG303`.
+    #[arg(value_name = "NAME", value_parser = names::rule_or_category(), hide_possible_values = true)]
+    pub(crate) name: String,
+    /// How to show it.
+    #[arg(long, value_enum, default_value_t = PlainFormat::Text)]
+    pub(crate) format: PlainFormat,
     /// When to use colour.
     #[arg(long, value_name = "WHEN", value_enum, default_value_t = ColorChoice::Auto)]
     pub(crate) color: ColorChoice,
@@ -389,6 +217,17 @@ pub(crate) struct RulesArgs {
     /// How to show the list.
     #[arg(long, value_enum, default_value_t = ListFormat::Table)]
     pub(crate) format: ListFormat,
+}
+
+/// Prints a manual page, or writes all of them.
+#[derive(Debug, Args)]
+pub(crate) struct ManArgs {
+    /// The command [default: the program].
+    #[arg(value_name = "COMMAND")]
+    pub(crate) command: Option<String>,
+    /// Write the pages of all commands to this folder.
+    #[arg(long, value_name = "DIR", conflicts_with = "command")]
+    pub(crate) out: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -420,61 +259,4 @@ pub(crate) enum ColorChoice {
     Auto,
     Always,
     Never,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum FailOn {
-    Error,
-    Warning,
-    Info,
-    Never,
-}
-
-impl FailOn {
-    /// The least severity that makes the exit status 1.
-    pub(crate) fn severity(self) -> Option<Severity> {
-        match self {
-            Self::Error => Some(Severity::Error),
-            Self::Warning => Some(Severity::Warning),
-            Self::Info => Some(Severity::Info),
-            Self::Never => None,
-        }
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ConfidenceArg {
-    /// Only what follows from PostgreSQL and from facts of the history
-    Certain,
-    /// Also what holds for an ordinary production table or application
-    Likely,
-    /// Also what there is evidence against
-    Possible,
-}
-
-impl ConfidenceArg {
-    fn confidence(self) -> Confidence {
-        match self {
-            Self::Certain => Confidence::Certain,
-            Self::Likely => Confidence::Likely,
-            Self::Possible => Confidence::Possible,
-        }
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Level {
-    Info,
-    Warning,
-    Error,
-}
-
-impl Level {
-    fn severity(self) -> Severity {
-        match self {
-            Self::Info => Severity::Info,
-            Self::Warning => Severity::Warning,
-            Self::Error => Severity::Error,
-        }
-    }
 }

@@ -17,7 +17,7 @@ pub(crate) enum ExitStatus {
     Findings = 1,
     /// Something that was asked for was not checked.
     NotChecked = 2,
-    /// `trace --strict-model`: a statement does other than predicted.
+    /// `trace --strict-model`: a statement behaves differently from the prediction.
     ModelDiffers = 3,
 }
 

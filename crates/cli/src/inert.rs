@@ -5,6 +5,7 @@
 //! guess ([`mark`]); every other escape sequence is shown as text.
 
 pub(crate) use pgvet_workspace::inert::{acts, line, lines};
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, IsTerminal, Write};
@@ -123,7 +124,7 @@ fn push_shown(shown: &mut String, text: &str, kind: Kind) {
     let mut rest = text;
     while let Some(character) = rest.chars().next() {
         if let Some(after) = rest.strip_prefix(mark()) {
-            let length = colour(after);
+            let length = colour(after).max(link(after));
             shown.push_str(&after[..length]);
             rest = &after[length..];
             continue;
@@ -150,6 +151,16 @@ fn colour(text: &str) -> usize {
     let Some(codes) = text.strip_prefix("\x1b[") else { return 0 };
     match codes.find(|c: char| !(c.is_ascii_digit() || c == ';')) {
         Some(end) if codes[end..].starts_with('m') => end + 3,
+        _ => 0,
+    }
+}
+
+/// The bytes of the beginning or the end of a link to a page: `ESC ] 8 ; ; https://example.org ESC \`.
+fn link(text: &str) -> usize {
+    let Some(address) = text.strip_prefix("\x1b]8;;") else { return 0 };
+    let is_harmless = |c: char| c.is_ascii_alphanumeric() || ":/._-".contains(c);
+    match address.find(|c: char| !is_harmless(c)) {
+        Some(end) if address[end..].starts_with("\x1b\\") => "\x1b]8;;".len() + end + 2,
         _ => 0,
     }
 }
@@ -217,5 +228,9 @@ mod tests {
         let ours = format!("{}\x1b[1;31mx{}\x1b[0m \x1b[31m", mark(), mark());
         assert_eq!(shown(&ours, Kind::Text), "\x1b[1;31mx\x1b[0m \\u{1b}[31m");
         assert_eq!(shown(&format!("{}\x1b[2J", mark()), Kind::Text), "\\u{1b}[2J");
+        let link = format!("{0}\x1b]8;;https://x.org/a-b\x1b\\a{0}\x1b]8;;\x1b\\", mark());
+        assert_eq!(shown(&link, Kind::Text), "\x1b]8;;https://x.org/a-b\x1b\\a\x1b]8;;\x1b\\");
+        let hostile = format!("{}\x1b]8;;https://x.org/\x07\x1b\\", mark());
+        assert!(!shown(&hostile, Kind::Text).contains('\x1b'));
     }
 }

@@ -69,7 +69,14 @@ fn run_command(command: &Command) -> Result<ExitStatus, Failure> {
         Command::Explain(args) => commands::explain::run(args, &mut out),
         Command::Rules(args) => commands::rules::run(args, &mut out),
         Command::Completions(args) => commands::completions::run(args, &mut out),
-        Command::Man => commands::man::run(&mut out),
+        Command::Man(args) => commands::man::run(args, &mut out),
+        Command::Schema(args) => commands::schema::run(args, &mut out),
+        Command::JsonSchema => report::json_schema::run(&mut out),
+        Command::Mcp(args) => {
+            // The server writes by itself.
+            drop(out);
+            return commands::mcp::run(args);
+        }
         Command::Lsp(_) => {
             // The server writes from a thread of its own.
             drop(out);

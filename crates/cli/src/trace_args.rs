@@ -24,7 +24,7 @@ pub(crate) struct TraceArgs {
     /// come from PGPASSWORD, ~/.pgpass or a service, or are asked for on a terminal.
     #[arg(long, value_name = "URL")]
     pub(crate) database: Option<String>,
-    /// With --on datadir: the data directory; --database is a name, and PGUSER a superuser [default: postgres].
+    /// With --on datadir: the data directory. --database is a name, and the superuser is PGUSER, or else `postgres`.
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
     /// With --on dblab: the address of the engine; the token comes from `DBLAB_TOKEN`, and --database is a name.
@@ -87,7 +87,7 @@ pub(crate) struct TraceArgs {
     /// With --workload: how many sessions run it at the same time [default: 1].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=500), requires = "workload")]
     pub(crate) clients: Option<u16>,
-    /// Exit with 3 when a statement does other than the model says, and the model does not know that it may be wrong.
+    /// Exit with 3 when a statement behaves differently from the prediction, unless the prediction says that it may be wrong.
     #[arg(long)]
     pub(crate) strict_model: bool,
     /// Cancel statements that take longer, such as `30s`; those of a workload, too.

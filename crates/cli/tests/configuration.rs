@@ -78,8 +78,10 @@ fn a_start_that_is_no_migration_is_told() {
     --- stdout
     db/migrations/2_b.sql:2:1: error[index-without-concurrently] building this index blocks all writes to `orders` until it is done
     1 error in 1 of 2 files; 1 path not checked
+    1 finding can be fixed with `pgvet check --unsafe-fixes`; review the result.
+    `pgvet rewrite db/migrations/2_b.sql` writes a safe sequence for 1 finding.
     --- stderr
-    error: `9_z.sql` (start-after in pgvet.toml) is none of the migrations
+    error: `9_z.sql` (start-after in pgvet.toml) matches no migration
       help: write the file name, the path or the version of a migration, as in `0041_add_users.sql` or `0041`
     ");
 }
@@ -92,6 +94,8 @@ fn a_single_file_is_judged_after_its_history() {
     --- stdout
     db/migrations/2_b.sql:2:1: error[index-without-concurrently] building this index blocks all writes to `orders` until it is done
     1 error in 1 of 1 file, after 1 earlier migration
+    1 finding can be fixed with `pgvet check --unsafe-fixes`; review the result.
+    `pgvet rewrite db/migrations/2_b.sql` writes a safe sequence for 1 finding.
     ");
     // History shows that the column has that type already.
     let new = "ALTER TABLE orders ALTER COLUMN id TYPE bigint;\n";
@@ -136,6 +140,8 @@ fn known_findings_are_held_back_until_they_are_fixed() {
     --- stdout
     db/migrations/3_c.sql:2:1: error[index-without-concurrently] building this index blocks all writes to `orders` until it is done
     1 error in 1 of 3 files; 1 known finding not shown
+    1 finding can be fixed with `pgvet check --unsafe-fixes`; review the result.
+    `pgvet rewrite db/migrations/3_c.sql` writes a safe sequence for 1 finding.
     ");
     fs::write(folder.path().join("db/migrations/2_b.sql"), "").unwrap();
     insta::assert_snapshot!(concise(&folder, &["--no-history"]), @r"
@@ -145,6 +151,8 @@ fn known_findings_are_held_back_until_they_are_fixed() {
     fixed since pgvet-baseline.json was written (`pgvet baseline` forgets them):
       db/migrations/2_b.sql: index-without-concurrently building this index blocks all writes to `orders` until it is done
     1 error in 1 of 3 files
+    1 finding can be fixed with `pgvet check --unsafe-fixes`; review the result.
+    `pgvet rewrite db/migrations/3_c.sql` writes a safe sequence for 1 finding.
     ");
     assert!(concise(&folder, &["db/migrations/3_c.sql"]).contains("error[index-without-concurrently]"));
     fs::write(folder.path().join("pgvet-baseline.json"), "{}").unwrap();
@@ -180,6 +188,7 @@ fn placeholders_have_values_and_findings_are_about_the_file() {
     db/migrations/2_b.sql:1:65: error[syntax-error] syntax error at or near ","
     db/migrations/3_c.sql:1:17: error[index-without-concurrently] building this index blocks all writes to `t_orders` until it is done
     2 errors in 2 of 3 files
+    1 finding can be fixed with `pgvet check --unsafe-fixes`; review the result.
     "#);
     let effects = folder.run(&["effects", "db/migrations/3_c.sql", "--format", "concise"]);
     assert!(effects.contains("app.t_orders"), "{effects}");
@@ -204,10 +213,11 @@ fn only_changes_are_reported_and_all_is_replayed() {
     fs::write(folder.path().join("db/migrations/3_c.sql"), UNIQUE).unwrap();
     git(&folder, &["add", "-A"]);
     let expected = "exit 1\n--- stdout\ndb/migrations/3_c.sql:2:1: error[index-without-concurrently] building this \
-                    index blocks every write to `orders` until it is done\n1 error in 1 of 1 file, after 2 earlier \
+                    index blocks all writes to `orders` until it is done\n1 error in 1 of 1 file, after 2 earlier \
                     migrations\n";
     for option in [&["--staged"][..], &["--changed"], &["--since", "main"]] {
-        assert_eq!(concise(&folder, option), expected, "{option:?}");
+        let said = concise(&folder, option);
+        assert!(said.starts_with(expected), "{option:?}: {said}");
     }
     insta::assert_snapshot!(concise(&folder, &["--since", "nowhere"]), @r"
     exit 2
@@ -357,7 +367,7 @@ fn init_tells_what_to_do_without_migrations_in_sql() {
     let output = folder.output(&["check", "-", "--format", "concise"], b"CREATE INDEX i ON users (id);", &[]);
     let output = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(
-        output.contains("index-without-concurrently] building this index blocks every write to `users`"),
+        output.contains("index-without-concurrently] building this index blocks all writes to `users`"),
         "{output}"
     );
 }
@@ -402,7 +412,7 @@ fn init_writes_a_configuration_that_works() {
     # transaction = "transaction"
     # Report only what comes after the newest migration of today.
     # start-after = "2_b.sql"
-    # Files that are no migrations.
+    # Files that are not migrations.
     # exclude = ["seeds/**"]
 
     # [rules]
@@ -449,4 +459,67 @@ fn init_writes_a_configuration_that_works() {
     fs::write(folder.path().join("pgvet.toml"), active.join("\n")).unwrap();
     let output = folder.run(&["check"]);
     assert!(output.starts_with("exit 0\n"), "{}\n{output}", active.join("\n"));
+}
+
+#[test]
+fn a_baseline_stays_what_it_is_when_migrations_are_added() {
+    let alter = |column: &str| format!("ALTER TABLE orders ADD COLUMN {column} int;\n");
+    let (first, second) = (alter("a"), alter("b"));
+    let folder = project(&[("db/migrations/3_c.sql", &first), ("db/migrations/4_d.sql", &second)]);
+    folder.run(&["baseline", "--level", "info"]);
+    let written = fs::read_to_string(folder.path().join("pgvet-baseline.json")).unwrap();
+    for (name, text) in [("5_e.sql", alter("e")), ("6_f.sql", alter("f")), ("7_g.sql", alter("g"))] {
+        fs::write(folder.path().join("db/migrations").join(name), text).unwrap();
+        let said = concise(&folder, &["--level", "info"]);
+        assert!(said.contains(&format!("db/migrations/{name}:1:13: warning[missing-lock-timeout]")), "{said}");
+        for known in ["1_a.sql:", "2_b.sql:", "3_c.sql:", "4_d.sql:", "fixed since"] {
+            assert!(!said.contains(known), "{known}: {said}");
+        }
+    }
+    // Without the new ones, the same baseline is written again.
+    for name in ["5_e.sql", "6_f.sql", "7_g.sql"] {
+        fs::remove_file(folder.path().join("db/migrations").join(name)).unwrap();
+    }
+    folder.run(&["baseline", "--level", "info"]);
+    assert_eq!(fs::read_to_string(folder.path().join("pgvet-baseline.json")).unwrap(), written);
+}
+
+#[test]
+fn numbered_files_in_any_folder_are_a_history() {
+    let drop = "SET lock_timeout = '2s';\nALTER TABLE orders DROP COLUMN note;\n";
+    for place in ["sql", "db/sql", "schema", "scripts"] {
+        let files = [("001_a.sql", TABLE), ("002_b.sql", drop), ("003_c.sql", drop)]
+            .map(|(name, text)| (format!("{place}/{name}"), text));
+        let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), *text)).collect();
+        let folder = folder(&files);
+        let one = concise(&folder, &[&format!("{place}/003_c.sql")]);
+        assert!(one.contains("error[statement-will-fail]") && one.contains("after 2 earlier migrations"), "{one}");
+        let said = folder.run(&["init"]);
+        assert!(said.contains(&format!("  {place}: plain SQL files, 3 files\n")), "{said}");
+        let written = fs::read_to_string(folder.path().join("pgvet.toml")).unwrap();
+        assert!(written.contains(&format!("paths = [\"{place}\"]\n")), "{written}");
+        assert_eq!(concise(&folder, &[&format!("{place}/003_c.sql")]), one);
+    }
+}
+
+#[test]
+fn a_program_is_not_read_as_sql() {
+    let folder = folder(&[("manage.py", ""), ("shop/migrations/0001_initial.py", "import x  # y\n")]);
+    let said = folder.run(&["check", "shop/migrations/0001_initial.py"]);
+    assert!(said.starts_with("exit 2") && said.contains("is a program in Python and not SQL"), "{said}");
+    assert!(said.contains("| pgvet check -`"), "{said}");
+}
+
+#[test]
+fn paths_and_overrides_that_match_nothing_are_told() {
+    let folder = project(&[("pgvet.toml", "[migrations]\npaths = [\"db/migration\"]\n")]);
+    let said = folder.run(&["check"]);
+    assert!(
+        said.contains("`db/migration` does not exist\n  help: `[migrations] paths` in pgvet.toml names it"),
+        "{said}"
+    );
+    let text = "[[overrides]]\npaths = [\"legacy/**\"]\nrules = { drop-table = \"off\" }\n";
+    fs::write(folder.path().join("pgvet.toml"), text).unwrap();
+    let said = folder.run(&["config"]);
+    assert!(said.contains("overrides:     `legacy/**` matches none of the files\n"), "{said}");
 }

@@ -106,6 +106,90 @@ fn sarif_keeps_to_its_schema() {
 }
 
 #[test]
+fn json_keeps_to_its_schema_and_the_schema_is_that_of_the_types() {
+    let printed = folder().output(&["json-schema"], b"", &[]).stdout;
+    let schema: serde_json::Value = serde_json::from_slice(&printed).unwrap();
+    let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../pgvet-check.schema.json");
+    let known = std::fs::read_to_string(&file).unwrap_or_default();
+    assert!(known.as_bytes() == printed, "write it again: pgvet json-schema > pgvet-check.schema.json");
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let check = |document: &serde_json::Value| {
+        let errors: Vec<String> =
+            validator.iter_errors(document).map(|error| format!("{}: {error}", error.instance_path())).collect();
+        assert!(errors.is_empty(), "{errors:#?}");
+    };
+    let mut document: serde_json::Value = serde_json::from_str(&shown("json")).unwrap();
+    check(&document);
+    let diagnostics = document["diagnostics"].as_array().unwrap();
+    assert!(diagnostics.iter().any(|found| found["fixes"].as_array().is_some_and(|fixes| !fixes.is_empty())));
+    assert!(diagnostics.iter().any(|found| found.get("rewrite").is_some()), "nothing has a sequence");
+    assert!(document.get("suppressed").is_some() && document["problems"][0]["message"].is_string());
+    // With a baseline, notes and skipped files.
+    let project = Folder::new(&[
+        ("db/migrations/1_a.sql", FIRST.as_bytes()),
+        ("db/migrations/2_b.sql", SECOND.as_bytes()),
+        ("mysql/1_a.sql", b"CREATE TABLE m (id int AUTO_INCREMENT) ENGINE=InnoDB;\n"),
+        ("other/1_a.sql", b"CREATE TABLE m (id int AUTO_INCREMENT) ENGINE=InnoDB;\n"),
+        ("tests/x.sql", b"SELECT 1;\n"),
+    ]);
+    project.run(&["baseline"]);
+    std::fs::write(project.path().join("db/migrations/2_b.sql"), THIRD).unwrap();
+    let output = project.output(&["check", "--format", "json"], b"", &[]);
+    let adopted: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    check(&adopted);
+    assert!(adopted["baseline"]["fixed"][0]["rule"].is_string() && adopted.get("not_checked").is_some(), "{adopted}");
+    // The schema is not one that anything keeps to.
+    document["diagnostics"][0]["severity"] = "fatal".into();
+    assert!(!validator.is_valid(&document));
+    document["diagnostics"][0].as_object_mut().unwrap().remove("severity");
+    assert!(!validator.is_valid(&document));
+}
+
+#[test]
+fn forges_get_paths_from_the_top_of_the_repository() {
+    let folder = Folder::new(&[
+        (".git/HEAD", b"ref: refs/heads/main\n"),
+        ("src/main/db/migrations/1_a.sql", FIRST.as_bytes()),
+        ("src/main/db/migrations/2_b.sql", b"DROP TABLE orders;\n"),
+    ]);
+    let path = "src/main/db/migrations/2_b.sql";
+    for (current, named) in [(".", "src"), ("src/main", "."), ("src/main/db/migrations", "."), ("src", "main/db/../db")]
+    {
+        let shown = |format: &str| {
+            let output = std::process::Command::new(env!("CARGO_BIN_EXE_pgvet"))
+                .args(["check", "--no-cache", "--only", "drop-table", "--format", format, named])
+                .current_dir(folder.path().join(current))
+                .output()
+                .unwrap();
+            String::from_utf8(output.stdout).unwrap()
+        };
+        assert!(shown("github").contains(&format!("file={path},")), "{current}: {}", shown("github"));
+        let gitlab: serde_json::Value = serde_json::from_str(&shown("gitlab")).unwrap();
+        assert_eq!(gitlab[0]["location"]["path"], path, "{current}");
+        let sarif: serde_json::Value = serde_json::from_str(&shown("sarif")).unwrap();
+        let artifact = &sarif["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"];
+        assert_eq!((&artifact["uri"], &artifact["uriBaseId"]), (&path.into(), &"%SRCROOT%".into()), "{current}");
+    }
+}
+
+#[test]
+fn a_test_fails_only_if_the_run_does() {
+    let folder = Folder::new(&[
+        ("db/migrations/1_a.sql", FIRST.as_bytes()),
+        ("db/migrations/2_b.sql", b"SET lock_timeout = '1s';\nDROP TABLE orders;\n"),
+    ]);
+    for (fail_on, status, failures) in [("error", 0, 0), ("warning", 1, 1)] {
+        let output = folder.output(&["check", "--fail-on", fail_on, "--format", "junit"], b"", &[]);
+        assert_eq!(output.status.code(), Some(status));
+        let text = String::from_utf8(output.stdout).unwrap();
+        let document = roxmltree::Document::parse(&text).unwrap();
+        let count = |name: &str| document.descendants().filter(|node| node.has_tag_name(name)).count();
+        assert_eq!(document.root_element().attribute("failures"), Some(failures.to_string().as_str()), "{text}");
+        assert_eq!((count("failure"), count("system-out"), count("testcase")), (failures, 1 - failures, 2), "{text}");
+    }
+}
+
+#[test]
 fn gitlab_fingerprints_are_unique() {
     let issues: Vec<serde_json::Value> = serde_json::from_str(&shown("gitlab")).unwrap();
     let mut fingerprints: Vec<&str> = issues.iter().map(|issue| issue["fingerprint"].as_str().unwrap()).collect();

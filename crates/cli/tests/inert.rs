@@ -157,7 +157,7 @@ fn documents_are_read_as_they_were_meant() {
         let (out, _) = shown(&folder, format, "never");
         assert_inert(&out, format);
         let document = roxmltree::Document::parse(&out).unwrap();
-        let known = ["testsuites", "testsuite", "testcase", "failure", "error", "checkstyle", "file"];
+        let known = ["testsuites", "testsuite", "testcase", "failure", "system-out", "error", "checkstyle", "file"];
         for node in document.descendants().filter(roxmltree::Node::is_element) {
             assert!(known.contains(&node.tag_name().name()), "{format}: {:?}", node.tag_name());
         }

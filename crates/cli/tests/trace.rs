@@ -128,7 +128,7 @@ fn rules_judge_what_was_seen() {
     assert_eq!(builds, expected.iter().collect::<Vec<_>>(), "{found:?}");
     let said = folder.run(&args);
     assert!(said.starts_with("exit 0\n"), "{said}");
-    assert!(said.contains("error   index-without-concurrently: building this index blocks every write"), "{said}");
+    assert!(said.contains("error   index-without-concurrently: building this index blocks all writes"), "{said}");
     assert!(said.contains("help: ") && said.contains("errors"), "{said}");
     let said =
         folder.run(&[&args[..], &["--fail-on", "error", "--format", "markdown", "--report", "out.html"]].concat());

@@ -41,6 +41,11 @@ impl Checkpoint {
         self.next as usize
     }
 
+    /// The schema that the migrations so far have left in the database of the last of them.
+    pub fn catalog(&self) -> &Catalog {
+        &self.database.catalog
+    }
+
     /// Goes to the database of the next migration, which begins as the shared history (database 0) left it.
     pub(crate) fn enter(&mut self, number: u32) {
         if number == self.number {

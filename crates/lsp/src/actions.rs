@@ -11,7 +11,7 @@ use pgvet_linter::fix::{Applicability, Edit, Fix, apply};
 use pgvet_linter::rule::Category;
 use pgvet_linter::rules;
 use pgvet_linter::source::TextRange;
-use pgvet_workspace::inert;
+use pgvet_workspace::{inert, suppression};
 use std::collections::HashMap;
 
 pub(crate) const FIX_ALL: &str = "source.fixAll.pgvet";
@@ -109,15 +109,9 @@ impl Actions<'_> {
             return None;
         }
         let start = if finding.statement.is_empty() { finding.range.start } else { finding.statement.start };
-        let line = self.document.line(start);
-        let before = self.document.slice(TextRange::new(line.start, start));
-        // Behind other code the rest of the line must stay what it is.
-        let text = if before.trim().is_empty() {
-            format!("-- pgvet: ignore[{}]{}{before}", rule.name, self.document.line_end())
-        } else {
-            format!("/* pgvet: ignore[{}] */ ", rule.name)
-        };
-        let edit = TextEdit::new(self.document.range(TextRange::at(start)), text);
+        let edit = suppression(self.document.text(), start, &[rule.name], "");
+        let text = edit.text.replace('\n', self.document.line_end());
+        let edit = TextEdit::new(self.document.range(edit.range), text);
         Some(CodeAction {
             title: format!("pgvet: ignore {} here", rule.name),
             kind: Some(CodeActionKind::QUICKFIX),

@@ -93,6 +93,7 @@ fn effects(statement: &OpenStatement<'_>, settings: &Settings, shows_markdown: b
     if text.is_empty() {
         text.push_str("Locks nothing that was there before.\n");
     }
-    let _ = write!(text, "\nPredicted for PostgreSQL {}", statement.run.version);
+    // The run stands for this version, too: `pgvet effects` says the same.
+    let _ = write!(text, "\nPredicted for PostgreSQL {}", settings.versions.to);
     text
 }

@@ -11,6 +11,7 @@ use pgvet_linter::statistics::{
     FunctionStatistics, SCHEMA_VERSION, Statistics, TableStatistics, TransactionStatistics,
 };
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 /// The oldest server that is understood.
 const OLDEST: u32 = 100_000;
@@ -18,17 +19,20 @@ const OLDEST: u32 = 100_000;
 /// Statements of `pg_stat_statements` that are looked at: those that are called most.
 const STATEMENTS: u32 = 3000;
 
-/// Reads the statistics of a database.
-pub fn snapshot(database: &Address) -> Result<Statistics, Error> {
+/// Reads the statistics of a database. How often something happens is only told if it has been counted for `window`: after
+/// a restart, minutes stand for nothing.
+pub fn snapshot(database: &Address, window: Duration) -> Result<Statistics, Error> {
     block_on(unless_interrupted(async {
         let connection = Connection::open(database, "snapshot").await?;
-        let snapshot = Snapshot { connection: &connection, statistics: Statistics::default() };
+        let snapshot = Snapshot { connection: &connection, window, statistics: Statistics::default() };
         snapshot.take().await
     }))
 }
 
 struct Snapshot<'c> {
     connection: &'c Connection,
+    /// The shortest time of counting that says how often something happens.
+    window: Duration,
     statistics: Statistics,
 }
 
@@ -104,6 +108,12 @@ impl Snapshot<'_> {
             .await?;
         let counted = self.optional("how long writes have been counted", COUNTED).await?;
         self.statistics.counted_seconds = counted.first().and_then(|row| parsed(row, 0)).filter(|seconds| *seconds > 0);
+        if let Some(seconds) = self.statistics.counted_seconds.filter(|seconds| !self.is_enough(*seconds)) {
+            let least = self.window.as_secs();
+            self.statistics.missing.push(format!(
+                "writes of tables and calls of functions: they have been counted for {seconds} s only, and {least} s are needed"
+            ));
+        }
         self.tables(number).await?;
         self.functions().await?;
         self.statements(number).await?;
@@ -111,6 +121,11 @@ impl Snapshot<'_> {
         self.autovacuum().await?;
         self.connection.run("ROLLBACK").await?;
         Ok(self.statistics)
+    }
+
+    /// Whether a time of counting says how often something happens.
+    fn is_enough(&self, seconds: u64) -> bool {
+        seconds >= self.window.as_secs()
     }
 
     /// The rows of a query that rights or settings may forbid; then it is noted what is missing.
@@ -165,7 +180,7 @@ impl Snapshot<'_> {
             }
         }
         add_partitions(&mut found, &parents);
-        let seconds = self.statistics.counted_seconds;
+        let seconds = self.statistics.counted_seconds.filter(|seconds| self.is_enough(*seconds));
         self.statistics.tables = found
             .into_values()
             .map(|Found { name, mut table, writes }| {
@@ -183,7 +198,8 @@ impl Snapshot<'_> {
             let message = "calls of functions: track_functions is `none`";
             self.statistics.missing.push(message.to_owned());
         }
-        let Some(seconds) = self.statistics.counted_seconds else { return Ok(()) };
+        let seconds = self.statistics.counted_seconds.filter(|seconds| self.is_enough(*seconds));
+        let Some(seconds) = seconds else { return Ok(()) };
         for row in self.optional("calls of functions", FUNCTIONS).await? {
             let name = format!("{}.{}", text(&row, 0), text(&row, 1));
             self.add_calls(name, parsed(&row, 2).unwrap_or(0), seconds);
@@ -213,7 +229,7 @@ impl Snapshot<'_> {
             let rows = self.optional("calls in pg_stat_statements", &sql).await?;
             seconds = rows.first().and_then(|row| parsed(row, 0)).or(seconds);
         }
-        let Some(seconds) = seconds else { return Ok(()) };
+        let Some(seconds) = seconds.filter(|seconds| self.is_enough(*seconds)) else { return Ok(()) };
         let users = self.user_functions().await?;
         if users.is_empty() {
             return Ok(());

@@ -5,11 +5,33 @@ use pgvet_trace::provider::parse_address;
 use pgvet_trace::server::Server;
 use pgvet_trace::server::testing::{beside_open_transaction, server};
 use pgvet_trace::{Error, snapshot};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 fn take(server: &Server, user: &str, database: &str) -> Result<Statistics, Error> {
+    take_after(server, user, database, Duration::ZERO)
+}
+
+fn take_after(server: &Server, user: &str, database: &str, window: Duration) -> Result<Statistics, Error> {
     let socket = server.socket().display();
-    snapshot(&parse_address(&format!("host={socket} user={user} dbname={database}"))?)
+    snapshot(&parse_address(&format!("host={socket} user={user} dbname={database}"))?, window)
+}
+
+#[test]
+fn minutes_of_counting_say_nothing_of_hours() {
+    let Some(server) = server(18) else { return };
+    let query = |sql: &str| server.query("postgres", sql).unwrap_or_else(|error| panic!("{error:?}"));
+    query("CREATE TABLE orders AS SELECT g AS id FROM generate_series(1, 1000) g");
+    query("ANALYZE");
+    // The server publishes its counters a little later.
+    query("SELECT pg_sleep(2)");
+    let writes = |window| {
+        let statistics =
+            take_after(&server, "postgres", "postgres", window).unwrap_or_else(|error| panic!("{error:?}"));
+        let is_missing = statistics.missing.iter().any(|missing| missing.starts_with("writes of tables"));
+        (statistics.tables["public.orders"].writes_per_second.is_some(), is_missing)
+    };
+    assert_eq!(writes(Duration::ZERO), (true, false));
+    assert_eq!(writes(Duration::from_secs(3600)), (false, true));
 }
 
 #[test]
@@ -95,6 +117,6 @@ fn five_thousand_tables_take_little_room_and_a_locked_one_is_not_waited_for() {
 #[test]
 fn a_server_that_cannot_be_reached_is_told() {
     let address = parse_address("host=/nonexistent user=a dbname=b").expect("it is well formed");
-    let error = snapshot(&address).expect_err("nobody listens there");
+    let error = snapshot(&address, Duration::ZERO).expect_err("nobody listens there");
     assert!(error.message.starts_with("cannot connect to the server"), "{}", error.message);
 }

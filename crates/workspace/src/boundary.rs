@@ -7,12 +7,17 @@ use std::path::{Component, Path, PathBuf};
 
 /// The folder that a path and all that it leads to must lie in.
 #[derive(Debug, Clone)]
-pub(crate) struct Boundary {
+pub struct Boundary {
     /// Without links; `None`: the path is nowhere near the run, so the user has named it.
     root: Option<PathBuf>,
 }
 
 impl Boundary {
+    /// The folder itself, whatever repository holds it.
+    pub fn within(folder: &Path) -> Self {
+        Self { root: Some(identity(folder)) }
+    }
+
     /// The repository that holds the path, or else the current folder if that holds it. Links are not followed to find it.
     pub(crate) fn around(path: &Path) -> Self {
         let path = absolute(path);
@@ -33,7 +38,7 @@ impl Boundary {
     }
 
     /// Why nothing may be read or written there, as the end of the sentence "`path` ...".
-    pub(crate) fn refusal(&self, path: &Path) -> Option<String> {
+    pub fn refusal(&self, path: &Path) -> Option<String> {
         let root = self.root.as_ref()?;
         let target = identity(path);
         let Ok(inside) = target.strip_prefix(root) else {
@@ -69,6 +74,18 @@ mod tests {
         assert!(refusal("repository/a/out").unwrap().contains("leads out of"));
         assert!(refusal("repository/a/../../outside.sql").is_none(), "named from outside");
         assert!(refusal("repository/a/git").unwrap().contains("a file of git"));
+    }
+
+    #[test]
+    fn a_folder_may_be_the_boundary_in_a_repository() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir_all(folder.path().join(".git")).unwrap();
+        fs::create_dir_all(folder.path().join("a")).unwrap();
+        let boundary = Boundary::within(&folder.path().join("a"));
+        assert_eq!(boundary.refusal(&folder.path().join("a/new.sql")), None);
+        for path in ["b.sql", "a/../b.sql", "ab/c.sql"] {
+            assert!(boundary.refusal(&folder.path().join(path)).is_some(), "{path}");
+        }
     }
 
     #[test]

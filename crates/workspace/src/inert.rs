@@ -16,8 +16,16 @@ pub fn acts(character: char) -> bool {
 
 /// A text on one line: a name may hold line breaks.
 pub fn line(text: &str) -> Cow<'_, str> {
-    let is_shown = |character: char| !acts(character) && !matches!(character, '\n' | '\t');
-    if text.chars().all(is_shown) {
+    escaped(text, |character| !acts(character) && !matches!(character, '\n' | '\t'))
+}
+
+/// A text of several lines, with its line breaks and tabs.
+pub fn lines_and_tabs(text: &str) -> Cow<'_, str> {
+    escaped(text, |character| !acts(character))
+}
+
+fn escaped(text: &str, is_shown: impl Fn(char) -> bool) -> Cow<'_, str> {
+    if text.chars().all(&is_shown) {
         return Cow::Borrowed(text);
     }
     let mut shown = String::with_capacity(text.len() + 16);

@@ -19,6 +19,7 @@ pub mod inert;
 mod known_order;
 mod layout;
 pub mod markup;
+mod named;
 mod open;
 mod order;
 mod parallel;
@@ -30,10 +31,12 @@ mod purpose;
 mod read;
 mod roots;
 mod skipped;
+mod suppression;
 mod texts;
 mod write;
 
 pub use baseline::KnownFinding;
+pub use boundary::Boundary;
 pub use cache::Cache;
 pub use check::Observe;
 pub use discovery::Problem;
@@ -46,6 +49,7 @@ pub use plan::{Database, skipped_by_reason};
 pub use project::{Project, ProjectFile, Request, Role};
 pub use read::EncodingError;
 pub use skipped::{SkipReason, Skipped};
+pub use suppression::suppression;
 pub use texts::Texts;
 pub use write::{Change, create_files, create_report, write_changes};
 

@@ -6,6 +6,7 @@ use crate::git::{self, Change, Changes};
 use crate::identity::{Identities, identity};
 use crate::known_order::UnknownOrder;
 use crate::layout::Folders;
+use crate::named::Named;
 use crate::skipped::{self, Skip, SkipReason, Skipped};
 use crate::texts::Texts;
 use crate::{framework, order, parallel, read, roots};
@@ -69,6 +70,8 @@ pub(crate) struct Plan {
     pub(crate) skipped: Vec<Skipped>,
     /// The texts of the run, if they are not those of the request: git's index has other ones.
     pub(crate) texts: Option<Texts>,
+    /// The files that are reported; `None`: all that are in the run.
+    pub(crate) named: Option<Named>,
     identities: Identities,
 }
 
@@ -89,7 +92,13 @@ impl Plan {
     pub(crate) fn new(request: &Request, folders: &Folders) -> Result<Self, ConfigError> {
         let configs = Configs::new(request.config.clone());
         let mut plan = Self::default();
-        let mut asked = plan.asked(request, &configs, folders)?;
+        let (mut asked, named) = if request.force_exclude && !request.paths.is_empty() {
+            let (asked, named) = plan.asked_among_all(request, &configs, folders)?;
+            (asked, Some(named))
+        } else {
+            (plan.asked(request, &configs, folders)?, None)
+        };
+        plan.named = named;
         let changes = request.changes.as_ref().map(|selection| git::changes(selection, &asked_folders(request)));
         let changes = match changes {
             None => None,
@@ -118,12 +127,32 @@ impl Plan {
         let mut seen = FxHashSet::default();
         let look = |path: PathBuf| look(&path, request, configs, folders, &self.identities);
         for found in parallel::map(paths(request, configs)?, look) {
-            let found = found?;
+            let mut found = found?;
+            if request.paths.is_empty() {
+                found.problems.iter_mut().for_each(say_who_named);
+            }
             self.problems.extend(found.problems);
             self.skipped.extend(found.skipped);
             asked.extend(found.asked.into_iter().filter(|file| file.is_stdin || seen.insert(file.identity.clone())));
         }
         Ok(asked)
+    }
+
+    /// All files that a request without paths stands for, and which of them this one names.
+    fn asked_among_all(
+        &mut self,
+        request: &Request,
+        configs: &Configs,
+        folders: &Folders,
+    ) -> Result<(Vec<Asked>, Named), ConfigError> {
+        let all = Request { paths: Vec::new(), ..request.clone() };
+        let asked = self.asked(&all, configs, folders)?;
+        if asked.is_empty() {
+            // That there is nothing to check is no problem of a hook.
+            self.problems.clear();
+        }
+        let named = Named::new(&request.paths, &mut self.problems);
+        Ok((asked, named))
     }
 
     /// Puts the files of each database together, with their history.
@@ -193,7 +222,7 @@ impl Plan {
             })
             .collect();
         if let Some(root) = root.as_ref().filter(|_| !is_complete && request.replay_folder()) {
-            sources = with_history(sources, root, folders, &self.identities);
+            sources = with_history(sources, root, request, folders, &self.identities);
         }
         if root.is_some() {
             mark_unversioned(&mut sources);
@@ -243,7 +272,13 @@ fn mark_unversioned(sources: &mut [Source]) {
 }
 
 /// The reported files among all of their folder, in the order of the tool.
-fn with_history(reported: Vec<Source>, root: &Path, folders: &Folders, identities: &Identities) -> Vec<Source> {
+fn with_history(
+    reported: Vec<Source>,
+    root: &Path,
+    request: &Request,
+    folders: &Folders,
+    identities: &Identities,
+) -> Vec<Source> {
     let (database, config) = (reported[0].database, reported[0].config.clone());
     let known: FxHashSet<PathBuf> = reported.iter().map(|source| identities.of(&source.path)).collect();
     let mut all = reported;
@@ -258,7 +293,7 @@ fn with_history(reported: Vec<Source>, root: &Path, folders: &Folders, identitie
     let own = found.iter().zip(&databases).find(|(found, _)| known.contains(&identities.of(&found.path)));
     let own = own.and_then(|(_, database)| database.clone());
     for (found, _) in found.into_iter().zip(databases).filter(|(_, database)| *database == own) {
-        let verdict = verdict(&found.path, found.skip.as_ref(), &config, folders);
+        let verdict = verdict(&found.path, found.skip.as_ref(), request, &config, folders);
         if let Ok(is_included) = verdict
             && !known.contains(&identities.of(&found.path))
         {
@@ -272,8 +307,14 @@ fn with_history(reported: Vec<Source>, root: &Path, folders: &Folders, identitie
 
 /// Returns whether the configuration includes a file of a folder that is a migration, or why it is none. What the tool's
 /// own list names is a migration, however its folders are called.
-fn verdict(path: &Path, skip: Option<&Skip>, config: &Config, folders: &Folders) -> Result<bool, SkipReason> {
-    if config.is_excluded(path) {
+fn verdict(
+    path: &Path,
+    skip: Option<&Skip>,
+    request: &Request,
+    config: &Config,
+    folders: &Folders,
+) -> Result<bool, SkipReason> {
+    if config.is_excluded(path) || request.exclude.as_ref().is_some_and(|patterns| patterns.matches(path)) {
         return Err(SkipReason::Excluded);
     }
     if config.is_included(path) {
@@ -312,6 +353,17 @@ fn paths(request: &Request, configs: &Configs) -> Result<Vec<PathBuf>, ConfigErr
         .collect())
 }
 
+/// Says that the configuration names a path that does not exist: the request names none.
+fn say_who_named(problem: &mut Problem) {
+    if !Path::new(&problem.path).exists() {
+        let help = "`[migrations] paths` in pgvet.toml names it; the path is relative to that file";
+        problem.help = Some(help.to_owned());
+    }
+}
+
+/// What to do about a migration that is a program.
+const SQL_OF_PROGRAM: &str = "check the SQL that it runs: `COMMAND | pgvet check -`";
+
 /// The files of one path of the request.
 #[derive(Default)]
 struct Found {
@@ -331,6 +383,12 @@ fn look(
         return Ok(Found { asked: vec![stdin(request, configs, folders)?], ..Found::default() });
     }
     let mut found = Found::default();
+    if let Some(language) = skipped::language(path).filter(|_| path.is_file()) {
+        let help = framework::around(path.parent().unwrap_or(path))
+            .map_or_else(|| SQL_OF_PROGRAM.to_owned(), framework::Framework::help);
+        found.problems.push(Problem::new(path, format!("is a program in {language} and not SQL"), Some(&help)));
+        return Ok(found);
+    }
     let files = discovery::search(path, identities, &mut found.problems);
     let is_folder = files.first().is_none_or(|first| first.path != path);
     let unseen = if is_folder && found.problems.is_empty() {
@@ -345,7 +403,7 @@ fn look(
         {
             continue;
         }
-        let verdict = verdict(&file, skip.as_ref(), &config, folders);
+        let verdict = verdict(&file, skip.as_ref(), request, &config, folders);
         let verdict = verdict.and_then(|is_included| {
             if is_folder && is_outside(&config, path, &file) { Err(SkipReason::OutsidePaths) } else { Ok(is_included) }
         });
@@ -475,7 +533,7 @@ fn only_staged(
         let config = configs.of(path.parent().unwrap_or(Path::new("")))?;
         let skip = skipped::Names::default().skip(&folder, &path);
         let is_known = known.iter().any(|file| file.identity == identity);
-        if let Ok(is_included) = verdict(&path, skip.as_ref(), &config, folders)
+        if let Ok(is_included) = verdict(&path, skip.as_ref(), request, &config, folders)
             && !is_known
         {
             let root = Some(roots::below(&folder, &path, folders, &config));
@@ -538,7 +596,7 @@ impl StartAfter {
         let origin = if request.start_after.is_empty() { "start-after in pgvet.toml" } else { "--start-after" };
         let help = "write the file name, the path or the version of a migration, as in `0041_add_users.sql` or `0041`";
         let missed: Vec<String> = self.missed.difference(&self.found).cloned().collect();
-        let message = format!("({origin}) is none of the migrations");
+        let message = format!("({origin}) matches no migration");
         missed.into_iter().map(move |name| Problem::new(Path::new(&name), message.clone(), Some(help)))
     }
 }

@@ -1,7 +1,7 @@
 //! The files of a run, read, split into statements and in the order in which they are replayed.
 
 use crate::cache::Warm;
-use crate::config::{Config, ConfigError, ConfigSource, absolute};
+use crate::config::{Config, ConfigError, ConfigSource, Patterns, absolute};
 use crate::discovery::{Problem, display};
 use crate::git::ChangeSelection;
 use crate::known_order::{self, UnknownOrder};
@@ -46,6 +46,10 @@ pub struct Request {
     pub texts: Texts,
     /// Whether standard input may be empty.
     pub allow_empty: bool,
+    /// Files that are not migrations, besides those that the configuration excludes.
+    pub exclude: Option<Patterns>,
+    /// Whether files that are named are only reported if a request without paths would report them, too.
+    pub force_exclude: bool,
     /// Whether [`Project::skipped`] lists what git ignores and what is in hidden folders, too.
     pub every_file: bool,
 }
@@ -125,7 +129,8 @@ impl Project {
         parse: &Parse,
         progress: &(dyn Fn(usize, usize) + Sync),
     ) -> Result<Self, ConfigError> {
-        let Plan { sources, databases, mut problems, mut notes, mut skipped, texts, .. } = Plan::new(request, folders)?;
+        let Plan { sources, databases, mut problems, mut notes, mut skipped, texts, named, .. } =
+            Plan::new(request, folders)?;
         let texts = texts.as_ref().unwrap_or(&request.texts);
         let all = sources.len();
         let done = AtomicUsize::new(0);
@@ -148,14 +153,18 @@ impl Project {
         }
         let (mut files, foreign) = purpose::leave_out(files, folders);
         known_order::compare_tools(&mut files, &databases);
-        notes.extend(foreign.note);
+        // A hook gets notes about the files that it names only.
+        notes.extend(foreign.note.filter(|_| named.is_none()));
         notes.extend(layout::stray::note(&files));
         let is_checked = |file: &ProjectFile| file.role != Role::Baseline;
         let is_empty = !foreign.skipped.is_empty() && !files.iter().any(is_checked);
         skipped.extend(foreign.skipped);
-        if is_empty && request.changes.is_none() && problems.is_empty() {
+        if is_empty && request.changes.is_none() && !request.force_exclude && problems.is_empty() {
             let folder = request.paths.first().map_or(Path::new("."), PathBuf::as_path);
             problems.push(nothing_found(folder, &skipped));
+        }
+        if let Some(named) = named {
+            named.narrow(&mut files, &mut skipped);
         }
         skipped.sort_by(|one, other| one.path.cmp(&other.path));
         Ok(Self { files, databases, problems, notes, skipped, unread: false, warm: Vec::new() })
@@ -283,6 +292,19 @@ impl ProjectFile {
     /// Its path from the folder of its configuration, or else of its repository: the same wherever it is checked.
     pub fn stable_path(&self) -> String {
         self.stable_path_in(&mut Repositories::default())
+    }
+
+    /// Whether a user means this file by a name: its own, the end of its path, its folder, or its version.
+    pub fn is_called(&self, name: &str) -> bool {
+        order::is_called(&self.path, name)
+    }
+
+    /// Its path from the top of its repository; `None` if it is in none.
+    pub fn repository_path(&self) -> Option<String> {
+        let path = absolute(&self.path);
+        let mut repositories = Repositories::default();
+        let root = repositories.around(path.parent()?)?;
+        path.strip_prefix(root).ok().map(display)
     }
 
     pub(crate) fn stable_path_in(&self, repositories: &mut Repositories) -> String {

@@ -5,6 +5,7 @@ use crate::discovery::display;
 use crate::git;
 use crate::layout::{self, Folders, Tool};
 use crate::order;
+use crate::skipped;
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -72,8 +73,23 @@ pub(crate) fn of_single<'t>(
             return Some(named);
         }
     }
+    if !order::is_versioned(file) {
+        return None;
+    }
     let tool = layout::detect(file, &text(), folders, config).tool;
-    (tool != Tool::Plain && order::is_versioned(file)).then(|| order::sequence(file))
+    (tool != Tool::Plain || is_one_of_several(file)).then(|| order::sequence(file))
+}
+
+/// Whether other files with versions are beside a file: then a check of the folder replays them one after the other.
+fn is_one_of_several(file: &Path) -> bool {
+    let file = absolute(file);
+    let folder = order::sequence(&file);
+    if file.parent() != Some(folder.as_path()) {
+        return false;
+    }
+    let entries = folder.read_dir().into_iter().flatten().filter_map(Result::ok).map(|entry| entry.path());
+    let is_sql = |path: &PathBuf| path.file_name().is_some_and(|name| skipped::is_sql(&name.to_string_lossy()));
+    entries.filter(is_sql).any(|other| order::is_versioned(&other) && git::version(&other) != git::version(&file))
 }
 
 /// Returns for each file below a folder of migrations the folder of its own database, if there are several: no tool runs
@@ -182,6 +198,13 @@ mod tests {
         assert_eq!(single(&at("updates/1.sql")), Some(at("updates")));
         assert_eq!(single(&at("updates/seed.sql")), None);
         assert_eq!(single(&at("queries/1.sql")), None);
+        fs::write(at("queries/about.sql"), "SELECT 1;").unwrap();
+        fs::write(at("queries/1.down.sql"), "SELECT 1;").unwrap();
+        assert_eq!(single(&at("queries/1.sql")), None, "nothing comes before or after it");
+        fs::write(at("queries/2.sql"), "SELECT 1;").unwrap();
+        assert_eq!(single(&at("queries/2.sql")), Some(at("queries")));
+        assert_eq!(single(&at("queries/about.sql")), None);
+        fs::remove_file(at("queries/2.sql")).unwrap();
         assert_eq!(single(&at("queries/V1__a.sql")), Some(at("queries")));
         assert_eq!(single(&at("queries/1_a/up.sql")), Some(at("queries")));
     }

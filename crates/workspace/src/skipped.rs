@@ -85,6 +85,25 @@ pub(crate) struct Skip {
     pub(crate) is_fallback: bool,
 }
 
+/// Returns the language of a program that a user names in place of the SQL that it runs.
+pub(crate) fn language(path: &Path) -> Option<&'static str> {
+    let extension = path.extension()?.to_str()?.to_ascii_lowercase();
+    Some(match extension.as_str() {
+        "py" => "Python",
+        "rb" => "Ruby",
+        "ts" | "mts" | "cts" => "TypeScript",
+        "js" | "mjs" | "cjs" => "JavaScript",
+        "go" => "Go",
+        "java" => "Java",
+        "kt" => "Kotlin",
+        "cs" => "C#",
+        "php" => "PHP",
+        "ex" | "exs" => "Elixir",
+        "rs" => "Rust",
+        _ => return None,
+    })
+}
+
 /// Folders of dependencies and builds.
 const DEPENDENCIES: [&str; 3] = ["node_modules", "vendor", "target"];
 

@@ -39,6 +39,10 @@ impl Format {
         ("junit", Self::Junit),
         ("checkstyle", Self::Checkstyle),
     ];
+
+    pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+        Self::NAMES.iter().map(|(name, _)| *name)
+    }
 }
 
 /// A format, and the file it is written to; `None` is standard output.
@@ -56,7 +60,7 @@ impl Output {
             None => (text, None),
         };
         let Some((_, format)) = Format::NAMES.iter().find(|(known, _)| *known == name) else {
-            let known: Vec<&str> = Format::NAMES.iter().map(|(known, _)| *known).collect();
+            let known: Vec<&str> = Format::names().collect();
             return Err(format!("there is no format `{name}`; formats are {}", known.join(", ")));
         };
         Ok(Self { format: *format, file })

@@ -1,7 +1,7 @@
 //! `pgvet config`: what was detected, and from what.
 
 use super::{load, load_every_file};
-use crate::args::{ConfigArgs, ConfigFormat};
+use crate::args::{ConfigArgs, PlainFormat};
 use crate::detected::{self, Detected};
 use crate::error::{ExitStatus, Failure};
 use crate::inert::{self, Kind};
@@ -13,17 +13,18 @@ use pgvet_workspace::config::Config;
 use pgvet_workspace::{Project, skipped_by_reason};
 use serde_json::json;
 use std::io::{self, Write};
+use std::path::Path;
 
 pub(crate) fn run(args: &ConfigArgs, out: &mut dyn Write) -> Result<ExitStatus, Failure> {
     let project = if args.files { load_every_file(&args.input)? } else { load(&args.input)? };
     let config = project.config_of(1);
     let settings = args.input.settings(&config);
     match args.format {
-        ConfigFormat::Text if args.files => {
+        PlainFormat::Text if args.files => {
             inert::through(out, Kind::Text, |out| sql_files::write(&sql_files::of(&project), out))?;
         }
-        ConfigFormat::Text => inert::through(out, Kind::Text, |out| write_text(&project, &config, &settings, out))?,
-        ConfigFormat::Json => {
+        PlainFormat::Text => inert::through(out, Kind::Text, |out| write_text(&project, &config, &settings, out))?,
+        PlainFormat::Json => {
             inert::through(out, Kind::Json, |out| write_json(args, &project, &config, &settings, out))?;
         }
     }
@@ -57,6 +58,10 @@ fn write_text(project: &Project, config: &Config, settings: &Settings, out: &mut
         if count > 0 {
             writeln!(out, "{:15}{count} configured", format!("{name}:"))?;
         }
+    }
+    let paths: Vec<&Path> = project.files.iter().map(|file| file.path.as_path()).collect();
+    for unmatched in config.unmatched_overrides(&paths) {
+        writeln!(out, "overrides:     `{unmatched}` matches none of the files")?;
     }
     if !project.skipped.is_empty() {
         let reasons = skipped_by_reason(&project.skipped);

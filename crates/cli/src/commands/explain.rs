@@ -1,21 +1,60 @@
 //! `pgvet explain`.
 
-use crate::args::ExplainArgs;
+use super::rules;
+use crate::args::{ExplainArgs, PlainFormat};
 use crate::error::{ExitStatus, Failure};
-use crate::rule_names;
+use crate::rule_names::{self, Named};
 use crate::style::Style;
+use pgvet_linter::rule::RuleMeta;
+use serde_json::{Value, json};
 use std::io::{self, Write};
 
 pub(crate) fn run(args: &ExplainArgs, out: &mut dyn Write) -> Result<ExitStatus, Failure> {
-    let rule = rule_names::find(&args.rule)?;
     let style = Style::new(args.color);
-    let preset = if rule.recommended { "on by default" } else { "only with --strict" };
-    writeln!(out, "{} ({}, {preset})\n", style.bold(rule.name), style.severity(rule.severity, rule.severity.as_str()))?;
+    match (rule_names::find(&args.name)?, args.format) {
+        (Named::Rule(rule), PlainFormat::Text) => write_rule(rule, style, out)?,
+        (Named::Several(title, rules), PlainFormat::Text) => write_list(&title, &rules, style, out)?,
+        (Named::Rule(rule), PlainFormat::Json) => write_json(&[rule], out)?,
+        (Named::Several(_, rules), PlainFormat::Json) => write_json(&rules, out)?,
+    }
+    Ok(ExitStatus::Clean)
+}
+
+fn write_rule(rule: &RuleMeta, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    let preset = match rules::preset(rule) {
+        "always" => "always on",
+        "recommended" => "on by default",
+        _ => "only with --strict",
+    };
+    let severity = style.severity(rule.severity, rule.severity.as_str());
+    writeln!(out, "{} ({}, {severity}, {preset})\n", style.bold(rule.name), rule.category.as_str())?;
     write_markdown(rule.docs, style, out)?;
     if !rule.sources.is_empty() {
         writeln!(out, "\n{} {}", style.bold("Elsewhere:"), rule.sources.join(", "))?;
     }
-    Ok(ExitStatus::Clean)
+    writeln!(out, "\n{} {}", style.bold("Page:"), rule.url())
+}
+
+/// Several rules with what each reports.
+fn write_list(title: &str, rules: &[&RuleMeta], style: Style, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{}\n", style.bold(title))?;
+    for rule in rules {
+        let severity = style.severity(rule.severity, rule.severity.as_str());
+        let strict = if rules::preset(rule) == "strict" { ", only with --strict" } else { "" };
+        writeln!(out, "{} ({severity}{strict})", style.bold(rule.name))?;
+        // Two columns are for the indent.
+        let mut summary = Vec::new();
+        write_filled(&rule.summary(), WIDTH - 2, &mut summary)?;
+        for line in String::from_utf8_lossy(&summary).lines() {
+            writeln!(out, "  {line}")?;
+        }
+    }
+    writeln!(out, "\n`pgvet explain NAME` explains one of them.")
+}
+
+fn write_json(found: &[&'static RuleMeta], out: &mut dyn Write) -> io::Result<()> {
+    let rules: Vec<Value> = found.iter().map(|rule| rules::with_page(rule)).collect();
+    writeln!(out, "{:#}", json!({ "schema_version": 1, "rules": rules }))
 }
 
 /// Columns of text; every terminal has as many.
@@ -30,7 +69,7 @@ fn write_markdown(markdown: &str, style: Style, out: &mut dyn Write) -> io::Resu
         let line = line.strip_prefix(' ').unwrap_or(line);
         let is_text = !in_code && !line.is_empty() && !line.starts_with("```") && !line.starts_with('#');
         if !is_text || line.starts_with("- ") {
-            write_filled(&std::mem::take(&mut paragraph), out)?;
+            write_filled(&std::mem::take(&mut paragraph), WIDTH, out)?;
         }
         if line.starts_with("```") {
             in_code = !in_code;
@@ -45,16 +84,16 @@ fn write_markdown(markdown: &str, style: Style, out: &mut dyn Write) -> io::Resu
             paragraph.push(' ');
         }
     }
-    write_filled(&paragraph, out)
+    write_filled(&paragraph, WIDTH, out)
 }
 
-fn write_filled(text: &str, out: &mut dyn Write) -> io::Result<()> {
+fn write_filled(text: &str, width: usize, out: &mut dyn Write) -> io::Result<()> {
     let mut column = 0;
     for word in text.split_whitespace() {
         let length = word.chars().count();
         let separator = match column {
             0 => "",
-            _ if column + 1 + length > WIDTH => "\n",
+            _ if column + 1 + length > width => "\n",
             _ => " ",
         };
         column = if separator == " " { column + 1 + length } else { length };
@@ -72,7 +111,7 @@ mod tests {
         let mut out = Vec::new();
         let markdown =
             "First\nline.\n\n- an\n  item\n- another\n\n## Example\n```sql,reported\nSELECT 1;\n# no heading\n```\n";
-        write_markdown(markdown, Style { color: false }, &mut out).unwrap();
+        write_markdown(markdown, Style::plain(), &mut out).unwrap();
         assert_eq!(
             String::from_utf8(out).unwrap(),
             "First line.\n\n- an item\n- another\n\nExample\n    SELECT 1;\n    # no heading\n"

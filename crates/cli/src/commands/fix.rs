@@ -54,7 +54,7 @@ pub(super) fn show(args: &CheckArgs, project: &mut Project, out: &mut dyn Write)
     Ok(if fixed.changes.is_empty() { ExitStatus::Clean } else { ExitStatus::Findings })
 }
 
-fn write_change(change: &Change, style: Style, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write_change(change: &Change, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let path = inert::line(&change.path.display().to_string()).into_owned();
     let diff = TextDiff::from_lines(&change.before, &change.after);
     let unified = diff.unified_diff().header(&path, &path).to_string();

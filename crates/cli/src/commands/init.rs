@@ -8,7 +8,7 @@ use crate::report::plural;
 use pgvet_linter::diagnostic::Severity;
 use pgvet_linter::settings::Settings;
 use pgvet_workspace::config::{ConfigSource, FILE_NAME};
-use pgvet_workspace::{Database, Project, Request, Tool, create_files, framework};
+use pgvet_workspace::{Project, ProjectFile, Request, Tool, create_files, framework};
 use std::fmt::Write as _;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ pub(crate) fn run(args: &InitArgs, out: &mut dyn Write) -> Result<ExitStatus, Fa
     let project = Project::load(&request, &|done, all| progress.update(done, all));
     drop(progress);
     let project = project.map_err(|error| Failure::config(error, crate::args::ColorChoice::Auto))?;
-    let folders = histories(detected::detect(&project));
+    let folders = histories(&project, detected::detect(&project));
     let text = text(&folders);
     if args.print {
         write!(out, "{text}")?;
@@ -60,7 +60,10 @@ pub(crate) fn run(args: &InitArgs, out: &mut dyn Write) -> Result<ExitStatus, Fa
 }
 
 /// The folders of migrations, without those that only hold some SQL: beside migrations, or somewhere.
-fn histories(mut detected: Vec<Detected>) -> Vec<Detected> {
+fn histories(project: &Project, mut detected: Vec<Detected>) -> Vec<Detected> {
+    if let Some((whole, folder)) = detected.iter_mut().find(|one| one.folder == ".").zip(numbered_folder(project)) {
+        whole.folder = folder;
+    }
     let folders: Vec<PathBuf> = detected.iter().map(|one| PathBuf::from(&one.folder)).collect();
     let holds_another = |one: &Detected| {
         let folder = Path::new(&one.folder);
@@ -70,14 +73,23 @@ fn histories(mut detected: Vec<Detected>) -> Vec<Detected> {
     detected
 }
 
+/// The only folder with numbered files, if no tool or name says where migrations are.
+fn numbered_folder(project: &Project) -> Option<String> {
+    let is_numbered = |file: &&ProjectFile| file.is_run() && file.unknown_order.is_none();
+    let numbered: Vec<&ProjectFile> = project.files.iter().filter(is_numbered).collect();
+    let folder = numbered.first()?.path.parent()?;
+    let is_only = numbered.len() > 1 && numbered.iter().all(|file| file.path.parent() == Some(folder));
+    let shown = folder.strip_prefix(".").unwrap_or(folder).to_string_lossy().replace('\\', "/");
+    (is_only && !shown.is_empty()).then_some(shown)
+}
+
 /// Says how to deal with findings in migrations that have run already.
 fn advise(project: &Project, folders: &[Detected], out: &mut dyn Write) -> Result<(), Failure> {
     let outcome = super::check(project, &|_| Settings::default());
     let files = project.files_of_migrations();
     let is_in_history = |file: u32| {
-        let database = files[file as usize].database as usize;
-        let shown = database.checked_sub(1).and_then(|at| project.databases.get(at)).map(Database::shown);
-        folders.iter().any(|folder| shown.as_deref() == Some(folder.folder.as_str()))
+        let path = Path::new(&files[file as usize].shown().path);
+        folders.iter().any(|folder| folder.folder == "." || path.starts_with(&folder.folder))
     };
     let errors = outcome.found.iter().filter(|found| found.severity == Severity::Error);
     let errors = errors.filter(|found| is_in_history(found.file)).count();
@@ -114,7 +126,7 @@ fn text(folders: &[Detected]) -> String {
     text.push_str("[migrations]\n");
     write_folders(folders, &mut text);
     text.push_str(
-        "# Files that are no migrations.\n\
+        "# Files that are not migrations.\n\
          # exclude = [\"seeds/**\"]\n\n\
          # [rules]\n\
          # not-rerunnable = \"off\"\n\n\

@@ -8,16 +8,22 @@ pub(crate) mod config;
 pub(crate) mod effects;
 pub(crate) mod explain;
 mod fix;
+mod ignore;
 pub(crate) mod init;
 pub(crate) mod lsp;
 pub(crate) mod man;
+pub(crate) mod mcp;
 pub(crate) mod rewrite;
 pub(crate) mod rules;
+pub(crate) mod schema;
 pub(crate) mod snapshot;
 pub(crate) mod trace;
+mod verbose;
+mod watch;
 
 use crate::args::{CacheArgs, InputArgs};
 use crate::error::Failure;
+use crate::inert;
 use crate::progress::Progress;
 use pgvet_linter::check::Outcome;
 use pgvet_linter::settings::Settings;
@@ -67,8 +73,13 @@ fn loaded(
     for problem in &project.problems {
         Failure::from(problem).write(&mut stderr)?;
     }
-    for note in &project.notes {
-        Failure::from(note).write_note(&mut stderr)?;
+    if !args.loudness.quiet {
+        for note in &project.notes {
+            Failure::from(note).write_note(&mut stderr)?;
+        }
+    }
+    if args.loudness.verbose {
+        inert::through(&mut stderr, inert::Kind::Text, |out| verbose::write(&project, out))?;
     }
     Ok(project)
 }

@@ -1,15 +1,16 @@
 //! `pgvet rewrite`: a sequence of safe migrations in place of one that would block.
 
 use super::load;
-use crate::args::RewriteArgs;
+use crate::args::{PlainFormat, RewriteArgs};
 use crate::error::{ExitStatus, Failure};
 use crate::inert;
-use crate::report::plural;
+use crate::report::{plural, relative_path};
 use pgvet_linter::check::{Direction, Migration};
 use pgvet_linter::rewrite::{Plan, Refusal, rewrite};
 use pgvet_workspace::{
     Change, Problem, Project, Role, Section, Sequence, WrittenFile, create_files, newer, sequence, write_changes,
 };
+use serde_json::json;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -47,6 +48,11 @@ pub(crate) fn run(args: &RewriteArgs, out: &mut dyn Write) -> Result<ExitStatus,
                 last = Some(sequence);
             }
             Err(problem) if args.in_place || args.out.is_some() => return Err(Failure::from(&problem)),
+            Err(problem) if args.format == PlainFormat::Json => {
+                let files = plan.files.iter().map(|file| (PathBuf::from(&file.title), file.text()));
+                write_json(&files.collect::<Vec<_>>(), &plan.unsolved, &[problem.message], out)?;
+                return Ok(ExitStatus::Findings);
+            }
             Err(problem) => {
                 inert::through_if_seen(out, |out| show_plan(&plan, out))?;
                 Failure::from(&problem).write_note(&mut io::stderr().lock())?;
@@ -56,9 +62,17 @@ pub(crate) fn run(args: &RewriteArgs, out: &mut dyn Write) -> Result<ExitStatus,
         unsolved.extend(plan.unsolved);
     }
     let Some(sequence) = last else {
+        if args.format == PlainFormat::Json {
+            write_json(&[], &[], &[], out)?;
+        }
         writeln!(io::stderr().lock(), "Nothing to rewrite: no finding has a recipe")?;
         return Ok(ExitStatus::Clean);
     };
+    if args.format == PlainFormat::Json {
+        let files = sequence.files.iter().map(|file| (file.path.clone(), file.text.clone()));
+        write_json(&files.collect::<Vec<_>>(), &unsolved, &sequence.notes, out)?;
+        return Ok(if unsolved.is_empty() { ExitStatus::Clean } else { ExitStatus::Findings });
+    }
     deliver(args, &project.files[index].path.clone(), &original, &sequence, out)?;
     let mut stderr = io::stderr().lock();
     for (rule, message) in &unsolved {
@@ -112,6 +126,25 @@ fn plan(args: &RewriteArgs, project: &Project, index: usize, section: Section) -
     rewrite(&migrations, &args.input.settings(&project.config_of(database)))
 }
 
+/// Writes the files and what is said about them, for programs.
+fn write_json(
+    files: &[(PathBuf, String)],
+    unsolved: &[(&'static str, String)],
+    notes: &[String],
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    let files =
+        files.iter().map(|(path, text)| json!({ "path": relative_path(&path.to_string_lossy()), "text": text }));
+    let unsolved = unsolved.iter().map(|(rule, message)| json!({ "rule": rule, "message": message }));
+    let document = json!({
+        "schema_version": 1,
+        "files": files.collect::<Vec<_>>(),
+        "unsolved": unsolved.collect::<Vec<_>>(),
+        "notes": notes,
+    });
+    inert::through(out, inert::Kind::Json, |out| writeln!(out, "{document:#}").map_err(Failure::from))
+}
+
 /// Writes or prints the files.
 fn deliver(
     args: &RewriteArgs,
@@ -147,12 +180,9 @@ fn deliver(
             new.iter().for_each(|(path, _)| drop(std::fs::remove_file(path)));
             return Err(failure(problem));
         }
-        writeln!(
-            stderr,
-            "Rewrote {} and wrote {} beside it",
-            inert::line(&path.display().to_string()),
-            plural(new.len(), "file")
-        )?;
+        let beside =
+            if new.is_empty() { String::new() } else { format!(" and wrote {} beside it", plural(new.len(), "file")) };
+        writeln!(stderr, "Rewrote {}{beside}", inert::line(&path.display().to_string()))?;
     } else {
         inert::through_if_seen(out, |out| show_files(&sequence.files, out))?;
     }

@@ -7,6 +7,7 @@ use pgvet_linter::diagnostic::Severity;
 use pgvet_linter::rule::{Category, RuleMeta, Status};
 use pgvet_linter::rules;
 use serde::Serialize;
+use serde_json::Value;
 use std::io::{self, Write};
 
 /// A rule as programs see it.
@@ -39,10 +40,18 @@ impl From<&'static RuleMeta> for JsonRule {
     }
 }
 
-fn preset(rule: &RuleMeta) -> &'static str {
+/// A rule with its page in markdown, for programs.
+pub(super) fn with_page(rule: &'static RuleMeta) -> Value {
+    let mut value = serde_json::to_value(JsonRule::from(rule)).unwrap_or_default();
+    value["page"] = rule.page().into();
+    value
+}
+
+/// Which preset runs the rule.
+pub(super) fn preset(rule: &RuleMeta) -> &'static str {
     match rule {
         RuleMeta { category: Category::Engine, .. } => "always",
-        RuleMeta { recommended: true, .. } => "default",
+        RuleMeta { recommended: true, .. } => "recommended",
         _ => "strict",
     }
 }
@@ -61,13 +70,16 @@ pub(crate) fn run(args: &RulesArgs, out: &mut dyn Write) -> Result<ExitStatus, F
 
 fn write_table(rules: &[JsonRule], out: &mut dyn Write) -> io::Result<()> {
     let width = rules.iter().map(|rule| rule.name.len()).max().unwrap_or(0).max("rule".len());
-    writeln!(out, "{:width$}  {:13}  {:8}  {:7}  fix", "rule", "category", "severity", "preset")?;
+    writeln!(out, "{:width$}  {:13}  {:8}  {:11}  fix", "rule", "category", "severity", "preset")?;
     for rule in rules {
         let category = format!("{:?}", rule.category).to_lowercase();
         let fix = if rule.fixable { "yes" } else { "" };
         let line =
-            format!("{:width$}  {category:13}  {:8}  {:7}  {fix}", rule.name, rule.severity.as_str(), rule.preset);
+            format!("{:width$}  {category:13}  {:8}  {:11}  {fix}", rule.name, rule.severity.as_str(), rule.preset);
         writeln!(out, "{}", line.trim_end())?;
     }
-    Ok(())
+    writeln!(
+        out,
+        "\n`pgvet explain NAME` explains a rule, `pgvet explain CATEGORY` says what each rule of a category reports."
+    )
 }

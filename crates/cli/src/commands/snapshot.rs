@@ -12,7 +12,7 @@ use std::path::Path;
 
 pub(crate) fn run(args: &SnapshotArgs, out: &mut dyn Write) -> Result<ExitStatus, Failure> {
     let throughput = measured(&args.out)?;
-    let mut statistics = pgvet_trace::snapshot(&with_password(parse_address(&args.database)?)?)?;
+    let mut statistics = pgvet_trace::snapshot(&with_password(parse_address(&args.database)?)?, args.min_window)?;
     statistics.throughput = throughput;
     let text = text(&statistics)?;
     if args.out == Path::new("-") {

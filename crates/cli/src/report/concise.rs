@@ -19,6 +19,10 @@ pub(crate) fn write(report: &Report<'_>, style: Style, out: &mut dyn Write) -> i
             inert::line(&found.message)
         )?;
     }
+    if report.is_quiet {
+        return Ok(());
+    }
     super::full::write_fixed(report, out)?;
-    writeln!(out, "{}", report.summary)
+    writeln!(out, "{}", report.summary)?;
+    report.remedies().iter().try_for_each(|line| writeln!(out, "{line}"))
 }

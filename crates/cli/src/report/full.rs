@@ -1,7 +1,7 @@
 //! Findings for reading: the source with the place underlined, and the next step. miette is known only here.
 
-use super::Report;
 use super::entry::Entry;
+use super::{Report, rule_url};
 use crate::inert;
 use crate::style::Style;
 use miette::{
@@ -16,27 +16,35 @@ use std::io::{self, Write};
 /// The character that begins a colour.
 const ESCAPE: u8 = 0x1b;
 
-/// Where prose is broken. SQL is not, so that it can be copied.
+/// Where help is broken if the width of the terminal is not known. SQL is not broken, so that it can be copied.
 const WIDTH: usize = 100;
+
+/// Columns before a message: `  × `.
+const BEFORE_MESSAGE: usize = 4;
+
+/// Columns before help: `  help: `.
+const BEFORE_HELP: usize = 8;
 
 pub(crate) fn write(report: &Report<'_>, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let theme = if style.color { GraphicalTheme::unicode() } else { GraphicalTheme::unicode_nocolor() };
     let handler = GraphicalReportHandler::new_themed(theme)
         .with_links(false)
         .with_urls(false)
-        .with_width(WIDTH)
+        .with_width(style.width.unwrap_or(WIDTH))
         .with_context_lines(1)
         .with_wrap_lines(false);
     let mut text = String::new();
     for entry in Entry::of(report) {
         text.clear();
         let found = entry.finding.diagnostic;
-        let shown = Shown::new(report, &entry);
+        let shown = Shown::new(report, &entry, style);
         // Rendering fails only when a place lies outside of its text; the finding counts more than its picture.
         if handler.render_report(&mut text, &shown).is_err() {
             text = format!("{}: {}\n", report.place(found.file, found.range), inert::line(&found.message));
         }
-        writeln!(out, "{}\n", inert::marked(text.trim_end()))?;
+        let code = shown.code_text();
+        let linked = style.link(&rule_url(found.rule), &code);
+        writeln!(out, "{}\n", inert::marked(text.trim_end()).replacen(&code, &linked, 1))?;
     }
     for finding in &report.suppressed {
         let place = report.place(finding.diagnostic.file, finding.diagnostic.range);
@@ -45,8 +53,29 @@ pub(crate) fn write(report: &Report<'_>, style: Style, out: &mut dyn Write) -> i
             format!("{place}: suppressed[{}] {} ({reason})", finding.diagnostic.rule, finding.diagnostic.message);
         writeln!(out, "{}", style.dim(&line))?;
     }
+    if report.is_quiet {
+        return Ok(());
+    }
     write_fixed(report, out)?;
-    writeln!(out, "{}", style.bold(&report.summary.to_string()))
+    for line in wrap(&report.summary.to_string(), style.width).lines() {
+        writeln!(out, "{}", style.bold(line))?;
+    }
+    write_next_steps(report, style, out)
+}
+
+/// What can be done about the findings: how many have a fix, and where their rules are explained.
+fn write_next_steps(report: &Report<'_>, style: Style, out: &mut dyn Write) -> io::Result<()> {
+    for line in report.remedies() {
+        writeln!(out, "{}", wrap(&line, style.width))?;
+    }
+    match report.rules().as_slice() {
+        [] => Ok(()),
+        [only] => writeln!(out, "`pgvet explain {only}` says more about the rule."),
+        [first, ..] => {
+            let line = format!("`pgvet explain RULE` says more about a rule, for example `pgvet explain {first}`.");
+            writeln!(out, "{}", wrap(&line, style.width))
+        }
+    }
 }
 
 /// How many of the places that explain a finding are shown.
@@ -73,19 +102,21 @@ pub(super) fn write_fixed(report: &Report<'_>, out: &mut dyn Write) -> io::Resul
 #[derive(Debug)]
 struct Shown<'a> {
     found: &'a Diagnostic,
+    message: String,
     source: Source<'a>,
     labels: Vec<LabeledSpan>,
     help: Option<String>,
 }
 
 impl<'a> Shown<'a> {
-    fn new(report: &Report<'a>, entry: &Entry<'_, 'a>) -> Self {
+    fn new(report: &Report<'a>, entry: &Entry<'_, 'a>, style: Style) -> Self {
+        let width = Some(style.width.map_or(WIDTH, |width| width.saturating_sub(BEFORE_HELP)));
         let found = entry.finding.diagnostic;
         let source = Source { file: report.file(found.file), path: inert::line(report.path(found.file)).into_owned() };
         let mut labels = vec![LabeledSpan::new_primary_with_span(None, span(found.range))];
-        let mut help: Vec<String> = found.help.iter().map(|help| wrap(help)).collect();
+        let mut help: Vec<String> = found.help.iter().map(|help| wrap(help, width)).collect();
         let doubts = found.assumptions.iter().filter(|assumption| !assumption.is_usual());
-        help.extend(doubts.map(|assumption| wrap(&assumption.to_string())));
+        help.extend(doubts.map(|assumption| wrap(&assumption.to_string(), width)));
         for label in found.labels.iter().take(LABELS) {
             let text = inert::line(&label.message);
             if report.path(label.file) == report.path(found.file) {
@@ -98,7 +129,13 @@ impl<'a> Shown<'a> {
             help.push(format!("{more} more places explain it (--format json lists them)"));
         }
         help.extend(similar(report, entry));
-        Self { found, source, labels, help: (!help.is_empty()).then(|| inert::lines(&help.join("\n"))) }
+        let message = wrap(&inert::line(&found.message), style.width.map(|width| width.saturating_sub(BEFORE_MESSAGE)));
+        Self { found, message, source, labels, help: (!help.is_empty()).then(|| inert::lines(&help.join("\n"))) }
+    }
+
+    /// What names the rule: `error[drop-column]`.
+    fn code_text(&self) -> String {
+        format!("{}[{}]", self.found.severity.as_str(), self.found.rule)
     }
 }
 
@@ -114,21 +151,22 @@ fn span(range: TextRange) -> SourceSpan {
     (range.start as usize, range.end.saturating_sub(range.start) as usize).into()
 }
 
-/// Breaks prose into lines; lines that begin with a blank are SQL.
-fn wrap(text: &str) -> String {
+/// Breaks prose into lines of a width, if there is one; lines that begin with a blank are SQL.
+fn wrap(text: &str, width: Option<usize>) -> String {
+    let Some(width) = width else { return text.to_owned() };
     let mut wrapped = String::with_capacity(text.len());
     for (number, line) in text.lines().enumerate() {
         if number > 0 {
             wrapped.push('\n');
         }
-        if line.starts_with(' ') || line.chars().count() <= WIDTH {
+        if line.starts_with(' ') || line.chars().count() <= width {
             wrapped.push_str(line);
             continue;
         }
         let mut column = 0;
         for word in line.split(' ') {
             let length = word.chars().count();
-            if column > 0 && column + 1 + length > WIDTH {
+            if column > 0 && column + 1 + length > width {
                 wrapped.push('\n');
                 column = 0;
             } else if column > 0 {
@@ -144,7 +182,7 @@ fn wrap(text: &str) -> String {
 
 impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&inert::line(&self.found.message))
+        f.write_str(&self.message)
     }
 }
 
@@ -152,7 +190,7 @@ impl std::error::Error for Shown<'_> {}
 
 impl miette::Diagnostic for Shown<'_> {
     fn code<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        Some(Box::new(format!("{}[{}]", self.found.severity.as_str(), self.found.rule)))
+        Some(Box::new(self.code_text()))
     }
 
     fn severity(&self) -> Option<miette::Severity> {
@@ -221,7 +259,7 @@ mod tests {
     fn prose_is_wrapped_and_sql_is_not() {
         let prose = "word ".repeat(30);
         let sql = format!("    {}", "x ".repeat(80));
-        let wrapped = wrap(&format!("{}\n{sql}", prose.trim_end()));
+        let wrapped = wrap(&format!("{}\n{sql}", prose.trim_end()), Some(WIDTH));
         assert_eq!(wrapped.lines().count(), 3);
         assert!(wrapped.ends_with(&sql));
         assert!(wrapped.lines().take(2).all(|line| line.len() <= WIDTH));

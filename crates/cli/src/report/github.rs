@@ -3,13 +3,15 @@
 //! Source: <https://docs.github.com/actions/reference/workflow-commands-for-github-actions>, and `actions/toolkit`,
 //! `packages/core/src/command.ts` for the escapes.
 
+use super::repository::RepositoryPaths;
 use super::{Finding, Report};
 use pgvet_linter::diagnostic::Severity;
 use std::io::{self, Write};
 
 pub(crate) fn write(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let paths = RepositoryPaths::default();
     for finding in &report.findings {
-        writeln!(out, "{}", annotation(finding))?;
+        writeln!(out, "{}", annotation(finding, &paths.of(finding.file)))?;
     }
     for problem in &report.project.problems {
         let text = format!("`{}` {}", problem.path, problem.message);
@@ -21,7 +23,7 @@ pub(crate) fn write(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> 
     Ok(())
 }
 
-fn annotation(finding: &Finding<'_>) -> String {
+fn annotation(finding: &Finding<'_>, path: &str) -> String {
     let level = match finding.diagnostic.severity {
         Severity::Error => "error",
         Severity::Warning => "warning",
@@ -36,7 +38,7 @@ fn annotation(finding: &Finding<'_>) -> String {
     };
     format!(
         "::{level} file={},line={},endLine={}{columns},title={}::{}",
-        escape_property(&finding.relative_path()),
+        escape_property(path),
         start.line,
         end.line,
         escape_property(&format!("pgvet ({})", finding.diagnostic.rule)),

@@ -3,11 +3,13 @@
 //! Source: <https://docs.gitlab.com/ci/testing/code_quality/#code-quality-report-format>.
 
 use super::Report;
+use super::repository::RepositoryPaths;
 use pgvet_linter::diagnostic::Severity;
 use serde_json::json;
 use std::io::{self, Write};
 
 pub(crate) fn write(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let paths = RepositoryPaths::default();
     let issues: Vec<_> = report
         .findings
         .iter()
@@ -26,7 +28,7 @@ pub(crate) fn write(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> 
                 "fingerprint": finding.fingerprint,
                 "severity": severity,
                 "location": {
-                    "path": finding.relative_path(),
+                    "path": paths.of(finding.file),
                     "lines": { "begin": finding.start.line, "end": finding.end.line },
                 },
             })

@@ -1,19 +1,21 @@
 //! Findings for programs. The names of fields are stable within a `schema_version`.
 
-use super::{Finding, JsonRange, Known, Report, Summary, rule_url};
+use super::{Finding, JsonRange, Known, Report, Summary, json_schema, rule_url};
 use pgvet_linter::confidence::Confidence;
 use pgvet_linter::diagnostic::Severity;
 use pgvet_linter::effect::Evidence;
 use pgvet_linter::fix::{Applicability, Fix, Step};
 use pgvet_linter::version::PgVersion;
 use pgvet_workspace::{Problem, SkipReason, Skipped};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-#[derive(Debug, Serialize)]
-struct Document<'a> {
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Document<'a> {
     schema_version: u32,
+    /// The findings, in the order of files.
     diagnostics: Vec<JsonDiagnostic<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     suppressed: Vec<JsonDiagnostic<'a>>,
@@ -29,10 +31,12 @@ struct Document<'a> {
     summary: Summary,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct JsonDiagnostic<'a> {
     rule: &'a str,
+    #[schemars(with = "json_schema::Severity")]
     severity: Severity,
+    #[schemars(with = "json_schema::Confidence")]
     confidence: Confidence,
     assumptions: Vec<String>,
     message: &'a str,
@@ -41,6 +45,8 @@ pub(super) struct JsonDiagnostic<'a> {
     range: JsonRange,
     labels: Vec<JsonLabel<'a>>,
     relations: &'a [String],
+    /// The major versions that it applies to; empty if to all that are configured.
+    #[schemars(with = "Vec<u32>")]
     pg_versions: &'a [PgVersion],
     fixes: Vec<JsonFix<'a>>,
     /// The statements that can take the place of this one: see `pgvet rewrite`.
@@ -52,27 +58,29 @@ pub(super) struct JsonDiagnostic<'a> {
     url: String,
     /// After a trace: was the statement judged by what it was seen to do?
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<json_schema::Evidence>")]
     evidence: Option<Evidence>,
     /// Why a comment suppresses it.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<&'a str>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct JsonLabel<'a> {
     path: &'a str,
     range: JsonRange,
     message: &'a str,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct JsonFix<'a> {
     title: &'a str,
+    #[schemars(with = "json_schema::Applicability")]
     applicability: Applicability,
     edits: Vec<JsonEdit<'a>>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct JsonStep<'a> {
     sql: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -85,22 +93,23 @@ impl<'a> JsonStep<'a> {
     }
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct JsonEdit<'a> {
     range: JsonRange,
     text: &'a str,
 }
 
 /// Something that was asked for and could not be checked.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct JsonProblem<'a> {
     path: &'a str,
     message: &'a str,
 }
 
 /// Files that were not checked for the same reason.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct JsonSkipped {
+    #[schemars(with = "json_schema::SkipReason")]
     reason: SkipReason,
     files: Vec<String>,
 }

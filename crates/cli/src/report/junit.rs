@@ -1,4 +1,5 @@
-//! Test results as most CI servers read them: each file is a suite, each finding a failed test.
+//! Test results as most CI servers read them: each file is a suite, each finding a test, which fails if the
+//! finding makes the run fail.
 //!
 //! Source: <https://github.com/windyroad/JUnit-Schema/blob/master/JUnit.xsd>.
 
@@ -11,8 +12,9 @@ pub(crate) fn write(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> 
     let reported: Vec<_> = report.project.files.iter().filter(|file| file.role == Role::Reported).collect();
     let of_file = |path: &str| report.findings.iter().filter(|found| found.path == path).collect::<Vec<_>>();
     let clean = reported.iter().filter(|file| of_file(&file.shown().path).is_empty()).count();
-    let (failures, problems) = (report.findings.len(), report.project.problems.len());
-    let tests = failures + clean + problems;
+    let problems = report.project.problems.len();
+    let failures = report.findings.iter().filter(|finding| finding.fails).count();
+    let tests = report.findings.len() + clean + problems;
     writeln!(out, r#"<?xml version="1.0" encoding="UTF-8"?>"#)?;
     writeln!(out, r#"<testsuites name="pgvet" tests="{tests}" failures="{failures}" errors="{problems}">"#)?;
     for file in reported {
@@ -31,7 +33,7 @@ pub(crate) fn write(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> 
 
 fn suite(path: &str, findings: &[&Finding<'_>], out: &mut dyn Write) -> io::Result<()> {
     let (path, tests) = (escape(&super::relative_path(path)), findings.len().max(1));
-    let failures = findings.len();
+    let failures = findings.iter().filter(|finding| finding.fails).count();
     writeln!(out, r#"  <testsuite name="{path}" package="pgvet" tests="{tests}" failures="{failures}" errors="0">"#)?;
     if findings.is_empty() {
         writeln!(out, r#"    <testcase name="pgvet" classname="{path}"/>"#)?;
@@ -44,14 +46,15 @@ fn suite(path: &str, findings: &[&Finding<'_>], out: &mut dyn Write) -> io::Resu
             escape(found.rule),
             finding.start.line
         )?;
-        let text = format!("{path}:{}:{}: ", finding.start.line, finding.start.column);
-        writeln!(
-            out,
-            r#"      <failure type="{}" message="{}">{text}{}</failure>"#,
-            found.severity.as_str(),
-            escape(&found.message),
-            escape(&finding.diagnostic.message_with_help()),
-        )?;
+        let place = format!("{path}:{}:{}", finding.start.line, finding.start.column);
+        let (severity, text) = (found.severity.as_str(), escape(&found.message_with_help()));
+        if finding.fails {
+            let message = escape(&found.message);
+            writeln!(out, r#"      <failure type="{severity}" message="{message}">{place}: {text}</failure>"#)?;
+        } else {
+            // A test that passes has no message, only output.
+            writeln!(out, "      <system-out>{place}: {severity}: {text}</system-out>")?;
+        }
         writeln!(out, "    </testcase>")?;
     }
     writeln!(out, "  </testsuite>")

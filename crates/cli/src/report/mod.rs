@@ -11,10 +11,15 @@ pub(crate) mod full;
 pub(crate) mod github;
 pub(crate) mod gitlab;
 pub(crate) mod json;
+pub(crate) mod json_schema;
 pub(crate) mod junit;
 pub(crate) mod markdown;
+mod remedies;
+mod repository;
 pub(crate) mod sarif;
+pub(crate) mod schema;
 pub(crate) mod sonarqube;
+pub(crate) mod statistics;
 pub(crate) mod trace;
 pub(crate) mod trace_html;
 pub(crate) mod trace_json;
@@ -30,6 +35,7 @@ use pgvet_linter::rule::RuleMeta;
 use pgvet_linter::rules;
 use pgvet_linter::source::{Position, SourceFile, TextRange};
 use pgvet_workspace::{KnownFinding, Project, ProjectFile, Role, fingerprints, skipped_by_reason};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -48,6 +54,8 @@ pub(crate) struct Report<'a> {
     pub(crate) summary: Summary,
     /// What the settings of the run hide.
     hidden: Hidden,
+    /// Whether only findings are shown to people, without what is said about them.
+    pub(crate) is_quiet: bool,
 }
 
 /// A finding with what most formats say about it.
@@ -62,16 +70,19 @@ pub(crate) struct Finding<'a> {
     pub(crate) fingerprint: String,
     /// The reason that a comment gives for suppressing it.
     pub(crate) reason: Option<&'a str>,
+    /// Whether it makes the run fail.
+    pub(crate) fails: bool,
 }
 
 /// What the baseline knows.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub(crate) struct Known {
     /// Where it is.
     pub(crate) path: String,
     /// How many findings it holds back.
     pub(crate) findings: usize,
     /// What it knows and is not there any more.
+    #[schemars(with = "Vec<json_schema::KnownFinding>")]
     pub(crate) fixed: Vec<KnownFinding>,
 }
 
@@ -93,6 +104,7 @@ impl<'a> Report<'a> {
             known: None,
             summary: Summary::default(),
             hidden: outcome.hidden,
+            is_quiet: false,
         };
         report.summarize();
         report
@@ -111,6 +123,15 @@ impl<'a> Report<'a> {
     pub(crate) fn of_migrations(mut self, wanted: &BTreeSet<usize>) -> Self {
         self.findings.retain(|finding| wanted.contains(&(finding.diagnostic.file as usize)));
         self.summarize();
+        self
+    }
+
+    /// Marks the findings that make the run fail.
+    #[must_use]
+    pub(crate) fn with_failing(mut self, fails: impl Fn(&Finding<'_>) -> bool) -> Self {
+        for at in 0..self.findings.len() {
+            self.findings[at].fails = fails(&self.findings[at]);
+        }
         self
     }
 
@@ -153,9 +174,21 @@ impl<'a> Report<'a> {
         };
     }
 
+    /// The names of the rules with findings, each once, in the order of the report.
+    pub(crate) fn rules(&self) -> Vec<&'a str> {
+        let mut seen = BTreeSet::new();
+        let rules = self.findings.iter().map(|finding| finding.diagnostic.rule);
+        rules.filter(|rule| seen.insert(*rule)).collect()
+    }
+
     /// The file with the index that diagnostics use.
     pub(crate) fn file(&self, index: u32) -> &'a SourceFile {
-        self.files[index as usize].shown()
+        self.project_file(index).shown()
+    }
+
+    /// The same with what is known about it.
+    pub(crate) fn project_file(&self, index: u32) -> &'a ProjectFile {
+        self.files[index as usize]
     }
 
     pub(crate) fn path(&self, index: u32) -> &'a str {
@@ -185,6 +218,7 @@ impl<'a> Finding<'a> {
             end: file.shown().position(diagnostic.range.end),
             fingerprint,
             reason,
+            fails: false,
         }
     }
 
@@ -205,7 +239,7 @@ pub(crate) fn relative_path(path: &str) -> String {
 }
 
 /// The counts at the end of a report.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub(crate) struct Summary {
     pub(crate) errors: usize,
     pub(crate) warnings: usize,
@@ -304,9 +338,11 @@ pub(crate) fn excerpt(sql: &str) -> String {
 }
 
 /// A range as programs see it.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct JsonRange {
+    #[schemars(with = "json_schema::Position")]
     pub(crate) start: Position,
+    #[schemars(with = "json_schema::Position")]
     end: Position,
 }
 

@@ -3,17 +3,21 @@
 //! Source: <https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/sarif-v2.1.0-os.html>; and for what GitHub does with it,
 //! <https://docs.github.com/code-security/code-scanning/integrating-with-code-scanning/sarif-support-for-code-scanning>.
 
-use super::{Finding, Report, relative_path, rule_url};
+use super::repository::RepositoryPaths;
+use super::{Finding, Report, rule_url};
 use pgvet_linter::confidence::Confidence;
 use pgvet_linter::diagnostic::Severity;
 use pgvet_linter::fix::{Applicability, Fix};
 use pgvet_linter::rule::RuleMeta;
 use pgvet_linter::source::{SourceFile, TextRange};
-use pgvet_workspace::Problem;
+use pgvet_workspace::{Problem, ProjectFile};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{self, Write};
+
+/// What paths are relative to, by the name that other programs give it, too.
+const ROOT: &str = "%SRCROOT%";
 
 const SCHEMA: &str = "https://json.schemastore.org/sarif-2.1.0.json";
 
@@ -22,6 +26,7 @@ pub(crate) fn write(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> 
     let rules: BTreeMap<&str, &RuleMeta> =
         findings().filter_map(|finding| Some((finding.diagnostic.rule, finding.rule()?))).collect();
     let index: BTreeMap<&str, usize> = rules.keys().enumerate().map(|(at, name)| (*name, at)).collect();
+    let paths = RepositoryPaths::default();
     let document = json!({
         "$schema": SCHEMA,
         "version": "2.1.0",
@@ -33,11 +38,12 @@ pub(crate) fn write(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> 
                 "rules": rules.values().map(|rule| describe(rule)).collect::<Vec<_>>(),
             } },
             "columnKind": "unicodeCodePoints",
+            "originalUriBaseIds": { ROOT: { "description": { "text": "The top of the repository." } } },
             "invocations": [{
                 "executionSuccessful": report.project.problems.is_empty(),
                 "toolExecutionNotifications": notifications(report),
             }],
-            "results": findings().map(|finding| result(report, finding, &index)).collect::<Vec<_>>(),
+            "results": findings().map(|finding| result(report, finding, &index, &paths)).collect::<Vec<_>>(),
         }],
     });
     serde_json::to_writer_pretty(&mut *out, &document)?;
@@ -85,14 +91,15 @@ fn describe(rule: &RuleMeta) -> Value {
     })
 }
 
-fn result(report: &Report<'_>, finding: &Finding<'_>, rules: &BTreeMap<&str, usize>) -> Value {
+fn result(report: &Report<'_>, finding: &Finding<'_>, rules: &BTreeMap<&str, usize>, paths: &RepositoryPaths) -> Value {
+    let location = |file: &ProjectFile, range| location(file.shown(), &paths.of(file), range);
     let found = finding.diagnostic;
     let file = finding.file.shown();
     let mut result = json!({
         "ruleId": found.rule,
         "level": level(found.severity),
         "message": { "text": finding.diagnostic.message_with_help() },
-        "locations": [location(file, found.range)],
+        "locations": [location(finding.file, found.range)],
         "partialFingerprints": { "pgvet/v1": finding.fingerprint },
         "rank": rank(found.confidence),
         "properties": {
@@ -107,7 +114,7 @@ fn result(report: &Report<'_>, finding: &Finding<'_>, rules: &BTreeMap<&str, usi
         result["ruleIndex"] = (*at).into();
     }
     let related = found.labels.iter().enumerate().map(|(id, label)| {
-        let mut location = location(report.file(label.file), label.range);
+        let mut location = location(report.project_file(label.file), label.range);
         location["id"] = (id + 1).into();
         location["message"] = json!({ "text": label.message });
         location
@@ -117,7 +124,7 @@ fn result(report: &Report<'_>, finding: &Finding<'_>, rules: &BTreeMap<&str, usi
         result["relatedLocations"] = related.into();
     }
     let fixes = found.fixes.iter().filter(|fix| fix.applicability > Applicability::DisplayOnly);
-    let fixes: Vec<Value> = fixes.map(|fix| describe_fix(file, fix)).collect();
+    let fixes: Vec<Value> = fixes.map(|fix| describe_fix(file, &paths.of(finding.file), fix)).collect();
     if !fixes.is_empty() {
         result["fixes"] = fixes.into();
     }
@@ -136,12 +143,12 @@ fn rank(confidence: Confidence) -> f64 {
     }
 }
 
-fn location(file: &SourceFile, range: TextRange) -> Value {
-    json!({ "physicalLocation": { "artifactLocation": artifact(file), "region": region(file, range) } })
+fn location(file: &SourceFile, path: &str, range: TextRange) -> Value {
+    json!({ "physicalLocation": { "artifactLocation": artifact(path), "region": region(file, range) } })
 }
 
-fn artifact(file: &SourceFile) -> Value {
-    json!({ "uri": uri(&relative_path(&file.path)) })
+fn artifact(path: &str) -> Value {
+    json!({ "uri": uri(path), "uriBaseId": ROOT })
 }
 
 fn region(file: &SourceFile, range: TextRange) -> Value {
@@ -156,7 +163,7 @@ fn region(file: &SourceFile, range: TextRange) -> Value {
     })
 }
 
-fn describe_fix(file: &SourceFile, fix: &Fix) -> Value {
+fn describe_fix(file: &SourceFile, path: &str, fix: &Fix) -> Value {
     let replacements = fix
         .edits
         .iter()
@@ -164,7 +171,7 @@ fn describe_fix(file: &SourceFile, fix: &Fix) -> Value {
     json!({
         "description": { "text": fix.title },
         "artifactChanges": [{
-            "artifactLocation": artifact(file),
+            "artifactLocation": artifact(path),
             "replacements": replacements.collect::<Vec<_>>(),
         }],
     })

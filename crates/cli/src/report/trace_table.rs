@@ -123,7 +123,7 @@ fn write_statement(
     writeln!(out, "  {line:>4}  {}{duration}", excerpt(&statement.sql))?;
     write_locks(statement, style, out)?;
     for scan in &statement.scans {
-        let again = if scan.times > 1 { format!(", {} times", scan.times) } else { String::new() };
+        let again = if scan.times > 1 { format!(" in {} reads", scan.times) } else { String::new() };
         writeln!(out, "        scan    {}  {}{again}", scan.relation, plural_of(scan.rows, "row"))?;
     }
     for (relation, rows) in &statement.changes {

@@ -138,6 +138,24 @@ class Hooks(unittest.TestCase):
         self.assertEqual(fixed, UNBOUNDED.replace("BEGIN;\n", "BEGIN;\nSET LOCAL lock_timeout = '2s';\n"))
         self.commit(root, {"migrations/90000.sql": fixed})
 
+    def test_the_hook_checks_what_check_would_check(self):
+        root = self.project(self.hook("pgvet"), history=3)
+        skipped = {
+            "mysql/1_a.sql": "CREATE TABLE m (id int AUTO_INCREMENT PRIMARY KEY) ENGINE=InnoDB;\n",
+            "queries/users.sql": "-- name: GetUser :one\nSELECT v FROM t0 WHERE id = sqlc.arg(id);\n",
+            "tests/reset.sql": "TRUNCATE t0;\nDROP TABLE t1;\n",
+            "structure.sql": "-- PostgreSQL database dump\nCREATE TABLE t0 (id int);\n",
+            "migrations/legacy/1.sql": "DROP TABLE t2;\n",
+            "pgvet.toml": "[migrations]\nexclude = [\"migrations/legacy\"]\n",
+        }
+        self.commit(root, skipped)
+        self.commit(root, {"migrations/90001.sql": BAD}, status=1)
+        # The same as a check of everything says about these files.
+        forced = run(root, "pgvet", "check", "--format", "concise", "--force-exclude", "--", *skipped, "migrations/90001.sql", status=1)
+        whole = run(root, "pgvet", "check", "--format", "concise", status=1)
+        findings = [line for line in whole.splitlines() if line.startswith("migrations/90001.sql:")]
+        self.assertEqual([line for line in forced.splitlines() if "[" in line and ".sql:" in line], findings)
+
     def test_a_file_name_is_no_option(self):
         for more in "", "        args: [--fail-on, warning]\n":
             root = self.project(self.hook("pgvet", more), history=3)

@@ -1,7 +1,9 @@
 """Every request and notification, as a real client library sends and reads them."""
 
 import asyncio
+import json
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -219,6 +221,19 @@ async def test_hover_shows_effects(client: LanguageClient):
     assert "| public.orders | ACCESS EXCLUSIVE | reads and writes |" in hover.contents.value
     assert "**rewrite** public.orders" in hover.contents.value
     assert hover.range.start == position(2, 0)
+
+
+@pytest.mark.asyncio
+async def test_hover_and_effects_name_the_same_version(client: LanguageClient):
+    open_document(client, MIGRATION)
+    await diagnostics(client)
+    hover = await hover_at(client, 2, 5)
+    command = [os.environ["PGVET"], "effects", "--format", "json", "-", "--stdin-filename", "migrations/2.sql"]
+    effects = subprocess.run(
+        command, cwd=client.migrations.parent, input=MIGRATION, capture_output=True, text=True, check=True
+    )
+    version = json.loads(effects.stdout)["pg_version"]
+    assert hover.contents.value.endswith(f"\nPredicted for PostgreSQL {version}")
 
 
 @pytest.mark.asyncio

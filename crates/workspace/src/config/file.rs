@@ -28,7 +28,7 @@ pub(crate) struct ConfigFile {
     pub(crate) preset: Option<Preset>,
     /// From which severity on findings make the exit status 1. The default is `error`.
     pub(crate) fail_on: Option<FailOn>,
-    /// The least severity that is shown. The default is `warning`.
+    /// Lowest severity that is shown. The default is `warning`.
     #[schemars(with = "Option<SeveritySchema>")]
     pub(crate) level: Option<Severity>,
     /// Lowest confidence that is shown: `certain`, `likely` (the default) or `possible`.
@@ -248,7 +248,7 @@ pub(crate) struct MigrationsSetting {
     /// Files that are migrations although pgvet skips them: patterns relative to this file, such as `"tests/db/**"`.
     #[schemars(with = "Vec<String>")]
     pub(crate) include: Vec<Spanned<String>>,
-    /// Files that are no migrations: patterns relative to this file, such as `"seeds/**"`.
+    /// Files that are not migrations: patterns relative to this file, such as `"seeds/**"`.
     #[schemars(with = "Vec<String>")]
     pub(crate) exclude: Vec<Spanned<String>>,
     /// The tool that runs them.

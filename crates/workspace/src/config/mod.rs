@@ -3,17 +3,18 @@
 mod error;
 mod file;
 mod limit;
+mod patterns;
 mod resolve;
 mod schema;
 
 pub use error::ConfigError;
 use file::FailOn;
 pub use limit::{HeldLimits, Limit, parse_duration};
+pub use patterns::Patterns;
 pub use schema::json_schema;
 
 use crate::layout::Tool;
 use crate::read;
-use globset::GlobSet;
 use pgvet_linter::check::TransactionMode;
 use pgvet_linter::diagnostic::Severity;
 use pgvet_linter::settings::{Levels, Settings};
@@ -81,19 +82,6 @@ struct Override {
     levels: Levels,
 }
 
-/// Patterns of paths relative to a folder.
-#[derive(Debug, Clone)]
-struct Patterns {
-    root: PathBuf,
-    globs: GlobSet,
-}
-
-impl Patterns {
-    fn matches(&self, path: &Path) -> bool {
-        absolute(path).strip_prefix(&self.root).is_ok_and(|relative| self.globs.is_match(relative))
-    }
-}
-
 impl Config {
     /// The least severity that makes the exit status 1, when no option says so.
     pub fn fails(&self) -> Option<Severity> {
@@ -154,6 +142,13 @@ impl Config {
             levels.categories.extend(matching.levels.categories.iter().map(|(name, level)| (*name, *level)));
         }
         found
+    }
+
+    /// The paths of overrides that match none of these files.
+    pub fn unmatched_overrides(&self, files: &[&Path]) -> Vec<String> {
+        let is_matched = |entry: &&Override| files.iter().any(|file| entry.patterns.matches(file));
+        let unmatched = self.overrides.iter().filter(|entry| !is_matched(entry));
+        unmatched.map(|entry| entry.patterns.texts().join(", ")).collect()
     }
 
     pub fn is_excluded(&self, path: &Path) -> bool {

@@ -9,7 +9,6 @@ use super::limit::{Limit, parse_duration};
 use super::{Config, Override, Patterns, absolute};
 use crate::boundary::Boundary;
 use crate::read;
-use globset::{GlobBuilder, GlobSetBuilder};
 use pgvet_linter::rule::Category;
 use pgvet_linter::rules;
 use pgvet_linter::rules::transaction::many_tables_locked;
@@ -22,10 +21,6 @@ use toml::Spanned;
 
 /// Most files that extend each other.
 const MAX_CHAIN: usize = 16;
-
-/// Most bytes of a pattern, and most patterns of one list: each is compiled, which takes time.
-const MAX_PATTERN: usize = 1024;
-const MAX_PATTERNS: usize = 1000;
 
 /// Reads `path` into `config`, after what it extends. `chain` are the files that extend it.
 pub(super) fn read_into(config: &mut Config, path: &Path, chain: &mut Vec<PathBuf>) -> Result<(), ConfigError> {
@@ -236,24 +231,13 @@ impl Layer<'_> {
     }
 
     fn patterns(&self, patterns: &[Spanned<String>]) -> Result<Patterns, ConfigError> {
-        let mut globs = GlobSetBuilder::new();
-        if let Some(pattern) = patterns.get(MAX_PATTERNS) {
-            return Err(self.error(pattern.span(), format!("there are more than {MAX_PATTERNS} patterns")));
-        }
-        for pattern in patterns {
-            if pattern.get_ref().len() > MAX_PATTERN {
-                return Err(self.error(pattern.span(), format!("the pattern is longer than {MAX_PATTERN} bytes")));
-            }
-            let text = pattern.get_ref().trim_start_matches("./");
-            // `legacy` and `legacy/` mean all that is in the folder.
-            let folder = format!("{}/**", text.trim_end_matches('/'));
-            for text in [text.trim_end_matches('/'), &folder] {
-                let glob = GlobBuilder::new(text).literal_separator(true).build();
-                globs.add(glob.map_err(|error| self.error(pattern.span(), error.kind().to_string()))?);
-            }
-        }
-        let too_large = |error: globset::Error| ConfigError::new(self.path, error.kind().to_string());
-        Ok(Patterns { root: self.root.to_owned(), globs: globs.build().map_err(too_large)? })
+        Patterns::new(self.root, patterns.iter().map(|pattern| pattern.get_ref().as_str())).map_err(|wrong| match wrong
+            .at
+            .and_then(|at| patterns.get(at))
+        {
+            Some(pattern) => self.error(pattern.span(), wrong.message),
+            None => ConfigError::new(self.path, wrong.message),
+        })
     }
 }
 

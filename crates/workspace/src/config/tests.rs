@@ -142,6 +142,12 @@ fn what_is_wrong_is_underlined() {
             "`table-rewrite` has no option `max-tables`",
             None,
         ),
+        (
+            "[overrides]\npaths = ['a']",
+            "[overrides]",
+            "this is one entry, and the key takes a list of them",
+            Some("write two brackets around the name, as in `[[overrides]]`: there may be several of them"),
+        ),
         ("[rules]\ntable-rewrite = 3", "3", "invalid type: integer `3`, expected a level", None),
         ("[categories]\nlokking = \"off\"", "lokking", "there is no value `lokking`", Some("did you mean `locking`?")),
         ("[tables]\nt = { row = 3 }", "row", "there is no key `row`", Some("did you mean `rows`?")),

@@ -229,8 +229,10 @@ impl Form<'_> {
             if file.statements.iter().any(|statement| statement.sql.contains(';')) {
                 header.push_str(" splitStatements:false");
             }
-            let rollback = match (at, rollback.is_empty()) {
-                (0, false) => rollback.clone(),
+            let rollback = match at {
+                0 => rollback.clone(),
+                // What the author gave no rollback, Liquibase refuses to roll back, and rightly so.
+                _ if rollback.is_empty() => String::new(),
                 _ => "--rollback empty\n".to_owned(),
             };
             text = format!("{text}{header}\n{}{rollback}\n", file.text());

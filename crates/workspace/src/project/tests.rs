@@ -20,11 +20,11 @@ fn names(project: &Project) -> Vec<(String, Role)> {
 }
 
 #[test]
-fn named_files_keep_their_order_and_count_once() {
+fn named_files_run_in_the_order_of_their_numbers_and_count_once() {
     let root = folder(&[("1.sql", b""), ("2.sql", b"")]);
     let at = |name: &str| root.path().join(name);
     let project = load(&Request { paths: vec![at("2.sql"), at("1.sql"), at("2.sql")], ..Request::default() });
-    assert_eq!(names(&project), [("2.sql".to_owned(), Role::Reported), ("1.sql".to_owned(), Role::Reported)]);
+    assert_eq!(names(&project), [("1.sql".to_owned(), Role::Reported), ("2.sql".to_owned(), Role::Reported)]);
 }
 
 #[test]

@@ -162,7 +162,7 @@ fn trace(shape: &Shape, database: &Address) -> Result<(Trace, Measures), String>
 
 fn compare(rows: u32, database: &Address, throughput: Throughput) -> Result<Vec<Compared>, String> {
     let mut settings = Settings::default();
-    pgvet_trace::snapshot(database).map_err(|error| error.to_string())?.apply(&mut settings);
+    pgvet_trace::snapshot(database, std::time::Duration::ZERO).map_err(|error| error.to_string())?.apply(&mut settings);
     let [table, referenced] = [TABLE, REFERENCED].map(|name| settings.table("public", name));
     let size = Size::of(&table, referenced.rows).ok_or("the snapshot does not know the table")?;
     let (trace, _) = trace(&EVENTS, database)?;
