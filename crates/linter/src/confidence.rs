@@ -73,6 +73,8 @@ pub enum Assumption {
     KeyTakenThough { table: SmolStr, because: KeyEvidence },
     /// Neither role, database nor connection sets `lock_timeout`.
     LockTimeoutUnset,
+    /// The session runs in another time zone than UTC.
+    TimeZoneNotUtc,
     /// The transaction takes long, although its statements change only the catalog.
     LongTransaction,
     /// A loop over objects of the database has many rounds.
@@ -170,6 +172,7 @@ impl Assumption {
             | Self::ManyRows { .. }
             | Self::KeyTaken { .. }
             | Self::LockTimeoutUnset
+            | Self::TimeZoneNotUtc
             | Self::HiddenCodeIsHarmless
             | Self::SearchPathNotSet { .. }
             | Self::SameRun { .. }
@@ -262,6 +265,9 @@ impl fmt::Display for Assumption {
             }
             Self::LockTimeoutUnset => {
                 f.write_str("assumes that neither role, database nor connection sets lock_timeout")
+            }
+            Self::TimeZoneNotUtc => {
+                f.write_str("assumes that the time zone of the session is not UTC, because no statement sets it")
             }
             Self::LongTransaction => f.write_str(
                 "assumes that the transaction takes long, although its statements so far change only the catalog",

@@ -39,6 +39,8 @@ pub enum Evidence {
 pub struct Effects {
     pub locks: Vec<Lock>,
     pub rewrites: Vec<Rewrite>,
+    /// Rewrites that are skipped only because the time zone of the session is assumed to be UTC: no statement sets it.
+    pub rewrites_unless_utc: Vec<Rewrite>,
     pub scans: Vec<Scan>,
     pub index_builds: Vec<IndexBuild>,
     pub creates: Vec<RelationName>,

@@ -293,6 +293,7 @@ impl Effects {
     pub(super) fn move_ranges(&mut self, place: impl Fn(TextRange) -> TextRange) {
         self.locks.iter_mut().for_each(|effect| effect.range = place(effect.range));
         self.rewrites.iter_mut().for_each(|effect| effect.range = place(effect.range));
+        self.rewrites_unless_utc.iter_mut().for_each(|effect| effect.range = place(effect.range));
         self.scans.iter_mut().for_each(|effect| effect.range = place(effect.range));
         self.index_builds.iter_mut().for_each(|effect| effect.range = place(effect.range));
         self.data_changes.iter_mut().for_each(|effect| effect.range = place(effect.range));
@@ -328,6 +329,7 @@ impl Effects {
                 self.index_builds.push(build);
             }
         }
+        self.rewrites_unless_utc.extend(inner.rewrites_unless_utc);
         self.creates.extend(inner.creates);
         self.drops.extend(inner.drops);
         self.removals.extend(inner.removals);
@@ -357,6 +359,7 @@ impl Effects {
         Self {
             locks: left(&self.locks, &inside.locks),
             rewrites: left(&self.rewrites, &inside.rewrites),
+            rewrites_unless_utc: left(&self.rewrites_unless_utc, &inside.rewrites_unless_utc),
             scans: left(&self.scans, &inside.scans),
             index_builds: left(&self.index_builds, &inside.index_builds),
             creates: left(&self.creates, &inside.creates),

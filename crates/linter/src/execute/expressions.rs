@@ -19,6 +19,8 @@ pub(crate) enum TypeChange {
     Impossible(&'static str),
     Rewrite,
     NoRewrite,
+    /// None if the time zone is UTC, which no statement says.
+    NoRewriteInUtc,
 }
 
 /// The catalog along a search path.
@@ -262,9 +264,14 @@ impl Executor<'_> {
     ) -> TypeChange {
         let scope = self.scope_of(table);
         let utc = self.target.at_least(12) && self.session.settings.time_zone_is_utc();
-        let change =
-            self.with_analyzer(|analyzer| analyzer.type_change(&scope, &column.name, column.sql_type, new, using, utc));
-        match change {
+        let change = |utc| {
+            self.with_analyzer(|analyzer| analyzer.type_change(&scope, &column.name, column.sql_type, new, using, utc))
+        };
+        let rests_on_utc = || {
+            self.session.settings.get("timezone").is_none() && matches!(change(false), expression::TypeChange::Rewrite)
+        };
+        match change(utc) {
+            expression::TypeChange::NoRewrite { .. } if utc && rests_on_utc() => TypeChange::NoRewriteInUtc,
             expression::TypeChange::Impossible(sqlstate) => TypeChange::Impossible(sqlstate),
             expression::TypeChange::Rewrite => TypeChange::Rewrite,
             expression::TypeChange::NoRewrite { .. } => TypeChange::NoRewrite,

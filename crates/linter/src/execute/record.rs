@@ -4,7 +4,7 @@ use super::Executor;
 use crate::catalog::{Birth, Oid};
 use crate::effect::{
     ChangeAction, ChangedObject, DataChange, DataChangeKind, IndexBuild, IndexBuildCause, Lock, LockCause, LockMode,
-    ObjectChange, RelationName, Rewrite, RewriteCause, Rows, Scan, ScanCause, Visibility,
+    ObjectChange, RelationKind, RelationName, Rewrite, RewriteCause, Rows, Scan, ScanCause, Visibility,
 };
 use crate::source::TextRange;
 
@@ -75,6 +75,14 @@ impl Executor<'_> {
         if !self.created.contains(&oid) && !self.effects.scans.iter().any(same) {
             let lock = self.lock_held(oid);
             self.effects.scans.push(Scan { relation, cause, lock, range });
+        }
+    }
+
+    /// Notes a rewrite that PostgreSQL skips only in UTC. What has no rows of its own is left alone.
+    pub(crate) fn rewrite_unless_utc(&mut self, oid: Oid, cause: RewriteCause, range: TextRange) {
+        let relation = self.relation_name(oid);
+        if relation.kind.is_table() && relation.kind != RelationKind::PartitionedTable && !self.created.contains(&oid) {
+            self.effects.rewrites_unless_utc.push(Rewrite { relation, cause, range });
         }
     }
 

@@ -128,17 +128,15 @@ impl Executor<'_> {
         command: &AlterTableCommand,
     ) -> Run {
         let old = found.sql_type;
+        let cause = RewriteCause::TypeChange { column: found.name.clone(), from: old, to: new, using: using.is_some() };
         match self.type_change_of_rows(table, found, new, using) {
             TypeChange::Impossible(sqlstate) => {
                 return fail_type_change(sqlstate, &found.name, command.keyword);
             }
             // What is computed when it is read is not stored.
-            TypeChange::Rewrite if found.is_virtual() => {}
-            TypeChange::Rewrite => {
-                let cause =
-                    RewriteCause::TypeChange { column: found.name.clone(), from: old, to: new, using: using.is_some() };
-                altering.work.rewrite(table, cause, command.keyword);
-            }
+            TypeChange::Rewrite | TypeChange::NoRewriteInUtc if found.is_virtual() => {}
+            TypeChange::Rewrite => altering.work.rewrite(table, cause, command.keyword),
+            TypeChange::NoRewriteInUtc => self.rewrite_unless_utc(table, cause, command.keyword),
             TypeChange::NoRewrite => {}
         }
         altering.work.gives_values(table, command.keyword);

@@ -54,6 +54,12 @@ impl Executor<'_> {
         for change in std::iter::once(&insertion).chain(&updated) {
             self.change(table, change, env.depth)?;
         }
+        if updated.is_some() {
+            // Each row of the source updates one at most: all of them are an unknown part of this table.
+            let updates =
+                if rows.is_whole() { Rows { extent: Extent::UnknownPart, ..rows.clone() } } else { rows.clone() };
+            self.note_change(table, DataChangeKind::Update, updates, env.depth, insert.range);
+        }
         self.note_change(table, DataChangeKind::Insert, rows, env.depth, insert.range);
         Ok(())
     }

@@ -189,6 +189,11 @@ fn help(change: &DataChange, ast: &Ast, relation: Option<&Relation>) -> String {
         _ if matches!(ast, Ast::Merge(_)) => "merge a part of the source at a time, each in a transaction of its own, \
              and give WHEN MATCHED a condition that leaves out rows that are the same"
             .to_owned(),
+        DataChangeKind::Update if is_upsert(ast) => {
+            "insert a part of the source at a time, each in a transaction of its own, and give DO UPDATE a WHERE that \
+             leaves out rows that are the same"
+                .to_owned()
+        }
         DataChangeKind::Delete if change.rows.extent == Extent::All => format!(
             "delete in batches of a few thousand rows, each in its own transaction:\n    {batch}\n\
              TRUNCATE is fast if nobody needs the table meanwhile"
@@ -198,6 +203,11 @@ fn help(change: &DataChange, ast: &Ast, relation: Option<&Relation>) -> String {
         }
         _ => format!("update in batches of a few thousand rows, each in its own transaction:\n    {batch}"),
     }
+}
+
+/// Whether it is an INSERT that updates the rows that are there already.
+fn is_upsert(ast: &Ast) -> bool {
+    matches!(ast, Ast::Insert(insert) if insert.on_conflict.as_ref().is_some_and(|conflict| conflict.update.is_some()))
 }
 
 /// Whether something in the statement chooses the rows, or may do so.
@@ -285,7 +295,13 @@ fn check_change(context: &RoutineContext<'_>, sql: &Sql<'_>, change: &DataChange
 /// Whether a statement updates or deletes rows; of how many tables and rows, its effects say.
 pub(super) fn changes_rows(ast: &Ast) -> bool {
     let mut found = false;
-    ast.visit(&mut |part| found |= matches!(part, Part::Update(_) | Part::Delete(_) | Part::Merge(_)));
+    ast.visit(&mut |part| {
+        found |= match part {
+            Part::Update(_) | Part::Delete(_) | Part::Merge(_) => true,
+            Part::Insert(insert) => insert.on_conflict.as_ref().is_some_and(|conflict| conflict.update.is_some()),
+            _ => false,
+        };
+    });
     found
 }
 

@@ -2,7 +2,8 @@
 
 use crate::ast::AlterTableAction;
 use crate::builtin::type_by_name;
-use crate::effect::{IndexBuildCause, RelationName, RewriteCause, ScanCause};
+use crate::confidence::Assumption;
+use crate::effect::{IndexBuildCause, RelationName, Rewrite, RewriteCause, ScanCause};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::offer::offer;
@@ -41,7 +42,7 @@ declare_rule! {
     ///
     /// - changes that PostgreSQL makes only in its catalog: `varchar(n)` to a wider one or to `text`, `numeric` to more
     ///   digits of the same scale, `cidr` to `inet`, a domain without constraints to its base type and back,
-    ///   `timestamp` to `timestamptz` if the time zone is UTC
+    ///   `timestamp` to `timestamptz` if the migration sets the time zone to UTC
     /// - a table that the same transaction created, or that the same migration created and left empty
     ///
     /// If no migration shows the current type of the column, pgvet assumes that the change rewrites the table.
@@ -110,6 +111,24 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         }
         work.report(context, reporter, range);
     }
+    for rewrite in effects.rewrites_unless_utc.iter().filter(|rewrite| rewrite.relation.visibility.is_exposed()) {
+        report_time_zone(reporter, rewrite);
+    }
+}
+
+/// Reports a change between `timestamp` and `timestamptz` that leaves the rows alone in UTC only.
+///
+/// Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `ATColumnChangeRequiresRewrite`.
+fn report_time_zone(reporter: &mut Reporter<'_>, rewrite: &Rewrite) {
+    let message = format!(
+        "this type change rewrites `{}` under ACCESS EXCLUSIVE and blocks all reads and writes meanwhile, unless the time \
+         zone of the session is UTC",
+        rewrite.relation.name
+    );
+    let help =
+        "if the values are in UTC, run this first, and PostgreSQL changes only its catalog:\n    SET timezone = 'UTC';";
+    let finding = reporter.report(rewrite.range, message).relation(&rewrite.relation);
+    finding.help(help).assuming(Assumption::TimeZoneNotUtc).emit();
 }
 
 /// A CHECK or foreign key that is checked again because a type changed.
