@@ -79,7 +79,8 @@ pub(crate) fn shown(value: Value) -> Value {
         Value::String(text) => Value::String(inert::lines_and_tabs(&text).into_owned()),
         Value::Array(values) => Value::Array(values.into_iter().map(shown).collect()),
         Value::Object(entries) => {
-            let entries = entries.into_iter().map(|(key, value)| (inert::lines_and_tabs(&key).into_owned(), shown(value)));
+            let entries =
+                entries.into_iter().map(|(key, value)| (inert::lines_and_tabs(&key).into_owned(), shown(value)));
             Value::Object(entries.collect::<Map<_, _>>())
         }
         other => other,

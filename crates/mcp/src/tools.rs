@@ -193,7 +193,7 @@ fn document(ended: Ended) -> Answer {
     serde_json::from_str(&ended.stdout).map_err(|_| {
         let said = inert::lines_and_tabs(ended.stderr.trim());
         match (said.is_empty(), ended.status) {
-            (false, _) => said,
+            (false, _) => said.into_owned(),
             (true, Some(status)) => format!("pgvet ended with {status} and said nothing"),
             (true, None) => "pgvet was killed".to_owned(),
         }

@@ -168,21 +168,18 @@ fn help(context: &RuleContext<'_>, blocker: &Blocker<'_>) -> String {
         }
         _ => String::new(),
     };
-    let mut help = format!("move this statement to a separate migration{guard}. If it has stopped, ");
     let left = match context.ast {
         Ast::CreateIndex(_) => context.effects.index_builds.iter().find(|build| build.concurrently),
         _ => None,
     };
     let again = run_again(context);
-    match left {
-        Some(build) => {
-            let index = sql_name(context, &build.index);
-            help += &format!(
-                "drop the invalid index, remove the statements that have run from the file, and {again}:\n    \
-                 DROP INDEX CONCURRENTLY IF EXISTS {index};"
-            );
-        }
-        None => help += &format!("remove the statements that have run from the file, and {}", run_again(context)),
-    }
-    help
+    let recovery = match left {
+        Some(build) => format!(
+            "drop the invalid index, remove the statements that have run from the file, and {again}:\n    \
+             DROP INDEX CONCURRENTLY IF EXISTS {};",
+            sql_name(context, &build.index)
+        ),
+        None => format!("remove the statements that have run from the file, and {again}"),
+    };
+    format!("move this statement to a separate migration{guard}. If it has stopped, {recovery}")
 }
