@@ -11,6 +11,8 @@ pub(crate) fn pages() -> Result<BTreeMap<String, String>, String> {
     let mut index = "# Migration tools\n\nEach page shows what the real tool did with small projects, and where pgvet's prediction differs.\n\n| tool | versions | runs | predicted |\n|---|---|---|---|\n".to_owned();
     for tool in Declaration::all()? {
         if !tool.folder().join("observed.txt").is_file() {
+            let why = tool.unrecorded.as_deref().unwrap_or_default();
+            let _ = writeln!(index, "| {} | not recorded: {why} | | |", tool.title);
             continue;
         }
         let compared = compare(&tool)?;
@@ -38,9 +40,15 @@ fn page(tool: &Declaration, compared: &[Compared]) -> String {
     let mut text = format!("# {}\n\nVersions that were run: {}.\n\n", tool.title, tool.versions.join(", "));
     match tool.tool {
         Some(known) => {
-            let _ = writeln!(text, "pgvet knows this tool: `tool = \"{}\"` below `[migrations]` in `pgvet.toml` selects it where it is not recognized.\n", known.as_str());
+            let _ = writeln!(
+                text,
+                "pgvet knows this tool: `tool = \"{}\"` below `[migrations]` in `pgvet.toml` selects it where it is not recognized.\n",
+                known.as_str()
+            );
         }
-        None => text.push_str("The recordings below were made while pgvet treated files of this tool as plain scripts.\n\n"),
+        None => {
+            text.push_str("The recordings below were made while pgvet treated files of this tool as plain scripts.\n\n")
+        }
     }
     text.push_str("## What the tool did\n\nEach project is a folder in `fixtures/tools`. Steps in one group of brackets ran in one transaction.\n\n| project | PostgreSQL | steps | result | left | predicted |\n|---|---|---|---|---|---|\n");
     for Compared { recorded, differences, .. } in compared {
@@ -68,7 +76,13 @@ fn page(tool: &Declaration, compared: &[Compared]) -> String {
         };
         let left: Vec<&str> = seen.left.iter().map(|object| name_of(object)).collect();
         let predicted = if differences.is_empty() { "yes" } else { "no, see below" };
-        let _ = writeln!(text, "| {} | {} | {steps} | {result} | {} | {predicted} |", recorded.case, majors.join(", "), left.join(", "));
+        let _ = writeln!(
+            text,
+            "| {} | {} | {steps} | {result} | {} | {predicted} |",
+            recorded.case,
+            majors.join(", "),
+            left.join(", ")
+        );
     }
     if !tool.differences.is_empty() {
         text.push_str("\n## Where pgvet differs\n\n");

@@ -10,7 +10,9 @@ fn the_model_says_what_was_recorded() {
     let mut runs = 0;
     for tool in Declaration::all().unwrap() {
         if !tool.folder().join("observed.txt").is_file() {
-            wrong.push(format!("{}: nothing is recorded", tool.name));
+            if tool.unrecorded.is_none() {
+                wrong.push(format!("{}: nothing is recorded", tool.name));
+            }
             continue;
         }
         let compared = compare(&tool).unwrap();
@@ -22,7 +24,8 @@ fn the_model_says_what_was_recorded() {
             }
         }
         for case in tool.differences.keys() {
-            let differs = |one: &&xtask::measure::tools::Compared| one.recorded.case == *case && !one.differences.is_empty();
+            let differs =
+                |one: &&xtask::measure::tools::Compared| one.recorded.case == *case && !one.differences.is_empty();
             if !compared.iter().any(|one| differs(&one)) {
                 wrong.push(format!("{} {case}: is explained and does not differ", tool.name));
             }

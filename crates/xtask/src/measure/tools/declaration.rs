@@ -30,26 +30,8 @@ pub struct Declaration {
     /// Cases in which pgvet says something else than was seen, with the reason.
     #[serde(default)]
     pub differences: BTreeMap<String, String>,
-    /// What its page says besides.
-    #[serde(default)]
-    pub page: Page,
-}
-
-/// Parts of a page that no observation shows.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Page {
-    /// By what pgvet recognises it.
-    #[serde(default)]
-    pub recognised: String,
-    /// How its files steer it.
-    #[serde(default)]
-    pub directives: Vec<String>,
-    /// How an index is built concurrently.
-    #[serde(default)]
-    pub concurrently: String,
-    #[serde(default)]
-    pub notes: Vec<String>,
+    /// Why nothing is recorded.
+    pub unrecorded: Option<String>,
 }
 
 /// A client of a package registry.

@@ -69,7 +69,8 @@ pub(super) fn read(log: &str, database: &str, objects: &BTreeMap<String, String>
         let text = text.trim_end();
         seen.lines.push(format!("{session} {text}"));
         let sent = text.strip_prefix("LOG:  statement: ").map(|sql| (Protocol::Simple, sql));
-        let executed = || text.strip_prefix("LOG:  execute ")?.split_once(": ").map(|(_, sql)| (Protocol::Extended, sql));
+        let executed =
+            || text.strip_prefix("LOG:  execute ")?.split_once(": ").map(|(_, sql)| (Protocol::Extended, sql));
         if let Some((protocol, sql)) = sent.or_else(executed) {
             let message = Message { number: at.to_string(), protocol, text: sql.to_owned() };
             messages.insert(session.to_owned(), message);

@@ -13,7 +13,7 @@ mod project;
 mod server;
 
 pub use compare::{Difference, PARTS, differences};
-pub use declaration::{Declaration, Page, folder};
+pub use declaration::{Declaration, folder};
 pub use observation::{End, Observation, Protocol, Recorded, Step};
 pub use predicted::{Prediction, predict};
 pub use project::{Address, Case, cases};
@@ -61,7 +61,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<String, String> {
         }
     }
     if arguments.case.is_none() {
-        for tool in &tools {
+        for tool in tools.iter().filter(|tool| tool.folder().join("observed.txt").is_file()) {
             report += &agreement(tool)?;
         }
     }

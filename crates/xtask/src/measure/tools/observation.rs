@@ -146,9 +146,8 @@ fn read_line(line: &str, seen: &mut Observation) -> Option<()> {
 pub(super) fn merge(recorded: Vec<Recorded>) -> Vec<Recorded> {
     let mut merged: Vec<Recorded> = Vec::new();
     for one in recorded {
-        let same = |known: &&mut Recorded| {
-            known.case == one.case && known.version == one.version && known.seen == one.seen
-        };
+        let same =
+            |known: &&mut Recorded| known.case == one.case && known.version == one.version && known.seen == one.seen;
         match merged.iter_mut().find(same) {
             Some(known) => known.majors.extend(one.majors),
             None => merged.push(one),

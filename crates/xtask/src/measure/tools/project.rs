@@ -108,7 +108,8 @@ impl Case {
     pub fn write(&self, declaration: &Declaration, address: &Address, root: &Path) -> Result<(), String> {
         for (path, text) in self.files(declaration, address)? {
             let path = root.join(path);
-            let written = std::fs::create_dir_all(path.parent().unwrap_or(root)).and_then(|()| std::fs::write(&path, text));
+            let written =
+                std::fs::create_dir_all(path.parent().unwrap_or(root)).and_then(|()| std::fs::write(&path, text));
             written.map_err(|error| format!("{}: {error}", path.display()))?;
         }
         Ok(())

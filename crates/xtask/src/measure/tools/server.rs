@@ -70,11 +70,16 @@ impl Observed {
         let text_of_log = fs::read(&log).map_err(|error| error.to_string())?;
         let seen = log::read(&String::from_utf8_lossy(&text_of_log[before..]), &address.database, &objects);
         let names: Vec<String> = objects.keys().map(|name| format!("'{name}'")).collect();
-        let left = self.server.query(&address.database, &format!(
-            "SELECT CASE WHEN relkind = 'i' THEN 'index ' ELSE 'table ' END || nspname || '.' || relname
+        let left = self.server.query(
+            &address.database,
+            &format!(
+                "SELECT CASE WHEN relkind = 'i' THEN 'index ' ELSE 'table ' END || nspname || '.' || relname
                || CASE WHEN NOT coalesce(indisvalid, true) THEN ' invalid' ELSE '' END
              FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace LEFT JOIN pg_index ON indexrelid = pg_class.oid
-             WHERE relname IN ({}) ORDER BY 1", names.join(", ")));
+             WHERE relname IN ({}) ORDER BY 1",
+                names.join(", ")
+            ),
+        );
         let left = left.map_err(text)?.into_iter().flatten().flatten().collect();
         self.server.query("postgres", &format!("DROP DATABASE {} WITH (FORCE)", address.database)).map_err(text)?;
         let observation = Observation { steps: seen.steps, error: seen.error, end, left };
