@@ -8,7 +8,7 @@ use crate::effect::{Effects, Failure, FailureSubject};
 use crate::replay::{Replay, StatementVisit, Visitor};
 use crate::routine::Bound;
 use crate::routine::{RoutineReader, Routines};
-use crate::session::Session;
+use crate::session::{Session, SettingsInEffect};
 use crate::settings::Settings;
 use crate::source::TextRange;
 use crate::statement::{Statement, SyntaxError};
@@ -20,6 +20,10 @@ pub struct StatementEffects {
     pub version: PgVersion,
     pub statement: TextRange,
     pub transaction: TransactionState,
+    /// Which of the transactions of the run it is in; `None` for a transaction of its own.
+    pub block: Option<u32>,
+    /// The settings in effect before it.
+    pub settings: SettingsInEffect,
     pub effects: Effects,
     /// Subtransactions that it begins in one transaction and that may write: SAVEPOINT, EXCEPTION in code that it runs.
     pub subtransactions: Bound,
@@ -117,6 +121,8 @@ impl Visitor for Collector<'_> {
                 version: visit.target.version(),
                 statement: visit.statement.range,
                 transaction: visit.transaction,
+                block: visit.session.block.as_ref().map(|block| block.number),
+                settings: visit.session.settings.clone(),
                 effects: visit.effects.clone(),
                 subtransactions,
             });
@@ -130,6 +136,8 @@ impl Visitor for Collector<'_> {
                 version: PgVersion(0),
                 statement: statement.range,
                 transaction: TransactionState::None,
+                block: None,
+                settings: SettingsInEffect::default(),
                 effects: Effects { fails, ..Effects::default() },
                 subtransactions: Bound::ZERO,
             });

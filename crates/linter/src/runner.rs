@@ -60,6 +60,7 @@ pub enum SessionScope {
 /// What the program does not do although PostgreSQL would: it refuses a migration before it sends it, or never ends.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Refusal {
+    pub kind: RefusalKind,
     /// What it stumbles over.
     pub range: TextRange,
     /// One sentence without period.
@@ -69,6 +70,17 @@ pub struct Refusal {
     pub by_default: bool,
     /// The program, where only marks in the file tell of it: others read them, too.
     pub unproven: Option<&'static str>,
+}
+
+/// What a program does in place of a statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RefusalKind {
+    /// It ends with an error.
+    Fails,
+    /// It runs the others and does not mention this one.
+    LeavesOut,
+    /// It waits for itself.
+    NeverEnds,
 }
 
 /// The session that a migration leaves to the next one.

@@ -8,6 +8,7 @@ mod new_rule;
 mod nodes;
 mod schema;
 mod site;
+mod tool_pages;
 
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
@@ -25,7 +26,7 @@ struct Arguments {
 enum Task {
     /// Regenerate the tables of built-in objects from the catalogs of real servers.
     Builtin(builtin::Arguments),
-    /// Write the pages of `rules/` anew.
+    /// Write the pages of `rules/` and `docs/tools/` anew.
     Docs,
     /// Write `pgvet.schema.json` anew.
     Schema,
@@ -44,7 +45,7 @@ enum Task {
 fn main() -> ExitCode {
     let result = match Arguments::parse().task {
         Task::Builtin(arguments) => builtin::run(&arguments),
-        Task::Docs => docs::run(),
+        Task::Docs => docs::run().and_then(|()| tool_pages::run()),
         Task::Schema => schema::run(),
         Task::Site(arguments) => site::run(&arguments),
         Task::NewRule(arguments) => new_rule::run(&arguments),

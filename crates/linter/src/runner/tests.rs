@@ -107,6 +107,7 @@ fn a_program_that_misses_its_transaction_fails() {
 fn what_the_program_refuses_is_reported() {
     let files = files(&["SELECT 1;"]);
     let refusal = |by_default, unproven| Refusal {
+        kind: RefusalKind::Fails,
         range: TextRange::new(0, 8),
         message: "goose refuses this".to_owned(),
         help: "mend it".to_owned(),

@@ -2,7 +2,7 @@
 
 use super::{Layout, Section, Sign, Tool, splitter};
 use pgvet_linter::check::{Direction, TransactionMode};
-use pgvet_linter::runner::Refusal;
+use pgvet_linter::runner::{Refusal, RefusalKind};
 use pgvet_linter::source::TextRange;
 
 /// A line that begins a section of a file.
@@ -92,12 +92,13 @@ fn refusals(tool: Tool, text: &str, sections: &[Section], strings: &[TextRange])
             let is_code = |(_, line): &(u32, &str)| is_statement(line);
             let first = lines(&text[range.as_usize()]).find(is_code);
             let Some((start, line)) = first else { continue };
-            let (what, help) = match tool {
-                Tool::SqlMigrate => ("leaves out", "move it behind `-- +migrate Up`"),
-                Tool::Goose => ("refuses this file: it has", "move it behind `-- +goose Up`"),
-                _ => ("refuses this file: it has", "move it behind `-- migrate:up`"),
+            let (kind, what, help) = match tool {
+                Tool::SqlMigrate => (RefusalKind::LeavesOut, "leaves out", "move it behind `-- +migrate Up`"),
+                Tool::Goose => (RefusalKind::Fails, "refuses this file: it has", "move it behind `-- +goose Up`"),
+                _ => (RefusalKind::Fails, "refuses this file: it has", "move it behind `-- migrate:up`"),
             };
             refusals.push(Refusal {
+                kind,
                 range: TextRange::new(start, start + line.trim_end().len() as u32),
                 message: format!("{} {what} a statement that stands before the first mark", tool.as_str()),
                 help: help.to_owned(),

@@ -3,7 +3,7 @@
 use super::statements::{Words, statements};
 use crate::boundary::Boundary;
 use crate::read;
-use pgvet_linter::runner::Refusal;
+use pgvet_linter::runner::{Refusal, RefusalKind};
 use std::path::Path;
 
 /// Does Flyway run a statement without a transaction? Source: Flyway, `PostgreSQLParser.detectCanExecuteInTransaction`, and
@@ -27,6 +27,7 @@ pub(super) fn refusals(path: &Path, text: &str, opted_out: bool) -> Vec<Refusal>
     let has_other = statements.iter().any(|(_, words)| !runs_alone(words));
     if has_other && !opted_out && !is_set(path, "mixed", "true") {
         refusals.push(Refusal {
+            kind: RefusalKind::Fails,
             range: *alone,
             message: "Flyway refuses this file: it runs this statement without a transaction, and others of the file in one"
                 .to_owned(),
@@ -39,6 +40,7 @@ pub(super) fn refusals(path: &Path, text: &str, opted_out: bool) -> Vec<Refusal>
     }
     if builds_without_end(path, words) {
         refusals.push(Refusal {
+            kind: RefusalKind::NeverEnds,
             range: *alone,
             message: "Flyway 9.1.3 and later waits for itself here and never ends: the transaction in which it holds its lock \
                       is older than this statement, which waits for it"

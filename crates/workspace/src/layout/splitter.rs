@@ -1,7 +1,7 @@
 //! goose and sql-migrate cut a file into statements themselves: behind each line that ends with a semicolon.
 
 use super::annotations::{comment, lines};
-use pgvet_linter::runner::Refusal;
+use pgvet_linter::runner::{Refusal, RefusalKind};
 use pgvet_linter::source::TextRange;
 use pgvet_linter::statement;
 
@@ -45,6 +45,7 @@ pub(super) fn refusals(
             whole(end).filter(|range| ends && refusals.iter().all(|known| known.range.end <= range.start))
         {
             refusals.push(Refusal {
+                kind: RefusalKind::Fails,
                 range: TextRange::new(range.start, range.start + first_line(&text[range.as_usize()]).len() as u32),
                 message: format!(
                     "{tool} cuts this statement apart: it ends a statement behind each line that ends with a semicolon"
@@ -56,6 +57,7 @@ pub(super) fn refusals(
         }
     }
     refusals.extend(last.map(|range| Refusal {
+        kind: RefusalKind::Fails,
         range,
         message: format!("{tool} refuses this file: its last statement has no semicolon at the end of a line"),
         help: "end the statement with a semicolon".to_owned(),

@@ -18,6 +18,7 @@ pub mod scripts;
 mod slowdown;
 mod speed;
 mod squawk;
+pub mod tools;
 pub mod trace;
 
 use clap::Subcommand;
@@ -63,6 +64,8 @@ enum Measurement {
     Offers(offers::Arguments),
     /// Does pgvet read scripts as psql does?
     Scripts(scripts::Arguments),
+    /// What do real migration tools do, and does the model say the same?
+    Tools(tools::Arguments),
 }
 
 /// Runs one measurement and prints its report.
@@ -84,6 +87,7 @@ pub fn run(arguments: &Arguments) -> Result<(), String> {
         Measurement::Estimates(arguments) => estimates::run(arguments),
         Measurement::Offers(arguments) => offers::run(arguments),
         Measurement::Scripts(arguments) => scripts::run(arguments),
+        Measurement::Tools(arguments) => tools::run(arguments),
     }?;
     print(&report);
     Ok(())

@@ -1,0 +1,154 @@
+//! What do real migration tools do with projects, and does the model say the same?
+//!
+//! `fixtures/tools/NAME/tool.toml` declares a tool, `fixtures/tools/cases` holds projects that every tool runs, the other
+//! folders of a tool projects of its own. `observed.txt` is what was seen; tests compare it with the model.
+
+mod compare;
+mod declaration;
+mod install;
+mod log;
+mod observation;
+mod predicted;
+mod project;
+mod server;
+
+pub use compare::{Difference, PARTS, differences};
+pub use declaration::{Declaration, folder};
+pub use observation::{End, Observation, Protocol, Recorded, Step};
+pub use predicted::{Prediction, predict};
+pub use project::{Address, Case, cases};
+
+use super::read;
+use server::Observed;
+use std::fmt::Write as _;
+
+#[derive(clap::Args)]
+pub(super) struct Arguments {
+    /// The tools to run; all of them if none is named.
+    tools: Vec<String>,
+    /// Run the tools, which are installed first, and write down what they do. Otherwise compare what was recorded.
+    #[arg(long)]
+    record: bool,
+    /// Only this case; shows the log of the server, and records nothing.
+    #[arg(long, value_name = "CASE")]
+    case: Option<String>,
+    /// The versions of PostgreSQL.
+    #[arg(long, value_delimiter = ',', default_values_t = [14, 18])]
+    pg_version: Vec<u8>,
+}
+
+pub(super) fn run(arguments: &Arguments) -> Result<String, String> {
+    let all = Declaration::all()?;
+    let tools: Vec<&Declaration> =
+        all.iter().filter(|tool| arguments.tools.is_empty() || arguments.tools.contains(&tool.name)).collect();
+    let unknown = arguments.tools.iter().find(|name| !all.iter().any(|tool| tool.name == **name));
+    if let Some(name) = unknown {
+        return Err(format!("fixtures/tools has no tool `{name}`"));
+    }
+    let mut report = String::new();
+    if arguments.record || arguments.case.is_some() {
+        let mut servers = Vec::new();
+        for major in &arguments.pg_version {
+            servers.push(Observed::start(*major)?);
+        }
+        for tool in &tools {
+            match record(tool, &mut servers, arguments.case.as_deref()) {
+                Ok(told) => report += &told,
+                Err(error) => {
+                    let _ = writeln!(report, "{}: NOT RUN: {error}", tool.name);
+                }
+            }
+        }
+    }
+    if arguments.case.is_none() {
+        for tool in tools.iter().filter(|tool| tool.folder().join("observed.txt").is_file()) {
+            report += &agreement(tool)?;
+        }
+    }
+    Ok(report)
+}
+
+/// Runs all cases of a tool. With `only`, returns the log of that case and writes nothing.
+fn record(tool: &Declaration, servers: &mut [Observed], only: Option<&str>) -> Result<String, String> {
+    let cases = cases(tool)?;
+    let mut recorded = Vec::new();
+    let mut told = String::new();
+    for version in &tool.versions {
+        let installed = install::install(tool, version)?;
+        for case in cases.iter().filter(|case| only.is_none_or(|only| only == case.name)) {
+            for server in &mut *servers {
+                let run = server.run(tool, &installed, case)?;
+                if only.is_some() {
+                    let _ = writeln!(told, "=== {version}, PostgreSQL {}\n{}", server.major(), run.told);
+                }
+                recorded.push(Recorded {
+                    case: case.name.clone(),
+                    version: version.clone(),
+                    majors: vec![server.major()],
+                    seen: run.observation,
+                });
+            }
+        }
+    }
+    recorded.sort_by(|one, other| one.case.cmp(&other.case));
+    let text = observation::write(&observation::merge(recorded));
+    if only.is_some() {
+        return Ok(told + &text);
+    }
+    let path = tool.folder().join("observed.txt");
+    std::fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
+    Ok(told)
+}
+
+/// What was recorded of a tool.
+///
+/// # Errors
+/// What cannot be read.
+pub fn recorded(tool: &Declaration) -> Result<Vec<Recorded>, String> {
+    observation::read(&read(&tool.folder().join("observed.txt"))?)
+}
+
+/// A recorded run beside what the model says.
+#[derive(Debug)]
+pub struct Compared {
+    pub recorded: Recorded,
+    pub predicted: Prediction,
+    pub differences: Vec<Difference>,
+}
+
+/// Compares everything that was recorded of a tool.
+///
+/// # Errors
+/// What cannot be read or loaded.
+pub fn compare(tool: &Declaration) -> Result<Vec<Compared>, String> {
+    let cases = cases(tool)?;
+    let mut compared = Vec::new();
+    for recorded in recorded(tool)? {
+        let case = cases.iter().find(|case| case.name == recorded.case);
+        let case = case.ok_or_else(|| format!("{}: the case {} is gone: record it anew", tool.name, recorded.case))?;
+        let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+        let root = folder.path().join("project");
+        case.write(tool, &Address::of_nothing(), &root)?;
+        std::fs::create_dir_all(root.join(".git")).map_err(|error| error.to_string())?;
+        let major = recorded.majors.last().copied().unwrap_or(18);
+        let predicted = predict(&root, major)?;
+        let differences = differences(&recorded, &predicted);
+        compared.push(Compared { recorded, predicted, differences });
+    }
+    Ok(compared)
+}
+
+/// How much of what was recorded the model says, and where it says something else.
+fn agreement(tool: &Declaration) -> Result<String, String> {
+    let compared = compare(tool)?;
+    let agreeing = compared.iter().filter(|one| one.differences.is_empty()).count();
+    let mut text = format!("{}: {agreeing} of {} runs agree\n", tool.name, compared.len());
+    for Compared { recorded, differences, .. } in compared.iter().filter(|one| !one.differences.is_empty()) {
+        let explained = if tool.differences.contains_key(&recorded.case) { " (explained)" } else { "" };
+        let _ = writeln!(text, "  {} {}{explained}", recorded.case, recorded.version);
+        for Difference { part, recorded, predicted } in differences {
+            let _ = writeln!(text, "    {part}: {recorded} / pgvet: {predicted}");
+        }
+    }
+    Ok(text)
+}
