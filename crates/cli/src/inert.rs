@@ -5,7 +5,6 @@
 //! guess ([`mark`]); every other escape sequence is shown as text.
 
 pub(crate) use pgvet_workspace::inert::{acts, line, lines};
-use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, IsTerminal, Write};

@@ -47,7 +47,9 @@ fn page(tool: &Declaration, compared: &[Compared]) -> String {
             );
         }
         None => {
-            text.push_str("The recordings below were made while pgvet treated files of this tool as plain scripts.\n\n")
+            text.push_str(
+                "The recordings below were made while pgvet treated files of this tool as plain scripts.\n\n",
+            );
         }
     }
     text.push_str("## What the tool did\n\nEach project is a folder in `fixtures/tools`. Steps in one group of brackets ran in one transaction.\n\n| project | PostgreSQL | steps | result | left | predicted |\n|---|---|---|---|---|---|\n");
@@ -57,10 +59,10 @@ fn page(tool: &Declaration, compared: &[Compared]) -> String {
         let mut steps = String::new();
         let mut last = None;
         for step in &seen.steps {
-            if last != Some(step.transaction) {
-                steps.push_str(if last.is_some() { "] [" } else { "[" });
-            } else {
+            if last == Some(step.transaction) {
                 steps.push_str(", ");
+            } else {
+                steps.push_str(if last.is_some() { "] [" } else { "[" });
             }
             last = Some(step.transaction);
             steps.push_str(name_of(&step.object));

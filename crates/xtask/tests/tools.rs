@@ -1,7 +1,5 @@
 //! The model says what real migration tools did, or `tool.toml` says why not.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
-
 use xtask::measure::tools::{Declaration, compare};
 
 #[test]

@@ -88,6 +88,6 @@ fn position(text: &str, at: usize) -> Value {
     let ends =
         |(at, character): (usize, char)| character == '\n' || (character == '\r' && !text[at + 1..].starts_with('\n'));
     let line = before.char_indices().filter(|end| ends(*end)).count();
-    let start = before.char_indices().filter(|end| ends(*end)).next_back().map_or(0, |(at, _)| at + 1);
+    let start = before.char_indices().rfind(|end| ends(*end)).map_or(0, |(at, _)| at + 1);
     json!({"line": line, "character": before[start..].encode_utf16().count()})
 }
