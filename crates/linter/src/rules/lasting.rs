@@ -7,7 +7,7 @@ use smol_str::SmolStr;
 
 /// The statements of a migration by what becomes of them, without those that control transactions.
 ///
-/// A transaction that is open at the end counts as committed: `nested-transaction` reports it.
+/// A transaction that is open at the end is treated as committed: `nested-transaction` reports it.
 #[derive(Debug, Default)]
 pub(crate) struct Lasting<'a> {
     pub(crate) statements: Vec<&'a Statement>,

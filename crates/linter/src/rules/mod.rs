@@ -6,7 +6,7 @@ mod around;
 pub mod bloat;
 pub mod compatibility;
 pub mod data;
-mod doomed;
+mod dropped_later;
 pub mod engine;
 pub(crate) mod lasting;
 pub mod locking;

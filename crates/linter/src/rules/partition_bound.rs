@@ -108,7 +108,7 @@ impl Proof {
     }
 }
 
-/// What spares the DEFAULT partition its scan: a valid CHECK that no row of it belongs to the new partition.
+/// What avoids the scan of the DEFAULT partition: a valid CHECK that no row of it belongs to the new partition.
 pub(crate) fn default_scan_help(
     context: &RuleContext<'_>,
     parent: &Relation,
@@ -120,10 +120,10 @@ pub(crate) fn default_scan_help(
         Some(proof) => {
             let lines = proof.lines();
             format!(
-                "a valid CHECK on the DEFAULT partition spares it the scan; before, in transactions of their own:{lines}"
+                "a valid CHECK on the DEFAULT partition avoids its scan; add it first, in transactions of its own:{lines}"
             )
         }
-        None => "a CHECK on the DEFAULT partition that excludes the rows of the new one spares it the scan: add it \
+        None => "a CHECK on the DEFAULT partition that excludes the rows of the new one avoids its scan: add it \
                  NOT VALID and validate it before, in transactions of their own"
             .to_owned(),
     }

@@ -46,7 +46,7 @@ pub(crate) fn label<'r, 'a>(
     (finding, count)
 }
 
-/// The functions that a statement defines anew or drops.
+/// The functions that a statement replaces or drops.
 fn remade(ast: &Ast) -> Vec<&ObjectName> {
     use ObjectKind::{Function, Procedure, Routine};
     match ast {

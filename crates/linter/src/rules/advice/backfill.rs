@@ -10,7 +10,7 @@ use crate::rules::text::{identifier, sql_name};
 /// Rows of one transaction: locked for some ten milliseconds, and no replica falls behind.
 const BATCH: u32 = 5000;
 
-/// Pages of one transaction, where there is no key to go along: about as many rows.
+/// Pages of one transaction, if there is no key to follow: about as many rows.
 const PAGES: u32 = 64;
 
 /// Sets `assignment` in the rows that miss it; `None` where there is no way to go through the table in parts.

@@ -284,15 +284,15 @@ fn is_key(constraint: &Constraint) -> bool {
     matches!(constraint.kind, ConstraintKind::PrimaryKey(_) | ConstraintKind::Unique(_))
 }
 
-/// Is there something that the steps leave out: a CHECK, a foreign key, a second key, options of an identity?
+/// Whether the steps would omit something: a CHECK, a foreign key, a second key, options of an identity.
 fn has_more(column: &ColumnDef) -> bool {
-    let is_left_out = |constraint: &Constraint| match &constraint.kind {
+    let is_omitted = |constraint: &Constraint| match &constraint.kind {
         ConstraintKind::Check(_) | ConstraintKind::ForeignKey(_) | ConstraintKind::Exclude(_) => true,
         ConstraintKind::Identity { options, .. } => !options.is_empty(),
         ConstraintKind::NotNull { .. } => constraint.name.is_some(),
         _ => false,
     };
-    column.constraints.iter().any(is_left_out) || column.constraints.iter().filter(|one| is_key(one)).count() > 1
+    column.constraints.iter().any(is_omitted) || column.constraints.iter().filter(|one| is_key(one)).count() > 1
 }
 
 /// The integer type behind a serial one.

@@ -64,7 +64,7 @@ pub(crate) fn advice(
         first.extend(not_null::steps_for_key(context, altered.table, &steps.columns));
     }
     let advice = Advice::new(sentence).all(first).all(steps.with_index(altered.table, &index, attributes));
-    // Before 12 nothing spares a primary key over nullable columns that the table is read.
+    // Before 12 nothing avoids that a primary key over nullable columns reads the table.
     let advice = if word == "UNIQUE" || everywhere_at_least(context, 12) { advice.complete(context) } else { advice };
     if word == "PRIMARY KEY" && before(context, altered.table).is_none_or(|table| !table.known) {
         return advice.then("the steps to NOT NULL are for columns that may hold nulls, which no migration shows");
@@ -84,7 +84,7 @@ pub(super) fn of_column(
     Some(steps.with_index(table, index, attributes(constraint)))
 }
 
-/// DEFERRABLE and the like.
+/// DEFERRABLE and similar options.
 fn attributes(constraint: &Constraint) -> &'static str {
     match (constraint.deferrable, constraint.initially_deferred) {
         (true, true) => " DEFERRABLE INITIALLY DEFERRED",

@@ -121,7 +121,7 @@ impl From<Advice> for String {
     }
 }
 
-/// Has it one command, and nothing that the steps would leave out?
+/// Whether it has one command, and nothing that the steps would omit.
 fn can_be_replaced(context: &RuleContext<'_>, statement: &AlterTable) -> bool {
     let relation = Altered::of(context).and_then(|altered| before(context, altered.table));
     let known = relation.is_some_and(|relation| relation.known);

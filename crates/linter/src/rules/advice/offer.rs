@@ -56,7 +56,7 @@ pub(crate) fn line_after(context: &RuleContext<'_>, sql: &str) -> Option<Edit> {
     }
 }
 
-/// What stands before the statement on its line, if that is nothing but white space.
+/// The text before the statement on its line, if that is only white space.
 fn indentation<'c>(context: &RuleContext<'c>) -> &'c str {
     let before = &context.source()[..context.statement.range.start as usize];
     let line = &before[before.rfind('\n').map_or(0, |at| at + 1)..];

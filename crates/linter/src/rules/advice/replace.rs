@@ -191,7 +191,7 @@ impl Replacement<'_, '_> {
         steps.extend(left.map(|rebuilt| Step::new(format!("DROP INDEX CONCURRENTLY {schema}.{}", old_name(rebuilt)))));
         let drop = Step::new(format!("ALTER TABLE {table} DROP COLUMN {}", self.old))
             .note(format!(
-                "Decide when {} can go: its values before the change are lost with it, and there is no way back",
+                "Decide when {} can go: its values before the change are lost with it, and cannot be restored",
                 self.old
             ))
             .accepted(format!("{} holds only what {column} was made of, and nothing writes it any more", self.old));
@@ -229,7 +229,7 @@ $copy$"
         let trigger = identifier(&self.trigger_name());
         let meant = format!("{column} keeps its name and its values, as {type_text}");
         let first = Step::new(format!("DROP TRIGGER {trigger} ON {table}")).note(format!(
-            "Deploy code that works with {column} as {type_text} before this. Sessions may have to prepare statements anew."
+            "Deploy code that works with {column} as {type_text} before this. Sessions may have to prepare statements again."
         ));
         let rename = |from: &str, to: &str| {
             Step::new(format!("ALTER TABLE {table} RENAME COLUMN {from} TO {to}")).accepted(meant.clone())

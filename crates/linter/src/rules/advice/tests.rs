@@ -115,7 +115,7 @@ fn refusals(statement: &str, versions: &str, sql: &str) -> Vec<String> {
         &[]
     };
     let found = run(first, sql, versions);
-    // Before 12 nothing spares a primary key over nullable columns that the table is read.
+    // Before 12 nothing avoids that a primary key over nullable columns reads the table.
     let unavoidable = |found: &Diagnostic| {
         versions == "10-18" && found.rule == "set-not-null-scans-table" && sql.contains("PRIMARY KEY")
     };

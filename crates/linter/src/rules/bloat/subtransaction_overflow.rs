@@ -55,7 +55,7 @@ declare_rule! {
 fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     let found = context.routines.subtransactions(&context.routine);
     let Bound::AtMost(most) = found.most else { return };
-    // What a loop makes too many alone is told there; many that are too many together, at the one that is too many.
+    // A loop that exceeds the limit by itself is reported at the loop, others at the one that exceeds it.
     let Some(source) = source_to_blame(&found.sources).filter(|_| most > CACHED) else { return };
     let routines = context.routines;
     let is_said_there =

@@ -114,7 +114,7 @@ pub(super) fn lost<'c>(context: &RuleContext<'c>, removal: &'c Removal) -> Optio
     }
     match successor(&end, before, relation) {
         Successor::Nothing if is_table => {
-            // Made anew behind the end of the transaction: the gap is short, but the rows do not come back.
+            // Created again after the end of the transaction: the gap is short, but the rows do not come back.
             let later = ahead_of_maker(context, &relation.name, Until::EndOfMigration);
             match successor(&later, before, relation) {
                 Successor::Compatible(new) if !is_empty_table(&later, new) => None,

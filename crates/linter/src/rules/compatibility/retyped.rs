@@ -44,7 +44,7 @@ pub(super) fn retyped<'c>(context: &'c RuleContext<'_>) -> Vec<Retyped<'c>> {
             let in_place = before.columns.get(at).filter(|old| old.name == column.name);
             let old = in_place.or_else(|| before.column(&column.name));
             let Some(from) = old.map(|old| old.sql_type).filter(|from| *from != column.sql_type) else { continue };
-            if is_made_anew(context, table, &column.name) {
+            if is_recreated(context, table, &column.name) {
                 continue;
             }
             let range = place(context, &column.name).unwrap_or(lock.range);
@@ -57,7 +57,7 @@ pub(super) fn retyped<'c>(context: &'c RuleContext<'_>) -> Vec<Retyped<'c>> {
 }
 
 /// Dropped and added again: another column of the same name.
-fn is_made_anew(context: &RuleContext<'_>, table: &RelationName, name: &str) -> bool {
+fn is_recreated(context: &RuleContext<'_>, table: &RelationName, name: &str) -> bool {
     context.effects.removals.iter().any(|removal| {
         matches!(&removal.object, RemovedObject::Column { table: other, column } if other.oid == table.oid && column == name)
     })

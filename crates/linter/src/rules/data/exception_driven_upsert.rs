@@ -238,7 +238,7 @@ fn fix(
     let clause = format!(" {clause}");
     let mut edits = vec![Edit { range: TextRange::new(upsert.end, upsert.end), text: clause }];
     if is_body || !upsert.block.declarations.is_empty() || upsert.block.label.is_some() {
-        // What stands between the INSERT and END goes, its semicolon excepted.
+        // The text between the INSERT and END is removed, except its semicolon.
         edits.push(Edit { range: TextRange::new(section.keyword.start, upsert.block.end.start), text: String::new() });
     } else {
         edits

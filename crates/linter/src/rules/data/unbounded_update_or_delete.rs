@@ -187,11 +187,11 @@ fn help(change: &DataChange, ast: &Ast, relation: Option<&Relation>) -> String {
     }
     match change.kind {
         _ if matches!(ast, Ast::Merge(_)) => "merge a part of the source at a time, each in a transaction of its own, \
-             and give WHEN MATCHED a condition that leaves out rows that are the same"
+             and give WHEN MATCHED a condition that excludes rows that are the same"
             .to_owned(),
         DataChangeKind::Update if is_upsert(ast) => {
             "insert a part of the source at a time, each in a transaction of its own, and give DO UPDATE a WHERE that \
-             leaves out rows that are the same"
+             excludes rows that are the same"
                 .to_owned()
         }
         DataChangeKind::Delete if change.rows.extent == Extent::All => format!(

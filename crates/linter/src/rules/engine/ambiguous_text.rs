@@ -121,7 +121,7 @@ mod tests {
     use crate::source::SourceFile;
 
     #[test]
-    fn the_way_back_is_text_too() {
+    fn down_migrations_are_text_too() {
         let text = "DO $$ BEGIN SET standard_conforming_strings = off; END $$;\nSELECT 'C:\\'; DROP TABLE orders; --';\n\\i other.sql\n";
         let file = parse_file(SourceFile::new("1.down.sql".to_owned(), text.to_owned()));
         let migration = Migration { direction: Direction::Down, ..Migration::new(&file) };

@@ -7,7 +7,7 @@ use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::offer::{leave_transaction, offer};
 use crate::rules::advice::{constraint, index};
-use crate::rules::doomed::is_doomed;
+use crate::rules::dropped_later::is_dropped_later;
 use crate::rules::text::{enumerate, sql_name};
 use crate::source::TextRange;
 
@@ -74,7 +74,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     if tables.is_empty() && !unknown {
         return;
     }
-    if !tables.is_empty() && tables.iter().all(|table| is_doomed(context, table)) {
+    if !tables.is_empty() && tables.iter().all(|table| is_dropped_later(context, table)) {
         return;
     }
     // Partitions are locked with their parent, which stands for them.

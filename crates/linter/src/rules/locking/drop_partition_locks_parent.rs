@@ -4,7 +4,7 @@ use crate::catalog::Oid;
 use crate::effect::{LockMode, RelationName};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use crate::rules::doomed::is_doomed;
+use crate::rules::dropped_later::is_dropped_later;
 use crate::rules::text::sql_name;
 use crate::source::TextRange;
 
@@ -92,5 +92,5 @@ fn locked_parent<'c>(context: &RuleContext<'c>, parent: Oid) -> Option<&'c Relat
     let mut parents = locks.filter(|lock| lock.relation.oid == parent && lock.mode == LockMode::AccessExclusive);
     let parent = &parents.find(|lock| lock.relation.visibility.is_exposed())?.relation;
     let dropped = context.effects.drops.iter().any(|dropped| dropped.oid == parent.oid);
-    (!dropped && !is_doomed(context, parent)).then_some(parent)
+    (!dropped && !is_dropped_later(context, parent)).then_some(parent)
 }

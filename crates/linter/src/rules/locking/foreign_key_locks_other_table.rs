@@ -8,7 +8,7 @@ use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::{Advice, constraint, one_line};
 use crate::rules::altered::{Altered, by_range};
-use crate::rules::doomed::is_doomed;
+use crate::rules::dropped_later::is_dropped_later;
 use crate::rules::text::{enumerate, sql_name};
 use crate::source::TextRange;
 
@@ -69,7 +69,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
             && lock.relation.visibility.is_exposed()
             && lock.relation.kind.is_table()
             && !effects.drops.iter().any(|dropped| dropped.oid == lock.relation.oid)
-            && !is_doomed(context, &lock.relation)
+            && !is_dropped_later(context, &lock.relation)
             && !effects
                 .locks
                 .iter()

@@ -97,7 +97,7 @@ fn default_help(context: &RuleContext<'_>, statement: &CreateTable, lock: &Lock,
 fn help(context: &RuleContext<'_>, statement: &CreateTable, parent_range: TextRange) -> String {
     if !context.target.at_least(12) {
         return "before PostgreSQL 12 ATTACH PARTITION locks the parent as strongly: set a short lock_timeout and try \
-                again when it strikes"
+                again if it expires"
             .to_owned();
     }
     let (table, parent_name) = (context.text(statement.name.range()), context.text(parent_range));

@@ -74,7 +74,7 @@ mod tests {
     use super::speaks_of_money;
 
     #[test]
-    fn words_of_names_are_told_apart() {
+    fn words_of_names_are_distinguished() {
         for (name, expected) in
             [("total_price", true), ("totalPrice", true), ("fees", true), ("coffee_ratio", false), ("costume", false)]
         {

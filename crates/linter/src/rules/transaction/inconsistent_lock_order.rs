@@ -69,7 +69,7 @@ declare_rule! {
     /// - tables that the migration created
     /// - locks that allow writes
     /// - all rows of a table are changed before it is altered, which `mixed-ddl-and-bulk-dml` reports
-    /// - a trigger function whose tables the migration has locked before: whoever runs it holds a lock on one of them,
+    /// - a trigger function whose tables the migration has locked before: a session that runs it holds a lock on one of them,
     ///   so nobody is inside it
     ///
     /// The statements of a function are compared in the order of its text. Two migrations are not compared, because

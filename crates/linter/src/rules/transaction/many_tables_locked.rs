@@ -6,7 +6,7 @@ use crate::confidence::Assumption;
 use crate::effect::{Lock, LockCause, LockMode, ScanCause};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use crate::rules::doomed::is_doomed;
+use crate::rules::dropped_later::is_dropped_later;
 use crate::session::{HeldLock, Place, TransactionBlock};
 
 declare_rule! {
@@ -64,7 +64,7 @@ fn check(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
     }
     let earlier = locked_tables(block);
     let mut all = earlier.clone();
-    for lock in strong.into_iter().filter(|lock| !is_doomed(context, &lock.relation)) {
+    for lock in strong.into_iter().filter(|lock| !is_dropped_later(context, &lock.relation)) {
         if !all.iter().any(|(oid, _)| *oid == lock.relation.oid) {
             all.push((lock.relation.oid, &lock.relation.name));
         }

@@ -6,7 +6,7 @@ use crate::rule::RuleContext;
 use crate::rules::around::{means, rest};
 
 /// Does a later statement of the migration drop the table or view by its name?
-pub(crate) fn is_doomed(context: &RuleContext<'_>, relation: &RelationName) -> bool {
+pub(crate) fn is_dropped_later(context: &RuleContext<'_>, relation: &RelationName) -> bool {
     let dropped_as = match relation.kind {
         RelationKind::View => ObjectKind::View,
         RelationKind::MaterializedView => ObjectKind::MaterializedView,
