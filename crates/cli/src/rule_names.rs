@@ -2,7 +2,7 @@
 
 use crate::args::{RuleArgs, names};
 use crate::error::Failure;
-use pgvet_linter::rule::{Category, RuleMeta};
+use pgvet_linter::meta::{Category, RuleMeta};
 use pgvet_linter::rules;
 
 /// What a name stands for.

@@ -2,7 +2,7 @@
 
 use crate::args::ColorChoice;
 use crate::inert;
-use pgvet_linter::diagnostic::Severity;
+use pgvet_linter::severity::Severity;
 use std::io::IsTerminal;
 
 /// How text is shown: in which colours, how wide, and with or without links.

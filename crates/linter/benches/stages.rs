@@ -4,13 +4,14 @@
 
 use divan::Bencher;
 use divan::counter::BytesCount;
-use pgvet_linter::check::{Migration, ParsedFile, check, parse_file};
+use pgvet_linter::check::check;
 use pgvet_linter::lexer::{TokenKind, tokenize};
+use pgvet_linter::migration::Migration;
 use pgvet_linter::plpgsql::{self, BodyText};
 use pgvet_linter::predict;
 use pgvet_linter::settings::Settings;
 use pgvet_linter::source::{SourceFile, TextRange};
-use pgvet_linter::statement;
+use pgvet_linter::statement::{self, ParsedFile, parse_file};
 use std::path::{Path, PathBuf};
 
 fn main() {
@@ -61,7 +62,9 @@ fn effects(bencher: Bencher<'_, '_>) {
     let files = parsed(&texts);
     let migrations: Vec<Migration<'_>> = files.iter().map(Migration::new).collect();
     let settings = Settings::default();
-    bencher.counter(size_of(&texts)).bench(|| predict::effects(&migrations, &settings).len());
+    bencher
+        .counter(size_of(&texts))
+        .bench(|| predict::effects(&migrations, settings.versions.to, &settings.functions).len());
 }
 
 /// Replay with all rules.

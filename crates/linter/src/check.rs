@@ -2,273 +2,44 @@
 
 mod in_code;
 
-use crate::ast::{Ast, Do};
+use crate::ast::{Ast, Do, SyntaxError};
 use crate::catalog::Catalog;
 use crate::checkpoint::{Checkpoint, Database};
 use crate::declared::Subjects;
-use crate::deployment::Deployment;
-use crate::diagnostic::{Diagnostic, Severity};
+use crate::diagnostic::Diagnostic;
 use crate::effect::Effects;
 use crate::execute::InFile;
-use crate::fix::spare_placeholders;
 use crate::guard::run_rule;
-use crate::passes;
-use crate::replay::{Replay, StatementVisit, Visitor, stands_for};
+use crate::migration::{Direction, Migration};
+use crate::passes::{self, Hidden};
+use crate::replay::{Host, Replay, StatementVisit, Visitor, stands_for};
 use crate::report::{self, Reporter};
-use crate::routine::{Endings, Routine, RoutineContext, RoutineReader, Routines};
-use crate::rule::{Earlier, MigrationContext, Rule};
+use crate::routine::{Endings, Routine, RoutineReader, Routines};
+use crate::rule::{Earlier, MigrationContext, RoutineContext, Rule};
 use crate::rules::{self, lasting::Lasting};
-use crate::runner::{AfterCommit, Refusal, Runner};
 use crate::session::Session;
 use crate::settings::Settings;
-use crate::source::{SourceFile, TextRange};
-use crate::statement::{self, Statement, SyntaxError, Unchanged};
+use crate::severity::Severity;
+use crate::source::TextRange;
+use crate::statement::Statement;
 use crate::suppression::{self, FoundComment, Suppressed};
 use crate::version::PgVersion;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
-use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
-
-/// A file that has been read and split into statements. Made in parallel; needs no other file.
-#[derive(Debug, Clone, Default)]
-pub struct ParsedFile {
-    pub source: SourceFile,
-    pub statements: Vec<Statement>,
-}
-
-impl ParsedFile {
-    /// Without the statements.
-    pub fn unread(source: SourceFile) -> Self {
-        Self { source, statements: Vec::new() }
-    }
-}
-
-/// How the program that runs a migration wraps it in transactions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum TransactionMode {
-    /// Each statement on its own, unless the file has BEGIN.
-    #[default]
-    Autocommit,
-    /// The program opens a transaction around the file.
-    Transaction,
-    /// The file is sent as one string: an implicit transaction when it holds several statements.
-    SingleString,
-}
-
-/// Which way a migration goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Direction {
-    #[default]
-    Up,
-    /// It takes an earlier migration back, or the tool does not run it at all. It must parse, so its syntax errors are reported; it is not replayed.
-    Down,
-}
-
-/// What a run does with a file.
-#[derive(Debug, Clone, Copy)]
-pub struct Migration<'a> {
-    pub file: &'a SourceFile,
-    /// All statements of the file, or none where [`Host::statements`] has them.
-    pub parsed: &'a [Statement],
-    /// The part of the file that is run, for tools that keep both directions in one file; `None` for all of it.
-    pub section: Option<TextRange>,
-    pub direction: Direction,
-    pub transaction: TransactionMode,
-    /// What is sent as one string each where each statement is on its own otherwise, such as what stands between
-    /// `StatementBegin` and `StatementEnd` of goose: several statements in one are an implicit transaction.
-    pub strings: &'a [TextRange],
-    /// How the program goes on behind a COMMIT, and to the next migration.
-    pub runner: Runner,
-    /// What the program refuses of the file: all of it belongs to the first migration of the file that is run.
-    pub refusals: &'a [Refusal],
-    /// Report findings, or only replay it as history?
-    pub report: bool,
-    /// A dump of a schema and no migration: what it creates counts as existing.
-    pub baseline: bool,
-    /// Is it known what runs before it? Not of scripts without numbers, and not where migrations in a programming language
-    /// run among those in SQL.
-    pub ordered: bool,
-    /// Migrations with the same number are released together; `None`: nothing says with which.
-    pub release: Option<u32>,
-    /// Migrations of different databases do not see each other; what runs in database 0 before any other is the
-    /// history of all.
-    pub database: u32,
-}
-
-impl<'a> Migration<'a> {
-    /// A whole file, run statement by statement and reported.
-    pub fn new(file: &'a ParsedFile) -> Self {
-        Self {
-            file: &file.source,
-            parsed: &file.statements,
-            section: None,
-            direction: Direction::Up,
-            transaction: TransactionMode::Autocommit,
-            strings: &[],
-            runner: Runner::default(),
-            refusals: &[],
-            report: true,
-            baseline: false,
-            ordered: true,
-            release: None,
-            database: 0,
-        }
-    }
-
-    /// What is released together with it, if it is the migration at this index; `None` for what was there before.
-    pub fn deployment(&self, index: u32) -> Option<Deployment> {
-        (!self.baseline).then(|| self.release.map_or(Deployment::Alone(index), Deployment::Release))
-    }
-
-    /// Another file in its place.
-    #[must_use]
-    pub fn of(self, file: &'a ParsedFile) -> Self {
-        Self { file: &file.source, parsed: &file.statements, ..self }
-    }
-
-    /// The statements of the part of the file that is run.
-    pub fn statements(&self) -> impl DoubleEndedIterator<Item = &'a Statement> + use<'a> {
-        let section = self.section;
-        let statements = self.parsed.iter();
-        statements.filter(move |statement| section.is_none_or(|section| section.contains(statement.range)))
-    }
-
-    /// The statements that end before an offset, the last one first. Unlike a search through all of them, this costs no more
-    /// than what is taken of it.
-    pub fn statements_before(&self, end: u32) -> impl Iterator<Item = &'a Statement> + use<'a> {
-        let count = self.parsed.partition_point(|statement| statement.range.end <= end);
-        let section = self.section;
-        let before = self.parsed[..count].iter().rev();
-        before.filter(move |statement| section.is_none_or(|section| section.contains(statement.range)))
-    }
-
-    /// The statements that begin behind an offset, at the same cost.
-    pub fn statements_after(&self, start: u32) -> impl Iterator<Item = &'a Statement> + use<'a> {
-        let count = self.parsed.partition_point(|statement| statement.range.start <= start);
-        let section = self.section;
-        let after = self.parsed[count..].iter();
-        after.filter(move |statement| section.is_none_or(|section| section.contains(statement.range)))
-    }
-
-    /// What becomes of a transaction around the statement at `at` because of how it is sent.
-    pub fn sent(&self, statements: &[&Statement], at: usize) -> Sent {
-        let Some(together) = self.sent_together(statements, at) else { return Sent::default() };
-        Sent {
-            opens: at == together.start || self.begins_another(),
-            closes: at + 1 == together.end && together.end < statements.len(),
-        }
-    }
-
-    /// Is what follows a COMMIT in another transaction that is not the file's own?
-    pub(crate) fn begins_another(&self) -> bool {
-        self.transaction != TransactionMode::Transaction || self.runner.after_commit == AfterCommit::Together
-    }
-
-    /// The statements that run in one transaction with the one at `at` because of how they are sent, whatever BEGIN and
-    /// COMMIT stand among them.
-    fn sent_together(&self, statements: &[&Statement], at: usize) -> Option<Range<usize>> {
-        match self.transaction {
-            _ if self.baseline => None,
-            TransactionMode::Transaction => Some(0..statements.len()),
-            TransactionMode::SingleString => (statements.len() > 1).then_some(0..statements.len()),
-            TransactionMode::Autocommit => {
-                let string = self.strings.iter().find(|string| string.contains(statements[at].range))?;
-                let is_inside = |statement: &&Statement| string.contains(statement.range);
-                let start = statements.iter().position(is_inside)?;
-                let end = start + statements[start..].iter().take_while(|statement| is_inside(statement)).count();
-                (end - start > 1).then_some(start..end)
-            }
-        }
-    }
-}
-
-/// The transaction that a statement gets without a BEGIN or COMMIT of the file.
-///
-/// Source: PostgreSQL 18 documentation, 54.2.2.1: several statements in one string are an implicit transaction, and so is
-/// what follows a COMMIT in it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Sent {
-    /// One opens before it, if none is open.
-    pub opens: bool,
-    /// It ends before the next statement, unless BEGIN has opened it.
-    pub closes: bool,
-}
-
-/// The transaction that a statement runs in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TransactionState {
-    /// Its own.
-    None,
-    /// BEGIN in the file.
-    Explicit,
-    /// Opened by the program, or by several statements in one string.
-    Implicit,
-}
-
-/// Splits and parses a file.
-pub fn parse_file(source: SourceFile) -> ParsedFile {
-    let statements = statement::parse(&source.text);
-    ParsedFile { source, statements }
-}
-
-/// [`parse_file`] of a text whose last version was `previous`. Also tells where the first statement begins that is not
-/// in both as it is.
-pub fn parse_file_again(source: SourceFile, previous: ParsedFile) -> (ParsedFile, Option<u32>) {
-    let unchanged = Unchanged::between(&previous.source.text, &source.text);
-    let known: Vec<TextRange> = previous.statements.iter().map(|statement| statement.range).collect();
-    let statements = statement::parse_again(&source.text, previous.statements, unchanged);
-    let present = statements.iter().map(|statement| statement.range);
-    let changed = known.into_iter().chain(present).filter(|range| !unchanged.holds(*range)).map(|range| range.start);
-    let first_change = changed.min();
-    (ParsedFile { source, statements }, first_change)
-}
 
 /// What a run found.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Outcome {
     /// In the order of files, and of places in them.
+    #[serde(deserialize_with = "rules::read_findings")]
     pub found: Vec<Diagnostic>,
     /// What comments took away, in the same order.
     pub suppressed: Vec<Suppressed>,
     /// How many findings the settings hide.
     pub hidden: Hidden,
 }
-
-/// Findings that a run made and does not show.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Hidden {
-    /// Less severe than [`Settings::level`].
-    pub below_level: usize,
-    /// Severe enough, but less sure than [`Settings::confidence`].
-    pub below_confidence: usize,
-}
-
-/// What a run asks of the program around it. `()` stands for one that has nothing to say.
-pub trait Host {
-    /// The statements of the file of a migration that was given without them. Asked for each migration, in order.
-    fn statements(&self, _migration: u32) -> Option<Arc<Vec<Statement>>> {
-        None
-    }
-
-    /// What a statement of a reported migration was seen to do on a server, where that is known; given what the model
-    /// says, and the catalog after it.
-    fn observed(
-        &self,
-        _migration: u32,
-        _statement: TextRange,
-        _predicted: &Effects,
-        _after: &Catalog,
-    ) -> Option<Effects> {
-        None
-    }
-
-    /// A migration has been run.
-    fn done(&self) {}
-}
-
-impl Host for () {}
 
 /// Replays the migrations in order and reports what is wrong with those that are to be reported.
 ///
@@ -368,7 +139,7 @@ impl Checker<'_> {
             let newest = self.settings.versions.to;
             let keep_old = self.settings.versions_configured;
             let refused_by_old = |found: &Diagnostic| {
-                found.is_of(&rules::engine::statement_will_fail::RULE) && !found.pg_versions.contains(&newest)
+                found.is_of(&rules::engine::statement_will_fail::RULE.meta) && !found.pg_versions.contains(&newest)
             };
             self.found.extend(self.statement_found.drain(..).filter(|found| keep_old || !refused_by_old(found)));
         }
@@ -425,7 +196,9 @@ impl Checker<'_> {
             let Some(function) = rule.routine else { continue };
             let at = self.found.len();
             let version = self.settings.versions.from;
-            if let Some(mut reporter) = Reporter::new(self.settings, rule, file, statement, version, &mut self.found) {
+            if let Some(mut reporter) =
+                Reporter::new(self.settings, &rule.meta, file, statement, version, &mut self.found)
+            {
                 run_rule(rule, &mut reporter, |reporter| function(&context, reporter));
             }
             for diagnostic in &mut self.found[at..] {
@@ -439,7 +212,7 @@ impl Checker<'_> {
         if visit.target.version() != self.settings.versions.from || !self.reads_routines() {
             return;
         }
-        let routines = Routines::new(self.migrations, visit.before, self.settings, self.reader);
+        let routines = Routines::new(self.migrations, visit.before, &self.settings.functions, self.reader);
         let search_path = visit.session.settings.search_path();
         if let Some(routine) = routines.block(visit.file, visit.statement.range, block, search_path) {
             self.routine(&routines, &routine, Some(visit), (visit.before, visit.after), true);
@@ -462,7 +235,7 @@ impl Checker<'_> {
                 let mut own = Vec::new();
                 for (rule, function) in &rules {
                     let version = settings.versions.from;
-                    if let Some(reporter) = Reporter::new(settings, rule, file, statement, version, &mut own) {
+                    if let Some(reporter) = Reporter::new(settings, &rule.meta, file, statement, version, &mut own) {
                         let mut reporter = if code.is_some() { reporter.in_code() } else { reporter };
                         run_rule(rule, &mut reporter, |reporter| function(context, reporter));
                     }
@@ -504,7 +277,7 @@ impl Visitor for Checker<'_> {
         found.append(&mut own);
         found.into_iter().for_each(|diagnostic| report::record(&mut self.statement_found, diagnostic));
         self.statement_found.iter_mut().for_each(|found| found.evidence = visit.evidence);
-        spare_placeholders(&mut self.statement_found, &visit.statement.placeholders);
+        passes::spare_placeholders(&mut self.statement_found, &visit.statement.placeholders);
         self.finish_version(visit);
         if visit.migration.direction == Direction::Up {
             self.subjects.note(visit);
@@ -528,7 +301,7 @@ impl Visitor for Checker<'_> {
             return;
         }
         let migrations = self.migrations;
-        let routines = Routines::new(migrations, catalog, self.settings, self.reader);
+        let routines = Routines::new(migrations, catalog, &self.settings.functions, self.reader);
         let is_reported = |file: u32| {
             migrations.get(file as usize).is_some_and(|migration| migration.report && migration.database == number)
         };
@@ -546,7 +319,8 @@ impl Visitor for Checker<'_> {
         }
         let rule = &rules::engine::syntax_error::RULE;
         let version = self.settings.versions.from;
-        if let Some(mut reporter) = Reporter::new(self.settings, rule, file, statement.range, version, &mut self.found)
+        if let Some(mut reporter) =
+            Reporter::new(self.settings, &rule.meta, file, statement.range, version, &mut self.found)
         {
             let help = "PostgreSQL refuses the whole statement; correct it (the rest of the file is still checked)";
             reporter.report(error.range, error.message.clone()).help(help).emit();
@@ -599,7 +373,7 @@ fn found_in_migration(context: &MigrationContext<'_>, rules: &[&'static Rule]) -
     for rule in rules {
         let Some(function) = rule.migration else { continue };
         let (range, version) = (TextRange::default(), settings.versions.from);
-        if let Some(mut reporter) = Reporter::new(settings, rule, file, range, version, &mut found) {
+        if let Some(mut reporter) = Reporter::new(settings, &rule.meta, file, range, version, &mut found) {
             run_rule(rule, &mut reporter, |reporter| function(context, reporter));
         }
     }
@@ -609,7 +383,5 @@ fn found_in_migration(context: &MigrationContext<'_>, rules: &[&'static Rule]) -
     found
 }
 
-/// All rules; re-exported for front ends.
-pub fn all_rules() -> &'static [&'static Rule] {
-    rules::all()
-}
+#[cfg(test)]
+mod tests;

@@ -1,9 +1,9 @@
 //! What the migrations so far have left, so that a run can go on from there.
 
 use crate::catalog::{Catalog, Oid};
-use crate::check::Migration;
 use crate::execute::Knowledge;
-use crate::runner::Left;
+use crate::migration::Migration;
+use crate::session::Left;
 use imbl::OrdSet;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

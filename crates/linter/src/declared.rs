@@ -4,11 +4,11 @@
 use crate::ast::{
     AlterTable, AlterTableAction, Ast, ColumnDef, Constraint, CreateIndex, CreateTable, TableElement, TypeName,
 };
-use crate::catalog::{Catalog, Oid, Relation};
+use crate::catalog::{Catalog, Oid, Relation, SearchPath};
 use crate::effect::{Effects, Lock, LockCause};
 use crate::execute::CodeText;
 use crate::replay::StatementVisit;
-use crate::session::{SearchPath, Session};
+use crate::session::Session;
 use crate::source::TextRange;
 use crate::statement::Statement;
 use rustc_hash::FxHashMap;

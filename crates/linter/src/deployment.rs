@@ -8,6 +8,6 @@ use serde::{Deserialize, Serialize};
 pub enum Deployment {
     /// Nothing says with which others the migration at this index is released.
     Alone(u32),
-    /// Number of the release, see [`Migration::release`](crate::check::Migration::release).
+    /// Number of the release, see [`Migration::release`](crate::migration::Migration::release).
     Release(u32),
 }

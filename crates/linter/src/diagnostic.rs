@@ -3,31 +3,12 @@
 use crate::confidence::{Assumption, Confidence};
 use crate::effect::Evidence;
 use crate::fix::{Fix, Step};
-use crate::rule::Rule;
-use crate::rules::{engine, transaction};
+use crate::meta::RuleMeta;
+use crate::severity::Severity;
 use crate::source::TextRange;
 use crate::version::PgVersion;
-use serde::de::Error;
-use serde::{Deserialize, Deserializer, Serialize};
-
-/// How bad a finding is. Errors would hurt at production size.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Severity {
-    Info,
-    Warning,
-    Error,
-}
-
-impl Severity {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Info => "info",
-            Self::Warning => "warning",
-            Self::Error => "error",
-        }
-    }
-}
+use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
 
 /// Another place that explains a finding.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,15 +19,12 @@ pub struct Label {
     pub message: String,
 }
 
-/// The name of a rule. Under this name serde does not take it for a part of what it reads.
-pub type RuleName = &'static str;
-
 /// One finding.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Diagnostic {
-    /// The rule's name.
-    #[serde(deserialize_with = "name_of_rule")]
-    pub rule: RuleName,
+pub struct Diagnostic<Name = &'static str> {
+    /// The rule's name. One that was read from somewhere is a text of its own until
+    /// [`Diagnostic::named`] replaces it by that of a rule that there is.
+    pub rule: Name,
     pub severity: Severity,
     /// How sure it is that this happens.
     pub confidence: Confidence,
@@ -77,10 +55,6 @@ pub struct Diagnostic {
     pub evidence: Evidence,
 }
 
-/// The rules that say that PostgreSQL refuses a statement.
-pub(crate) static REFUSALS: [&Rule; 3] =
-    [&engine::syntax_error::RULE, &engine::statement_will_fail::RULE, &transaction::concurrently_in_transaction::RULE];
-
 impl Diagnostic {
     /// Lowers the confidence to what the assumption allows.
     pub(crate) fn assume(&mut self, assumption: Assumption) {
@@ -89,13 +63,8 @@ impl Diagnostic {
     }
 
     /// Whether the rule reported it.
-    pub fn is_of(&self, rule: &Rule) -> bool {
-        self.rule == rule.meta.name
-    }
-
-    /// Whether it says that PostgreSQL refuses the statement.
-    pub fn is_refusal(&self) -> bool {
-        REFUSALS.iter().any(|rule| self.is_of(rule))
+    pub fn is_of(&self, rule: &RuleMeta) -> bool {
+        self.rule == rule.name
     }
 
     /// Message and help in plain text.
@@ -107,8 +76,26 @@ impl Diagnostic {
     }
 }
 
-fn name_of_rule<'de, D: Deserializer<'de>>(deserializer: D) -> Result<RuleName, D::Error> {
-    let name = String::deserialize(deserializer)?;
-    let rule = crate::rules::find(&name).ok_or_else(|| D::Error::custom(format!("there is no rule `{name}`")))?;
-    Ok(rule.meta.name)
+impl Diagnostic<SmolStr> {
+    /// The same with the name of a rule.
+    pub fn named(self, rule: &'static str) -> Diagnostic {
+        Diagnostic {
+            rule,
+            severity: self.severity,
+            confidence: self.confidence,
+            assumptions: self.assumptions,
+            message: self.message,
+            help: self.help,
+            file: self.file,
+            range: self.range,
+            statement: self.statement,
+            labels: self.labels,
+            relations: self.relations,
+            pg_versions: self.pg_versions,
+            fixes: self.fixes,
+            steps: self.steps,
+            obstacle: self.obstacle,
+            evidence: self.evidence,
+        }
+    }
 }

@@ -1,8 +1,6 @@
 //! Changes of text that a finding offers.
 
-use crate::diagnostic::Diagnostic;
 use crate::source::TextRange;
-use crate::statement::{Placeholder, PlaceholderKind};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
@@ -109,35 +107,6 @@ fn touch(one: TextRange, other: TextRange) -> bool {
 fn is_apart(edits: &[Edit]) -> bool {
     let overlap = |one: TextRange, other: TextRange| one.start < other.end && other.start < one.end;
     edits.iter().enumerate().all(|(at, edit)| !edits[..at].iter().any(|other| overlap(edit.range, other.range)))
-}
-
-/// Takes away what would change a placeholder, or write what stands in for it into the file.
-pub(crate) fn spare_placeholders(found: &mut [Diagnostic], placeholders: &[Placeholder]) {
-    if placeholders.is_empty() {
-        return;
-    }
-    let is_value = |placeholder: &Placeholder| {
-        !matches!(placeholder.kind, PlaceholderKind::Control | PlaceholderKind::MetaCommand)
-    };
-    let only_values = placeholders.iter().all(is_value);
-    let stand_ins: Vec<String> = placeholders.iter().map(Placeholder::identifier).collect();
-    let names_one = |text: &str| {
-        let text = text.to_ascii_lowercase();
-        stand_ins.iter().any(|stand_in| text.contains(stand_in.as_str()))
-    };
-    let holds_one = |range: TextRange| {
-        placeholders
-            .iter()
-            .any(|placeholder| placeholder.range.start < range.end && range.start < placeholder.range.end)
-    };
-    for diagnostic in found {
-        diagnostic
-            .fixes
-            .retain(|fix| only_values && !fix.edits.iter().any(|edit| holds_one(edit.range) || names_one(&edit.text)));
-        if !only_values || diagnostic.steps.iter().any(|step| names_one(&step.sql)) {
-            diagnostic.steps.clear();
-        }
-    }
 }
 
 #[cfg(test)]

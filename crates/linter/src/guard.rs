@@ -15,7 +15,7 @@ pub(crate) fn run_rule(rule: &'static Rule, reporter: &mut Reporter<'_>, run: im
     let message = format!("rule `{}` stopped here because of a defect of pgvet: {}", rule.meta.name, text(&*panic));
     let help = "what it would have found here is missing; please report the statement. The other rules were run";
     let range = reporter.statement();
-    reporter.of_rule(&internal_error::RULE).report(range, message).help(help).emit();
+    reporter.of_rule(&internal_error::RULE.meta).report(range, message).help(help).emit();
 }
 
 /// Returns the first line of what a panic says.
@@ -28,9 +28,9 @@ fn text(panic: &(dyn Any + Send)) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::diagnostic::Severity;
     use crate::rules::locking::index_without_concurrently::RULE;
     use crate::settings::Settings;
+    use crate::severity::Severity;
     use crate::source::TextRange;
 
     #[test]
@@ -38,7 +38,8 @@ mod tests {
         let (settings, mut found) = (Settings::default(), Vec::new());
         let statement = TextRange::new(3, 9);
         let version = settings.versions.from;
-        let mut reporter = Reporter::new(&settings, &RULE, 0, statement, version, &mut found).expect("the rule is on");
+        let mut reporter =
+            Reporter::new(&settings, &RULE.meta, 0, statement, version, &mut found).expect("the rule is on");
         reporter.report(statement, "an earlier statement").emit();
         run_rule(&RULE, &mut reporter, |reporter| {
             reporter.report(TextRange::at(4), "half done").emit();

@@ -1,14 +1,25 @@
 //! What happens to the findings of a run after the rules, in this order: overlap, suppression
 //! ([`crate::suppression`]), and what the settings hide. Baseline and grouping belong to the programs that report.
 
-use crate::check::Hidden;
 use crate::confidence::Confidence;
-use crate::diagnostic::{Diagnostic, Severity};
-use crate::rule::Category;
+use crate::diagnostic::Diagnostic;
+use crate::meta::Category;
 use crate::rules;
 use crate::settings::Settings;
+use crate::severity::Severity;
 use crate::source::TextRange;
+use crate::statement::{Placeholder, PlaceholderKind};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+
+/// Findings that a run made and does not show.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hidden {
+    /// Less severe than [`Settings::level`].
+    pub below_level: usize,
+    /// Severe enough, but less sure than [`Settings::confidence`].
+    pub below_confidence: usize,
+}
 
 /// How much a finding counts against one that it would replace: whether it is shown, and whether it is more than possible.
 type Weight = (bool, Confidence);
@@ -31,8 +42,8 @@ pub(crate) fn yield_to_others(found: &mut Vec<Diagnostic>, settings: &Settings) 
         let TextRange { start, end } = diagnostic.range;
         let yields_to = rules::find(diagnostic.rule).map_or(&[][..], |rule| rule.meta.yields_to);
         yields_to.iter().any(|rule| {
-            let mut within = places
-                .range((rule.meta.name, diagnostic.file, start, 0)..=(rule.meta.name, diagnostic.file, end, u32::MAX));
+            let mut within =
+                places.range((rule.name, diagnostic.file, start, 0)..=(rule.name, diagnostic.file, end, u32::MAX));
             within.any(|((.., ends), (shown, sure))| *ends <= end && *shown >= is_shown && *sure >= confidence)
         })
     };
@@ -65,4 +76,33 @@ fn is_severe(diagnostic: &Diagnostic, settings: &Settings) -> bool {
 fn is_engine(diagnostic: &Diagnostic) -> bool {
     rules::find(diagnostic.rule).is_some_and(|rule| rule.meta.category == Category::Engine)
         && diagnostic.severity > Severity::Info
+}
+
+/// Takes away what would change a placeholder, or write what stands in for it into the file.
+pub(crate) fn spare_placeholders(found: &mut [Diagnostic], placeholders: &[Placeholder]) {
+    if placeholders.is_empty() {
+        return;
+    }
+    let is_value = |placeholder: &Placeholder| {
+        !matches!(placeholder.kind, PlaceholderKind::Control | PlaceholderKind::MetaCommand)
+    };
+    let only_values = placeholders.iter().all(is_value);
+    let stand_ins: Vec<String> = placeholders.iter().map(Placeholder::identifier).collect();
+    let names_one = |text: &str| {
+        let text = text.to_ascii_lowercase();
+        stand_ins.iter().any(|stand_in| text.contains(stand_in.as_str()))
+    };
+    let holds_one = |range: TextRange| {
+        placeholders
+            .iter()
+            .any(|placeholder| placeholder.range.start < range.end && range.start < placeholder.range.end)
+    };
+    for diagnostic in found {
+        diagnostic
+            .fixes
+            .retain(|fix| only_values && !fix.edits.iter().any(|edit| holds_one(edit.range) || names_one(&edit.text)));
+        if !only_values || diagnostic.steps.iter().any(|step| names_one(&step.sql)) {
+            diagnostic.steps.clear();
+        }
+    }
 }

@@ -1,17 +1,16 @@
 //! What statements do, without judgement.
 
-use crate::ast::{Ast, Transaction};
+use crate::ast::{Ast, SyntaxError, Transaction};
 use crate::catalog::Catalog;
-use crate::check::{Migration, ParsedFile, TransactionState};
 use crate::checkpoint;
 use crate::effect::{Effects, Failure, FailureSubject};
+use crate::migration::{Migration, TransactionState};
+use crate::production::Functions;
 use crate::replay::{Replay, StatementVisit, Visitor};
-use crate::routine::Bound;
-use crate::routine::{RoutineReader, Routines};
+use crate::routine::{Bound, RoutineReader, Routines};
 use crate::session::{Session, SettingsInEffect};
-use crate::settings::Settings;
 use crate::source::TextRange;
-use crate::statement::{Statement, SyntaxError};
+use crate::statement::{ParsedFile, Statement};
 use crate::version::{PgVersion, VersionRange};
 
 /// What is known about one statement after a run, for one major version.
@@ -29,14 +28,13 @@ pub struct StatementEffects {
     pub subtransactions: Bound,
 }
 
-/// Replays the migrations in order and returns, for each that is to be reported, what its statements do on the newest
-/// configured major version. The lists run parallel to `migrations`; those of history are empty.
-pub fn effects(migrations: &[Migration<'_>], settings: &Settings) -> Vec<Vec<StatementEffects>> {
-    let newest = settings.versions.to;
+/// Replays the migrations in order and returns, for each that is to be reported, what its statements do on one
+/// major version. `functions` says how often production calls them. The lists run parallel to `migrations`; those of history are empty.
+pub fn effects(migrations: &[Migration<'_>], version: PgVersion, functions: &Functions) -> Vec<Vec<StatementEffects>> {
     let effects = migrations.iter().map(|_| Vec::new()).collect();
     let reader = RoutineReader::default();
-    let mut collector = Collector { migrations, settings, reader: &reader, effects };
-    Replay::new(VersionRange { from: newest, to: newest }).run(migrations, &mut collector);
+    let mut collector = Collector { migrations, functions, reader: &reader, effects };
+    Replay::new(VersionRange { from: version, to: version }).run(migrations, &mut collector);
     collector.effects
 }
 
@@ -93,7 +91,7 @@ fn refusal(error: &SyntaxError) -> Failure {
 
 struct Collector<'s> {
     migrations: &'s [Migration<'s>],
-    settings: &'s Settings,
+    functions: &'s Functions,
     reader: &'s RoutineReader,
     effects: Vec<Vec<StatementEffects>>,
 }
@@ -101,7 +99,7 @@ struct Collector<'s> {
 impl Collector<'_> {
     /// The subtransactions that a statement begins, itself or in code that it runs.
     fn subtransactions(&self, visit: &StatementVisit<'_>) -> Bound {
-        let routines = Routines::new(self.migrations, visit.before, self.settings, self.reader);
+        let routines = Routines::new(self.migrations, visit.before, self.functions, self.reader);
         let search_path = visit.session.settings.search_path();
         match visit.ast {
             Ast::Transaction(Transaction::Savepoint(_) | Transaction::RollbackTo(_)) => Bound::AtMost(1),

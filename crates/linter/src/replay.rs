@@ -3,21 +3,46 @@
 
 mod unparsed;
 
-use crate::ast::{Ast, Transaction};
-use crate::catalog::{Birth, Catalog, Relation};
-use crate::check::{Direction, Migration, TransactionState};
+use crate::ast::{Ast, SyntaxError, Transaction};
+use crate::catalog::{Birth, Catalog, Relation, RelationKind};
 use crate::checkpoint::{Checkpoint, Database};
-use crate::effect::{Effects, Evidence, RelationKind};
+use crate::effect::{Effects, Evidence};
 use crate::execute::{Bodies, CodeRun, Executor, Knowledge, Recorder};
-use crate::resume::{Memory, Ran, Step};
-use crate::runner::{Left, SessionScope};
-use crate::session::{Change, HeldLock, Place, Session, SettingsInEffect};
+use crate::memory::{Memory, Ran, Step};
+use crate::migration::{Direction, Migration, TransactionState};
+use crate::runner::SessionScope;
+use crate::session::{Change, HeldLock, Left, Place, Session, SettingsInEffect};
 use crate::source::TextRange;
-use crate::statement::{Statement, SyntaxError};
+use crate::statement::Statement;
 use crate::version::{PgVersion, Target, VersionRange};
 use smol_str::SmolStr;
 use std::rc::Rc;
 use std::sync::Arc;
+
+/// What a run asks of the program around it. `()` stands for one that has nothing to say.
+pub trait Host {
+    /// The statements of the file of a migration that was given without them. Asked for each migration, in order.
+    fn statements(&self, _migration: u32) -> Option<Arc<Vec<Statement>>> {
+        None
+    }
+
+    /// What a statement of a reported migration was seen to do on a server, where that is known; given what the model
+    /// says, and the catalog after it.
+    fn observed(
+        &self,
+        _migration: u32,
+        _statement: TextRange,
+        _predicted: &Effects,
+        _after: &Catalog,
+    ) -> Option<Effects> {
+        None
+    }
+
+    /// A migration has been run.
+    fn done(&self) {}
+}
+
+impl Host for () {}
 
 /// Who looks at what the replay finds.
 pub(crate) trait Visitor {
@@ -511,4 +536,26 @@ fn only_parse(file: u32, migration: &Migration<'_>, visitor: &mut dyn Visitor) {
 pub(crate) fn stands_for(target: &Target, versions: VersionRange) -> impl Iterator<Item = PgVersion> {
     let until = target.next_difference(versions.to).map_or(versions.to.0 + 1, |next| next.0);
     (target.version().0..until).map(PgVersion)
+}
+
+impl Checkpoint {
+    /// Replays the migrations up to `next`, which is not one of them, as history.
+    pub fn advance(&mut self, migrations: &[Migration<'_>], next: usize, versions: VersionRange, host: &dyn Host) {
+        let mut replay = Replay::from_checkpoint(versions, std::mem::take(self));
+        replay.advance(&migrations[..next], &mut Nobody(host));
+        *self = replay.state;
+    }
+}
+
+/// Looks at nothing.
+struct Nobody<'h>(&'h dyn Host);
+
+impl Visitor for Nobody<'_> {
+    fn statements(&self, file: u32) -> Option<Arc<Vec<Statement>>> {
+        self.0.statements(file)
+    }
+    fn statement(&mut self, _: &StatementVisit<'_>) {}
+    fn syntax_error(&mut self, _: u32, _: &Migration<'_>, _: &Statement, _: &SyntaxError) {}
+    fn migration_end(&mut self, _: u32, _: &Migration<'_>, _: &Session, _: &Catalog, _: &Catalog) {}
+    fn database_end(&mut self, _: u32, _: &Database) {}
 }

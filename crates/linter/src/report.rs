@@ -1,15 +1,19 @@
 //! Collects findings: levels, sizes of tables, and the versions for which a finding holds.
 
 use crate::confidence::{Assumption, Confidence};
-use crate::diagnostic::{Diagnostic, Label, Severity};
+use crate::diagnostic::{Diagnostic, Label};
 use crate::effect::{Evidence, RelationName};
 use crate::execute::{CodeKind, CodeText, InFile};
 use crate::fix::{Fix, Step};
+use crate::meta::RuleMeta;
 use crate::plpgsql::HOLE;
-use crate::rule::{Rule, RuleMeta};
-use crate::settings::{Settings, TableSettings, TableSize};
+use crate::production::{TableSettings, TableSize};
+use crate::routine::Hotness;
+use crate::settings::Settings;
+use crate::severity::Severity;
 use crate::source::TextRange;
-use crate::statistics::{Size, Work, describe, shown_time};
+use crate::statistics::{describe, shown_time};
+use crate::throughput::{Size, Work};
 use crate::version::PgVersion;
 use smol_str::SmolStr;
 
@@ -34,27 +38,27 @@ impl<'a> Reporter<'a> {
     /// `None` where settings switch the rule off.
     pub(crate) fn new(
         settings: &'a Settings,
-        rule: &'static Rule,
+        meta: &'static RuleMeta,
         file: u32,
         statement: TextRange,
         version: PgVersion,
         found: &'a mut Vec<Diagnostic>,
     ) -> Option<Self> {
-        let severity = settings.severity_in(file, &rule.meta)?;
-        Some(Self::at(settings, rule, severity, file, statement, version, found))
+        let severity = settings.severity_in(file, meta)?;
+        Some(Self::at(settings, meta, severity, file, statement, version, found))
     }
 
     /// For a rule whose severity in the file is known.
     pub(crate) fn at(
         settings: &'a Settings,
-        rule: &'static Rule,
+        meta: &'static RuleMeta,
         severity: Severity,
         file: u32,
         statement: TextRange,
         version: PgVersion,
         found: &'a mut Vec<Diagnostic>,
     ) -> Self {
-        Self { settings, meta: &rule.meta, severity, file, statement, version, in_code: false, found }
+        Self { settings, meta, severity, file, statement, version, in_code: false, found }
     }
 
     /// The ranges of findings are offsets in code: [`place_in_file`] moves them.
@@ -78,8 +82,8 @@ impl<'a> Reporter<'a> {
     }
 
     /// The same for a rule of the engine that cannot be switched off.
-    pub(crate) fn of_rule(&mut self, rule: &'static Rule) -> Reporter<'_> {
-        Reporter { meta: &rule.meta, severity: rule.meta.severity, found: &mut *self.found, ..*self }
+    pub(crate) fn of_rule(&mut self, meta: &'static RuleMeta) -> Reporter<'_> {
+        Reporter { meta, severity: meta.severity, found: &mut *self.found, ..*self }
     }
 
     /// Reports a finding at a range. `message` is one sentence without period: object, lock, consequence.
@@ -140,6 +144,16 @@ impl Finding<'_, '_> {
     /// Another place that explains it, in any file of the run.
     pub fn label_in(self, file: u32, range: TextRange, message: impl Into<String>) -> Self {
         self.edit(|diagnostic| diagnostic.labels.push(Label { file, range, message: message.into() }))
+    }
+
+    /// Says why a function runs often, as labels in the files that show it.
+    pub fn runs_often(mut self, hotness: &Hotness) -> Self {
+        for reason in &hotness.reasons {
+            if let Some(place) = reason.place {
+                self = self.label_in(place.file, place.range, reason.text.clone());
+            }
+        }
+        self
     }
 
     /// A relation that it concerns. Where all are declared small the finding is worth a note only, and a large one makes

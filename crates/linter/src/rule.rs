@@ -1,145 +1,24 @@
 //! What a rule is: metadata with its documentation, and functions from what is known about a statement to findings.
 
-use crate::ast::Ast;
-use crate::catalog::Catalog;
-use crate::check::Migration;
+use crate::ast::{Ast, FunctionCall, ObjectName};
+use crate::catalog::{Catalog, Function, Oid, Relation};
 use crate::confidence::Confidence;
 use crate::declared::DeclarationContext;
 use crate::deployment::Deployment;
-use crate::diagnostic::Severity;
-use crate::effect::{Effects, Evidence, ObjectChange, UnknownReason};
+use crate::effect::{Effects, Evidence, ObjectChange, RelationName, UnknownReason};
 use crate::execute::{CodeText, Executed};
+use crate::meta::{Category, GroupedBy, RuleMeta, Status};
+use crate::migration::Migration;
 use crate::report::Reporter;
-use crate::routine::{Endings, RoutineContext, RoutineReader, Routines};
+use crate::routine::{CallSite, Creation, Endings, Hotness, Routine, RoutineReader, Routines, TriggerUse};
 use crate::session::Session;
 use crate::settings::Settings;
-use crate::source::TextRange;
+use crate::severity::Severity;
+use crate::source::{SourceFile, TextRange};
 use crate::statement::Statement;
 use crate::version::Target;
-use serde::{Deserialize, Serialize};
+use std::rc::Rc;
 use std::sync::Arc;
-
-/// Groups of rules; the folder of a rule is its category.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Category {
-    /// Problems of the text itself; they belong to no preset.
-    Engine,
-    Locking,
-    Transaction,
-    Compatibility,
-    Data,
-    Bloat,
-    Plpgsql,
-    Schema,
-    Security,
-}
-
-impl Category {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Engine => "engine",
-            Self::Locking => "locking",
-            Self::Transaction => "transaction",
-            Self::Compatibility => "compatibility",
-            Self::Data => "data",
-            Self::Bloat => "bloat",
-            Self::Plpgsql => "plpgsql",
-            Self::Schema => "schema",
-            Self::Security => "security",
-        }
-    }
-
-    /// Does what its rules report harm the more the more rows and traffic a table has?
-    pub(crate) fn grows_with_tables(self) -> bool {
-        match self {
-            Self::Locking | Self::Transaction | Self::Data | Self::Bloat | Self::Plpgsql | Self::Schema => true,
-            Self::Engine | Self::Compatibility | Self::Security => false,
-        }
-    }
-
-    /// How sure its findings are, as far as nothing else is assumed than that tables are large. [`RuleMeta::confidence`]
-    /// can say otherwise.
-    pub(crate) const fn confidence(self) -> Confidence {
-        match self {
-            Self::Locking | Self::Engine => Confidence::Certain,
-            _ => Confidence::Likely,
-        }
-    }
-
-    /// Does what its rules report harm only when it is committed? [`RuleMeta::needs_commit`] can say otherwise.
-    pub(crate) const fn needs_commit(self) -> bool {
-        matches!(self, Self::Compatibility | Self::Security)
-    }
-}
-
-/// How far a rule may still change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Status {
-    Preview,
-    Stable,
-    Deprecated,
-}
-
-/// Which findings of a rule a report for people folds into one entry. Formats for programs list every finding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum GroupedBy {
-    /// Those of one migration.
-    Migration,
-    /// All of the run: they have one cause outside of the migrations.
-    Run,
-}
-
-/// What is known about a rule without running it.
-#[derive(Debug)]
-pub struct RuleMeta {
-    /// Kebab-case name of the hazard.
-    pub name: &'static str,
-    pub category: Category,
-    pub severity: Severity,
-    /// How sure a finding is whose assumptions hold.
-    pub confidence: Confidence,
-    pub status: Status,
-    /// Part of the default preset; otherwise only of `strict`.
-    pub recommended: bool,
-    /// May a finding carry a fix?
-    pub fixable: bool,
-    /// Equivalent rules of other linters, such as `squawk/require-concurrent-index-creation`.
-    pub sources: &'static [&'static str],
-    /// Rules whose finding at the same place says it better, so that this one is silent there.
-    pub yields_to: &'static [&'static Rule],
-    /// Which of its findings are one entry in a report for people.
-    pub grouped_by: GroupedBy,
-    /// Does it harm only where the statement stays? Such a rule is silent about what a ROLLBACK of the migration undoes.
-    pub needs_commit: bool,
-    /// The version of pgvet that has it first.
-    pub since: &'static str,
-    /// The rule's doc comment: its page in markdown.
-    pub docs: &'static str,
-    /// The file that declares it.
-    pub file: &'static str,
-}
-
-impl RuleMeta {
-    /// The first paragraph of the documentation, on one line.
-    pub fn summary(&self) -> String {
-        let paragraph = self.docs.trim_start().split("\n\n").next().unwrap_or_default();
-        paragraph.split_whitespace().collect::<Vec<_>>().join(" ")
-    }
-
-    /// The address of its page.
-    pub fn url(&self) -> String {
-        format!("{}/blob/main/rules/{}.md", env!("CARGO_PKG_REPOSITORY"), self.name)
-    }
-
-    /// Its page without the title.
-    pub fn page(&self) -> String {
-        // Doc comments keep the blank after their slashes.
-        let lines = self.docs.trim().lines().map(|line| line.strip_prefix(' ').unwrap_or(line));
-        lines.collect::<Vec<_>>().join("\n")
-    }
-}
 
 /// A rule: its metadata and what it looks at. Most look at one statement at a time.
 #[derive(Debug)]
@@ -308,7 +187,92 @@ impl<'a> MigrationContext<'a> {
 
     /// The code of the database after the migration.
     pub fn routines(&self) -> Routines<'a> {
-        Routines::new(self.migrations, self.after, self.settings, self.reader)
+        Routines::new(self.migrations, self.after, &self.settings.functions, self.reader)
+    }
+}
+
+/// All that a rule may look at in the code of a function, a procedure or a DO block.
+///
+/// A function is shown when the replay of its database has ended, if its definition stands in a reported migration: one
+/// that a later migration replaced or dropped can hurt nobody. A DO block is shown at its statement.
+#[derive(Debug)]
+pub struct RoutineContext<'a> {
+    /// Index of the migration that holds the definition.
+    pub file: u32,
+    /// The file of the definition.
+    pub source: &'a SourceFile,
+    /// The migration that a DO block is a statement of.
+    pub migration: Option<&'a Migration<'a>>,
+    /// The session before a DO block.
+    pub session: Option<&'a Session>,
+    pub routine: Rc<Routine>,
+    /// The catalog that the code meets: at the end of the replay, or before the DO block.
+    pub catalog: &'a Catalog,
+    /// The same, or the catalog after the DO block.
+    pub after: &'a Catalog,
+    pub settings: &'a Settings,
+    /// All code of the database.
+    pub routines: &'a Routines<'a>,
+    /// A statement of a migration calls it, in code that it runs at the latest: it is a helper of migrations, and what it
+    /// does was reported there.
+    pub called_by_migration: bool,
+}
+
+impl RoutineContext<'_> {
+    /// What is released together with the migration that holds the definition.
+    pub fn deployment(&self) -> Option<Deployment> {
+        self.routines.migrations.get(self.file as usize)?.deployment(self.file)
+    }
+
+    /// The text of a range of the file.
+    pub fn text(&self, range: TextRange) -> &str {
+        self.source.text.get(range.as_usize()).unwrap_or_default()
+    }
+
+    /// `None` for a DO block.
+    pub fn function(&self) -> Option<&Arc<Function>> {
+        self.routine.function.as_ref()
+    }
+
+    /// `app.f()`, or `this DO block`.
+    pub fn name(&self) -> String {
+        self.routine.name()
+    }
+
+    /// The relation that the code means by a name, temporary ones included.
+    pub fn relation(&self, name: &ObjectName) -> Option<&Relation> {
+        let oid = self.catalog.find_relation(name, &self.routine.search_path)?;
+        self.catalog.get_relation(oid).map(|relation| &**relation)
+    }
+
+    /// The relation for [`crate::report::Finding::relation`]: at run time it is there and in use.
+    pub fn relation_name(&self, relation: &Relation) -> RelationName {
+        RelationName::existing(relation)
+    }
+
+    /// The functions of the project that a call may mean.
+    pub fn called(&self, call: &FunctionCall) -> Vec<Oid> {
+        self.catalog.functions_called(call, &self.routine.search_path)
+    }
+
+    /// The triggers that run it.
+    pub fn triggers(&self) -> &[TriggerUse] {
+        self.routine.oid().map_or(&[], |oid| self.routines.triggers_of(oid))
+    }
+
+    /// The places in other code that call it.
+    pub fn callers(&self) -> &[CallSite] {
+        self.routine.oid().map_or(&[], |oid| self.routines.callers_of(oid))
+    }
+
+    /// Whether it runs often, and why. A DO block runs once.
+    pub fn hotness(&self) -> Rc<Hotness> {
+        self.routine.oid().map_or_else(Rc::default, |oid| self.routines.hotness_of(oid))
+    }
+
+    /// The tables that the code creates, with the catalog rows that the newest configured major inserts for each.
+    pub fn creations(&self) -> Vec<Creation> {
+        self.routine.creations(self.catalog, self.settings.versions.to)
     }
 }
 
@@ -323,20 +287,20 @@ macro_rules! declare_rule {
     ) => {
         $(#[doc = $doc])+
         pub static RULE: $crate::rule::Rule = $crate::rule::Rule {
-            meta: $crate::rule::RuleMeta {
+            meta: $crate::meta::RuleMeta {
                 $($field: $value,)*
-                ..$crate::rule::RuleMeta {
+                ..$crate::meta::RuleMeta {
                     name: $name,
-                    category: $crate::rule::Category::$category,
-                    severity: $crate::diagnostic::Severity::$severity,
-                    confidence: $crate::rule::Category::$category.confidence(),
-                    status: $crate::rule::Status::Stable,
+                    category: $crate::meta::Category::$category,
+                    severity: $crate::severity::Severity::$severity,
+                    confidence: $crate::meta::Category::$category.confidence(),
+                    status: $crate::meta::Status::Stable,
                     recommended: true,
                     fixable: false,
                     sources: &[],
                     yields_to: &[],
-                    grouped_by: $crate::rule::GroupedBy::Migration,
-                    needs_commit: $crate::rule::Category::$category.needs_commit(),
+                    grouped_by: $crate::meta::GroupedBy::Migration,
+                    needs_commit: $crate::meta::Category::$category.needs_commit(),
                     since: "0.1.0",
                     docs: concat!($($doc, "\n"),+),
                     file: file!(),

@@ -1,12 +1,9 @@
 //! How the program that runs migrations goes on behind a COMMIT, and from one migration to the next.
 
-use crate::session::SettingValue;
 use crate::source::TextRange;
-use imbl::OrdMap;
 use serde::{Deserialize, Serialize};
-use smol_str::SmolStr;
 
-/// What [`TransactionMode`](crate::check::TransactionMode) does not say about the program that runs a migration.
+/// What [`TransactionMode`](crate::migration::TransactionMode) does not say about the program that runs a migration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Runner {
     pub after_commit: AfterCommit,
@@ -82,18 +79,3 @@ pub enum RefusalKind {
     /// It waits for itself.
     NeverEnds,
 }
-
-/// The session that a migration leaves to the next one.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(crate) struct Left {
-    pub(crate) settings: OrdMap<SmolStr, SettingValue>,
-    pub(crate) path: String,
-    pub(crate) report: bool,
-    pub(crate) release: Option<u32>,
-    pub(crate) scope: SessionScope,
-    /// The number of the first transaction of the migrations that may be in one with it.
-    pub(crate) since: u32,
-}
-
-#[cfg(test)]
-mod tests;

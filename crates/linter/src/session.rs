@@ -1,15 +1,13 @@
 //! The state of the session in which migrations run: transaction, settings, locks held.
 
-use crate::ast::{ObjectName, Prepare};
-use crate::catalog::{Catalog, Oid};
-use crate::effect::{DataChange, DataChangeKind, Lock, LockCause, LockMode, RelationKind, Rows};
-use crate::lexer::quote_identifier;
-use crate::runner::{Left, SessionScope};
+use crate::ast::{LockMode, ObjectName, Prepare};
+use crate::catalog::{Catalog, Oid, RelationKind, SearchPath, search_path};
+use crate::effect::{DataChange, DataChangeKind, Lock, LockCause, Rows};
+use crate::runner::SessionScope;
 use crate::source::TextRange;
 use imbl::{OrdMap, OrdSet, Vector};
 use serde::{Deserialize, Serialize};
 use smol_str::{SmolStr, ToSmolStr};
-use std::ops::Deref;
 use std::sync::Arc;
 
 /// A place in the run: the migration's index and a range in its text.
@@ -43,44 +41,6 @@ pub struct SettingsInEffect {
     initial_path: SearchPath,
     /// Set by an earlier migration, which may have run in another session.
     doubtful: OrdSet<SmolStr>,
-}
-
-/// Schemas in which names are looked up, in order.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SearchPath {
-    schemas: Arc<[SmolStr]>,
-    is_assumed: bool,
-}
-
-impl SearchPath {
-    /// The default, `public`.
-    fn of_server() -> Self {
-        Self { schemas: Arc::new([SmolStr::new_static("public")]), is_assumed: false }
-    }
-
-    /// The default where no statement sets the path, which the role, the database or the connection may set.
-    fn assumed() -> Self {
-        Self { is_assumed: true, ..Self::of_server() }
-    }
-
-    /// Whether no statement has set it.
-    pub fn is_assumed(&self) -> bool {
-        self.is_assumed
-    }
-}
-
-impl Deref for SearchPath {
-    type Target = [SmolStr];
-
-    fn deref(&self) -> &[SmolStr] {
-        &self.schemas
-    }
-}
-
-impl From<Vec<SmolStr>> for SearchPath {
-    fn from(schemas: Vec<SmolStr>) -> Self {
-        Self { schemas: schemas.into(), is_assumed: false }
-    }
 }
 
 /// A value and where it was set.
@@ -216,53 +176,6 @@ impl SettingsInEffect {
     }
 }
 
-/// The schemas of a value of `search_path`, without `$user`.
-pub(crate) fn search_path(value: &str) -> Vec<SmolStr> {
-    names_in_path(value).into_iter().filter(|name| name != "$user").collect()
-}
-
-/// The names in a value of `search_path`.
-///
-/// Source: PostgreSQL 18, `src/backend/utils/adt/varlena.c`, `SplitIdentifierString`.
-pub(crate) fn names_in_path(value: &str) -> Vec<SmolStr> {
-    let mut names = Vec::new();
-    let mut rest = value.trim();
-    while !rest.is_empty() {
-        let (name, after) = if let Some(quoted) = rest.strip_prefix('"') {
-            quoted_name(quoted)
-        } else {
-            let end = rest.find(',').unwrap_or(rest.len());
-            (rest[..end].trim().to_ascii_lowercase(), &rest[end..])
-        };
-        if !name.is_empty() {
-            names.push(SmolStr::new(name));
-        }
-        rest = after.find(',').map_or("", |comma| after[comma + 1..].trim_start());
-    }
-    names
-}
-
-/// A name up to its closing quote, and what follows that.
-fn quoted_name(text: &str) -> (String, &str) {
-    let mut end = 0;
-    while let Some(quote) = text[end..].find('"') {
-        end += quote;
-        if !text[end + 1..].starts_with('"') {
-            return (text[..end].replace("\"\"", "\""), &text[end + 1..]);
-        }
-        end += 2;
-    }
-    (text.to_owned(), "")
-}
-
-/// The value of `search_path` for these schemas. SET makes one schema of each of its values: `'a, b'` is one name.
-///
-/// Source: PostgreSQL 18, `src/backend/utils/misc/guc_funcs.c`, `flatten_set_variable_args`.
-pub(crate) fn search_path_value<S: AsRef<str>>(schemas: &[S]) -> SmolStr {
-    let quoted: Vec<String> = schemas.iter().map(|name| quote_identifier(name.as_ref())).collect();
-    SmolStr::new(quoted.join(", "))
-}
-
 /// Reads PostgreSQL's notation of a time setting: a number of milliseconds, or a number with a unit.
 fn milliseconds(text: &str) -> Option<u64> {
     let text = text.trim().trim_matches('\'');
@@ -279,6 +192,18 @@ fn milliseconds(text: &str) -> Option<u64> {
     };
     #[expect(clippy::cast_sign_loss, reason = "digits alone make no negative number")]
     Some((number * factor).round() as u64)
+}
+
+/// The session that a migration leaves to the next one.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct Left {
+    pub(crate) settings: OrdMap<SmolStr, SettingValue>,
+    pub(crate) path: String,
+    pub(crate) report: bool,
+    pub(crate) release: Option<u32>,
+    pub(crate) scope: SessionScope,
+    /// The number of the first transaction of the migrations that may be in one with it.
+    pub(crate) since: u32,
 }
 
 /// An open transaction block.
@@ -456,6 +381,7 @@ impl Session {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::catalog::search_path_value;
 
     fn value(text: &str) -> SettingValue {
         SettingValue { value: text.into(), place: Place { file: 0, range: TextRange::default() } }

@@ -1,10 +1,11 @@
 //! What a run is asked to do, after configuration and flags are resolved. No files, no serde: see the workspace crate.
 
 use crate::confidence::Confidence;
-use crate::diagnostic::{REFUSALS, Severity};
 use crate::fix::Edit;
-use crate::rule::{Category, RuleMeta};
-use crate::statistics::Throughput;
+use crate::meta::{Category, RuleMeta};
+use crate::production::{Functions, TableSettings, lookup};
+use crate::severity::Severity;
+use crate::throughput::Throughput;
 use crate::version::{DEFAULT_RANGE, VersionRange};
 use rustc_hash::FxHashMap;
 
@@ -38,7 +39,7 @@ pub struct Settings {
     /// What is known about tables, by `schema.name`, or `name` for any schema.
     pub tables: FxHashMap<String, TableSettings>,
     /// What is known about functions, by `schema.name`, or `name` for any schema.
-    pub functions: FxHashMap<String, FunctionSettings>,
+    pub functions: Functions,
     /// How fast the server works, for estimates of time.
     pub throughput: Throughput,
     pub lock_timeout: LockTimeout,
@@ -55,30 +56,6 @@ pub struct Levels {
     pub categories: FxHashMap<Category, Option<Severity>>,
 }
 
-/// What configuration and statistics say about one table.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct TableSettings {
-    /// Estimated rows.
-    pub rows: Option<u64>,
-    /// Without indexes; from statistics.
-    pub bytes: Option<u64>,
-    /// Of all its indexes; from statistics.
-    pub index_bytes: Option<u64>,
-    /// From statistics.
-    pub writes_per_second: Option<u64>,
-    /// Used all the time.
-    pub hot: bool,
-    /// Nothing about it is reported, unless another relation is concerned as well.
-    pub ignore: bool,
-}
-
-/// What configuration says about one function.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct FunctionSettings {
-    /// How often it is called in an hour of normal use.
-    pub calls_per_hour: Option<u64>,
-}
-
 /// Who sets `lock_timeout`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum LockTimeout {
@@ -87,14 +64,6 @@ pub enum LockTimeout {
     Migration,
     /// The program that runs them, or the role or database.
     Runner,
-}
-
-/// How large configuration says that a table is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TableSize {
-    Small,
-    Unknown,
-    Large,
 }
 
 impl Levels {
@@ -109,28 +78,6 @@ impl Levels {
 
     fn name(&self, rule: &RuleMeta) -> bool {
         self.rules.contains_key(rule.name) || self.categories.contains_key(&rule.category)
-    }
-}
-
-impl TableSettings {
-    /// Work on so many rows takes no time that anybody notices.
-    pub const SMALL: u64 = 10_000;
-    /// Work on so many rows takes minutes.
-    const LARGE: u64 = 10_000_000;
-    /// The same for its bytes, where rows are wide.
-    const LARGE_BYTES: u64 = 10_000_000_000;
-    /// With so many writes in a second, a queue behind a lock grows faster than it goes away.
-    const BUSY: u64 = 100;
-
-    pub fn size(self) -> TableSize {
-        let busy = self.hot || self.writes_per_second.is_some_and(|writes| writes >= Self::BUSY);
-        let has_many_bytes = self.bytes.is_some_and(|bytes| bytes >= Self::LARGE_BYTES);
-        match self.rows {
-            _ if busy || has_many_bytes => TableSize::Large,
-            Some(rows) if rows >= Self::LARGE => TableSize::Large,
-            Some(rows) if rows <= Self::SMALL => TableSize::Small,
-            _ => TableSize::Unknown,
-        }
     }
 }
 
@@ -162,37 +109,10 @@ impl Settings {
         own.map_or(general, |own| own.apply(rule, general))
     }
 
-    /// The same, with the rules that say that PostgreSQL refuses a statement.
-    #[must_use]
-    pub fn with_refusals(mut self) -> Self {
-        self.ignore.retain(|rule| REFUSALS.iter().all(|refusal| refusal.meta.name != rule.as_str()));
-        for rule in REFUSALS {
-            if !self.only.is_empty() {
-                self.only.push(rule.meta.name.to_owned());
-            }
-            self.levels.rules.insert(rule.meta.name.to_owned(), Some(Severity::Error));
-        }
-        self
-    }
-
     /// What is configured for the relation `schema.name`.
     pub fn table(&self, schema: &str, name: &str) -> TableSettings {
         lookup(&self.tables, schema, name)
     }
-
-    /// How often configuration says that the function `schema.name` is called in an hour; `None` where it does not.
-    pub fn calls_per_hour(&self, schema: &str, name: &str) -> Option<u64> {
-        lookup(&self.functions, schema, name).calls_per_hour
-    }
-}
-
-/// The entry of the qualified name, or else that of the name alone.
-fn lookup<T: Copy + Default>(entries: &FxHashMap<String, T>, schema: &str, name: &str) -> T {
-    if entries.is_empty() {
-        return T::default();
-    }
-    let qualified = entries.get(format!("{schema}.{name}").as_str());
-    qualified.or_else(|| entries.get(name)).copied().unwrap_or_default()
 }
 
 impl Default for Settings {
@@ -222,8 +142,6 @@ impl Default for Settings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rule::Rule;
-    use crate::rules::compatibility::drop_column;
 
     #[test]
     fn the_nearest_level_wins_and_a_category_switches_nothing_on() {
@@ -244,32 +162,5 @@ mod tests {
         assert_eq!(severity(true, of_category(warning), named(None)), None);
         assert_eq!(severity(false, of_category(warning), none.clone()), None);
         assert_eq!(severity(false, named(warning), none), warning);
-    }
-
-    #[test]
-    fn a_qualified_function_goes_before_the_name_alone() {
-        let calls = |calls_per_hour| FunctionSettings { calls_per_hour: Some(calls_per_hour) };
-        let functions = [("f".to_owned(), calls(5)), ("app.f".to_owned(), calls(40_000))].into_iter().collect();
-        let settings = Settings { functions, ..Settings::default() };
-        assert_eq!(settings.calls_per_hour("app", "f"), Some(40_000));
-        assert_eq!(settings.calls_per_hour("public", "f"), Some(5));
-        assert_eq!(settings.calls_per_hour("public", "g"), None);
-    }
-
-    #[test]
-    fn refusals_are_said_whatever_was_asked_for() {
-        let off = |rule: &Rule| (rule.meta.name.to_owned(), None);
-        let asked = Settings {
-            only: vec!["drop-table".to_owned()],
-            ignore: vec!["syntax-error".to_owned()],
-            levels: Levels { rules: REFUSALS.map(off).into_iter().collect(), ..Levels::default() },
-            ..Settings::default()
-        };
-        let severity = |settings: &Settings, rule: &Rule| settings.severity_of(&rule.meta);
-        for rule in REFUSALS {
-            assert_eq!(severity(&asked, rule), None, "{}", rule.meta.name);
-            assert_eq!(severity(&asked.clone().with_refusals(), rule), Some(Severity::Error), "{}", rule.meta.name);
-        }
-        assert_eq!(severity(&asked.with_refusals(), &drop_column::RULE), None);
     }
 }

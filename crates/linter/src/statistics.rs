@@ -1,10 +1,8 @@
 //! What production knows: sizes, traffic and calls, as `pgvet snapshot` writes them. Numbers only, no data.
 
-mod throughput;
-
-pub use throughput::{Size, Throughput, Work};
-
-use crate::settings::{FunctionSettings, Settings, TableSettings};
+use crate::production::{FunctionSettings, TableSettings};
+use crate::settings::Settings;
+use crate::throughput::Throughput;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

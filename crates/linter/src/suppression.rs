@@ -7,16 +7,16 @@
 
 mod directive;
 
-use crate::check::{Direction, Migration};
 use crate::diagnostic::Diagnostic;
 use crate::fix::{Applicability, Edit, Fix};
 use crate::lexer::Lexer;
+use crate::meta::{Category, RuleMeta};
+use crate::migration::{Direction, Migration};
 use crate::report::Reporter;
-use crate::rule::{Category, Rule, RuleMeta};
-use crate::rules;
+use crate::rule::Rule;
 use crate::settings::Settings;
 use crate::source::TextRange;
-use crate::statement;
+use crate::{rules, statement};
 use directive::{Directive, Origin, RuleName, Scope};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
@@ -31,6 +31,7 @@ const MARKS: [&str; 4] = [MARK, "squawk-ignore", "eugene:", "atlas:nolint"];
 /// A finding that a comment took away.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Suppressed {
+    #[serde(deserialize_with = "rules::read_finding")]
     pub diagnostic: Diagnostic,
     /// What the comment gives as reason; may be empty.
     pub reason: SmolStr,
@@ -315,7 +316,7 @@ impl Suppression<'_> {
         // A reporter compares with all findings that are there, and those of other comments are other ones.
         let mut own = Vec::new();
         let version = settings.versions.from;
-        if let Some(mut reporter) = Reporter::new(settings, rule, self.file, self.comment, version, &mut own) {
+        if let Some(mut reporter) = Reporter::new(settings, &rule.meta, self.file, self.comment, version, &mut own) {
             report(&mut reporter);
         }
         for diagnostic in &mut own {

@@ -6,10 +6,11 @@ mod mutate;
 
 use fastrand::Rng;
 use mutate::changed;
-use pgvet_linter::check::{Migration, check, parse_file};
+use pgvet_linter::check::check;
+use pgvet_linter::migration::Migration;
 use pgvet_linter::settings::Settings;
 use pgvet_linter::source::SourceFile;
-use pgvet_linter::statement::PARSE_STACK_BYTES;
+use pgvet_linter::statement::{PARSE_STACK_BYTES, parse_file};
 use std::time::{Duration, Instant};
 
 /// Number of texts that are checked without `PGVET_FAULTS`.

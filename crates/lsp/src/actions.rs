@@ -8,7 +8,7 @@ use lsp_types::{
 };
 use pgvet_linter::diagnostic::Diagnostic as Finding;
 use pgvet_linter::fix::{Applicability, Edit, Fix, apply};
-use pgvet_linter::rule::Category;
+use pgvet_linter::meta::Category;
 use pgvet_linter::rules;
 use pgvet_linter::source::TextRange;
 use pgvet_workspace::{inert, suppression};

@@ -3,7 +3,7 @@
 use crate::document::Document;
 use crate::markup::markup;
 use lsp_types::{CompletionItem, CompletionItemKind, CompletionTextEdit, Documentation, TextEdit};
-use pgvet_linter::rule::Category;
+use pgvet_linter::meta::Category;
 use pgvet_linter::rules;
 use pgvet_linter::source::TextRange;
 
@@ -47,7 +47,7 @@ fn names(document: &Document, list: &str, offset: u32, shows_markdown: bool) -> 
         .iter()
         .map(|rule| &rule.meta)
         .filter(|rule| rule.category != Category::Engine && (!others.contains(&rule.name) || typed == rule.name));
-    let item = |rule: &pgvet_linter::rule::RuleMeta| CompletionItem {
+    let item = |rule: &pgvet_linter::meta::RuleMeta| CompletionItem {
         label: rule.name.to_owned(),
         kind: Some(CompletionItemKind::VALUE),
         detail: Some(format!("{}, {}", rule.category.as_str(), rule.severity.as_str())),

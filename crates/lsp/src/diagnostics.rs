@@ -8,9 +8,10 @@ use lsp_types::{
     CodeDescription, Diagnostic, DiagnosticRelatedInformation, DiagnosticSeverity, DiagnosticTag, Location,
     NumberOrString, Position, Range, Uri,
 };
-use pgvet_linter::diagnostic::{Diagnostic as Finding, Label, Severity};
+use pgvet_linter::diagnostic::{Diagnostic as Finding, Label};
 use pgvet_linter::rules;
 use pgvet_linter::rules::engine::unused_suppression;
+use pgvet_linter::severity::Severity;
 use pgvet_linter::source::LineIndex;
 use pgvet_workspace::config::ConfigError;
 use pgvet_workspace::inert;
@@ -44,7 +45,7 @@ impl Places<'_> {
             source: Some(SOURCE.to_owned()),
             message: inert::lines(&finding.message_with_help()),
             related_information: (!related.is_empty()).then_some(related),
-            tags: finding.is_of(&unused_suppression::RULE).then(|| vec![DiagnosticTag::UNNECESSARY]),
+            tags: finding.is_of(&unused_suppression::RULE.meta).then(|| vec![DiagnosticTag::UNNECESSARY]),
             data: None,
         }
     }

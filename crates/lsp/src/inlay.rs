@@ -3,7 +3,8 @@
 use crate::analysis::Analysis;
 use crate::document::Document;
 use lsp_types::{InlayHint, InlayHintLabel, Position};
-use pgvet_linter::effect::{Effects, LockMode};
+use pgvet_linter::ast::LockMode;
+use pgvet_linter::effect::Effects;
 use pgvet_linter::source::TextRange;
 use pgvet_workspace::inert;
 

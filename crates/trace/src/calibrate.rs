@@ -2,9 +2,9 @@
 
 use crate::observation::{MigrationTrace, Relation, StatementTrace, Trace};
 use pgvet_linter::ast::{AlterTableAction, Ast, Constraint, ConstraintKind, ObjectName};
-use pgvet_linter::check::Migration;
+use pgvet_linter::migration::Migration;
 use pgvet_linter::statement::Statement;
-use pgvet_linter::statistics::{Size, Work};
+use pgvet_linter::throughput::{Size, Work};
 use std::time::Duration;
 
 /// Fewer rows tell nothing about many.
@@ -115,8 +115,8 @@ fn changed(work: Work, table: &Relation, statement: &StatementTrace) -> bool {
 mod tests {
     use super::*;
     use crate::observation::{RowCounts, ScanTrace, TableBytes};
-    use pgvet_linter::check::parse_file;
     use pgvet_linter::source::SourceFile;
+    use pgvet_linter::statement::parse_file;
 
     fn orders() -> Relation {
         Relation { oid: 20_000, schema: "public".to_owned(), name: "orders".to_owned(), kind: 'r', table: None }

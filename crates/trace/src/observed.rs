@@ -8,10 +8,11 @@ use crate::compare::{
     truncate_disagreements,
 };
 use crate::observation::{LockTrace, MigrationTrace, Relation, StatementKind, StatementTrace, Trace, TransactionTrace};
-use pgvet_linter::catalog::{Catalog, Oid, TEMPORARY_SCHEMA};
+use pgvet_linter::ast::LockMode;
+use pgvet_linter::catalog::{Catalog, Oid, RelationKind, TEMPORARY_SCHEMA};
 use pgvet_linter::effect::{
-    Effects, IndexBuild, IndexBuildCause, Lock, LockCause, LockMode, RelationKind, RelationName, Removal,
-    RemovalReason, RemovedObject, Rewrite, RewriteCause, Scan, ScanCause, Visibility,
+    Effects, IndexBuild, IndexBuildCause, Lock, LockCause, RelationName, Removal, RemovalReason, RemovedObject,
+    Rewrite, RewriteCause, Scan, ScanCause, Visibility,
 };
 use pgvet_linter::source::TextRange;
 use std::collections::BTreeMap;

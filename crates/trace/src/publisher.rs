@@ -89,8 +89,8 @@ fn changes_subscriptions(code: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pgvet_linter::check::parse_file;
     use pgvet_linter::source::SourceFile;
+    use pgvet_linter::statement::parse_file;
 
     fn alters(what: &str) -> bool {
         let text = format!("ALTER SUBSCRIPTION s {what}");

@@ -2,7 +2,7 @@
 
 use crate::Error;
 use pgvet_linter::ast::{Ast, Setting, Transaction};
-use pgvet_linter::check::Migration;
+use pgvet_linter::migration::Migration;
 use pgvet_linter::source::TextRange;
 use pgvet_linter::statement::{self, PieceKind, PlaceholderKind, Statement};
 use std::collections::BTreeMap;
@@ -193,8 +193,9 @@ impl CopyData {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pgvet_linter::check::{ParsedFile, TransactionMode, parse_file};
+    use pgvet_linter::migration::TransactionMode;
     use pgvet_linter::source::SourceFile;
+    use pgvet_linter::statement::{ParsedFile, parse_file};
 
     fn file(text: &str) -> ParsedFile {
         parse_file(SourceFile::new("m.sql".to_owned(), text.to_owned()))

@@ -1,8 +1,8 @@
 //! What migrations do beyond their database, which a server that others share keeps after the trace.
 
 use crate::Error;
-use pgvet_linter::check::{Direction, Migration};
 use pgvet_linter::effect::Reach;
+use pgvet_linter::migration::{Direction, Migration};
 use pgvet_linter::predict;
 use pgvet_linter::settings::Settings;
 use pgvet_linter::version::{PgVersion, VersionRange};
@@ -46,7 +46,7 @@ fn beyond(migrations: &[Migration<'_>], major: u8) -> Vec<Beyond> {
         versions_configured: true,
         ..Settings::default()
     };
-    let predicted = predict::effects(migrations, &settings);
+    let predicted = predict::effects(migrations, settings.versions.to, &settings.functions);
     let forward = migrations.iter().zip(predicted).filter(|(migration, _)| migration.direction == Direction::Up);
     let statements =
         forward.flat_map(|(migration, statements)| statements.into_iter().map(move |one| (migration, one)));

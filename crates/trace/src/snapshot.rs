@@ -5,7 +5,7 @@ use crate::address::Address;
 use crate::connection::{Connection, parsed, text};
 use crate::trace::{block_on, unless_interrupted};
 use pgvet_linter::ast::{Expr, ExprKind, Part};
-use pgvet_linter::settings::TableSettings;
+use pgvet_linter::production::TableSettings;
 use pgvet_linter::statement;
 use pgvet_linter::statistics::{
     FunctionStatistics, SCHEMA_VERSION, Statistics, TableStatistics, TransactionStatistics,

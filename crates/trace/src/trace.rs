@@ -1,22 +1,19 @@
 //! A whole run: history and migrations, on a clone for each database.
 
-use crate::Error;
 use crate::canary::Canaries;
 use crate::connection::Connection;
 use crate::observation::{MigrationTrace, Trace};
 use crate::progress::Progress;
 use crate::provider::{CloneProvider, ServerInfo, ThinClone};
-use crate::publisher;
-use crate::repeat;
 use crate::resources::Limits;
 use crate::rows::{self, RowTarget};
 use crate::runner::Runner;
 use crate::script::{Script, Step, StepKind, Variables};
 use crate::secret::masked;
 use crate::send::send;
-use crate::shared;
 use crate::workload::{Clients, Workload};
-use pgvet_linter::check::{Direction, Migration};
+use crate::{Error, publisher, repeat, shared};
+use pgvet_linter::migration::{Direction, Migration};
 use pgvet_linter::runner::SessionScope;
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;

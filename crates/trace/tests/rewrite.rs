@@ -1,9 +1,10 @@
 //! Plans on real servers: they end in the schema of the migration that they replace.
 
-use pgvet_linter::check::{Migration, ParsedFile, TransactionMode, parse_file};
+use pgvet_linter::migration::{Migration, TransactionMode};
 use pgvet_linter::rewrite::{Plan, rewrite};
 use pgvet_linter::settings::Settings;
 use pgvet_linter::source::SourceFile;
+use pgvet_linter::statement::{ParsedFile, parse_file};
 use pgvet_linter::version::VersionRange;
 use pgvet_trace::server::Server;
 use pgvet_trace::server::testing::{not_tested, not_tested_anywhere, server};

@@ -2,8 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
 
-use pgvet_linter::check::{Migration, parse_file};
+use pgvet_linter::migration::Migration;
 use pgvet_linter::source::SourceFile;
+use pgvet_linter::statement::parse_file;
 use pgvet_trace::provider::{Config, Url};
 use pgvet_trace::server::{Options, Server, testing};
 use pgvet_trace::{Address, Error, Settings, Verification, run};

@@ -2,10 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
 
-use pgvet_linter::check::{Migration, check, parse_file};
+use pgvet_linter::check::check;
 use pgvet_linter::diagnostic::Diagnostic;
+use pgvet_linter::migration::Migration;
 use pgvet_linter::settings::Settings;
 use pgvet_linter::source::SourceFile;
+use pgvet_linter::statement::parse_file;
 use pgvet_trace::server::Server;
 use pgvet_trace::server::testing::server;
 

@@ -4,7 +4,7 @@
 //! to it parses itself.
 
 use crate::parallel;
-use pgvet_linter::check::Migration;
+use pgvet_linter::migration::Migration;
 use pgvet_linter::statement::{self, Statement};
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -138,8 +138,8 @@ impl Reader<'_, '_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pgvet_linter::check::ParsedFile;
     use pgvet_linter::source::{SourceFile, TextRange};
+    use pgvet_linter::statement::ParsedFile;
 
     fn source(text: String) -> ParsedFile {
         ParsedFile::unread(SourceFile::new("m.sql".to_owned(), text))

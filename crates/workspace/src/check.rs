@@ -1,22 +1,24 @@
 //! The check of a project: each database by itself, and findings where they are in the files.
 
-use crate::ahead;
 use crate::cache::{Cache, Warm};
 use crate::config::{Config, ConfigError};
 use crate::layout::{self, Folders, Section};
-use crate::parallel;
 use crate::project::{Project, ProjectFile, Request, Role};
 use crate::read::EncodingError;
 use crate::texts::Texts;
+use crate::{ahead, parallel};
 use pgvet_linter::catalog::Catalog;
-use pgvet_linter::check::{self, Host, Migration, Outcome, ParsedFile, TransactionMode};
+use pgvet_linter::check::{self, Outcome};
 use pgvet_linter::confidence::Confidence;
-use pgvet_linter::diagnostic::{Diagnostic, Severity};
+use pgvet_linter::diagnostic::Diagnostic;
 use pgvet_linter::effect::{Effects, Evidence};
 use pgvet_linter::fix::Edit;
+use pgvet_linter::migration::{Migration, TransactionMode};
+use pgvet_linter::replay::Host;
 use pgvet_linter::settings::{Levels, Settings};
+use pgvet_linter::severity::Severity;
 use pgvet_linter::source::TextRange;
-use pgvet_linter::statement::Statement;
+use pgvet_linter::statement::{ParsedFile, Statement};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -8,12 +8,15 @@ use crate::fingerprint::fingerprints;
 use crate::layout::{self, Folders};
 use crate::project::{Project, ProjectFile, Request, Role, substituted};
 use crate::texts::{ParsedFiles, Texts};
-use pgvet_linter::check::{Direction, Migration, Outcome, ParsedFile, TransactionMode, parse_file_again};
+use pgvet_linter::check::Outcome;
 use pgvet_linter::checkpoint::Checkpoint;
-use pgvet_linter::resume::{Memory, Remembered};
+use pgvet_linter::memory::{Memory, Remembered};
+use pgvet_linter::migration::{Direction, Migration, TransactionMode};
+use pgvet_linter::resume::check_from;
 use pgvet_linter::runner::Runner;
 use pgvet_linter::settings::Settings;
 use pgvet_linter::source::{SourceFile, TextRange};
+use pgvet_linter::statement::{ParsedFile, parse_file_again};
 use pgvet_linter::version::VersionRange;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -87,7 +90,7 @@ impl Histories {
         let mut states = known.states;
         let mut state = states.last().cloned().unwrap_or_default();
         while state.next() < past.len() {
-            state.advance(migrations, (state.next() + CHECKPOINT).min(past.len()), settings, &());
+            state.advance(migrations, (state.next() + CHECKPOINT).min(past.len()), settings.versions, &());
             states.push(state.clone());
         }
         let mut replayed = self.replayed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -203,7 +206,7 @@ impl OpenFile {
     pub fn check(&mut self) -> Outcome {
         let migrations = self.project.migrations();
         self.settings = self.project.only_settings(&self.settings);
-        let mut outcome = self.state.check(&migrations, &self.settings, &mut self.memory);
+        let mut outcome = check_from(&self.state, &migrations, &self.settings, &mut self.memory);
         self.project.finish(&mut outcome, &|_| self.settings.clone());
         if let Some(file) = self.file().filter(|_| !self.known.is_empty()) {
             let found: Vec<_> = outcome.found.iter().map(|found| (file, found)).collect();

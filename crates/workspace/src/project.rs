@@ -6,8 +6,6 @@ use crate::discovery::{Problem, display};
 use crate::git::ChangeSelection;
 use crate::known_order::{self, UnknownOrder};
 use crate::layout::{self, Folders, Layout, Section, Sign, Tool};
-use crate::order;
-use crate::parallel;
 use crate::placeholders::{Substitution, substitute};
 use crate::plan::{Database, Plan, Source, nothing_found};
 use crate::purpose::{self, Purpose};
@@ -15,11 +13,13 @@ use crate::read::EncodingError;
 use crate::roots::{self, Repositories};
 use crate::skipped::Skipped;
 use crate::texts::Texts;
-use pgvet_linter::check::{self, Direction, Migration, ParsedFile};
+use crate::{order, parallel};
+use pgvet_linter::migration::{Direction, Migration};
 use pgvet_linter::predict::{self, StatementEffects};
 use pgvet_linter::runner::Runner;
 use pgvet_linter::settings::Settings;
 use pgvet_linter::source::{SourceFile, TextRange};
+use pgvet_linter::statement::{self, ParsedFile};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -177,7 +177,7 @@ impl Project {
 
     /// What the statements of reported files do: see [`predict::effects`].
     pub fn effects(&self, settings: &Settings) -> Vec<Vec<StatementEffects>> {
-        let mut effects = predict::effects(&self.migrations(), settings);
+        let mut effects = predict::effects(&self.migrations(), settings.versions.to, &settings.functions);
         for (file, effects) in self.files_of_migrations().into_iter().zip(&mut effects) {
             effects.iter_mut().for_each(|effects| effects.statement = file.on_disk(effects.statement));
         }
@@ -204,7 +204,7 @@ impl Project {
             config: Arc::clone(&file.config),
         };
         let path = file.shown().path.clone();
-        let parse = |_: &Path, text| Arc::new(check::parse_file(text));
+        let parse = |_: &Path, text| Arc::new(statement::parse_file(text));
         *file = project_file(SourceFile::new(path, text), file.encoding, source, &Folders::default(), parse);
         self.warm.clear();
     }

@@ -2,7 +2,7 @@
 //! all messages.
 
 use crate::{messages, repository};
-use pgvet_linter::rule::{Category, RuleMeta, Status};
+use pgvet_linter::meta::{Category, RuleMeta, Status};
 use pgvet_linter::rules;
 use std::collections::BTreeMap;
 use std::fmt::Write;

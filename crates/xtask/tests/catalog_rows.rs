@@ -2,12 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
 
-use pgvet_linter::check::{Migration, parse_file};
 use pgvet_linter::effect::CatalogRows;
+use pgvet_linter::migration::Migration;
 use pgvet_linter::predict::effects;
 use pgvet_linter::settings::Settings;
 use pgvet_linter::source::SourceFile;
-use pgvet_linter::statement::PARSE_STACK_BYTES;
+use pgvet_linter::statement::{PARSE_STACK_BYTES, parse_file};
 use pgvet_linter::version::{PgVersion, VersionRange};
 use pgvet_trace::server::Server;
 use pgvet_trace::server::testing::{MAJORS, server};

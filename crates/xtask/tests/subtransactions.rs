@@ -3,13 +3,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic, in its helpers too")]
 
-use pgvet_linter::check::{Migration, parse_file};
+use pgvet_linter::migration::Migration;
 use pgvet_linter::predict::effects;
 use pgvet_linter::routine::Bound;
 use pgvet_linter::routine::subtransactions::CACHED;
 use pgvet_linter::settings::Settings;
 use pgvet_linter::source::SourceFile;
-use pgvet_linter::statement::PARSE_STACK_BYTES;
+use pgvet_linter::statement::{PARSE_STACK_BYTES, parse_file};
 use pgvet_trace::server::Server;
 use pgvet_trace::server::testing::server;
 

@@ -2,7 +2,7 @@ use crate::ranges::assert_inside;
 use crate::scenario::Scenario;
 use pgvet_linter::check::{Outcome, run};
 use pgvet_linter::diagnostic::Diagnostic;
-use pgvet_linter::rule::Category;
+use pgvet_linter::meta::Category;
 use pgvet_linter::rules;
 use pgvet_linter::source::TextRange;
 

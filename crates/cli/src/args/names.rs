@@ -4,9 +4,9 @@ use super::{Format, Output};
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Arg, Command, Error};
-use pgvet_linter::diagnostic::Severity;
-use pgvet_linter::rule::Category;
+use pgvet_linter::meta::Category;
 use pgvet_linter::rules;
+use pgvet_linter::severity::Severity;
 use std::ffi::OsStr;
 
 /// Parses any text, and offers names to shells.

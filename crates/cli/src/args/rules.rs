@@ -4,8 +4,8 @@ use super::names::{self, LevelArg};
 use crate::rule_names;
 use clap::{Args, ValueEnum};
 use pgvet_linter::confidence::Confidence;
-use pgvet_linter::diagnostic::Severity;
 use pgvet_linter::settings::Settings;
+use pgvet_linter::severity::Severity;
 use pgvet_workspace::config::Config;
 
 /// Heading of the options that say which rules run.

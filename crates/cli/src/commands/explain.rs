@@ -5,7 +5,7 @@ use crate::args::{ExplainArgs, PlainFormat};
 use crate::error::{ExitStatus, Failure};
 use crate::rule_names::{self, Named};
 use crate::style::Style;
-use pgvet_linter::rule::RuleMeta;
+use pgvet_linter::meta::RuleMeta;
 use serde_json::{Value, json};
 use std::io::{self, Write};
 

@@ -8,6 +8,7 @@ use crate::report::{Finding, Report, plural};
 use crate::style::Style;
 use pgvet_linter::fix::{Fix, apply};
 use pgvet_linter::rules;
+use pgvet_linter::rules::refusal::{is_refusal, with_refusals};
 use pgvet_workspace::config::Config;
 use pgvet_workspace::{Change, Project, write_changes};
 use similar::TextDiff;
@@ -132,7 +133,7 @@ impl Rounds<'_> {
     fn look(&self, project: &Project) -> Result<Chosen, Failure> {
         let args = self.args;
         // A fix of one rule may break what the user did not ask about.
-        let outcome = super::check(project, &|config| args.settings(config).with_refusals());
+        let outcome = super::check(project, &|config| with_refusals(args.settings(config)));
         let mut report = Report::new(project, &outcome);
         if let Some(baseline) = baseline::known(project, &args.baseline, &|config| args.settings(config))? {
             report = report.without_known(&baseline);
@@ -141,7 +142,7 @@ impl Rounds<'_> {
         let mut chosen = Chosen { fixes: BTreeMap::new(), failures: BTreeMap::new() };
         for finding in &report.findings {
             let index = indexes[finding.diagnostic.file as usize];
-            if finding.diagnostic.is_refusal() {
+            if is_refusal(&finding.diagnostic) {
                 *chosen.failures.entry(index).or_default() += 1;
             }
             for fix in self.asked_for(finding) {
@@ -158,7 +159,7 @@ impl Rounds<'_> {
         let asked = self.args.settings(&Config::default());
         let is_asked =
             || rules::find(finding.diagnostic.rule).is_some_and(|rule| asked.severity_of(&rule.meta).is_some());
-        if finding.diagnostic.is_refusal() && !is_asked() {
+        if is_refusal(&finding.diagnostic) && !is_asked() {
             return Vec::new();
         }
         if finding.file.encoding.is_some() || self.spoiled.contains(finding.path) {

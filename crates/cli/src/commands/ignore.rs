@@ -7,7 +7,7 @@ use crate::inert;
 use crate::report::{Finding, Report, plural};
 use crate::style::Style;
 use pgvet_linter::fix::{Applicability, Fix, apply};
-use pgvet_linter::rule::Category;
+use pgvet_linter::meta::Category;
 use pgvet_workspace::{Change, Project, suppression, write_changes};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};

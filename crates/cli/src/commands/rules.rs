@@ -3,9 +3,9 @@
 use crate::args::{ListFormat, RulesArgs};
 use crate::error::{ExitStatus, Failure};
 use crate::report::rule_url;
-use pgvet_linter::diagnostic::Severity;
-use pgvet_linter::rule::{Category, RuleMeta, Status};
+use pgvet_linter::meta::{Category, RuleMeta, Status};
 use pgvet_linter::rules;
+use pgvet_linter::severity::Severity;
 use serde::Serialize;
 use serde_json::Value;
 use std::io::{self, Write};

@@ -5,8 +5,8 @@ use crate::args::{PlainFormat, SchemaArgs};
 use crate::error::{ExitStatus, Failure};
 use crate::inert::{self, Kind};
 use crate::report::schema::{DatabaseSchema, SchemaReport};
-use pgvet_linter::check::{Direction, Migration};
 use pgvet_linter::checkpoint::Checkpoint;
+use pgvet_linter::migration::{Direction, Migration};
 use pgvet_linter::version::{Target, VersionRange};
 use pgvet_workspace::{Project, ProjectFile};
 use std::io::Write;
@@ -63,7 +63,7 @@ fn schema_of(args: &SchemaArgs, project: &Project, database: u32, end: Option<us
     let last = replayed.iter().rfind(forward).map(|(_, file)| project.files[*file].shown().path.clone());
     let replayed: Vec<Migration<'_>> = replayed.into_iter().map(|(migration, _)| migration).collect();
     let mut state = Checkpoint::default();
-    state.advance(&replayed, replayed.len(), &settings, &());
+    state.advance(&replayed, replayed.len(), settings.versions, &());
     let folder = project.databases[database as usize - 1].shown();
     DatabaseSchema::new(folder, last, settings.versions.to, state.catalog(), &Target::new(settings.versions.to))
 }

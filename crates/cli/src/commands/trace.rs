@@ -7,17 +7,19 @@ use crate::bookkeeping;
 use crate::error::{ExitStatus, Failure};
 use crate::inert::{self, Kind};
 use crate::progress::Spinner;
-use crate::report::Report;
 use crate::report::trace::TraceReport;
-use crate::report::{trace_html, trace_json, trace_markdown, trace_table};
+use crate::report::{Report, trace_html, trace_json, trace_markdown, trace_table};
 use crate::style::Style;
 use crate::trace_args::{On, TraceArgs, TraceFormat};
-use pgvet_linter::catalog::Catalog;
-use pgvet_linter::check::{self, Migration, Outcome};
-use pgvet_linter::effect::{Effects, RelationKind};
+use pgvet_linter::catalog::{Catalog, RelationKind};
+use pgvet_linter::check::{self, Outcome};
+use pgvet_linter::effect::Effects;
+use pgvet_linter::migration::Migration;
 use pgvet_linter::predict::{self, StatementEffects};
-use pgvet_linter::settings::{Settings, TableSettings};
+use pgvet_linter::production::TableSettings;
+use pgvet_linter::settings::Settings;
 use pgvet_linter::source::SourceFile;
+use pgvet_linter::statement;
 use pgvet_linter::version::{PgVersion, VersionRange};
 use pgvet_trace::provider::{
     CloneProvider, DataDir, DataDirOptions, Dblab, DblabOptions, Scratch, ScratchOptions, Template, Url, parse_address,
@@ -146,13 +148,13 @@ fn predicted(
     settings: &Settings,
 ) -> Vec<Vec<StatementEffects>> {
     if args.on != On::Scratch || has_schema(project) {
-        return predict::effects(migrations, settings);
+        return predict::effects(migrations, settings.versions.to, &settings.functions);
     }
     let tables = bookkeeping::tables(project, false).join(";\n");
-    let empty = check::parse_file(SourceFile::new(String::new(), tables));
+    let empty = statement::parse_file(SourceFile::new(String::new(), tables));
     let baseline = Migration { report: false, baseline: true, ..Migration::new(&empty) };
     let all: Vec<Migration<'_>> = std::iter::once(baseline).chain(migrations.iter().copied()).collect();
-    let mut predicted = predict::effects(&all, settings);
+    let mut predicted = predict::effects(&all, settings.versions.to, &settings.functions);
     predicted.remove(0);
     predicted
 }

@@ -36,8 +36,9 @@ impl<'a> EffectsReport<'a> {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use pgvet_linter::catalog::Oid;
-    use pgvet_linter::effect::{Effects, Lock, LockCause, LockMode, RelationKind, RelationName, Visibility};
+    use pgvet_linter::ast::LockMode;
+    use pgvet_linter::catalog::{Oid, RelationKind};
+    use pgvet_linter::effect::{Effects, Lock, LockCause, RelationName, Visibility};
     use pgvet_linter::source::TextRange;
 
     pub(crate) fn relation(oid: u32, name: &str) -> RelationName {

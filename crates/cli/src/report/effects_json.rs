@@ -2,8 +2,9 @@
 
 use super::JsonRange;
 use super::effects::EffectsReport;
-use pgvet_linter::check::TransactionState;
-use pgvet_linter::effect::{Effects, LockMode, names};
+use pgvet_linter::ast::LockMode;
+use pgvet_linter::effect::{Effects, names};
+use pgvet_linter::migration::TransactionState;
 use pgvet_linter::predict::StatementEffects;
 use pgvet_linter::routine::Bound;
 use pgvet_linter::source::SourceFile;

@@ -3,8 +3,8 @@
 use super::effects::{EffectsReport, FileEffects};
 use super::excerpt;
 use crate::style::Style;
-use pgvet_linter::check::TransactionState;
-use pgvet_linter::effect::LockMode;
+use pgvet_linter::ast::LockMode;
+use pgvet_linter::migration::TransactionState;
 use pgvet_linter::predict::StatementEffects;
 use std::io::{self, Write};
 

@@ -1,7 +1,7 @@
 //! Findings for people: those of a group are one entry. Formats for programs list every finding.
 
 use super::{Finding, Report, plural};
-use pgvet_linter::rule::GroupedBy;
+use pgvet_linter::meta::GroupedBy;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 

@@ -8,7 +8,8 @@ use miette::{
     GraphicalReportHandler, GraphicalTheme, LabeledSpan, MietteError, MietteSpanContents, SourceCode, SourceSpan,
     SpanContents,
 };
-use pgvet_linter::diagnostic::{Diagnostic, Severity};
+use pgvet_linter::diagnostic::Diagnostic;
+use pgvet_linter::severity::Severity;
 use pgvet_linter::source::{SourceFile, TextRange};
 use std::fmt;
 use std::io::{self, Write};

@@ -5,7 +5,7 @@
 
 use super::repository::RepositoryPaths;
 use super::{Finding, Report};
-use pgvet_linter::diagnostic::Severity;
+use pgvet_linter::severity::Severity;
 use std::io::{self, Write};
 
 pub(crate) fn write(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> {

@@ -4,7 +4,7 @@
 
 use super::Report;
 use super::repository::RepositoryPaths;
-use pgvet_linter::diagnostic::Severity;
+use pgvet_linter::severity::Severity;
 use serde_json::json;
 use std::io::{self, Write};
 

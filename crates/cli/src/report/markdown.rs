@@ -2,7 +2,7 @@
 
 use super::entry::Entry;
 use super::{Report, plural, rule_url};
-use pgvet_linter::diagnostic::Severity;
+use pgvet_linter::severity::Severity;
 use pgvet_workspace::markup;
 use std::io::{self, Write};
 

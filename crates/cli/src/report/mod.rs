@@ -29,10 +29,12 @@ mod xml;
 
 use crate::baseline::Baseline;
 use crate::inert;
-use pgvet_linter::check::{Hidden, Outcome};
-use pgvet_linter::diagnostic::{Diagnostic, Severity};
-use pgvet_linter::rule::RuleMeta;
+use pgvet_linter::check::Outcome;
+use pgvet_linter::diagnostic::Diagnostic;
+use pgvet_linter::meta::RuleMeta;
+use pgvet_linter::passes::Hidden;
 use pgvet_linter::rules;
+use pgvet_linter::severity::Severity;
 use pgvet_linter::source::{Position, SourceFile, TextRange};
 use pgvet_workspace::{KnownFinding, Project, ProjectFile, Role, fingerprints, skipped_by_reason};
 use schemars::JsonSchema;

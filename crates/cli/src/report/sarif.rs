@@ -6,9 +6,9 @@
 use super::repository::RepositoryPaths;
 use super::{Finding, Report, rule_url};
 use pgvet_linter::confidence::Confidence;
-use pgvet_linter::diagnostic::Severity;
 use pgvet_linter::fix::{Applicability, Fix};
-use pgvet_linter::rule::RuleMeta;
+use pgvet_linter::meta::RuleMeta;
+use pgvet_linter::severity::Severity;
 use pgvet_linter::source::{SourceFile, TextRange};
 use pgvet_workspace::{Problem, ProjectFile};
 use serde_json::{Value, json};

@@ -4,8 +4,8 @@
 //! (10.3 and newer: rules apart from issues, with clean code attributes and impacts).
 
 use super::{Finding, Report, rule_url};
-use pgvet_linter::diagnostic::Severity;
-use pgvet_linter::rule::{Category, RuleMeta};
+use pgvet_linter::meta::{Category, RuleMeta};
+use pgvet_linter::severity::Severity;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{self, Write};

@@ -2,8 +2,8 @@
 
 use super::{Report, plural};
 use crate::style::Style;
-use pgvet_linter::diagnostic::Severity;
-use pgvet_linter::rule::Category;
+use pgvet_linter::meta::Category;
+use pgvet_linter::severity::Severity;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};

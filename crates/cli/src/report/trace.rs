@@ -1,7 +1,8 @@
 //! What was measured, put together for the formats of `pgvet trace`.
 
 use super::{Finding, JsonRange, Report};
-use pgvet_linter::effect::{Evidence, LockMode};
+use pgvet_linter::ast::LockMode;
+use pgvet_linter::effect::Evidence;
 use pgvet_linter::predict::StatementEffects;
 use pgvet_linter::source::{Position, TextRange};
 use pgvet_trace::{

@@ -6,7 +6,9 @@
 pub mod from_pg;
 
 mod control;
+mod error;
 mod expression;
+mod lock_mode;
 mod name;
 mod object;
 mod query;
@@ -17,7 +19,9 @@ use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 pub use control::*;
+pub use error::SyntaxError;
 pub use expression::*;
+pub use lock_mode::LockMode;
 pub use name::*;
 pub use object::*;
 pub use query::*;

@@ -491,7 +491,7 @@ pub struct Truncate {
 pub struct LockTable {
     /// Tables, and whether ONLY.
     pub tables: Vec<(ObjectName, bool)>,
-    pub mode: crate::effect::LockMode,
+    pub mode: crate::ast::LockMode,
     /// Was a mode written?
     pub explicit_mode: bool,
     pub nowait: bool,

@@ -6,11 +6,12 @@
 mod data;
 mod row;
 mod types;
+mod volatility;
 
 pub use types::*;
+pub use volatility::Volatility;
 
 use crate::ast::FunctionCall;
-use crate::catalog::Volatility;
 use crate::version::Target;
 use data::{access_methods, casts, extensions, functions, operator_classes, operators, relations, types as type_table};
 

@@ -10,7 +10,7 @@ pub(super) use super::types::{
 use super::types::{
     ExtensionCast, ExtensionFunction, ExtensionOperator, ExtensionOperatorClass, ExtensionType, Majors,
 };
-pub(super) use crate::catalog::Volatility as V;
+pub(super) use crate::builtin::Volatility as V;
 
 pub(super) const fn data_type(
     oid: u32,

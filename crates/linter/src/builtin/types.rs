@@ -1,6 +1,6 @@
 //! The rows of the tables.
 
-use crate::catalog::Volatility;
+use crate::builtin::Volatility;
 use crate::version::Target;
 
 /// The major versions that have an object.

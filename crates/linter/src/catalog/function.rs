@@ -2,8 +2,8 @@
 
 use super::{Catalog, Oid, SqlType};
 use crate::ast::{Expr, FunctionBody, FunctionCall, ParameterMode};
-use crate::builtin;
-use crate::session::SearchPath;
+use crate::builtin::{self, Volatility};
+use crate::catalog::SearchPath;
 use crate::source::TextRange;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -79,14 +79,6 @@ pub struct Parameter {
     pub default: Option<Arc<Expr>>,
 }
 
-/// provolatile, safest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum Volatility {
-    Immutable,
-    Stable,
-    Volatile,
-}
-
 impl Function {
     /// The types that decide which call means this function.
     pub fn input_types(&self) -> impl Iterator<Item = SqlType> + '_ {
@@ -119,7 +111,7 @@ impl Function {
     /// The schemas in which its body looks names up: its own SET, or those of the session that defined it.
     pub fn search_path(&self) -> SearchPath {
         match self.settings.iter().find(|(name, _)| name == "search_path") {
-            Some((_, value)) => crate::session::search_path(value).into(),
+            Some((_, value)) => crate::catalog::search_path(value).into(),
             None => {
                 self.defined_at.as_ref().map_or_else(SearchPath::default, |definition| definition.search_path.clone())
             }

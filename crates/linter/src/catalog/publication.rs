@@ -2,7 +2,7 @@
 
 use super::{Catalog, Oid, Publication, Relation};
 use crate::ast::{Persistence, ReplicaIdentity};
-use crate::effect::RelationKind;
+use crate::catalog::RelationKind;
 use smol_str::SmolStr;
 use std::sync::Arc;
 

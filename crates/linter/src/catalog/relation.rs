@@ -4,8 +4,8 @@ use super::{Constraint, Index, Oid, SqlType};
 use crate::ast::{
     Expr, Firing, PartitionBound, PartitionStrategy, Persistence, ReplicaIdentity, TriggerEvents, TriggerTiming,
 };
+use crate::catalog::RelationKind;
 use crate::deployment::Deployment;
-use crate::effect::RelationKind;
 use crate::source::TextRange;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;

@@ -2,8 +2,8 @@
 
 use super::{Catalog, Oid, Relation, TEMPORARY_SCHEMA};
 use crate::ast::ObjectName;
+use crate::catalog::SearchPath;
 use crate::plpgsql::HOLE;
-use crate::session::SearchPath;
 use smol_str::SmolStr;
 use std::sync::Arc;
 

@@ -2,7 +2,7 @@
 
 use super::{Catalog, Column, Mention, Oid, Relation};
 use crate::ast::{Expr, ExprKind, string_literal};
-use crate::effect::RelationKind;
+use crate::catalog::RelationKind;
 use std::sync::Arc;
 
 /// The functions that name a sequence in a text.

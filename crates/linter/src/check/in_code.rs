@@ -1,7 +1,7 @@
 //! Statements of the file and of the code that they run, as rules see them.
 
 use super::Checker;
-use crate::diagnostic::{Diagnostic, Label, Severity};
+use crate::diagnostic::{Diagnostic, Label};
 use crate::effect::{CalledFunction, Evidence};
 use crate::execute::Executed;
 use crate::guard::run_rule;
@@ -9,6 +9,7 @@ use crate::replay::StatementVisit;
 use crate::report::{self, Reporter};
 use crate::rule::{Earlier, InCode, Rule, RuleContext};
 use crate::rules;
+use crate::severity::Severity;
 use crate::source::TextRange;
 use std::sync::Arc;
 
@@ -82,7 +83,8 @@ impl Checker<'_> {
         for (rule, severity) in rules {
             let Some(function) = rule.statement else { continue };
             let version = context.target.version();
-            let reporter = Reporter::at(self.settings, rule, *severity, context.file, statement, version, &mut found);
+            let reporter =
+                Reporter::at(self.settings, &rule.meta, *severity, context.file, statement, version, &mut found);
             let mut reporter = if context.code.is_some() { reporter.in_code() } else { reporter };
             run_rule(rule, &mut reporter, |reporter| function(context, reporter));
         }

@@ -2,7 +2,7 @@
 
 use super::RelationName;
 use crate::ast::RowLockStrength;
-use crate::settings::TableSettings;
+use crate::production::TableSettings;
 use crate::source::TextRange;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;

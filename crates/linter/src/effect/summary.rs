@@ -1,6 +1,7 @@
 //! Effects put together for people and programs.
 
-use super::{Effects, LockMode, RelationName};
+use super::{Effects, RelationName};
+use crate::ast::LockMode;
 use std::collections::BTreeMap;
 
 impl Effects {

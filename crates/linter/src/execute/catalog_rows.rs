@@ -7,8 +7,8 @@ mod objects;
 mod toast;
 
 use super::Executor;
-use crate::catalog::{Column, Constraint, ConstraintKind, Index, Oid, Relation, SqlType};
-use crate::effect::{CatalogRows, RelationKind, UnknownReason};
+use crate::catalog::{Column, Constraint, ConstraintKind, Index, Oid, Relation, RelationKind, SqlType};
+use crate::effect::{CatalogRows, UnknownReason};
 use objects::{UserObjects, is_pinned_collation};
 use smol_str::SmolStr;
 use std::collections::BTreeSet;

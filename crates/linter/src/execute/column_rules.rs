@@ -6,7 +6,8 @@
 use super::expressions::columns_of;
 use super::{Executor, Run, fail};
 use crate::ast::{ColumnDef, ConstraintKind, Expr, ExprKind, Name};
-use crate::catalog::{Oid, Volatility};
+use crate::builtin::Volatility;
+use crate::catalog::Oid;
 use crate::source::TextRange;
 
 /// Oids of `boolean` and of the type of a bare string.

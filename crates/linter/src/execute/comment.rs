@@ -4,10 +4,9 @@
 //! `get_object_address`.
 
 use super::{Executor, Run, fail};
-use crate::ast::{Comment, Name, ObjectKind, ObjectName, Signature};
+use crate::ast::{Comment, LockMode, Name, ObjectKind, ObjectName, Signature};
 use crate::builtin;
-use crate::catalog::TypeKind;
-use crate::effect::{LockMode, RelationKind};
+use crate::catalog::{RelationKind, TypeKind};
 
 impl Executor<'_> {
     pub(super) fn comment(&mut self, comment: &Comment) -> Run {

@@ -8,12 +8,13 @@ mod like;
 use super::{Executor, Knowledge, Run, fail};
 use crate::ast::{
     Constraint as ConstraintSyntax, ConstraintKind as ConstraintSyntaxKind, CreateTable, DefElem, DefValue, Expr,
-    LikeOptions, Literal, Name, ObjectName, PartitionStrategy, Persistence, TableElement,
+    LikeOptions, Literal, LockMode, Name, ObjectName, PartitionStrategy, Persistence, TableElement,
 };
 use crate::catalog::{
-    Column, Constraint, Oid, PartitionKey, Relation, RelationDetail, Sequence, SqlType, TEMPORARY_SCHEMA, TypeKind,
+    Column, Constraint, Oid, PartitionKey, Relation, RelationDetail, RelationKind, Sequence, SqlType, TEMPORARY_SCHEMA,
+    TypeKind,
 };
-use crate::effect::{LockCause, LockMode, RelationKind};
+use crate::effect::LockCause;
 use crate::source::TextRange;
 use smol_str::SmolStr;
 use std::sync::Arc;

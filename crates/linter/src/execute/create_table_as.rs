@@ -3,8 +3,7 @@
 use super::query::{Depth, Env};
 use super::{Executor, Run, fail};
 use crate::ast::{CreateTableAs, IntoClause, Persistence, Query};
-use crate::catalog::{Birth, Column, Oid, Relation, RelationDetail};
-use crate::effect::RelationKind;
+use crate::catalog::{Birth, Column, Oid, Relation, RelationDetail, RelationKind};
 use smol_str::SmolStr;
 use std::sync::Arc;
 

@@ -8,9 +8,9 @@ mod remove;
 mod target;
 
 use super::{Executor, Run, fail};
-use crate::ast::DropBehavior;
+use crate::ast::{DropBehavior, LockMode};
 use crate::catalog::Oid;
-use crate::effect::{LockCause, LockMode, Removal, RemovalReason, RemovedObject};
+use crate::effect::{LockCause, Removal, RemovalReason, RemovedObject};
 use crate::source::TextRange;
 use dependency::{Dependency, Object};
 use smol_str::SmolStr;

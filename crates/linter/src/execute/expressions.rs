@@ -2,11 +2,10 @@
 
 use super::{Executor, Knowledge, Run, fail};
 use crate::ast::{Expr, ExprKind, FunctionBody, Literal, Name, ObjectName, Query, TypeName};
-use crate::builtin::{self, BuiltinTypeKind, CastContext, Extension};
-use crate::catalog::{Catalog, Column, ConstraintKind, Function, Oid, SqlType, TypeDef, TypeKind, Volatility};
+use crate::builtin::{self, BuiltinTypeKind, CastContext, Extension, Volatility};
+use crate::catalog::{Catalog, Column, ConstraintKind, Function, Oid, SearchPath, SqlType, TypeDef, TypeKind};
 use crate::effect::{Failure, FailureSubject};
 use crate::expression::{self, Analyzer, Coercion, Refused, Schema, Scope, Typed};
-use crate::session::SearchPath;
 use crate::source::TextRange;
 use crate::version::Target;
 use smol_str::SmolStr;

@@ -1,11 +1,10 @@
 //! Foreign keys: they touch two tables, and all partitions of both.
 
 use super::{Executor, Run, fail};
-use crate::ast::{Constraint, ConstraintKind, ForeignKey, Name, Persistence, ReferentialAction};
-use crate::builtin::CastContext;
-use crate::builtin::is_polymorphic;
-use crate::catalog::{self, ForeignKeyConstraint, Oid, foreign_key_name_addition};
-use crate::effect::{LockCause, LockMode, RelationKind, ScanCause};
+use crate::ast::{Constraint, ConstraintKind, ForeignKey, LockMode, Name, Persistence, ReferentialAction};
+use crate::builtin::{CastContext, is_polymorphic};
+use crate::catalog::{self, ForeignKeyConstraint, Oid, RelationKind, foreign_key_name_addition};
+use crate::effect::{LockCause, ScanCause};
 use crate::execute::alter_table::names;
 use crate::expression::Coercion;
 use crate::source::TextRange;

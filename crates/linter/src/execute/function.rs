@@ -5,10 +5,9 @@ use super::{Executor, Run, fail};
 use crate::ast::{
     AlterFunction, CreateFunction, DefElem, DefValue, FunctionBody, ParameterMode, Signature, TypeName, from_pg,
 };
-use crate::builtin;
-use crate::catalog::{Definition, Function, Oid, Parameter, PrivilegeKind, SqlType, Volatility};
+use crate::builtin::{self, Volatility};
+use crate::catalog::{Definition, Function, Oid, Parameter, PrivilegeKind, SqlType, search_path_value};
 use crate::effect::{ChangeAction, ChangedObject};
-use crate::session::search_path_value;
 use crate::source::TextRange;
 use crate::statement::is_template;
 use std::sync::Arc;

@@ -3,9 +3,9 @@
 mod names;
 
 use super::{Executor, Run, fail};
-use crate::ast::{CreateIndex, Expr, ExprKind, IndexElement, Name};
-use crate::catalog::{Column, Constraint, ConstraintKind, Index, Oid, Relation, RelationDetail};
-use crate::effect::{IndexBuildCause, LockCause, LockMode, RelationKind, ScanCause};
+use crate::ast::{CreateIndex, Expr, ExprKind, IndexElement, LockMode, Name};
+use crate::catalog::{Column, Constraint, ConstraintKind, Index, Oid, Relation, RelationDetail, RelationKind};
+use crate::effect::{IndexBuildCause, LockCause, ScanCause};
 use crate::source::TextRange;
 use smol_str::SmolStr;
 use std::sync::Arc;

@@ -6,9 +6,9 @@ mod truncate;
 mod vacuum;
 
 use super::{Executor, Run, fail};
-use crate::ast::LockTable;
-use crate::catalog::Oid;
-use crate::effect::{LockCause, LockMode, RelationKind};
+use crate::ast::{LockMode, LockTable};
+use crate::catalog::{Oid, RelationKind};
+use crate::effect::LockCause;
 use crate::source::TextRange;
 
 impl Executor<'_> {

@@ -1,10 +1,12 @@
 //! Statistics, extensions and schemas.
 
 use super::{Executor, Run, fail};
-use crate::ast::{Ast, CreateExtension, CreateOther, CreateSchema, CreateStatistics, Expr, ExprKind, ObjectName};
-use crate::catalog::Column;
-use crate::effect::{ChangeAction, ChangedObject, LockMode, RelationKind};
-use crate::session::{SettingValue, search_path_value};
+use crate::ast::{
+    Ast, CreateExtension, CreateOther, CreateSchema, CreateStatistics, Expr, ExprKind, LockMode, ObjectName,
+};
+use crate::catalog::{Column, RelationKind, search_path_value};
+use crate::effect::{ChangeAction, ChangedObject};
+use crate::session::SettingValue;
 use smol_str::SmolStr;
 
 impl Executor<'_> {

@@ -1,10 +1,9 @@
 //! Finds the objects that a statement names, and locks them.
 
 use super::{Executor, Knowledge, Run, fail};
-use crate::ast::ObjectName;
-use crate::catalog::{Birth, Oid, Relation, TEMPORARY_SCHEMA};
-use crate::effect::{Failure, LockCause, LockMode, RelationKind};
-use crate::session::SearchPath;
+use crate::ast::{LockMode, ObjectName};
+use crate::catalog::{Birth, Oid, Relation, RelationKind, SearchPath, TEMPORARY_SCHEMA};
+use crate::effect::{Failure, LockCause};
 use crate::source::TextRange;
 use smol_str::SmolStr;
 

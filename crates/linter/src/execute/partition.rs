@@ -7,9 +7,9 @@ mod proof;
 mod valid_bound;
 
 use super::{Executor, Run, fail};
-use crate::ast::{ObjectName, PartitionBound};
-use crate::catalog::{ConstraintKind, Oid};
-use crate::effect::{LockCause, LockMode, RelationKind, ScanCause};
+use crate::ast::{LockMode, ObjectName, PartitionBound};
+use crate::catalog::{ConstraintKind, Oid, RelationKind};
+use crate::effect::{LockCause, ScanCause};
 use crate::source::TextRange;
 use std::sync::Arc;
 

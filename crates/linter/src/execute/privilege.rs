@@ -1,10 +1,10 @@
 //! GRANT, REVOKE and ALTER DEFAULT PRIVILEGES.
 
 use super::{Executor, Knowledge, Run, fail};
-use crate::ast::{AlterDefaultPrivileges, Grant, Name, ObjectKind, ObjectName};
+use crate::ast::{AlterDefaultPrivileges, Grant, LockMode, Name, ObjectKind, ObjectName};
 use crate::builtin;
-use crate::catalog::{DefaultPrivilege, Oid, Privilege, PrivilegeKind, Relation};
-use crate::effect::{ChangeAction, ChangedObject, LockCause, LockMode, RelationKind};
+use crate::catalog::{DefaultPrivilege, Oid, Privilege, PrivilegeKind, Relation, RelationKind};
+use crate::effect::{ChangeAction, ChangedObject, LockCause};
 use crate::execute::alter_table::is_system_column;
 use crate::execute::query::describe::sequence_columns;
 use crate::source::TextRange;

@@ -2,10 +2,10 @@
 
 use super::{Executor, Knowledge, Run, fail};
 use crate::ast::{
-    AlterPublication, CreatePublication, DefElem, DefValue, Literal, PublicationAction, PublicationObject,
+    AlterPublication, CreatePublication, DefElem, DefValue, Literal, LockMode, PublicationAction, PublicationObject,
 };
-use crate::catalog::{Oid, Publication};
-use crate::effect::{ChangeAction, ChangedObject, DataChangeKind, LockCause, LockMode, RelationKind};
+use crate::catalog::{Oid, Publication, RelationKind};
+use crate::effect::{ChangeAction, ChangedObject, DataChangeKind, LockCause};
 use crate::source::TextRange;
 use smol_str::SmolStr;
 

@@ -17,11 +17,11 @@ mod values;
 
 use super::{Executor, Run, fail};
 use crate::ast::{
-    Cte, Expr, ExprKind, FromItem, FunctionCall, ObjectName, Query, QueryBody, QueryStatement, RelationRef,
+    Cte, Expr, ExprKind, FromItem, FunctionCall, LockMode, ObjectName, Query, QueryBody, QueryStatement, RelationRef,
     RowLockStrength, RowLocking, Select, SubqueryKind, Target, With,
 };
-use crate::catalog::Oid;
-use crate::effect::{LockCause, LockMode, RelationKind};
+use crate::catalog::{Oid, RelationKind};
+use crate::effect::LockCause;
 use crate::expression::yields_one_row;
 use crate::source::TextRange;
 use rows::Wanted;

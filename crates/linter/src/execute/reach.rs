@@ -130,9 +130,9 @@ fn of_language(language: &str) -> Option<Reach> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::parse_file;
     use crate::predict::Database;
     use crate::source::SourceFile;
+    use crate::statement::parse_file;
     use crate::version::PgVersion;
 
     fn reached(sql: &str) -> Vec<Reach> {

@@ -1,10 +1,11 @@
 //! Records effects, and keeps what follows from them: locks held by the transaction, tables that hold rows.
 
 use super::Executor;
-use crate::catalog::{Birth, Oid};
+use crate::ast::LockMode;
+use crate::catalog::{Birth, Oid, RelationKind};
 use crate::effect::{
-    ChangeAction, ChangedObject, DataChange, DataChangeKind, IndexBuild, IndexBuildCause, Lock, LockCause, LockMode,
-    ObjectChange, RelationKind, RelationName, Rewrite, RewriteCause, Rows, Scan, ScanCause, Visibility,
+    ChangeAction, ChangedObject, DataChange, DataChangeKind, IndexBuild, IndexBuildCause, Lock, LockCause,
+    ObjectChange, RelationName, Rewrite, RewriteCause, Rows, Scan, ScanCause, Visibility,
 };
 use crate::source::TextRange;
 

@@ -7,9 +7,9 @@ mod schema;
 pub(super) use kind::is_of_system;
 
 use super::{Executor, Knowledge, Run, fail};
-use crate::ast::{Name, ObjectKind, ObjectName, Rename, Signature};
-use crate::catalog::{Function, Oid, QualifiedName, SqlType, TypeKind};
-use crate::effect::{LockCause, LockMode, RelationKind, RenamedObject, Renaming};
+use crate::ast::{LockMode, Name, ObjectKind, ObjectName, Rename, Signature};
+use crate::catalog::{Function, Oid, QualifiedName, RelationKind, SqlType, TypeKind};
+use crate::effect::{LockCause, RenamedObject, Renaming};
 use crate::source::TextRange;
 
 impl Executor<'_> {

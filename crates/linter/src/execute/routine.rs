@@ -22,7 +22,8 @@ mod variables;
 use super::executed::{CodeKind, FunctionText, InFile};
 use super::{Executor, Run, fail};
 use crate::ast::{Ast, Do, FunctionBody, QueryBody};
-use crate::catalog::{Function, Oid, Volatility};
+use crate::builtin::Volatility;
+use crate::catalog::{Function, Oid};
 use crate::effect::{Failure, Limit, UnknownReason};
 use crate::plpgsql::{
     self, Block, ConditionKind, Conditional, DeclarationKind, Handler, OpenSource, QuerySource, SqlText, Statement,

@@ -2,11 +2,12 @@
 
 use super::{Executor, Run, fail};
 use crate::ast::{
-    AlterSequence, Argument, CreateSequence, DefElem, DefValue, Expr, ExprKind, FunctionCall, Literal, Name,
+    AlterSequence, Argument, CreateSequence, DefElem, DefValue, Expr, ExprKind, FunctionCall, Literal, LockMode, Name,
     ObjectName, Persistence,
 };
-use crate::catalog::{Column, Mention, Oid, Relation, RelationDetail, SEQUENCE_FUNCTIONS, Sequence, SqlType};
-use crate::effect::{LockMode, RelationKind};
+use crate::catalog::{
+    Column, Mention, Oid, Relation, RelationDetail, RelationKind, SEQUENCE_FUNCTIONS, Sequence, SqlType,
+};
 use crate::source::TextRange;
 use smol_str::{SmolStr, format_smolstr};
 use std::sync::Arc;

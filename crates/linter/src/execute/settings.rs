@@ -2,8 +2,9 @@
 
 use super::{Executor, Run};
 use crate::ast::{Discard, DropBehavior, Name, Set, Setting};
+use crate::catalog::search_path_value;
 use crate::effect::{ChangeAction, ChangedObject, LockCause};
-use crate::session::{SettingValue, search_path_value};
+use crate::session::SettingValue;
 use smol_str::SmolStr;
 
 impl Executor<'_> {

@@ -1,9 +1,9 @@
 //! Temporary tables at the end of a transaction, and objects of a role.
 
 use super::{Executor, Run};
-use crate::ast::{DropBehavior, RoleList};
+use crate::ast::{DropBehavior, LockMode, RoleList};
 use crate::catalog::Oid;
-use crate::effect::{LockCause, LockMode};
+use crate::effect::LockCause;
 
 impl Executor<'_> {
     /// ON COMMIT DROP.

@@ -1,11 +1,12 @@
 //! What the tests of the executor have in common.
 
-use crate::check::{Migration, parse_file};
 use crate::effect::Effects;
+use crate::migration::Migration;
 use crate::predict::effects;
-use crate::settings::Settings;
+use crate::production::Functions;
 use crate::source::SourceFile;
-use crate::version::{PgVersion, VersionRange};
+use crate::statement::parse_file;
+use crate::version::PgVersion;
 
 /// The effects of the last statement of `sql` after `history`, for one major.
 pub(crate) fn effects_on(major: u8, history: &str, sql: &str) -> Effects {
@@ -13,14 +14,13 @@ pub(crate) fn effects_on(major: u8, history: &str, sql: &str) -> Effects {
     let files = [parse("1.sql", history), parse("2.sql", sql)];
     let migration = |file, report| Migration { report, ..Migration::new(file) };
     let version = PgVersion(major);
-    let settings = Settings { versions: VersionRange { from: version, to: version }, ..Settings::default() };
-    let mut found = effects(&[migration(&files[0], false), migration(&files[1], true)], &settings);
+    let mut found = effects(&[migration(&files[0], false), migration(&files[1], true)], version, &Functions::default());
     found.pop().and_then(|mut statements| statements.pop()).expect("the statement was run").effects
 }
 
 /// Locks as `name Mode`, strongest per relation, without `AccessShare` on indexes.
 pub(crate) fn locks_of(effects: &Effects) -> Vec<String> {
-    let mut strongest: Vec<(String, crate::effect::LockMode)> = Vec::new();
+    let mut strongest: Vec<(String, crate::ast::LockMode)> = Vec::new();
     for lock in &effects.locks {
         let name = lock.relation.name.to_string();
         match strongest.iter_mut().find(|(other, _)| *other == name) {

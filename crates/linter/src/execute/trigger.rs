@@ -4,11 +4,11 @@ use super::alter_table::is_system_column;
 use super::query::Depth;
 use super::{Executor, Run, fail};
 use crate::ast::{
-    AlterPolicy, CreatePolicy, CreateRule, CreateTrigger, Expr, ExprKind, Firing, Name, ObjectName, TriggerChoice,
-    TriggerTiming,
+    AlterPolicy, CreatePolicy, CreateRule, CreateTrigger, Expr, ExprKind, Firing, LockMode, Name, ObjectName,
+    TriggerChoice, TriggerTiming,
 };
-use crate::catalog::{Oid, Policy, Trigger};
-use crate::effect::{ChangeAction, ChangedObject, LockMode, RelationKind};
+use crate::catalog::{Oid, Policy, RelationKind, Trigger};
+use crate::effect::{ChangeAction, ChangedObject};
 use crate::source::TextRange;
 use smol_str::SmolStr;
 use std::sync::Arc;

@@ -5,8 +5,7 @@ mod enums;
 
 use super::{Executor, Knowledge, Run, fail};
 use crate::ast::{ColumnDef, CreateType, CreateTypeKind, DefElem, DefValue, ObjectName, TypeName};
-use crate::catalog::{Column, EnumLabel, Oid, Relation, SqlType, TypeKind};
-use crate::effect::RelationKind;
+use crate::catalog::{Column, EnumLabel, Oid, Relation, RelationKind, SqlType, TypeKind};
 use smol_str::{SmolStr, format_smolstr};
 
 impl Executor<'_> {

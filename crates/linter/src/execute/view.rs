@@ -4,10 +4,11 @@ use super::query::Depth;
 use super::scope::QueryColumn;
 use super::{Executor, Run, fail};
 use crate::ast::{
-    CreateView, DefElem, DefValue, Literal, Persistence, Query, QueryBody, QueryStatement, RefreshMaterializedView,
+    CreateView, DefElem, DefValue, Literal, LockMode, Persistence, Query, QueryBody, QueryStatement,
+    RefreshMaterializedView,
 };
-use crate::catalog::{Column, Oid, Relation, RelationDetail, SqlType, TypeKind, ViewDefinition};
-use crate::effect::{IndexBuildCause, LockCause, LockMode, RelationKind, Rewrite, RewriteCause, ScanCause};
+use crate::catalog::{Column, Oid, Relation, RelationDetail, RelationKind, SqlType, TypeKind, ViewDefinition};
+use crate::effect::{IndexBuildCause, LockCause, Rewrite, RewriteCause, ScanCause};
 use crate::source::TextRange;
 use smol_str::SmolStr;
 use std::sync::Arc;

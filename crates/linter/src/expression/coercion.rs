@@ -1,8 +1,8 @@
 //! Coercion of a value from one type to another, as the steps that PostgreSQL would put into the expression.
 
 use super::{Analyzer, typmod};
-use crate::builtin::{self, BuiltinTypeKind, CastContext, CastMethod, TypeCategory, oid};
-use crate::catalog::{Oid, SqlType, TypeKind, Volatility};
+use crate::builtin::{self, BuiltinTypeKind, CastContext, CastMethod, TypeCategory, Volatility, oid};
+use crate::catalog::{Oid, SqlType, TypeKind};
 use smol_str::SmolStr;
 
 /// What a coercion takes.

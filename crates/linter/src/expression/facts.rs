@@ -1,8 +1,8 @@
 //! What coercion needs to know of a type, built-in or not.
 
 use super::{Analyzer, domain_is_constrained};
-use crate::builtin::{self, BuiltinTypeKind, TypeCategory, oid};
-use crate::catalog::{Oid, SqlType, TypeKind, Volatility};
+use crate::builtin::{self, BuiltinTypeKind, TypeCategory, Volatility, oid};
+use crate::catalog::{Oid, SqlType, TypeKind};
 
 /// What coercion needs to know of a type.
 #[derive(Debug, Clone)]

@@ -5,8 +5,8 @@ use super::overload::{CallArguments, Candidate, Resolution};
 use super::refusal::Refused;
 use super::{Analyzer, Scope, constant, parameter_at};
 use crate::ast::{Expr, ExprKind, FunctionCall, IndirectionStep, OperatorForm, SubqueryKind, TypeName};
-use crate::builtin::{CastContext, oid};
-use crate::catalog::{Oid, SqlType, Volatility};
+use crate::builtin::{CastContext, Volatility, oid};
+use crate::catalog::{Oid, SqlType};
 use smol_str::SmolStr;
 
 /// What an expression is.

@@ -5,8 +5,8 @@
 use super::infer::Inference;
 use super::{Analyzer, Scope, ScopeColumn};
 use crate::ast::{Expr, ExprKind, FunctionCall, OperatorForm, Query, QueryBody};
-use crate::builtin::{self, CastContext, oid};
-use crate::catalog::{Function, SqlType, Volatility};
+use crate::builtin::{self, CastContext, Volatility, oid};
+use crate::catalog::{Function, SqlType};
 
 /// More calls of one expression are not inlined; they keep the volatility that they are declared with, which is never
 /// below that of their body.

@@ -6,8 +6,10 @@
 use super::coercion::{Pathway, Step};
 use super::{Analyzer, Scope};
 use crate::ast::{Expr, ExprKind};
-use crate::builtin::{self, BuiltinFunction, BuiltinOperator, BuiltinTypeKind, CastContext, TypeCategory, oid};
-use crate::catalog::{Function, Oid, SqlType, Volatility};
+use crate::builtin::{
+    self, BuiltinFunction, BuiltinOperator, BuiltinTypeKind, CastContext, TypeCategory, Volatility, oid,
+};
+use crate::catalog::{Function, Oid, SqlType};
 use smol_str::SmolStr;
 use std::sync::Arc;
 

@@ -2,10 +2,8 @@
 
 use super::{Analyzer, Schema, Scope, TypeChange, check_implies_not_null};
 use crate::ast::{Ast, Expr, FunctionBody, ParameterMode, Query, TypeName, from_pg};
-use crate::builtin::{self, Extension};
-use crate::catalog::{
-    Domain, DomainCheck, EnumLabel, Function, Oid, Parameter, SqlType, TypeDef, TypeKind, Volatility,
-};
+use crate::builtin::{self, Extension, Volatility};
+use crate::catalog::{Domain, DomainCheck, EnumLabel, Function, Oid, Parameter, SqlType, TypeDef, TypeKind};
 use crate::source::TextRange;
 use crate::version::{PgVersion, Target};
 use smol_str::SmolStr;

@@ -2,10 +2,9 @@
 
 use super::DataType;
 use crate::ast::from_pg::{parse_expression, parse_expression_query, parse_statement};
-use crate::ast::{Ast, Expr, ExprKind, Query, TypeName};
+use crate::ast::{Ast, Expr, ExprKind, Query, SyntaxError, TypeName};
 use crate::lexer::tokenize;
 use crate::source::TextRange;
-use crate::statement::SyntaxError;
 
 /// An SQL statement or expression in a function body.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -1,6 +1,8 @@
 use super::*;
-use crate::check::{self, ParsedFile, parse_file};
+use crate::check;
+use crate::migration::TransactionMode;
 use crate::source::SourceFile;
+use crate::statement::{ParsedFile, parse_file};
 
 fn file(text: &str) -> ParsedFile {
     parse_file(SourceFile::new("m.sql".to_owned(), text.to_owned()))
@@ -35,9 +37,9 @@ fn a_check_from_a_state_finds_what_a_whole_run_finds() {
         let files = [file(HISTORY), file(EDITED)];
         let migrations = migrations(&files, mode);
         let mut state = Checkpoint::default();
-        state.advance(&migrations, 1, &settings, &());
+        state.advance(&migrations, 1, settings.versions, &());
         assert_eq!(state.next(), 1);
-        let outcome = state.check(&migrations, &settings, &mut Memory::default());
+        let outcome = check_from(&state, &migrations, &settings, &mut Memory::default());
         assert_eq!(outcome.found, check::check(&migrations, &settings));
         assert!(outcome.found.len() >= 3, "{:?}", outcome.found);
     }
@@ -58,8 +60,8 @@ fn a_check_after_an_edit_finds_what_a_whole_run_finds() {
                 let files = [file(HISTORY), file(&text)];
                 let migrations = migrations(&files, mode);
                 let mut state = Checkpoint::default();
-                state.advance(&migrations, 1, &settings, &());
-                let outcome = state.check(&migrations, &settings, &mut memory);
+                state.advance(&migrations, 1, settings.versions, &());
+                let outcome = check_from(&state, &migrations, &settings, &mut memory);
                 assert_eq!(outcome.found, check::check(&migrations, &settings), "{text}");
                 previous = text;
             }
@@ -73,12 +75,12 @@ fn memory_has_the_effects_of_each_statement() {
     let files = [file(HISTORY), file(EDITED)];
     let migrations = migrations(&files, TransactionMode::Autocommit);
     let mut state = Checkpoint::default();
-    state.advance(&migrations, 1, &settings, &());
+    state.advance(&migrations, 1, settings.versions, &());
     let mut memory = Memory::default();
-    state.check(&migrations, &settings, &mut memory);
+    check_from(&state, &migrations, &settings, &mut memory);
     let remembered: Vec<_> = memory.statements().collect();
     assert_eq!(remembered.len(), 7);
-    let shown = crate::predict::effects(&migrations, &settings);
+    let shown = crate::predict::effects(&migrations, settings.versions.to, &settings.functions);
     for (remembered, shown) in remembered.iter().zip(&shown[1]) {
         assert_eq!(remembered.effects, &shown.effects);
         assert_eq!((remembered.statement, remembered.transaction), (shown.statement, shown.transaction));

@@ -32,7 +32,7 @@ static LEFT: [&Rule; 2] = [&data::trigger_left_disabled::RULE, &security::row_le
 /// again before anybody sees it.
 pub(super) fn left_between(original: &[Diagnostic], planned: &[Diagnostic]) -> Option<String> {
     let is_new = |found: &&Diagnostic| {
-        LEFT.iter().any(|rule| found.is_of(rule)) && original.iter().all(|known| known.rule != found.rule)
+        LEFT.iter().any(|rule| found.is_of(&rule.meta)) && original.iter().all(|known| known.rule != found.rule)
     };
     planned.iter().find(is_new).map(|found| format!("between the migrations of the plan, {}", found.message))
 }

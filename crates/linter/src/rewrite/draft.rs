@@ -4,15 +4,17 @@ use super::divided::{left_between, needed_later};
 use super::title::title;
 use super::{Plan, PlannedFile, PlannedStatement, Refusal, Unsolved, parsed};
 use crate::ast::{AlterTableAction, AlterTableCommand, Ast, FunctionBody, Setting, Transaction};
-use crate::check::{self, Migration, ParsedFile, TransactionMode};
+use crate::check;
 use crate::checkpoint::Checkpoint;
 use crate::diagnostic::Diagnostic;
 use crate::lexer::{Token, tokenize};
+use crate::migration::{Migration, TransactionMode};
 use crate::rule::Rule;
+use crate::rules::refusal::is_refusal;
 use crate::rules::{locking, transaction};
 use crate::settings::Settings;
 use crate::source::TextRange;
-use crate::statement::{self, Statement};
+use crate::statement::{self, ParsedFile, Statement};
 use smol_str::SmolStr;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -100,13 +102,13 @@ impl Draft {
         settings: &Settings,
     ) -> Result<Plan, Refusal> {
         let mut before = Checkpoint::default();
-        before.advance(history, history.len(), settings, &());
+        before.advance(history, history.len(), settings.versions, &());
         let alone = [Migration { report: true, ..*original }];
         let found_originally = check_from(&before, history, &alone, settings);
         for _ in 0..ROUNDS {
             let files: Vec<ParsedFile> = self.files.iter().map(parsed).collect();
             let found = check_from(&before, history, &self.migrations(&files, original), settings);
-            if let Some(failure) = found.iter().find(|found| found.is_refusal()) {
+            if let Some(failure) = found.iter().find(|found| is_refusal(found)) {
                 return Err(Refusal::Fails(failure.message.clone()));
             }
             let (actions, unsolved) = self.actions(&files, found);
@@ -172,12 +174,12 @@ impl Draft {
             };
             return Some(Action::Replace(found.steps.iter().map(step).collect()));
         }
-        if found.is_of(&locking::missing_lock_timeout::RULE) {
+        if found.is_of(&locking::missing_lock_timeout::RULE.meta) {
             return Some(Action::SetLockTimeout);
         }
         let settings_only =
             parsed.statements[..at].iter().all(|statement| matches!(statement.ast(), Some(Ast::Set(_))));
-        if SPLITTING.iter().any(|rule| found.is_of(rule)) && !settings_only {
+        if SPLITTING.iter().any(|rule| found.is_of(&rule.meta)) && !settings_only {
             return Some(Action::Split);
         }
         if let Some(commands) = commands(&parsed.source.text, &parsed.statements[at]) {

@@ -9,8 +9,9 @@ mod draft;
 mod tests;
 mod title;
 
-use crate::check::{Migration, ParsedFile};
+use crate::migration::Migration;
 use crate::settings::Settings;
+use crate::statement::ParsedFile;
 use draft::Draft;
 
 /// The migrations that take the place of one, in the order of their deployment.
@@ -115,7 +116,7 @@ pub fn rewrite(migrations: &[Migration<'_>], settings: &Settings) -> Result<Plan
     let settings = Settings {
         only: Vec::new(),
         ignore: Vec::new(),
-        level: crate::diagnostic::Severity::Warning,
+        level: crate::severity::Severity::Warning,
         file_levels: rustc_hash::FxHashMap::default(),
         ..settings.clone()
     };
@@ -124,5 +125,5 @@ pub fn rewrite(migrations: &[Migration<'_>], settings: &Settings) -> Result<Plan
 
 /// A file of a plan, parsed.
 fn parsed(file: &PlannedFile) -> ParsedFile {
-    crate::check::parse_file(crate::source::SourceFile::new(file.title.clone(), file.text()))
+    crate::statement::parse_file(crate::source::SourceFile::new(file.title.clone(), file.text()))
 }

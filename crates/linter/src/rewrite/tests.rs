@@ -1,9 +1,10 @@
 //! Plans of whole migrations.
 
 use super::{Plan, Refusal, rewrite};
-use crate::check::{Migration, ParsedFile, TransactionMode, parse_file};
+use crate::migration::{Migration, TransactionMode};
 use crate::settings::Settings;
 use crate::source::SourceFile;
+use crate::statement::{ParsedFile, parse_file};
 use crate::version::VersionRange;
 
 const HISTORY: &str = "

@@ -1,8 +1,7 @@
 //! What a migration does, in words of a file name.
 
 use crate::ast::{AlterTableAction, Ast};
-use crate::check::ParsedFile;
-use crate::statement::Statement;
+use crate::statement::{ParsedFile, Statement};
 
 /// Longer names are cut.
 const LENGTH: usize = 48;

@@ -5,12 +5,11 @@ use super::made::Made;
 use super::read::RoutineReader;
 use super::{Around, Bound, Hotness, Node, Routine, Step};
 use crate::ast::{Do, Expr, ExprKind, FunctionBody, FunctionCall, Part, Persistence};
-use crate::catalog::{Catalog, Function, Oid, Relation, Trigger};
-use crate::check::Migration;
+use crate::catalog::{Catalog, Function, Oid, Relation, SearchPath, Trigger};
 use crate::lexer::{Lexer, TokenKind, identifier};
+use crate::migration::Migration;
+use crate::production::Functions;
 use crate::session::Place;
-use crate::session::SearchPath;
-use crate::settings::Settings;
 use crate::source::TextRange;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smol_str::SmolStr;
@@ -24,7 +23,7 @@ pub struct Routines<'a> {
     /// For their texts: their statements may be gone.
     pub(crate) migrations: &'a [Migration<'a>],
     pub(super) catalog: &'a Catalog,
-    pub(super) settings: &'a Settings,
+    pub(super) functions: &'a Functions,
     reader: &'a RoutineReader,
     triggers: OnceCell<FxHashMap<Oid, Vec<TriggerUse>>>,
     callers: OnceCell<FxHashMap<Oid, Vec<CallSite>>>,
@@ -71,13 +70,13 @@ impl<'a> Routines<'a> {
     pub fn new(
         migrations: &'a [Migration<'a>],
         catalog: &'a Catalog,
-        settings: &'a Settings,
+        functions: &'a Functions,
         reader: &'a RoutineReader,
     ) -> Self {
         Self {
             migrations,
             catalog,
-            settings,
+            functions,
             reader,
             triggers: OnceCell::new(),
             callers: OnceCell::new(),

@@ -1,11 +1,12 @@
 //! The tables that code would create if it were called.
 
-use super::{RoutineContext, Sql, SqlRole, Trial};
+use super::{Routine, Sql, SqlRole, Trial};
 use crate::ast::{Ast, CreateIndex, ObjectName, Persistence, QueryBody};
-use crate::catalog::Oid;
+use crate::catalog::{Catalog, Oid};
 use crate::effect::CatalogRows;
 use crate::plpgsql::Context;
 use crate::source::TextRange;
+use crate::version::PgVersion;
 
 /// A table that code creates.
 #[derive(Debug)]
@@ -27,15 +28,15 @@ pub struct Creation {
     oid: Option<Oid>,
 }
 
-impl RoutineContext<'_> {
-    /// The tables that the code creates, with the catalog rows that the newest configured major inserts for each.
+impl Routine {
+    /// The tables that the code creates, with the catalog rows that a major version inserts for each.
     ///
     /// Statements are taken to run in the order of the text. A table that is there already, and is created only if it
     /// does not exist, is left out.
-    pub fn creations(&self) -> Vec<Creation> {
-        let mut trial = Trial::new(self.catalog, &self.routine.search_path, self.settings.versions.to);
+    pub fn creations(&self, catalog: &Catalog, version: PgVersion) -> Vec<Creation> {
+        let mut trial = Trial::new(catalog, &self.search_path, version);
         let mut found: Vec<Creation> = Vec::new();
-        for step in self.routine.steps() {
+        for step in self.steps() {
             for sql in step.sql.iter().filter(|sql| sql.role != SqlRole::Expression) {
                 match sql.ast {
                     Ast::CreateIndex(index) => {

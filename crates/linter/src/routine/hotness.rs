@@ -1,9 +1,8 @@
 //! Whether a function runs often, and what says so.
 
 use super::{CallSite, CallerKind, Routines, TriggerUse};
-use crate::catalog::Oid;
-use crate::effect::RelationKind;
-use crate::report::Finding;
+use crate::catalog::{Oid, RelationKind};
+use crate::production::calls_per_hour;
 use crate::session::Place;
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
@@ -64,17 +63,6 @@ impl Hotness {
     pub fn configured(&self) -> Option<String> {
         self.calls_per_hour.map(|calls| format!("called {} times an hour", grouped(calls)))
     }
-
-    /// Adds the reasons to a finding, as labels in the files that say them.
-    #[must_use = "a finding is recorded when it is dropped"]
-    pub fn label<'r, 'a>(&self, mut finding: Finding<'r, 'a>) -> Finding<'r, 'a> {
-        for reason in &self.reasons {
-            if let Some(place) = reason.place {
-                finding = finding.label_in(place.file, place.range, reason.text.clone());
-            }
-        }
-        finding
-    }
 }
 
 /// A number with commas.
@@ -121,7 +109,7 @@ impl Routines<'_> {
         let mut found = Hotness::default();
         let Some(function) = self.catalog.get_function(oid) else { return found };
         let name = function.display_name();
-        if let Some(calls) = self.settings.calls_per_hour(&function.schema, &function.name) {
+        if let Some(calls) = calls_per_hour(self.functions, &function.schema, &function.name) {
             found.calls_per_hour = Some(calls);
             if calls < OFTEN {
                 return found;

@@ -3,10 +3,9 @@
 use super::{Node, SqlRole, Words, texts};
 use crate::ast::from_pg::{parse_sql, parse_statement};
 use crate::ast::{Ast, Do, FunctionBody};
-use crate::catalog::{Function, Oid, PerBody};
+use crate::catalog::{Function, Oid, PerBody, SearchPath};
 use crate::lexer::tokenize;
 use crate::plpgsql::{self, Block, Body, BodyText, ConstantSql, Context, SqlParser, SqlText, Statement, Visitor, walk};
-use crate::session::SearchPath;
 use crate::source::TextRange;
 use crate::statement::fill_text;
 use rustc_hash::FxHashMap;

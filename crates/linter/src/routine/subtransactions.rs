@@ -10,9 +10,8 @@ mod writes;
 use super::evaluation::{Evaluated, evaluate};
 use super::{Bound, Code, Routine, Routines, Sql, texts};
 use crate::ast::{Ast, ObjectName, TriggerEvents};
-use crate::catalog::Oid;
+use crate::catalog::{Oid, SearchPath};
 use crate::plpgsql::{Block, Loop, LoopKind, Statement, StatementKind};
-use crate::session::SearchPath;
 use crate::source::TextRange;
 use rustc_hash::FxHashMap;
 

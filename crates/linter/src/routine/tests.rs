@@ -1,15 +1,17 @@
 //! Routines read from whole migrations.
 
 use super::*;
-use crate::ast::Ast;
-use crate::check::{ParsedFile, parse_file};
+use crate::ast::{Ast, SyntaxError};
+use crate::catalog::{Catalog, Oid};
 use crate::checkpoint::Database;
+use crate::migration::Migration;
 use crate::plpgsql::{self, StatementKind};
+use crate::production::{FunctionSettings, Functions};
 use crate::replay::{Replay, StatementVisit, Visitor};
 use crate::session::Session;
-use crate::settings::FunctionSettings;
 use crate::source::SourceFile;
-use crate::statement::{Statement, SyntaxError};
+use crate::statement::{ParsedFile, Statement, parse_file};
+use crate::version::DEFAULT_RANGE;
 
 /// Keeps the catalog at the end.
 #[derive(Default)]
@@ -28,14 +30,14 @@ impl Visitor for End {
     }
 }
 
-pub(super) fn with_routines(texts: &[&str], settings: &Settings, test: impl FnOnce(&Routines<'_>)) {
+pub(super) fn with_routines(texts: &[&str], functions: &Functions, test: impl FnOnce(&Routines<'_>)) {
     let source = |text: &&str| SourceFile::new(String::new(), (*text).to_owned());
     let files: Vec<ParsedFile> = texts.iter().map(|text| parse_file(source(text))).collect();
     let migration = Migration::new;
     let migrations: Vec<Migration<'_>> = files.iter().map(migration).collect();
     let mut end = End::default();
-    Replay::new(settings.versions).run(&migrations, &mut end);
-    test(&Routines::new(&migrations, &end.0.unwrap(), settings, &RoutineReader::default()));
+    Replay::new(DEFAULT_RANGE).run(&migrations, &mut end);
+    test(&Routines::new(&migrations, &end.0.unwrap(), functions, &RoutineReader::default()));
 }
 
 pub(super) fn named(routines: &Routines<'_>, name: &str) -> Oid {
@@ -45,7 +47,7 @@ pub(super) fn named(routines: &Routines<'_>, name: &str) -> Oid {
 /// The tables that statements of a function read or change, as the file has them at the ranges of the tree.
 fn tables(text: &str, name: &str) -> Vec<String> {
     let mut found = Vec::new();
-    with_routines(&[text], &Settings::default(), |routines| {
+    with_routines(&[text], &Functions::default(), |routines| {
         let routine = routines.function(named(routines, name)).unwrap();
         assert_eq!(routine.unread, []);
         assert_eq!(&text[routine.name_range.as_usize()], name);
@@ -93,7 +95,7 @@ fn a_function_that_a_do_block_defines_has_its_place_in_the_file() {
         EXECUTE 'CREATE FUNCTION h() RETURNS void LANGUAGE sql AS ''DELETE FROM c'''; END $d$";
     assert_eq!(tables(text, "f"), ["a"]);
     assert_eq!(tables(text, "g"), ["b"]);
-    with_routines(&[text], &Settings::default(), |routines| {
+    with_routines(&[text], &Functions::default(), |routines| {
         assert_eq!(routines.defined_in(|_| true), [named(routines, "f"), named(routines, "g")]);
         // The text has escapes.
         assert!(routines.function(named(routines, "h")).is_none());
@@ -103,7 +105,7 @@ fn a_function_that_a_do_block_defines_has_its_place_in_the_file() {
 #[test]
 fn a_replaced_definition_is_not_the_one_of_the_older_file() {
     let create = "CREATE OR REPLACE FUNCTION f() RETURNS void LANGUAGE sql AS 'SELECT 1'";
-    with_routines(&[create, create], &Settings::default(), |routines| {
+    with_routines(&[create, create], &Functions::default(), |routines| {
         assert_eq!(routines.defined_in(|file| file == 0), []);
         assert_eq!(routines.defined_in(|file| file == 1).len(), 1);
     });
@@ -118,7 +120,7 @@ fn steps_know_what_surrounds_them() {
                 EXCEPTION WHEN unique_violation THEN UPDATE a SET b = p; END;
             END LOOP;
         END $$";
-    with_routines(&[text], &Settings::default(), |routines| {
+    with_routines(&[text], &Functions::default(), |routines| {
         let routine = routines.function(named(routines, "f")).unwrap();
         let steps = routine.steps();
         let insert = steps.iter().find(|step| matches!(step.sql[..], [Sql { ast: Ast::Insert(_), .. }])).unwrap();
@@ -151,9 +153,9 @@ const CHAIN: &str = "CREATE TABLE t(id int);
     CREATE FUNCTION cold() RETURNS void LANGUAGE plpgsql AS $$ BEGIN PERFORM cold(); END $$;
     CREATE TRIGGER tr BEFORE INSERT OR UPDATE ON t FOR EACH ROW EXECUTE FUNCTION on_row();";
 
-fn reasons(settings: &Settings, name: &str) -> Vec<(String, String)> {
+fn reasons(functions: &Functions, name: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
-    with_routines(&[CHAIN], settings, |routines| {
+    with_routines(&[CHAIN], functions, |routines| {
         let hotness = routines.hotness_of(named(routines, name));
         let shown = |place: Option<crate::session::Place>| place.map_or("", |place| &CHAIN[place.range.as_usize()]);
         found = hotness.reasons.iter().map(|reason| (shown(reason.place).to_owned(), reason.text.clone())).collect();
@@ -164,7 +166,7 @@ fn reasons(settings: &Settings, name: &str) -> Vec<(String, String)> {
 #[test]
 fn hotness_follows_triggers_loops_and_callers() {
     let places = |name: &str| {
-        let reasons = reasons(&Settings::default(), name);
+        let reasons = reasons(&Functions::default(), name);
         reasons.into_iter().map(|(place, _)| place).collect::<Vec<_>>()
     };
     assert_eq!(places("on_row"), ["tr"]);
@@ -185,25 +187,22 @@ fn callers_are_followed_once_however_many_ways_there_are() {
     let text: String = std::iter::once("CREATE FUNCTION f0() RETURNS void LANGUAGE sql AS $$ SELECT 1 $$;".to_owned())
         .chain((0..60).map(step))
         .collect();
-    with_routines(&[&text], &Settings::default(), |routines| {
+    with_routines(&[&text], &Functions::default(), |routines| {
         assert!(!routines.hotness_of(named(routines, "f0")).is_hot());
     });
     let looping = "CREATE FUNCTION g() RETURNS void LANGUAGE plpgsql AS $$ BEGIN LOOP PERFORM f60(); END LOOP; END $$;";
     let looping = text + looping;
-    with_routines(&[&looping], &Settings::default(), |routines| {
+    with_routines(&[&looping], &Functions::default(), |routines| {
         assert!(routines.hotness_of(named(routines, "f0")).is_hot());
     });
 }
 
 #[test]
 fn a_configured_rate_decides() {
-    let rate = |calls_per_hour| Settings {
-        functions: [("on_row".to_owned(), FunctionSettings { calls_per_hour: Some(calls_per_hour) })]
-            .into_iter()
-            .collect(),
-        ..Settings::default()
+    let rate = |calls_per_hour| {
+        Functions::from_iter([("on_row".to_owned(), FunctionSettings { calls_per_hour: Some(calls_per_hour) })])
     };
-    let first = |settings: &Settings, name| reasons(settings, name).first().map(|(_, text)| text.clone());
+    let first = |functions: &Functions, name| reasons(functions, name).first().map(|(_, text)| text.clone());
     let expected = "configuration says that on_row() is called 40,000 times an hour";
     assert_eq!(first(&rate(40_000), "on_row").as_deref(), Some(expected));
     assert_eq!(reasons(&rate(1), "leaf"), []);

@@ -1,10 +1,10 @@
 //! What statements would do: they run on a copy of the catalog.
 
 use crate::ast::{Ast, ObjectName, Set};
-use crate::catalog::{Catalog, Oid};
+use crate::catalog::{Catalog, Oid, SearchPath, search_path_value};
 use crate::effect::Effects;
 use crate::execute::{Tried, try_statement};
-use crate::session::{Place, SearchPath, Session, SettingValue, search_path_value};
+use crate::session::{Place, Session, SettingValue};
 use crate::source::TextRange;
 use crate::version::{PgVersion, Target};
 use smol_str::SmolStr;

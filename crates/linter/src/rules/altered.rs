@@ -1,7 +1,8 @@
 //! ALTER TABLE behind its effects: which command or constraint an effect comes from, and which tables it is about.
 
 use crate::ast::{AlterTable, AlterTableAction, AlterTableCommand, Ast, ColumnDef, Constraint, Name};
-use crate::effect::{LockCause, RelationKind, RelationName};
+use crate::catalog::RelationKind;
+use crate::effect::{LockCause, RelationName};
 use crate::rule::RuleContext;
 use crate::rules::text::enumerate;
 use crate::source::TextRange;

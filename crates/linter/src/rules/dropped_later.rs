@@ -1,7 +1,8 @@
 //! Tables that the same migration drops later: what happens to them before that hurts nobody who still needs them.
 
 use crate::ast::{Ast, ObjectKind};
-use crate::effect::{RelationKind, RelationName};
+use crate::catalog::RelationKind;
+use crate::effect::RelationName;
 use crate::rule::RuleContext;
 use crate::rules::around::{means, rest};
 

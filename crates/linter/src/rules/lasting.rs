@@ -1,7 +1,7 @@
 //! Which statements of a migration stay, and which a ROLLBACK undoes.
 
 use crate::ast::{Ast, Transaction};
-use crate::check::{Migration, TransactionMode};
+use crate::migration::{Migration, TransactionMode};
 use crate::statement::Statement;
 use smol_str::SmolStr;
 
@@ -84,8 +84,8 @@ impl Walk<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::parse_file;
     use crate::source::SourceFile;
+    use crate::statement::parse_file;
 
     /// The numbers that the lasting statements select, and those of the others.
     fn lasting(text: &str, transaction: TransactionMode) -> (String, String) {

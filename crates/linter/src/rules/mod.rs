@@ -13,6 +13,7 @@ pub mod locking;
 mod names;
 mod partition_bound;
 pub mod plpgsql;
+pub mod refusal;
 pub mod schema;
 pub mod security;
 mod text;
@@ -20,7 +21,11 @@ mod timeouts;
 pub mod transaction;
 mod users;
 
+use crate::diagnostic::Diagnostic;
 use crate::rule::Rule;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
+use smol_str::SmolStr;
 
 /// Every rule, by category and name.
 static RULES: &[&Rule] = &[
@@ -153,6 +158,21 @@ pub fn all() -> &'static [&'static Rule] {
 /// The rule of that name.
 pub fn find(name: &str) -> Option<&'static Rule> {
     RULES.iter().copied().find(|rule| rule.meta.name == name)
+}
+
+/// Reads a finding whose rule is one of these.
+pub(crate) fn read_finding<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Diagnostic, D::Error> {
+    known(Diagnostic::deserialize(deserializer)?)
+}
+
+/// Reads findings whose rules are among these.
+pub(crate) fn read_findings<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Diagnostic>, D::Error> {
+    Vec::deserialize(deserializer)?.into_iter().map(known).collect()
+}
+
+fn known<E: Error>(read: Diagnostic<SmolStr>) -> Result<Diagnostic, E> {
+    let rule = find(&read.rule).ok_or_else(|| E::custom(format!("there is no rule `{}`", read.rule)))?;
+    Ok(read.named(rule.meta.name))
 }
 
 /// How many letters may be wrong for a name to be suggested.

@@ -4,8 +4,7 @@ use crate::catalog::{Function, SqlType};
 use crate::effect::RelationName;
 use crate::execute::ask_about_types;
 pub(crate) use crate::lexer::quote_identifier as identifier;
-use crate::routine::RoutineContext;
-use crate::rule::RuleContext;
+use crate::rule::{RoutineContext, RuleContext};
 use crate::version::Target;
 use smol_str::SmolStr;
 

@@ -1,8 +1,9 @@
 //! Where in a migration a `lock_timeout` was set, and why it is not in effect at a later statement.
 
-use crate::ast::{Ast, Discard, Literal, Setting, Transaction};
-use crate::check::Migration;
-use crate::effect::{Lock, LockMode, RelationKind};
+use crate::ast::{Ast, Discard, Literal, LockMode, Setting, Transaction};
+use crate::catalog::RelationKind;
+use crate::effect::Lock;
+use crate::migration::Migration;
 use crate::rule::{Earlier, RuleContext};
 use crate::session::HeldLock;
 use crate::settings::LockTimeout;
@@ -203,8 +204,9 @@ pub(crate) fn stops_queries(kind: RelationKind) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::{TransactionMode, parse_file};
+    use crate::migration::TransactionMode;
     use crate::source::SourceFile;
+    use crate::statement::parse_file;
 
     fn lost_at_end(text: &str, transaction: TransactionMode) -> Option<Lost> {
         let source = SourceFile::new("m.sql".into(), text.into());

@@ -5,6 +5,7 @@
 
 mod again;
 mod doubt;
+mod file;
 mod parse;
 mod placeholder;
 mod plpgsql_block;
@@ -19,10 +20,11 @@ mod tests;
 
 pub use again::{Unchanged, parse_again};
 pub use doubt::{Doubt, DoubtKind};
+pub use file::{ParsedFile, parse_file, parse_file_again};
 pub use placeholder::{Placeholder, PlaceholderKind, fill_text, is_template};
 pub(crate) use reading::boolean;
 
-use crate::ast::Ast;
+use crate::ast::{Ast, SyntaxError};
 use crate::lexer::Token;
 use crate::source::TextRange;
 use std::sync::Arc;
@@ -68,14 +70,6 @@ impl Statement {
     pub fn ast(&self) -> Option<&Ast> {
         self.parsed.as_deref().ok()
     }
-}
-
-/// Why a statement could not be read.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SyntaxError {
-    /// PostgreSQL's message.
-    pub message: String,
-    pub range: TextRange,
 }
 
 /// A text cut into pieces.

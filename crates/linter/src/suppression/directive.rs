@@ -20,7 +20,7 @@ pub(super) struct Directive {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Origin {
     Pgvet,
-    /// Another linter's; its rules are ours where [`crate::rule::RuleMeta::sources`] says so. Without names it means all.
+    /// Another linter's; its rules are ours where [`crate::meta::RuleMeta::sources`] says so. Without names it means all.
     Other(&'static str),
 }
 

@@ -4,11 +4,11 @@
 use crate::scenario::{Outcome, Scenario, Section, SectionKind};
 use crate::{expect_none, fixtures, tested_rules};
 use pgvet_linter::ast::{Ast, ReindexTarget, Setting};
-use pgvet_linter::check::{TransactionMode, parse_file};
+use pgvet_linter::migration::TransactionMode;
 use pgvet_linter::rule::Rule;
 use pgvet_linter::rules::{engine, transaction};
 use pgvet_linter::source::SourceFile;
-use pgvet_linter::statement::Statement;
+use pgvet_linter::statement::{Statement, parse_file};
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 

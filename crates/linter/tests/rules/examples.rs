@@ -2,7 +2,7 @@
 
 use crate::scenario::Scenario;
 use crate::{expect_none, findings, tested_rules};
-use pgvet_linter::rule::RuleMeta;
+use pgvet_linter::meta::RuleMeta;
 
 /// A block of SQL in a doc comment.
 pub(crate) struct Example {

@@ -3,6 +3,7 @@
 use crate::scenario::{Outcome, Scenario};
 use pgvet_linter::diagnostic::Diagnostic;
 use pgvet_linter::fix::{Fix, apply};
+use pgvet_linter::rules::refusal::is_refusal;
 
 /// What is wrong with a fix that `found` of the `outcome` offers; `None` where it does what it should.
 pub(crate) fn problem(scenario: &Scenario, outcome: &Outcome, found: &Diagnostic, fix: &Fix) -> Option<String> {
@@ -37,5 +38,5 @@ fn failures(outcome: &Outcome) -> usize {
     let statements = outcome.files.iter().flat_map(|file| &file.statements);
     let broken = statements.filter(|statement| statement.parsed.is_err()).count();
     // Errors in bodies are findings only.
-    broken + outcome.found.iter().filter(|found| found.is_refusal()).count()
+    broken + outcome.found.iter().filter(|found| is_refusal(found)).count()
 }

@@ -3,7 +3,7 @@
 
 use crate::scenario::{Scenario, SectionKind};
 use crate::{expect_none, findings, fixture_folder, tested_rules};
-use pgvet_linter::diagnostic::Severity;
+use pgvet_linter::severity::Severity;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 

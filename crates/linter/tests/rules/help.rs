@@ -3,9 +3,10 @@
 
 use crate::scenario::{Outcome, Scenario, Section, SectionKind};
 use crate::{examples, expect_none, fixtures, tested_rules};
-use pgvet_linter::check::TransactionMode;
 use pgvet_linter::confidence::Confidence;
 use pgvet_linter::diagnostic::Diagnostic;
+use pgvet_linter::migration::TransactionMode;
+use pgvet_linter::rules::refusal::is_refusal;
 
 /// What stands for something that only the reader knows.
 const PLACEHOLDERS: [&str; 4] = ["...", "…", "$1", "<"];
@@ -106,7 +107,7 @@ fn run(scenario: &Scenario, outcome: &Outcome, found: &Diagnostic, statements: &
     for other in again.found.iter().filter(|other| other.file as usize >= first) {
         let text = &again.files[other.file as usize].source.text;
         let is_excepted = EXCEPTIONS.iter().any(|(rule, _)| *rule == found.rule);
-        if other.is_refusal() {
+        if is_refusal(other) {
             problems.push(format!("{name}: `{text}` is refused: {}", other.message));
         } else if other.rule == found.rule && other.confidence >= Confidence::Likely && !is_excepted {
             problems.push(format!("{name}: `{text}` is found again: {}", other.message));

@@ -12,7 +12,7 @@ mod help;
 mod scenario;
 mod variants;
 
-use pgvet_linter::rule::{Category, RuleMeta};
+use pgvet_linter::meta::{Category, RuleMeta};
 use pgvet_linter::rules;
 use pgvet_linter::statement::PARSE_STACK_BYTES;
 use std::path::{Path, PathBuf};

@@ -15,12 +15,15 @@
 //!
 //! Without sections the whole text is one migration.
 
-use pgvet_linter::check::{Migration, ParsedFile, TransactionMode, check, parse_file};
+use pgvet_linter::check::check;
 use pgvet_linter::confidence::Confidence;
-use pgvet_linter::diagnostic::{Diagnostic, Severity};
+use pgvet_linter::diagnostic::Diagnostic;
 use pgvet_linter::fix::Edit;
+use pgvet_linter::migration::{Migration, TransactionMode};
 use pgvet_linter::settings::{LockTimeout, Settings};
+use pgvet_linter::severity::Severity;
 use pgvet_linter::source::{SourceFile, TextRange};
+use pgvet_linter::statement::{ParsedFile, parse_file};
 use pgvet_linter::version::VersionRange;
 
 pub(crate) struct Scenario {

@@ -5,12 +5,13 @@
 use crate::scenario::{Outcome, Scenario, Section, SectionKind};
 use crate::{expect_none, fixtures, tested_rules};
 use pgvet_linter::ast::{AlterTableAction, Ast, ObjectName, Persistence};
-use pgvet_linter::check::{TransactionMode, parse_file};
 use pgvet_linter::lexer::{Token, TokenKind};
-use pgvet_linter::rule::{Category, Rule};
+use pgvet_linter::meta::Category;
+use pgvet_linter::migration::TransactionMode;
+use pgvet_linter::rule::Rule;
 use pgvet_linter::rules::{self, bloat, compatibility, data, engine, locking, security, transaction};
 use pgvet_linter::source::SourceFile;
-use pgvet_linter::statement::Statement;
+use pgvet_linter::statement::{Statement, parse_file};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! What the name of an entry is made of.
 
 use blake3::{Hash, Hasher};
-use pgvet_linter::check::{Direction, Migration, TransactionMode};
+use pgvet_linter::migration::{Direction, Migration, TransactionMode};
 use pgvet_linter::settings::Settings;
 use std::path::Path;
 use std::time::UNIX_EPOCH;

@@ -80,15 +80,16 @@ CREATE SEQUENCE s OWNED BY orders.id; COMMENT ON TABLE orders IS 'x'; SELECT tot
 
 #[test]
 fn a_state_comes_back_whole() {
-    use pgvet_linter::check::{Migration, parse_file};
     use pgvet_linter::checkpoint::Checkpoint;
+    use pgvet_linter::migration::Migration;
     use pgvet_linter::settings::Settings;
     use pgvet_linter::source::SourceFile;
+    use pgvet_linter::statement::parse_file;
 
     let file = parse_file(SourceFile::new("1.sql".to_owned(), HISTORY.to_owned()));
     assert!(file.statements.iter().all(|statement| statement.parsed.is_ok()), "{file:?}");
     let mut state = Checkpoint::default();
-    state.advance(&[Migration::new(&file)], 1, &Settings::default(), &());
+    state.advance(&[Migration::new(&file)], 1, Settings::default().versions, &());
     let bytes = postcard::to_stdvec(&state).unwrap();
     let read: Checkpoint = postcard::from_bytes(&bytes).unwrap();
     assert_eq!(read.next(), 1);

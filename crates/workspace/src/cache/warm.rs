@@ -1,8 +1,10 @@
 //! Where a run can begin, of what the cache knows.
 
 use super::{Cache, Key};
-use pgvet_linter::check::{self, Host, Migration, Outcome};
+use pgvet_linter::check::{self, Outcome};
 use pgvet_linter::checkpoint::Checkpoint;
+use pgvet_linter::migration::Migration;
+use pgvet_linter::replay::Host;
 use pgvet_linter::settings::Settings;
 use rayon::prelude::*;
 use std::time::{Duration, Instant};
@@ -56,7 +58,7 @@ impl Warm {
         let mut state = (**state).clone();
         let reported = history(migrations);
         if state.next() < reported {
-            state.advance(migrations, reported, settings, host);
+            state.advance(migrations, reported, settings.versions, host);
             if begun.elapsed() >= WORTH_KEEPING {
                 self.cache.put(self.checkpoints[reported], &state);
             }

@@ -15,9 +15,9 @@ pub use schema::json_schema;
 
 use crate::layout::Tool;
 use crate::read;
-use pgvet_linter::check::TransactionMode;
-use pgvet_linter::diagnostic::Severity;
+use pgvet_linter::migration::TransactionMode;
 use pgvet_linter::settings::{Levels, Settings};
+use pgvet_linter::severity::Severity;
 use pgvet_linter::statistics::Statistics;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;

@@ -9,10 +9,11 @@ use super::limit::{Limit, parse_duration};
 use super::{Config, Override, Patterns, absolute};
 use crate::boundary::Boundary;
 use crate::read;
-use pgvet_linter::rule::Category;
+use pgvet_linter::meta::Category;
+use pgvet_linter::production::{FunctionSettings, TableSettings};
 use pgvet_linter::rules;
 use pgvet_linter::rules::transaction::many_tables_locked;
-use pgvet_linter::settings::{FunctionSettings, Levels, TableSettings};
+use pgvet_linter::settings::Levels;
 use pgvet_linter::version::VersionRange;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -243,7 +244,7 @@ impl Layer<'_> {
 
 fn categories(
     levels: &BTreeMap<Spanned<Category>, RuleLevel>,
-) -> impl Iterator<Item = (Category, Option<pgvet_linter::diagnostic::Severity>)> {
+) -> impl Iterator<Item = (Category, Option<pgvet_linter::severity::Severity>)> {
     levels.iter().map(|(category, level)| (*category.get_ref(), level.severity()))
 }
 

@@ -1,7 +1,7 @@
 //! The JSON schema of `pgvet.toml`, from the types that read it.
 
 use super::file::ConfigFile;
-use pgvet_linter::rule::Category;
+use pgvet_linter::meta::Category;
 use pgvet_linter::rules;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;

@@ -1,7 +1,7 @@
 use super::*;
-use pgvet_linter::diagnostic::Severity;
-use pgvet_linter::effect::LockMode;
+use pgvet_linter::ast::LockMode;
 use pgvet_linter::rules;
+use pgvet_linter::severity::Severity;
 use pgvet_linter::version::{PgVersion, VersionRange};
 use std::fs;
 
@@ -108,7 +108,7 @@ fn overrides_hold_for_their_files_only() {
     for path in ["db/migrations/legacy/a/1.sql", "old/1.sql"] {
         let levels = config.levels_of(&root.path().join(path)).unwrap();
         assert_eq!(levels.rules["table-rewrite"], Some(Severity::Info));
-        assert_eq!(levels.categories[&pgvet_linter::rule::Category::Locking], None);
+        assert_eq!(levels.categories[&pgvet_linter::meta::Category::Locking], None);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Comments by which migration tools steer: directions in one file, and opt-outs from transactions.
 
 use super::{Layout, Section, Sign, Tool, splitter};
-use pgvet_linter::check::{Direction, TransactionMode};
+use pgvet_linter::migration::{Direction, TransactionMode};
 use pgvet_linter::runner::{Refusal, RefusalKind};
 use pgvet_linter::source::TextRange;
 

@@ -43,7 +43,7 @@ pub(crate) use annotations::play_escapes;
 use folder::Facts;
 pub(crate) use folder::Folders;
 pub(crate) use model::Order;
-use pgvet_linter::check::{Direction, TransactionMode};
+use pgvet_linter::migration::{Direction, TransactionMode};
 use pgvet_linter::runner::{Refusal, Runner};
 use pgvet_linter::source::TextRange;
 use schemars::JsonSchema;
@@ -146,7 +146,7 @@ pub struct Layout {
     pub sign: Sign,
     /// Empty when nothing of the file is for PostgreSQL.
     pub sections: Vec<Section>,
-    /// See [`Migration::strings`](pgvet_linter::check::Migration::strings).
+    /// See [`Migration::strings`](pgvet_linter::migration::Migration::strings).
     pub strings: Vec<TextRange>,
     /// What the tool itself refuses.
     pub refusals: Vec<Refusal>,

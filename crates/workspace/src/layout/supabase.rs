@@ -4,7 +4,7 @@
 //! said here is true of 2.110 and later. Source: Supabase CLI, `pkg/migration/file.go`.
 
 use super::statements::{Words, statements};
-use pgvet_linter::check::TransactionMode;
+use pgvet_linter::migration::TransactionMode;
 use pgvet_linter::source::TextRange;
 
 /// The transaction of a file, and what of it is one pipeline where it is not a whole.

@@ -3,10 +3,9 @@
 use super::Tool;
 use super::annotations::{SQLX_NO_TRANSACTION, atlas_directives, graphile_first_line};
 use super::{flyway, supabase};
-use crate::order;
-use crate::read;
-use pgvet_linter::check::TransactionMode::{self, Autocommit, SingleString, Transaction};
+use crate::{order, read};
 use pgvet_linter::fix::Edit;
+use pgvet_linter::migration::TransactionMode::{self, Autocommit, SingleString, Transaction};
 use pgvet_linter::source::TextRange;
 use std::path::Path;
 

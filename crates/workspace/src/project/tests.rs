@@ -1,5 +1,5 @@
 use super::*;
-use pgvet_linter::check::Direction;
+use pgvet_linter::migration::Direction;
 use std::fs;
 
 fn folder(files: &[(&str, &[u8])]) -> tempfile::TempDir {

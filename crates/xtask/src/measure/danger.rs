@@ -4,9 +4,9 @@
 use super::lock_truth::{Case, Measured, Run, cases, truth};
 use super::{MAJORS, settings_for, share, squawk};
 use pgvet_linter::check::check;
-use pgvet_linter::diagnostic::Severity;
 use pgvet_linter::rule::Rule;
 use pgvet_linter::rules::locking;
+use pgvet_linter::severity::Severity;
 use pgvet_linter::version::PgVersion;
 use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -72,7 +72,7 @@ fn pgvet(ran: &[(&Case, &Measured)], version: PgVersion) -> Reports {
         let about = findings.filter(|finding| {
             finding.severity >= Severity::Warning
                 && finding.statement.start >= run.start
-                && LONG_LOCK_RULES.iter().any(|rule| finding.is_of(rule))
+                && LONG_LOCK_RULES.iter().any(|rule| finding.is_of(&rule.meta))
         });
         (case.id.clone(), about.map(|finding| finding.rule.to_owned()).collect())
     };

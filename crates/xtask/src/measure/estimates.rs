@@ -2,10 +2,11 @@
 //! with another table?
 
 use super::plans::QUIET;
-use pgvet_linter::check::{Migration, TransactionMode, parse_file};
+use pgvet_linter::migration::{Migration, TransactionMode};
 use pgvet_linter::settings::Settings;
 use pgvet_linter::source::SourceFile;
-use pgvet_linter::statistics::{Size, Throughput, Work};
+use pgvet_linter::statement::parse_file;
+use pgvet_linter::throughput::{Size, Throughput, Work};
 use pgvet_trace::provider::Url;
 use pgvet_trace::server::{Binaries, Options, Server};
 use pgvet_trace::{Address, Error, MigrationTrace, Trace};

@@ -3,8 +3,9 @@
 use super::history_truth::{Database, File, Histories};
 use super::random::Random;
 use super::{MAJORS, share};
-use pgvet_linter::check::{Migration, TransactionMode, check};
+use pgvet_linter::check::check;
 use pgvet_linter::diagnostic::Diagnostic;
+use pgvet_linter::migration::{Migration, TransactionMode};
 use pgvet_linter::settings::Settings;
 use pgvet_linter::version::VersionRange;
 use rayon::prelude::*;

@@ -2,9 +2,10 @@
 
 use super::outcome::{Difference, Outcome, bare_name, lock_mode, mentions, referenced_names};
 use super::{fixtures, settings_for};
-use pgvet_linter::check::{Migration, ParsedFile, TransactionMode, parse_file};
+use pgvet_linter::migration::{Migration, TransactionMode};
 use pgvet_linter::predict::{StatementEffects, effects};
 use pgvet_linter::source::{SourceFile, TextRange};
+use pgvet_linter::statement::{ParsedFile, parse_file};
 use pgvet_linter::version::PgVersion;
 use rayon::prelude::*;
 use serde::Deserialize;

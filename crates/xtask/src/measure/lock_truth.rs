@@ -2,9 +2,10 @@
 
 use super::outcome::{Difference, Outcome, bare_name, lock_mode, mentions, referenced_names, with_partitions};
 use super::{fixtures, read, settings_for};
-use pgvet_linter::check::{Migration, ParsedFile, parse_file};
+use pgvet_linter::migration::Migration;
 use pgvet_linter::predict::effects;
 use pgvet_linter::source::SourceFile;
+use pgvet_linter::statement::{ParsedFile, parse_file};
 use pgvet_linter::version::PgVersion;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -147,7 +148,7 @@ impl Run {
 
     pub fn migrations(&self) -> [Migration<'_>; 2] {
         let migration = |file, baseline: bool| Migration {
-            direction: pgvet_linter::check::Direction::Up,
+            direction: pgvet_linter::migration::Direction::Up,
             report: !baseline,
             baseline,
             ..Migration::new(file)
@@ -202,7 +203,7 @@ impl Measured {
 
     /// Tables that are rewritten or read in full under a lock that blocks writes.
     pub fn endangered(&self) -> BTreeSet<&str> {
-        use pgvet_linter::effect::LockMode;
+        use pgvet_linter::ast::LockMode;
         let blocked = |name: &&String| {
             let mode = self.locks.get(name.as_str()).and_then(|mode| lock_mode(mode));
             mode.is_some_and(|mode| mode >= LockMode::Share)

@@ -1,6 +1,7 @@
 //! What a statement did, reduced to what can be compared between a server and the model.
 
-use pgvet_linter::effect::{Effects, LockMode, RelationName};
+use pgvet_linter::ast::LockMode;
+use pgvet_linter::effect::{Effects, RelationName};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The comparable part of what a statement did, on either side. Names are `schema.name`.
@@ -129,7 +130,7 @@ impl Outcome {
 }
 
 fn has_rows(relation: &RelationName) -> bool {
-    use pgvet_linter::effect::RelationKind;
+    use pgvet_linter::catalog::RelationKind;
     relation.kind.is_table() || relation.kind == RelationKind::MaterializedView
 }
 

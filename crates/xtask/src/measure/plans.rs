@@ -1,10 +1,11 @@
 //! `cargo xtask measure plans`: for how long do the plans of `pgvet rewrite` block writes, and for how long do the
 //! migrations that they replace?
 
-use pgvet_linter::check::{Migration, ParsedFile, TransactionMode, parse_file};
-use pgvet_linter::effect::LockMode;
+use pgvet_linter::ast::LockMode;
+use pgvet_linter::migration::{Migration, TransactionMode};
 use pgvet_linter::rewrite::rewrite;
 use pgvet_linter::source::SourceFile;
+use pgvet_linter::statement::{ParsedFile, parse_file};
 use pgvet_linter::version::PgVersion;
 use pgvet_trace::provider::Template;
 use pgvet_trace::server::{Binaries, Options, Server};

@@ -3,8 +3,8 @@
 use super::lock_truth::{Case, Measured, Run, Truth, cases, more_cases, truth};
 use super::outcome::{Difference, Outcome, lock_mode, mentions, referenced_names, with_partitions};
 use super::{MAJORS, share};
-use pgvet_linter::check::Migration;
-use pgvet_linter::effect::LockMode;
+use pgvet_linter::ast::LockMode;
+use pgvet_linter::migration::Migration;
 use pgvet_linter::version::PgVersion;
 use pgvet_trace::provider::{Scratch, ScratchOptions};
 use pgvet_trace::{MigrationTrace, Settings, StatementTrace};

@@ -3,9 +3,10 @@
 use super::{Column, Constraint, Enum, Index, Reference, Relation};
 use pgvet_linter::ast::{Expr, ExprKind, FunctionCall, Literal, Query};
 use pgvet_linter::builtin::Extension;
-use pgvet_linter::catalog::{self, Catalog, ConstraintKind, Function, IdentityKind, Oid, RelationDetail, SqlType};
-use pgvet_linter::catalog::{TypeDef, TypeKind};
-use pgvet_linter::effect::RelationKind;
+use pgvet_linter::catalog::{
+    self, Catalog, ConstraintKind, Function, IdentityKind, Oid, RelationDetail, RelationKind, SqlType, TypeDef,
+    TypeKind,
+};
 use pgvet_linter::expression::{Analyzer, Schema};
 use pgvet_linter::version::Target;
 use smol_str::SmolStr;

@@ -4,10 +4,9 @@ use super::context::{Context, Span, exact, strings, written};
 use super::name::{behavior, def_elem};
 use super::table::range_var;
 use crate::ast::{
-    Cluster, CreateIndex, CreateStatistics, DefElem, Literal, LockTable, ObjectName, Reindex, ReindexTarget, Truncate,
-    Vacuum,
+    Cluster, CreateIndex, CreateStatistics, DefElem, Literal, LockMode, LockTable, ObjectName, Reindex, ReindexTarget,
+    Truncate, Vacuum,
 };
-use crate::effect::LockMode;
 use pg::Node;
 use pgvet_parser::tree as pg;
 

@@ -25,13 +25,12 @@ mod table;
 mod tests;
 
 use super::{Ast, CreateTypeKind, DropBehavior, Expr, ExprKind, Query, QueryBody, RoleList, SubqueryKind};
+use crate::ast::SyntaxError;
 use crate::lexer::{Token, tokenize};
 use crate::source::TextRange;
-use crate::statement::SyntaxError;
 use context::{Context, Span};
 use pg::Node;
-use pgvet_parser::ParseError;
-use pgvet_parser::tree as pg;
+use pgvet_parser::{ParseError, tree as pg};
 use smol_str::SmolStr;
 
 /// Parses the statement whose tokens are `tokens` (ranges are offsets in `source`, the whole file) and converts it.

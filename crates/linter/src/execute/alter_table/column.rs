@@ -6,8 +6,8 @@ use crate::ast::{
     AlterTableCommand, ColumnDef, Constraint, ConstraintKind, DefElem, DefValue, DropBehavior, Expr, Literal, Name,
 };
 use crate::builtin;
-use crate::catalog::{self, Column, Generated, Held, HeldByAll, IdentityKind, Oid, SqlType};
-use crate::effect::{RelationKind, RewriteCause, ScanCause};
+use crate::catalog::{self, Column, Generated, Held, HeldByAll, IdentityKind, Oid, RelationKind, SqlType};
+use crate::effect::{RewriteCause, ScanCause};
 use crate::execute::column_rules::check_column_count;
 use crate::execute::expressions::{collation_asked, is_null_literal, mentions};
 use crate::execute::sequence::nextval;
@@ -384,7 +384,7 @@ impl Executor<'_> {
         self.require_column(altering.table, column)?;
         self.check_storage(altering.table, column, storage)?;
         for target in self.altered_tables(altering) {
-            self.lock_indexes(target, crate::effect::LockMode::AccessExclusive, column.range);
+            self.lock_indexes(target, crate::ast::LockMode::AccessExclusive, column.range);
             if let Some(found) = self.catalog.relation_mut(target).column_mut(&column.text) {
                 found.storage = Some(storage.to_ascii_lowercase().to_smolstr());
             }
@@ -432,7 +432,7 @@ impl Executor<'_> {
                 return fail("0A000", "column data type does not support compression", column.range);
             }
         }
-        self.lock_indexes(altering.table, crate::effect::LockMode::AccessExclusive, column.range);
+        self.lock_indexes(altering.table, crate::ast::LockMode::AccessExclusive, column.range);
         if let Some(found) = self.catalog.relation_mut(altering.table).column_mut(&column.text) {
             found.compression = Some(method.clone());
         }
@@ -478,7 +478,8 @@ impl Executor<'_> {
             return fail("55000", format!("column \"{}\" is not an identity column", column.text), column.range);
         }
         if let Some(sequence) = self.owned_sequence(altering.table, &column.text) {
-            use crate::effect::{LockCause, LockMode};
+            use crate::ast::LockMode;
+            use crate::effect::LockCause;
             self.lock(sequence, LockMode::ShareRowExclusive, LockCause::Part, range);
         }
         // The grammar gives SET GENERATED as the letter of `pg_attribute.attidentity`.

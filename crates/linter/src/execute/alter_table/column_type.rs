@@ -4,10 +4,10 @@
 //! `ATPostAlterTypeCleanup`; `src/backend/commands/indexcmds.c`, `CheckIndexCompatible`.
 
 use super::Altering;
-use crate::ast::{AlterTableCommand, Expr, Name, ObjectName, TypeName};
+use crate::ast::{AlterTableCommand, Expr, LockMode, Name, ObjectName, TypeName};
 use crate::builtin::{CastContext, oid};
-use crate::catalog::{Column, Constraint, ConstraintKind, Index, Oid, RelationDetail, SqlType};
-use crate::effect::{IndexBuildCause, LockCause, LockMode, RelationKind, RewriteCause, ScanCause};
+use crate::catalog::{Column, Constraint, ConstraintKind, Index, Oid, RelationDetail, RelationKind, SqlType};
+use crate::effect::{IndexBuildCause, LockCause, RewriteCause, ScanCause};
 use crate::execute::expressions::{TypeChange, collation_asked, mentions};
 use crate::execute::{Executor, Run, fail};
 use crate::expression::Coercion;

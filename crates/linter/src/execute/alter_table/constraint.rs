@@ -1,9 +1,11 @@
 //! Constraints: ADD, DROP, VALIDATE, ALTER.
 
 use super::Altering;
-use crate::ast::{AlterConstraint, Constraint, ConstraintKind, DropBehavior, Expr, ForeignKey, IndexConstraint, Name};
-use crate::catalog::{self, Oid};
-use crate::effect::{IndexBuildCause, LockCause, LockMode, RelationKind, ScanCause};
+use crate::ast::{
+    AlterConstraint, Constraint, ConstraintKind, DropBehavior, Expr, ForeignKey, IndexConstraint, LockMode, Name,
+};
+use crate::catalog::{self, Oid, RelationKind};
+use crate::effect::{IndexBuildCause, LockCause, ScanCause};
 use crate::execute::expressions::columns_of;
 use crate::execute::index::{IndexDefinition, plain_elements};
 use crate::execute::{Executor, Run, fail};

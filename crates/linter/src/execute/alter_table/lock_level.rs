@@ -3,8 +3,7 @@
 //! Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `AlterTableGetLockLevel`, and
 //! `src/backend/access/common/reloptions.c` for storage parameters.
 
-use crate::ast::{AlterTable, AlterTableAction, ConstraintKind, DefElem};
-use crate::effect::LockMode;
+use crate::ast::{AlterTable, AlterTableAction, ConstraintKind, DefElem, LockMode};
 
 /// The strongest lock that any of the commands needs.
 pub(super) fn lock_level(statement: &AlterTable) -> LockMode {

@@ -21,10 +21,10 @@ mod work;
 
 use super::{Executor, Run, fail};
 use crate::ast::{
-    AlterTable, AlterTableAction as Action, AlterTableCommand, AlterTableMoveAll, ConstraintKind, ObjectKind,
+    AlterTable, AlterTableAction as Action, AlterTableCommand, AlterTableMoveAll, ConstraintKind, LockMode, ObjectKind,
 };
-use crate::catalog::{Column, Oid, Relation};
-use crate::effect::{ChangeAction, ChangedObject, LockCause, LockMode, RelationKind, RewriteCause};
+use crate::catalog::{Column, Oid, Relation, RelationKind};
+use crate::effect::{ChangeAction, ChangedObject, LockCause, RewriteCause};
 pub(crate) use constraint::names;
 pub(crate) use lock_level::command_lock_level;
 use work::Work;

@@ -2,8 +2,8 @@
 
 use super::Altering;
 use crate::ast::{Constraint, Name};
-use crate::catalog::{self, Oid};
-use crate::effect::{LockCause, RelationKind, ScanCause};
+use crate::catalog::{self, Oid, RelationKind};
+use crate::effect::{LockCause, ScanCause};
 use crate::execute::{Executor, Run, fail};
 use crate::source::TextRange;
 use smol_str::SmolStr;

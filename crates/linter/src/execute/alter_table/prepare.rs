@@ -4,8 +4,8 @@
 
 use super::Altering;
 use crate::ast::{AlterTable, AlterTableAction as Action, AlterTableCommand, ConstraintKind, Name, TriggerChoice};
-use crate::catalog::{Oid, Relation};
-use crate::effect::{LockCause, RelationKind};
+use crate::catalog::{Oid, Relation, RelationKind};
+use crate::effect::LockCause;
 use crate::execute::{Executor, Run, fail};
 use smol_str::SmolStr;
 

@@ -1,7 +1,6 @@
 //! The type of a table's rows: where values of it are stored, its columns cannot get new values.
 
-use crate::catalog::{Mention, Oid, TypeKind};
-use crate::effect::RelationKind;
+use crate::catalog::{Mention, Oid, RelationKind, TypeKind};
 use crate::execute::{Executor, Run, fail};
 use crate::source::TextRange;
 

@@ -2,11 +2,11 @@
 
 use super::Altering;
 use crate::ast::{
-    AlterTableAction as Action, AlterTableCommand, DefElem, DefValue, Firing, Literal, Name, ObjectName, Persistence,
-    ReplicaIdentity, RowSecurity, TriggerChoice,
+    AlterTableAction as Action, AlterTableCommand, DefElem, DefValue, Firing, Literal, LockMode, Name, ObjectName,
+    Persistence, ReplicaIdentity, RowSecurity, TriggerChoice,
 };
-use crate::catalog::{Oid, Publication, RelationDetail, TypeKind};
-use crate::effect::{ChangeAction, ChangedObject, LockCause, LockMode, RelationKind, Rewrite, RewriteCause};
+use crate::catalog::{Oid, Publication, RelationDetail, RelationKind, TypeKind};
+use crate::effect::{ChangeAction, ChangedObject, LockCause, Rewrite, RewriteCause};
 use crate::execute::{Executor, Run, fail};
 use crate::source::TextRange;
 use smol_str::{SmolStr, ToSmolStr};

@@ -6,8 +6,8 @@
 use super::Altering;
 use super::work::Work;
 use crate::ast::AlterTable;
-use crate::catalog::{Mention, Oid};
-use crate::effect::{LockCause, RelationKind};
+use crate::catalog::{Mention, Oid, RelationKind};
+use crate::effect::LockCause;
 use crate::execute::{Executor, Run, fail};
 
 impl Executor<'_> {

@@ -1,9 +1,9 @@
 //! UNIQUE and PRIMARY KEY that adopt an index.
 
 use super::Altering;
-use crate::ast::{Constraint, ConstraintKind, IndexConstraint, Name};
-use crate::catalog::{self, Oid};
-use crate::effect::{LockCause, LockMode, RelationKind};
+use crate::ast::{Constraint, ConstraintKind, IndexConstraint, LockMode, Name};
+use crate::catalog::{self, Oid, RelationKind};
+use crate::effect::LockCause;
 use crate::execute::{Executor, Run, fail};
 use crate::source::TextRange;
 use std::sync::Arc;

@@ -3,9 +3,9 @@
 //! Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `ATExecValidateConstraint`.
 
 use super::Altering;
-use crate::ast::Name;
+use crate::ast::{LockMode, Name};
 use crate::catalog::ConstraintKind;
-use crate::effect::{LockCause, LockMode, ScanCause};
+use crate::effect::{LockCause, ScanCause};
 use crate::execute::{Executor, Run, fail};
 use crate::source::TextRange;
 

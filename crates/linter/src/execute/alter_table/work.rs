@@ -2,8 +2,8 @@
 //!
 //! Source: PostgreSQL 18, `src/backend/commands/tablecmds.c`, `ATRewriteTables`.
 
-use crate::catalog::Oid;
-use crate::effect::{RelationKind, RewriteCause, ScanCause};
+use crate::catalog::{Oid, RelationKind};
+use crate::effect::{RewriteCause, ScanCause};
 use crate::execute::{Executor, Run, fail};
 use crate::source::TextRange;
 

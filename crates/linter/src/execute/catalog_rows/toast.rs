@@ -1,8 +1,7 @@
 //! Does a table get a toast table?
 
 use crate::builtin;
-use crate::catalog::{Column, Oid, Relation, SqlType, TypeKind};
-use crate::effect::RelationKind;
+use crate::catalog::{Column, Oid, Relation, RelationKind, SqlType, TypeKind};
 use crate::execute::Executor;
 
 /// `TOAST_TUPLE_THRESHOLD` with pages of 8 kB.

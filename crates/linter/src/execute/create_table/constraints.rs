@@ -141,7 +141,7 @@ impl Executor<'_> {
     fn store_check(&mut self, table: Oid, constraint: &ConstraintSyntax, expression: &Expr) -> Run {
         self.check_columns_exist(table, expression)?;
         let relation = self.catalog.relation(table);
-        if constraint.no_inherit && relation.kind == crate::effect::RelationKind::PartitionedTable {
+        if constraint.no_inherit && relation.kind == crate::catalog::RelationKind::PartitionedTable {
             let reason = format!("cannot add NO INHERIT constraint to partitioned table \"{}\"", relation.name);
             return fail("42P16", reason, constraint.range);
         }

@@ -1,9 +1,8 @@
 //! LIKE in CREATE TABLE.
 
 use super::{Executor, NewTable, Run, fail};
-use crate::ast::{LikeOptions, ObjectName};
-use crate::catalog::{Column, Constraint, ConstraintKind, Oid};
-use crate::effect::{LockMode, RelationKind};
+use crate::ast::{LikeOptions, LockMode, ObjectName};
+use crate::catalog::{Column, Constraint, ConstraintKind, Oid, RelationKind};
 use crate::source::TextRange;
 
 impl Executor<'_> {

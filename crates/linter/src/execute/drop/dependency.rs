@@ -5,9 +5,8 @@
 use super::Executor;
 use crate::ast::Expr;
 use crate::catalog::{
-    ConstraintKind, Index, Mention, Oid, QualifiedName, Relation, SEQUENCE_FUNCTIONS, SqlType, TypeKind,
+    ConstraintKind, Index, Mention, Oid, QualifiedName, Relation, RelationKind, SEQUENCE_FUNCTIONS, SqlType, TypeKind,
 };
-use crate::effect::RelationKind;
 use crate::execute::expressions::mentions;
 use smol_str::SmolStr;
 

@@ -2,8 +2,9 @@
 
 use super::dependency::Object;
 use super::{Deletion, Executor};
-use crate::catalog::{Oid, RelationDetail};
-use crate::effect::{LockCause, LockMode, RelationKind};
+use crate::ast::LockMode;
+use crate::catalog::{Oid, RelationDetail, RelationKind};
+use crate::effect::LockCause;
 use crate::source::TextRange;
 use std::sync::Arc;
 

@@ -2,9 +2,9 @@
 
 use super::dependency::Object;
 use super::{Deletion, Executor, Run, fail};
-use crate::ast::{Drop, DropObject, Name, ObjectKind, ObjectName, Signature, TriggerChoice};
-use crate::catalog::{Oid, Relation, TypeKind};
-use crate::effect::{ChangeAction, ChangedObject, Failure, Lock, LockCause, LockMode, RelationKind};
+use crate::ast::{Drop, DropObject, LockMode, Name, ObjectKind, ObjectName, Signature, TriggerChoice};
+use crate::catalog::{Oid, Relation, RelationKind, TypeKind};
+use crate::effect::{ChangeAction, ChangedObject, Failure, Lock, LockCause};
 use crate::execute::Knowledge;
 use smol_str::SmolStr;
 

@@ -1,8 +1,8 @@
 //! CLUSTER.
 
-use crate::ast::{Cluster, Name};
-use crate::catalog::{Oid, RelationDetail};
-use crate::effect::{LockCause, LockMode, RelationKind, RewriteCause};
+use crate::ast::{Cluster, LockMode, Name};
+use crate::catalog::{Oid, RelationDetail, RelationKind};
+use crate::effect::{LockCause, RewriteCause};
 use crate::execute::{Executor, Run, fail};
 use std::sync::Arc;
 

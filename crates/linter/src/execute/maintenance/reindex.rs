@@ -1,8 +1,8 @@
 //! REINDEX.
 
-use crate::ast::{ObjectName, Reindex, ReindexTarget};
-use crate::catalog::Oid;
-use crate::effect::{IndexBuildCause, LockCause, LockMode, RelationKind, ScanCause};
+use crate::ast::{LockMode, ObjectName, Reindex, ReindexTarget};
+use crate::catalog::{Oid, RelationKind};
+use crate::effect::{IndexBuildCause, LockCause, ScanCause};
 use crate::execute::{Executor, Run, fail};
 use crate::source::TextRange;
 

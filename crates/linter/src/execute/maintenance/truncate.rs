@@ -1,8 +1,8 @@
 //! TRUNCATE.
 
-use crate::ast::{DropBehavior, Truncate};
-use crate::catalog::Oid;
-use crate::effect::{IndexBuildCause, LockCause, LockMode, RelationKind};
+use crate::ast::{DropBehavior, LockMode, Truncate};
+use crate::catalog::{Oid, RelationKind};
+use crate::effect::{IndexBuildCause, LockCause};
 use crate::execute::{Executor, Run, fail};
 use crate::source::TextRange;
 

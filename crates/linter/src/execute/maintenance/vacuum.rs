@@ -1,8 +1,8 @@
 //! VACUUM and ANALYZE.
 
-use crate::ast::Vacuum;
-use crate::catalog::Oid;
-use crate::effect::{LockCause, LockMode, RelationKind, RewriteCause};
+use crate::ast::{LockMode, Vacuum};
+use crate::catalog::{Oid, RelationKind};
+use crate::effect::{LockCause, RewriteCause};
 use crate::execute::{Executor, Run, fail};
 use crate::source::TextRange;
 use smol_str::SmolStr;

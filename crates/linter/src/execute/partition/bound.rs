@@ -2,9 +2,9 @@
 
 use super::Executor;
 use super::proof::Predicate;
-use crate::ast::{Expr, ExprKind, OperatorForm, PartitionBound};
-use crate::catalog::{Constraint, ConstraintKind, Oid};
-use crate::effect::{LockCause, LockMode, RelationKind, ScanCause};
+use crate::ast::{Expr, ExprKind, LockMode, OperatorForm, PartitionBound};
+use crate::catalog::{Constraint, ConstraintKind, Oid, RelationKind};
+use crate::effect::{LockCause, ScanCause};
 use crate::execute::expressions::columns_of;
 use crate::source::TextRange;
 use std::iter;

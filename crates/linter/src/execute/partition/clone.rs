@@ -1,8 +1,9 @@
 //! What a partition gets from its parent: indexes, row triggers and foreign keys.
 
 use super::{Executor, Run, fail};
-use crate::catalog::{Constraint, Oid, Trigger, foreign_key_name_addition};
-use crate::effect::{LockCause, LockMode, RelationKind, ScanCause};
+use crate::ast::LockMode;
+use crate::catalog::{Constraint, Oid, RelationKind, Trigger, foreign_key_name_addition};
+use crate::effect::{LockCause, ScanCause};
 use crate::source::TextRange;
 use std::sync::Arc;
 

@@ -1,9 +1,9 @@
 //! ALTER TABLE ... DETACH PARTITION.
 
 use super::{Executor, Run, fail};
-use crate::ast::ObjectName;
-use crate::catalog::{Constraint, Oid};
-use crate::effect::{LockCause, LockMode, RelationKind, ScanCause};
+use crate::ast::{LockMode, ObjectName};
+use crate::catalog::{Constraint, Oid, RelationKind};
+use crate::effect::{LockCause, ScanCause};
 use crate::source::TextRange;
 use smol_str::SmolStr;
 use std::sync::Arc;

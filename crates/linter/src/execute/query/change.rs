@@ -4,12 +4,12 @@ use super::rows::{Joined, Wanted};
 use super::values::RowChange;
 use super::{Depth, Env};
 use crate::ast::{
-    ConflictTarget, Delete, Expr, ExprKind, Insert, InsertSource, Literal, Merge, MergeAction, MergeBranch, MergeMatch,
-    Name, ObjectName, QueryBody, ReferentialAction, TriggerTiming, Update,
+    ConflictTarget, Delete, Expr, ExprKind, Insert, InsertSource, Literal, LockMode, Merge, MergeAction, MergeBranch,
+    MergeMatch, Name, ObjectName, QueryBody, ReferentialAction, TriggerTiming, Update,
 };
 use crate::builtin::{self, SystemRelationKind};
-use crate::catalog::{Constraint, Held, Oid, Relation};
-use crate::effect::{DataChangeKind, Extent, LockCause, LockMode, RelationKind, Rows, RowsReason, UnknownReason};
+use crate::catalog::{Constraint, Held, Oid, Relation, RelationKind};
+use crate::effect::{DataChangeKind, Extent, LockCause, Rows, RowsReason, UnknownReason};
 use crate::execute::{Executor, Run, fail};
 use crate::source::TextRange;
 use smol_str::SmolStr;

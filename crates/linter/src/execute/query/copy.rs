@@ -2,9 +2,9 @@
 
 use super::values::RowChange;
 use super::{Depth, Env};
-use crate::ast::{Copy, TriggerTiming};
-use crate::catalog::Oid;
-use crate::effect::{DataChangeKind, LockMode, RelationKind, Rows, RowsReason, ScanCause};
+use crate::ast::{Copy, LockMode, TriggerTiming};
+use crate::catalog::{Oid, RelationKind};
+use crate::effect::{DataChangeKind, Rows, RowsReason, ScanCause};
 use crate::execute::{Executor, Run, fail};
 
 impl Executor<'_> {

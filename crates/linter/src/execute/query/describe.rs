@@ -5,8 +5,7 @@ use crate::ast::{
     SubqueryKind, Target, With,
 };
 use crate::builtin::oid;
-use crate::catalog::{Oid, SqlType};
-use crate::effect::RelationKind;
+use crate::catalog::{Oid, RelationKind, SqlType};
 use crate::execute::Executor;
 use crate::execute::scope::{QueryColumn, Scope, ScopeItem, joined, renamed};
 use smol_str::{SmolStr, format_smolstr};

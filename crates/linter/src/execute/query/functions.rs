@@ -4,11 +4,12 @@ use super::Depth;
 use super::constant_names::relation_in_text;
 use super::text_functions::{called_name, text_function};
 use crate::ast::{
-    Ast, Call, Expr, ExprKind, Firing, FromItem, FunctionCall, Literal, Part, QueryBody, TriggerEvents, string_literal,
+    Ast, Call, Expr, ExprKind, Firing, FromItem, FunctionCall, Literal, LockMode, Part, QueryBody, TriggerEvents,
+    string_literal,
 };
 use crate::builtin;
-use crate::catalog::Oid;
-use crate::effect::{CalledFunction, DataChangeKind, LockCause, LockMode, RelationKind, Unknown, UnknownReason};
+use crate::catalog::{Oid, RelationKind};
+use crate::effect::{CalledFunction, DataChangeKind, LockCause, Unknown, UnknownReason};
 use crate::execute::rename::is_of_system;
 use crate::execute::routine::Arguments;
 use crate::execute::{Executor, Run, fail};

@@ -5,8 +5,7 @@ use crate::ast::{
     Ast, Expr, ExprKind, FromItem, IndirectionStep, InsertSource, Query, QueryBody, QueryStatement, RelationRef, Select,
 };
 use crate::builtin::{self, BuiltinFunction};
-use crate::catalog::Oid;
-use crate::effect::RelationKind;
+use crate::catalog::{Oid, RelationKind};
 use crate::execute::alter_table::is_system_column;
 use crate::execute::{Executor, Run, fail};
 use crate::expression::parameter_at;

@@ -4,8 +4,8 @@
 //! `view_cols_are_auto_updatable`.
 
 use crate::ast::{Expr, ExprKind, FromItem, Query, QueryBody, Select, Target};
-use crate::catalog::{Oid, ViewDefinition};
-use crate::effect::{DataChangeKind, RelationKind};
+use crate::catalog::{Oid, RelationKind, ViewDefinition};
+use crate::effect::DataChangeKind;
 use crate::execute::{Executor, Run, fail};
 use crate::expression::yields_one_row;
 use crate::source::TextRange;

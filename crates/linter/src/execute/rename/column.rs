@@ -1,8 +1,8 @@
 //! RENAME COLUMN and RENAME ATTRIBUTE: everything that names the column follows.
 
-use crate::ast::{Expr, ExprKind, Name, Rename};
-use crate::catalog::{Column, ConstraintKind, Oid, RelationDetail};
-use crate::effect::{LockCause, LockMode, RelationKind, RenamedObject, Renaming};
+use crate::ast::{Expr, ExprKind, LockMode, Name, Rename};
+use crate::catalog::{Column, ConstraintKind, Oid, RelationDetail, RelationKind};
+use crate::effect::{LockCause, RenamedObject, Renaming};
 use crate::execute::alter_table::is_system_column;
 use crate::execute::{Executor, Run, fail};
 use smol_str::SmolStr;

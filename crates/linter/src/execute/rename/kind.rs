@@ -2,8 +2,7 @@
 
 use crate::ast::{Name, ObjectKind, ObjectName, Rename, Signature};
 use crate::builtin::{self, Extension};
-use crate::catalog::{Oid, Relation, TypeDef, TypeKind};
-use crate::effect::RelationKind;
+use crate::catalog::{Oid, Relation, RelationKind, TypeDef, TypeKind};
 use crate::execute::{Executor, Knowledge, Run, fail};
 use crate::source::TextRange;
 use smol_str::SmolStr;

@@ -1,8 +1,8 @@
 //! ALTER SCHEMA RENAME and ALTER ... SET SCHEMA.
 
-use crate::ast::{Name, ObjectKind, Rename, SetSchema, Signature};
+use crate::ast::{LockMode, Name, ObjectKind, Rename, SetSchema, Signature};
 use crate::catalog::{Oid, TypeKind};
-use crate::effect::{LockCause, LockMode, RenamedObject, Renaming};
+use crate::effect::{LockCause, RenamedObject, Renaming};
 use crate::execute::{Executor, Run, fail};
 use crate::source::TextRange;
 use smol_str::SmolStr;

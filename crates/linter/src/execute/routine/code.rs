@@ -1,11 +1,11 @@
 //! Code of functions, read once however often it runs.
 
 use crate::ast::from_pg::parse_sql;
-use crate::ast::{Ast, Expr, FunctionBody, Query};
+use crate::ast::{Ast, Expr, FunctionBody, Query, SyntaxError};
 use crate::catalog::PerBody;
 use crate::plpgsql::{self, Block, BodyText, SqlParser, SqlText};
 use crate::source::TextRange;
-use crate::statement::{SyntaxError, fill_text, split};
+use crate::statement::{fill_text, split};
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -3,8 +3,7 @@
 use super::rows::{Row, output_name};
 use super::value::Value;
 use crate::ast::{ExprKind, FromItem, Query, QueryBody, Select};
-use crate::catalog::Relation;
-use crate::effect::RelationKind;
+use crate::catalog::{Relation, RelationKind};
 use crate::execute::{Executor, Knowledge};
 use smol_str::{SmolStr, format_smolstr};
 use std::collections::HashSet;

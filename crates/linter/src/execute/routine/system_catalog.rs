@@ -1,8 +1,7 @@
 //! Questions to the system catalogs and the information schema: is there such a row?
 
 use crate::ast::{Expr, ExprKind, FromItem, Literal, OperatorForm, Query, QueryBody, SubqueryKind};
-use crate::catalog::{Column, Relation, TypeDef, TypeKind};
-use crate::effect::RelationKind;
+use crate::catalog::{Column, Relation, RelationKind, TypeDef, TypeKind};
 use crate::execute::Executor;
 use smol_str::SmolStr;
 

@@ -1,8 +1,10 @@
 //! CREATE DOMAIN and ALTER DOMAIN.
 
-use crate::ast::{AlterDomain, AlterDomainAction, Constraint, ConstraintKind, CreateDomain, Expr, Name, ObjectKind};
-use crate::catalog::{Domain, DomainCheck, Oid, SqlType, TypeDef, TypeKind};
-use crate::effect::{LockCause, LockMode, RelationKind, ScanCause};
+use crate::ast::{
+    AlterDomain, AlterDomainAction, Constraint, ConstraintKind, CreateDomain, Expr, LockMode, Name, ObjectKind,
+};
+use crate::catalog::{Domain, DomainCheck, Oid, RelationKind, SqlType, TypeDef, TypeKind};
+use crate::effect::{LockCause, ScanCause};
 use crate::execute::{Executor, Run, fail};
 use crate::source::TextRange;
 use smol_str::SmolStr;

@@ -14,9 +14,8 @@ use super::Bound;
 use crate::ast::{
     Ast, Expr, ExprKind, FunctionCall, Literal, ObjectName, Query, QueryBody, QueryStatement, Select, Target, With,
 };
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, SearchPath};
 use crate::expression::{aggregates, yields_one_row};
-use crate::session::SearchPath;
 use from::Item;
 use smol_str::SmolStr;
 

@@ -1,7 +1,7 @@
 use super::*;
 use crate::ast::from_pg::parse_sql;
+use crate::production::Functions;
 use crate::routine::tests::with_routines;
-use crate::settings::Settings;
 
 const SCHEMA: &str = "CREATE TABLE t (id int PRIMARY KEY, n int, u_id int);
     CREATE TABLE u (id int PRIMARY KEY, name text);
@@ -17,7 +17,7 @@ fn times(sql: &str) -> String {
 fn times_for(sql: &str, one_row: bool) -> String {
     let statement = &parse_sql(sql).unwrap()[0];
     let mut found = Vec::new();
-    with_routines(&[SCHEMA], &Settings::default(), |routines| {
+    with_routines(&[SCHEMA], &Functions::default(), |routines| {
         evaluate(statement, one_row, routines.catalog, &vec!["public".into()].into(), &mut |what, times| {
             let what = match what {
                 Evaluated::Call(call) if call.name.starts_with('f') => call.name.as_str(),

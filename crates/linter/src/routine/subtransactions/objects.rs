@@ -3,9 +3,9 @@
 use super::writes;
 use crate::ast::{Ast, Copy, ExprKind, Insert, InsertSource, ObjectName, Part, Query};
 use crate::builtin;
+use crate::catalog::SearchPath;
 use crate::plpgsql::{Loop, LoopKind, Statement};
 use crate::routine::{Routine, Routines, Sql};
-use crate::session::SearchPath;
 use smol_str::SmolStr;
 
 /// Functions that give a row for each object.

@@ -1,6 +1,6 @@
 use super::*;
+use crate::production::Functions;
 use crate::routine::tests::{named, with_routines};
-use crate::settings::Settings;
 
 const TABLES: &str = "CREATE TABLE t (id int PRIMARY KEY, n int); CREATE TABLE u (id int);
     CREATE FUNCTION one() RETURNS void LANGUAGE plpgsql AS $$
@@ -11,7 +11,7 @@ const TABLES: &str = "CREATE TABLE t (id int PRIMARY KEY, n int); CREATE TABLE u
 fn most(body: &str) -> Bound {
     let text = format!("{TABLES} CREATE PROCEDURE p() LANGUAGE plpgsql AS $$ {body} $$;");
     let mut found = Bound::ZERO;
-    with_routines(&[&text], &Settings::default(), |routines| {
+    with_routines(&[&text], &Functions::default(), |routines| {
         let routine = routines.function(named(routines, "p")).unwrap();
         found = routines.subtransactions(&routine).most;
     });

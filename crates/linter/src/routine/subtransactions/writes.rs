@@ -2,11 +2,10 @@
 
 use super::Counter;
 use crate::ast::{Ast, Expr, ExprKind, FunctionCall, Part, QueryBody};
-use crate::builtin;
-use crate::catalog::Volatility;
+use crate::builtin::{self, Volatility};
+use crate::catalog::SearchPath;
 use crate::plpgsql::{DynamicQuery, Statement, StatementKind};
 use crate::routine::{Code, Node, Routine, Sql, SqlRole, Step};
-use crate::session::SearchPath;
 
 /// Built-in functions that take an XID.
 ///

@@ -1,8 +1,8 @@
 //! Values for old rows, some thousand rows in a transaction.
 
 use super::before;
-use crate::catalog::Relation;
-use crate::effect::{RelationKind, RelationName};
+use crate::catalog::{Relation, RelationKind};
+use crate::effect::RelationName;
 use crate::fix::Step;
 use crate::rule::RuleContext;
 use crate::rules::text::{identifier, sql_name};

@@ -3,8 +3,8 @@
 use super::key::named;
 use super::{Advice, before, everywhere_at_least, without};
 use crate::ast::{AlterTableAction, ConstraintKind};
-use crate::catalog::Catalog;
-use crate::effect::{RelationKind, RelationName};
+use crate::catalog::{Catalog, RelationKind};
+use crate::effect::RelationName;
 use crate::fix::{Applicability, Edit, Fix, Step};
 use crate::rule::RuleContext;
 use crate::rules::altered::{Altered, WrittenConstraint};

@@ -2,8 +2,8 @@
 
 use super::{Advice, before, one_line, outside_transaction};
 use crate::ast::CreateIndex;
-use crate::catalog::{Oid, Relation};
-use crate::effect::{RelationKind, RelationName};
+use crate::catalog::{Oid, Relation, RelationKind};
+use crate::effect::RelationName;
 use crate::fix::Step;
 use crate::rule::RuleContext;
 use crate::rules::text::{identifier, sql_name};

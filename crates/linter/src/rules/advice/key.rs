@@ -3,7 +3,8 @@
 use super::index::index_made_on;
 use super::{Advice, before, everywhere_at_least, list, not_null, one_line, outside_transaction, without};
 use crate::ast::{AlterTableAction, Ast, Constraint, ConstraintKind, IndexConstraint, Name, ObjectKind};
-use crate::effect::{IndexBuild, RelationKind, RelationName};
+use crate::catalog::RelationKind;
+use crate::effect::{IndexBuild, RelationName};
 use crate::fix::Step;
 use crate::rule::RuleContext;
 use crate::rules::altered::{Altered, WrittenConstraint};

@@ -20,9 +20,9 @@ mod tests;
 
 use crate::ast::{AlterTable, AlterTableAction, AlterTableCommand, Ast};
 use crate::catalog::Relation;
-use crate::check::TransactionMode;
 use crate::effect::RelationName;
 use crate::fix::Step;
+use crate::migration::TransactionMode;
 use crate::rule::RuleContext;
 use crate::rules::altered::Altered;
 use crate::rules::text::{identifier, sql_name};

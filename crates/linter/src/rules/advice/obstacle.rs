@@ -1,8 +1,7 @@
 //! What depends on a column so that another one cannot take its place.
 
 use crate::ast::ReplicaIdentity;
-use crate::catalog::{Column, Constraint, ConstraintKind, Relation};
-use crate::effect::RelationKind;
+use crate::catalog::{Column, Constraint, ConstraintKind, Relation, RelationKind};
 use crate::rule::RuleContext;
 use crate::rules::text::enumerate;
 

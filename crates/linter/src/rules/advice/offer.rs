@@ -1,8 +1,8 @@
 //! Advice as help, as steps, and where nothing stands in the way as a fix.
 
 use super::Advice;
-use crate::check::TransactionMode;
 use crate::fix::{Applicability, Edit, Fix, Step};
+use crate::migration::TransactionMode;
 use crate::report::Finding;
 use crate::rule::RuleContext;
 use crate::source::TextRange;

@@ -1,10 +1,13 @@
 //! Every recipe is run: PostgreSQL's parser accepts it, the model of the oldest and the newest version does, and no rule
 //! about blocking work reports it.
 
-use crate::check::{Migration, ParsedFile, check, parse_file};
-use crate::diagnostic::{Diagnostic, Severity};
+use crate::check::check;
+use crate::diagnostic::Diagnostic;
+use crate::migration::Migration;
 use crate::settings::Settings;
+use crate::severity::Severity;
 use crate::source::SourceFile;
+use crate::statement::{ParsedFile, parse_file};
 use crate::version::VersionRange;
 
 const HISTORY: &str = "

@@ -3,8 +3,7 @@
 use super::large_objects::{Refers, calls};
 use crate::ast::{AlterTableAction, Ast, ColumnDef, FunctionCall, TableElement};
 use crate::report::{Finding, Reporter};
-use crate::routine::RoutineContext;
-use crate::rule::{RuleContext, declare_rule};
+use crate::rule::{RoutineContext, RuleContext, declare_rule};
 use crate::source::TextRange;
 
 declare_rule! {

@@ -1,12 +1,11 @@
 //! Rows that a transaction locks and one of its subtransactions changes.
 
 use crate::ast::{Ast, ObjectName, Part, Query, RowLockStrength, Transaction};
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, SearchPath};
 use crate::plpgsql::ExceptionSection;
 use crate::report::Reporter;
-use crate::routine::{Around, RoutineContext, Sql, SqlRole, Step};
-use crate::rule::{MigrationContext, declare_rule};
-use crate::session::SearchPath;
+use crate::routine::{Around, Sql, SqlRole, Step};
+use crate::rule::{MigrationContext, RoutineContext, declare_rule};
 use crate::source::TextRange;
 use smol_str::SmolStr;
 

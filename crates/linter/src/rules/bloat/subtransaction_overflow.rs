@@ -4,9 +4,8 @@ use super::subtransactions::{fix_help, label_callee};
 use super::transactions::{Begin, transactions};
 use crate::report::Reporter;
 use crate::routine::Bound;
-use crate::routine::RoutineContext;
 use crate::routine::subtransactions::{CACHED, Source};
-use crate::rule::{MigrationContext, declare_rule};
+use crate::rule::{MigrationContext, RoutineContext, declare_rule};
 
 declare_rule! {
     /// One transaction begins more than 64 subtransactions that write, counted along its control flow.

@@ -5,9 +5,8 @@ use super::transactions::transactions;
 use crate::confidence::Assumption;
 use crate::report::Reporter;
 use crate::routine::Bound;
-use crate::routine::RoutineContext;
 use crate::routine::subtransactions::Source;
-use crate::rule::{MigrationContext, declare_rule};
+use crate::rule::{MigrationContext, RoutineContext, declare_rule};
 
 declare_rule! {
     /// A block with `EXCEPTION` runs, and writes, once for each row: in a loop without a constant bound, or in a
@@ -63,7 +62,7 @@ declare_rule! {
     /// - for a row trigger that deletes a row unless another refers to it, and catches `foreign_key_violation`: in most
     ///   rounds the subtransaction fails, and is not kept
     "subtransaction-per-row", Bloat, Warning,
-    { yields_to: &[&crate::rules::data::exception_driven_upsert::RULE] }
+    { yields_to: &[&crate::rules::data::exception_driven_upsert::RULE.meta] }
     routine = check,
     migration = check_migration,
 }
@@ -93,7 +92,7 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
              and from the 65th row in a transaction on all snapshots get slower",
             context.name()
         );
-        let mut finding = hotness.label(reporter.report(source.range, message).help(fix_help()));
+        let mut finding = reporter.report(source.range, message).help(fix_help()).runs_often(&hotness);
         if source.callee.is_none() && deletes_what_is_unused(context, source) {
             finding = finding.assuming(Assumption::UnusedRows);
         }

@@ -4,7 +4,8 @@ use crate::ast::Ast;
 use crate::plpgsql::{Block, Statement, StatementKind};
 use crate::report::Finding;
 use crate::routine::subtransactions::Source;
-use crate::routine::{Node, RoutineContext, Routines};
+use crate::routine::{Node, Routines};
+use crate::rule::RoutineContext;
 use crate::rules::data::handled::catches_only;
 
 pub(super) fn fix_help() -> &'static str {

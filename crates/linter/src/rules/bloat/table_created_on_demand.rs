@@ -4,8 +4,8 @@ use super::catalog_rows::shown;
 use crate::ast::Persistence;
 use crate::plpgsql::HOLE;
 use crate::report::Reporter;
-use crate::routine::{Creation, RoutineContext};
-use crate::rule::declare_rule;
+use crate::routine::Creation;
+use crate::rule::{RoutineContext, declare_rule};
 
 declare_rule! {
     /// A function or procedure creates a permanent table when it is called.
@@ -73,5 +73,5 @@ fn report(context: &RoutineContext<'_>, creation: &Creation, reporter: &mut Repo
     let help = "create the table in a migration, with a column that distinguishes the former tables; \
                 partitions are best created ahead of time, by a job";
     let hotness = context.hotness();
-    hotness.label(reporter.report(creation.range, message).help(help)).emit();
+    reporter.report(creation.range, message).help(help).runs_often(&hotness).emit();
 }

@@ -2,12 +2,12 @@
 
 use super::catalog_rows::{per_hour, shown};
 use crate::ast::Persistence;
-use crate::diagnostic::Severity;
 use crate::effect::CatalogRows;
 use crate::plpgsql::Context;
 use crate::report::Reporter;
-use crate::routine::{Creation, RoutineContext, Step};
-use crate::rule::declare_rule;
+use crate::routine::{Creation, Step};
+use crate::rule::{RoutineContext, declare_rule};
+use crate::severity::Severity;
 use crate::source::TextRange;
 use std::fmt::Write as _;
 
@@ -70,7 +70,7 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     if is_hot && first.often != Often::Session {
         finding = finding.severity(Severity::Error);
     }
-    context.hotness().label(finding).emit();
+    finding.runs_often(&context.hotness()).emit();
 }
 
 const HELP: &str = "use a CTE, a subquery or an array instead; or a permanent (UNLOGGED) table with a column for the \

@@ -1,10 +1,9 @@
 //! The savepoints and subtransactions of a migration, transaction by transaction.
 
 use crate::ast::{Ast, Part, Transaction};
-use crate::check::TransactionMode;
-use crate::routine::Bound;
-use crate::routine::Routines;
+use crate::migration::TransactionMode;
 use crate::routine::subtransactions::Source;
+use crate::routine::{Bound, Routines};
 use crate::rule::MigrationContext;
 use crate::source::TextRange;
 use crate::statement::Statement;

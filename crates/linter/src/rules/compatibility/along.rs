@@ -1,7 +1,7 @@
 //! Objects that are dropped together with an object.
 
-use crate::catalog::{Catalog, ConstraintKind};
-use crate::effect::{Effects, RelationKind, RelationName, Removal, RemovalReason, RemovedObject};
+use crate::catalog::{Catalog, ConstraintKind, RelationKind};
+use crate::effect::{Effects, RelationName, Removal, RemovalReason, RemovedObject};
 use crate::rules::text::join;
 use crate::source::TextRange;
 

@@ -1,8 +1,8 @@
 //! Unique indexes that ON CONFLICT may name.
 
 use crate::ast::Ast;
-use crate::catalog::{Catalog, Index, Oid, Relation};
-use crate::effect::{RelationKind, RelationName, RemovalReason, RemovedObject};
+use crate::catalog::{Catalog, Index, Oid, Relation, RelationKind};
+use crate::effect::{RelationName, RemovalReason, RemovedObject};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::around::{Until, ahead, ahead_of_maker, earlier, is_relation_name_freed};

@@ -3,8 +3,8 @@
 use super::along::{cascaded, described, listed, parts, publications};
 use super::comes_back::{Replacement, report_other_type};
 use crate::ast::{AlterTableAction, Ast};
-use crate::catalog::Catalog;
-use crate::effect::{RelationKind, RelationName, Removal, RemovalReason, RemovedObject, Visibility};
+use crate::catalog::{Catalog, RelationKind};
+use crate::effect::{RelationName, Removal, RemovalReason, RemovedObject, Visibility};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::around::{Until, adds, ahead_of_maker, is_column_made_here, means, rest};

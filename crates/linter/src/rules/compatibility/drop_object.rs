@@ -2,9 +2,8 @@
 
 use super::comes_back::{is_same_type, takes_every_value};
 use crate::ast::{Ast, Drop, DropObject, ObjectKind, ObjectName};
-use crate::catalog::{Catalog, Function, Mention, Oid, Relation, TypeDef, TypeKind};
+use crate::catalog::{Catalog, Function, Mention, Oid, Relation, RelationKind, TypeDef, TypeKind};
 use crate::confidence::Assumption;
-use crate::effect::RelationKind;
 use crate::report::Reporter;
 use crate::routine::{CallSite, CallerKind, Routines};
 use crate::rule::{MigrationContext, declare_rule};
@@ -218,8 +217,9 @@ fn report<'c>(
         Lost::Type(_) => true,
         Lost::Sequence(sequence) => is_used_by_defaults(context.before, sequence),
         Lost::Function(function) => {
-            let routines = routines
-                .get_or_init(|| Routines::new(context.migrations, context.before, context.settings, context.reader));
+            let routines = routines.get_or_init(|| {
+                Routines::new(context.migrations, context.before, &context.settings.functions, context.reader)
+            });
             let callers = callers(routines, function);
             let remaining: Vec<_> = callers.iter().filter_map(|site| remaining(context, site)).collect();
             for (caller, site) in &remaining {

@@ -2,8 +2,8 @@
 
 use super::along::{described, listed};
 use super::{drop_column, drop_table};
-use crate::catalog::Catalog;
-use crate::effect::{RelationKind, RelationName, Removal, RemovalReason, RemovedObject, Visibility};
+use crate::catalog::{Catalog, RelationKind};
+use crate::effect::{RelationName, Removal, RemovalReason, RemovedObject, Visibility};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::altered::by_range;

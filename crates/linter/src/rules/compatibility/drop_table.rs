@@ -2,7 +2,8 @@
 
 use super::along::{cascaded, described, is_queried, listed, publications};
 use crate::ast::Ast;
-use crate::effect::{Evidence, RelationKind, RelationName, Removal, RemovalReason, RemovedObject, Visibility};
+use crate::catalog::RelationKind;
+use crate::effect::{Evidence, RelationName, Removal, RemovalReason, RemovedObject, Visibility};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::around::{Successor, Until, ahead_of_maker, means, successor};

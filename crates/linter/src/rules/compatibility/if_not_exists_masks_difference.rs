@@ -2,8 +2,8 @@
 
 use crate::ast::{AlterTable, AlterTableAction, AlterTableCommand, Ast, CreateIndex, CreateTable, Name};
 use crate::builtin::type_by_oid;
-use crate::catalog::{Catalog, ConstraintKind, Relation, SqlType};
-use crate::effect::{RelationKind, RelationName};
+use crate::catalog::{Catalog, ConstraintKind, Relation, RelationKind, SqlType};
+use crate::effect::RelationName;
 use crate::execute::ask_about_types;
 use crate::report::Reporter;
 use crate::routine::Trial;

@@ -2,8 +2,8 @@
 
 use super::along::listed;
 use crate::ast::{Ast, Expr, ExprKind, FunctionBody, ObjectKind, ReindexTarget};
-use crate::catalog::{Catalog, ConstraintKind, Function, Mention, Relation};
-use crate::effect::{ChangedObject, RelationKind, RelationName};
+use crate::catalog::{Catalog, ConstraintKind, Function, Mention, Relation, RelationKind};
+use crate::effect::{ChangedObject, RelationName};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::everywhere_at_least;

@@ -1,7 +1,8 @@
 //! RENAME COLUMN of a column that deployed code may use.
 
 use super::comes_back::{Replacement, report_other_type};
-use crate::effect::{RelationKind, RelationName, RenamedObject, Visibility};
+use crate::catalog::RelationKind;
+use crate::effect::{RelationName, RenamedObject, Visibility};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::{together, view_in_place};

@@ -2,9 +2,9 @@
 
 use super::rename_table::left_behind;
 use crate::ast::{Ast, ObjectKind, ObjectName};
-use crate::catalog::QualifiedName;
+use crate::catalog::{QualifiedName, RelationKind};
 use crate::confidence::Assumption;
-use crate::effect::{RelationKind, RelationName, RenamedObject, Visibility};
+use crate::effect::{RelationName, RenamedObject, Visibility};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::around::{Successor, earlier, is_named, is_relation_name_freed, rest};

@@ -1,7 +1,8 @@
 //! CREATE OR REPLACE, and DROP with CREATE, that silently reset what they do not repeat.
 
 use crate::ast::{Ast, CreateView, ObjectKind, ObjectName};
-use crate::catalog::{Catalog, Function, Oid, Volatility};
+use crate::builtin::Volatility;
+use crate::catalog::{Catalog, Function, Oid};
 use crate::effect::{ChangedObject, RelationName, RemovalReason, RemovedObject, Visibility};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};

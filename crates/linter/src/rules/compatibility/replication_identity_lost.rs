@@ -1,8 +1,8 @@
 //! Published tables whose UPDATE and DELETE would fail.
 
-use crate::ast::Ast;
+use crate::ast::{Ast, LockMode};
 use crate::catalog::{Publication, Relation};
-use crate::effect::{ChangeAction, ChangedObject, LockMode, RelationName};
+use crate::effect::{ChangeAction, ChangedObject, RelationName};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::around::{Until, ahead};

@@ -1,9 +1,9 @@
 //! Columns that deployed code must fill and does not know.
 
-use crate::ast::{AlterTableAction, Ast, ColumnDef, Firing, FunctionBody, TriggerTiming};
+use crate::ast::{AlterTableAction, Ast, ColumnDef, Firing, FunctionBody, LockMode, TriggerTiming};
 use crate::catalog::{Catalog, Column, Oid, Relation};
 use crate::confidence::Assumption;
-use crate::effect::{LockMode, RelationName, Scan, ScanCause, Visibility};
+use crate::effect::{RelationName, Scan, ScanCause, Visibility};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::around::{Until, added, ahead, earlier, is_column_made_here, rest};

@@ -1,8 +1,8 @@
 //! Columns of existing tables whose type a statement changes.
 
-use crate::ast::{AlterTableAction, Ast};
+use crate::ast::{AlterTableAction, Ast, LockMode};
 use crate::catalog::SqlType;
-use crate::effect::{LockMode, RelationName, RemovedObject, RewriteCause, Visibility};
+use crate::effect::{RelationName, RemovedObject, RewriteCause, Visibility};
 use crate::rule::RuleContext;
 use crate::rules::around::{earlier, means};
 use crate::source::TextRange;

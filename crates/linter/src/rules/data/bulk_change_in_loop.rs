@@ -3,16 +3,16 @@
 use super::unbounded_update_or_delete::changes_rows;
 use crate::ast::{Ast, ObjectKind, ObjectName};
 use crate::catalog::{Oid, Relation};
-use crate::check::{Migration, TransactionMode};
 use crate::confidence::Assumption;
-use crate::diagnostic::Severity;
 use crate::effect::{DataChange, DataChangeKind, RelationName, Rows, RowsReason};
 use crate::expression::returned_table;
+use crate::migration::{Migration, TransactionMode};
 use crate::plpgsql::{Loop, LoopKind, Statement, StatementKind};
 use crate::report::Reporter;
-use crate::routine::{Around, Node, RoutineContext, Sql, SqlRole, Step, Trial};
-use crate::rule::declare_rule;
+use crate::routine::{Around, Node, Sql, SqlRole, Step, Trial};
+use crate::rule::{RoutineContext, declare_rule};
 use crate::rules::transaction::strong_locks;
+use crate::severity::Severity;
 use crate::source::TextRange;
 use crate::statement::Statement as SqlStatement;
 

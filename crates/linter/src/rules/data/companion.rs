@@ -5,7 +5,8 @@ use super::new_parent::without_casts;
 use super::unique::unique_indexes;
 use crate::ast::{Expr, ExprKind, InsertSource, QueryBody};
 use crate::catalog::{Catalog, Relation, Trigger};
-use crate::routine::{RoutineContext, Step};
+use crate::routine::Step;
+use crate::rule::RoutineContext;
 use smol_str::SmolStr;
 
 /// Whether a trigger inserts this one row for each new row of its own table, with the same key. A duplicate is then as

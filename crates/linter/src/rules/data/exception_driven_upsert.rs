@@ -10,8 +10,8 @@ use crate::confidence::{Assumption, KeyEvidence};
 use crate::fix::{Applicability, Edit, Fix};
 use crate::plpgsql::{Block, Handler, Statement, StatementKind};
 use crate::report::Reporter;
-use crate::routine::{Code, RoutineContext, SqlRole, Step};
-use crate::rule::declare_rule;
+use crate::routine::{Code, SqlRole, Step};
+use crate::rule::{RoutineContext, declare_rule};
 use crate::source::TextRange;
 use smol_str::SmolStr;
 
@@ -155,7 +155,7 @@ fn report(
     if let Some(fix) = fix {
         finding = finding.fix(fix);
     }
-    context.hotness().label(finding).emit();
+    finding.runs_often(&context.hotness()).emit();
 }
 
 /// Whether a handler of any error only reports the error. Such code does not expect duplicates.

@@ -3,7 +3,8 @@
 use crate::ast::{Ast, ExprKind, Part};
 use crate::catalog::Oid;
 use crate::plpgsql::{SqlText, StatementKind};
-use crate::routine::{Node, RoutineContext, SqlRole, Step};
+use crate::routine::{Node, SqlRole, Step};
+use crate::rule::RoutineContext;
 use crate::source::TextRange;
 use rustc_hash::FxHashSet;
 use smol_str::SmolStr;

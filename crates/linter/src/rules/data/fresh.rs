@@ -4,7 +4,8 @@ use super::inserted::{ValueSource, generator};
 use super::unique::unique_indexes;
 use crate::ast::{Ast, Expr, ExprKind, InsertSource, ParameterMode, Query, QueryBody};
 use crate::plpgsql::{DeclarationKind, Into, SqlText, StatementKind, Target};
-use crate::routine::{Node, RoutineContext, VariableKind};
+use crate::routine::{Node, VariableKind};
+use crate::rule::RoutineContext;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smol_str::SmolStr;
 

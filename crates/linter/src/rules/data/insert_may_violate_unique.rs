@@ -9,13 +9,12 @@ use super::inserted::{Inserted, Refusal, ValueSource, Values};
 use super::loaded;
 use super::unique::{UniqueIndex, accepts_any_conflict, accepts_on_conflict, ambiguity, left_behind};
 use crate::ast::{Ast, Insert, InsertSource, ObjectName, Part, QueryBody};
-use crate::catalog::{Oid, Relation};
+use crate::catalog::{Oid, Relation, RelationKind};
 use crate::confidence::{Assumption, KeyEvidence};
-use crate::effect::RelationKind;
 use crate::fix::{Applicability, Edit, Fix};
 use crate::report::{Finding, Reporter};
-use crate::routine::{RoutineContext, Sql, SqlRole, Step};
-use crate::rule::declare_rule;
+use crate::routine::{Sql, SqlRole, Step};
+use crate::rule::{RoutineContext, declare_rule};
 use crate::rules::text::identifier;
 use crate::source::TextRange;
 use smol_str::SmolStr;
@@ -85,7 +84,7 @@ declare_rule! {
     ///
     /// `ON CONFLICT DO NOTHING` keeps the existing row, without an error. Check that this is what you want.
     "insert-may-violate-unique", Data, Warning,
-    { fixable: true, yields_to: &[&crate::rules::data::exception_driven_upsert::RULE] }
+    { fixable: true, yields_to: &[&crate::rules::data::exception_driven_upsert::RULE.meta] }
     statement = loaded::check,
     routine = check_routine,
 }
@@ -215,7 +214,7 @@ impl Found<'_, '_> {
         let finding =
             reporter.report(sql.place(insert.table.name.range()), message).relation(&context.relation_name(table));
         let clause = do_nothing(table, refusals, &ambiguity(context));
-        let finding = context.hotness().label(advise(finding, insert, Some(sql.range.end), clause, refusals));
+        let finding = advise(finding, insert, Some(sql.range.end), clause, refusals).runs_often(&context.hotness());
         assume(finding, table, &self.evidence(variables)).emit();
     }
 

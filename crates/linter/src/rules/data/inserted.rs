@@ -2,8 +2,8 @@
 
 use super::unique::{UniqueIndex, unique_indexes};
 use crate::ast::{Expr, ExprKind, FunctionCall, Insert, InsertSource, Literal, QueryBody};
-use crate::builtin;
-use crate::catalog::{Catalog, Relation, Volatility};
+use crate::builtin::{self, Volatility};
+use crate::catalog::{Catalog, Relation};
 use smol_str::SmolStr;
 
 /// Where the value of a column comes from, from the least to the most likely duplicate.

@@ -5,14 +5,13 @@ use super::inserted::{Inserted, Refusal, ValueSource};
 use crate::ast::{
     AlterTableAction, Ast, Expr, ExprKind, FromItem, Insert, InsertSource, ObjectName, Part, Query, QueryBody,
 };
-use crate::catalog::{Column, Oid, Relation};
+use crate::catalog::{Column, Oid, Relation, SearchPath};
 use crate::confidence::KeyEvidence;
 use crate::effect::{DataChangeKind, RelationName, Visibility};
 use crate::report::Reporter;
 use crate::rule::RuleContext;
 use crate::rules::around::{earlier, rest};
 use crate::rules::text::{identifier, sql_name};
-use crate::session::SearchPath;
 use smol_str::SmolStr;
 
 /// An INSERT into a table that is older than the deployment.

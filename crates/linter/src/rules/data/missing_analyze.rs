@@ -1,9 +1,9 @@
 //! Statistics that the planner lacks after a migration.
 
 use crate::ast::{AlterTableAction, Ast};
-use crate::check::TransactionMode;
 use crate::effect::{DataChangeKind, IndexBuildCause, RelationName};
 use crate::fix::{Applicability, Fix};
+use crate::migration::TransactionMode;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::offer::line_after;

@@ -4,7 +4,8 @@ use crate::ast::{Ast, Expr, ExprKind, ObjectName, Part, Query, QueryBody, Subque
 use crate::catalog::Relation;
 use crate::effect::RelationName;
 use crate::expression::table_taken_for_one_row;
-use crate::routine::{RoutineContext, Sql};
+use crate::routine::Sql;
+use crate::rule::RoutineContext;
 
 /// Does the code take what the changed rows return for one row, as `UPDATE counter SET n = n + 1 RETURNING n INTO next`
 /// does?

@@ -6,10 +6,10 @@ use super::handled::handler_of;
 use super::inserted::Inserted;
 use super::unique::{ambiguity, unique_indexes};
 use crate::ast::Ast;
-use crate::effect::RelationKind;
+use crate::catalog::RelationKind;
 use crate::report::Reporter;
-use crate::routine::{RoutineContext, SqlRole};
-use crate::rule::declare_rule;
+use crate::routine::SqlRole;
+use crate::rule::{RoutineContext, declare_rule};
 use smol_str::SmolStr;
 
 declare_rule! {

@@ -2,13 +2,11 @@
 
 use crate::ast::{Ast, ObjectName, Part};
 use crate::builtin;
-use crate::catalog::Catalog;
-use crate::diagnostic::Severity;
+use crate::catalog::{Catalog, SearchPath};
 use crate::report::Reporter;
-use crate::routine::RoutineContext;
-use crate::rule::{RuleContext, declare_rule};
+use crate::rule::{RoutineContext, RuleContext, declare_rule};
 use crate::rules::around::earlier;
-use crate::session::SearchPath;
+use crate::severity::Severity;
 use crate::source::TextRange;
 
 declare_rule! {

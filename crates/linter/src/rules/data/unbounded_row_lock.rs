@@ -3,9 +3,9 @@
 use crate::ast::RowLockStrength;
 use crate::confidence::Assumption;
 use crate::effect::{Extent, Rows};
+use crate::production::TableSize;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
-use crate::settings::TableSize;
 
 declare_rule! {
     /// `SELECT ... FOR UPDATE`, `FOR NO KEY UPDATE`, `FOR SHARE` or `FOR KEY SHARE` that locks rows without bound in a

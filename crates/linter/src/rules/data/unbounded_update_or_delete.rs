@@ -6,12 +6,13 @@ use crate::catalog::Relation;
 use crate::confidence::Assumption;
 use crate::effect::{DataChange, DataChangeKind, Extent, RelationName, RowsReason};
 use crate::plpgsql::HOLE;
+use crate::production::TableSize;
 use crate::report::{Finding, Reporter};
-use crate::routine::{RoutineContext, Sql, SqlRole, Trial};
-use crate::rule::{RuleContext, declare_rule};
+use crate::routine::{Sql, SqlRole, Trial};
+use crate::rule::{RoutineContext, RuleContext, declare_rule};
 use crate::rules::around::rest;
 use crate::rules::text::identifier;
-use crate::settings::{Settings, TableSize};
+use crate::settings::Settings;
 use crate::source::TextRange;
 
 declare_rule! {
@@ -72,7 +73,7 @@ declare_rule! {
     "unbounded-update-or-delete", Data, Warning,
     {
         sources: &["pgls/updateWithoutWhere", "dryrun/update-without-where", "bytebase/statement.where.require"],
-        yields_to: &[&crate::rules::transaction::work_after_strong_lock::RULE, &crate::rules::data::bulk_change_in_loop::RULE],
+        yields_to: &[&crate::rules::transaction::work_after_strong_lock::RULE.meta, &crate::rules::data::bulk_change_in_loop::RULE.meta],
     }
     statement = check,
     routine = check_routine,

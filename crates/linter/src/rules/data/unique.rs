@@ -1,9 +1,9 @@
 //! The unique indexes of a table: which rows they refuse, and which ON CONFLICT targets match them.
 
 use crate::ast::{Expr, ExprKind, Literal, OperatorForm};
-use crate::catalog::{Catalog, Constraint, Index, Relation};
-use crate::effect::RelationKind;
-use crate::routine::{Code, RoutineContext};
+use crate::catalog::{Catalog, Constraint, Index, Relation, RelationKind};
+use crate::routine::Code;
+use crate::rule::RoutineContext;
 use crate::rules::text::{enumerate, identifier};
 use smol_str::SmolStr;
 use std::sync::Arc;

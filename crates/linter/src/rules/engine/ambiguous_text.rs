@@ -116,9 +116,11 @@ fn help<'r, 'a>(finding: Finding<'r, 'a>) -> Finding<'r, 'a> {
 
 #[cfg(test)]
 mod tests {
-    use crate::check::{Direction, Migration, check, parse_file};
+    use crate::check::check;
+    use crate::migration::{Direction, Migration};
     use crate::settings::Settings;
     use crate::source::SourceFile;
+    use crate::statement::parse_file;
 
     #[test]
     fn down_migrations_are_text_too() {

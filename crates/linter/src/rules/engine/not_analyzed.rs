@@ -1,10 +1,9 @@
 //! Code that only PostgreSQL can read.
 
-use crate::diagnostic::Severity;
 use crate::effect::{ChangedObject, Limit, Unknown, UnknownReason};
 use crate::report::Reporter;
-use crate::routine::RoutineContext;
-use crate::rule::{RuleContext, declare_rule};
+use crate::rule::{RoutineContext, RuleContext, declare_rule};
+use crate::severity::Severity;
 use crate::source::TextRange;
 
 declare_rule! {
@@ -66,7 +65,7 @@ declare_rule! {
     "not-analyzed", Engine, Warning,
     {
         sources: &["strong_migrations/opaque-dynamic-sql"],
-        yields_to: &[&crate::rules::plpgsql::dynamic_ddl_on_unknown_object::RULE],
+        yields_to: &[&crate::rules::plpgsql::dynamic_ddl_on_unknown_object::RULE.meta],
     }
     statement = check_statement,
     routine = check_definition,

@@ -1,9 +1,9 @@
 //! Statements that PostgreSQL refuses.
 
 use crate::ast::{Ast, QueryBody};
-use crate::check::Direction;
 use crate::confidence::Assumption;
 use crate::effect::{Failure, FailureSubject};
+use crate::migration::Direction;
 use crate::report::Reporter;
 use crate::rule::{MigrationContext, RuleContext, declare_rule};
 use crate::rules::transaction::{concurrently_in_transaction, enum_value_used_in_same_transaction};
@@ -174,10 +174,12 @@ fn help(failure: &Failure) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use crate::check::{Migration, check, parse_file};
+    use crate::check::check;
     use crate::confidence::{Assumption, Confidence};
+    use crate::migration::Migration;
     use crate::settings::Settings;
     use crate::source::SourceFile;
+    use crate::statement::parse_file;
 
     fn refusal(before: &str) -> (Confidence, Vec<Assumption>) {
         let text = format!("CREATE TABLE orders (id bigint);{before}ALTER TABLE orders DROP COLUMN note;");

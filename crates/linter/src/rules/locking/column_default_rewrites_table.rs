@@ -8,7 +8,7 @@ use crate::rules::advice::column::{Filling, fill_later};
 use crate::rules::advice::offer::offer;
 use crate::rules::altered::{Altered, by_range, subject};
 use crate::source::TextRange;
-use crate::statistics::Work;
+use crate::throughput::Work;
 
 declare_rule! {
     /// `ADD COLUMN` that rewrites the table because each row needs its own value.

@@ -8,7 +8,7 @@ use crate::rules::advice::key;
 use crate::rules::advice::offer::offer;
 use crate::rules::altered::{Altered, by_range, subject};
 use crate::source::TextRange;
-use crate::statistics::Work;
+use crate::throughput::Work;
 
 declare_rule! {
     /// A `PRIMARY KEY`, `UNIQUE` or `EXCLUDE` constraint that builds its index while nobody can use the table.

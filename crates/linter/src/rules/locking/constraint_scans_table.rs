@@ -8,7 +8,7 @@ use crate::rules::advice::constraint::{self, without_check};
 use crate::rules::advice::offer::offer;
 use crate::rules::altered::{Altered, by_range, subject};
 use crate::source::TextRange;
-use crate::statistics::Work;
+use crate::throughput::Work;
 use smol_str::SmolStr;
 
 declare_rule! {

@@ -1,8 +1,8 @@
 //! DETACH PARTITION that locks the parent.
 
-use crate::ast::{AlterTableAction, Ast};
-use crate::catalog::Oid;
-use crate::effect::{Lock, LockMode, RelationKind};
+use crate::ast::{AlterTableAction, Ast, LockMode};
+use crate::catalog::{Oid, RelationKind};
+use crate::effect::Lock;
 use crate::fix::{Applicability, Edit, Fix};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};

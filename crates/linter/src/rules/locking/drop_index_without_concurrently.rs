@@ -1,7 +1,8 @@
 //! DROP INDEX that blocks the table.
 
-use crate::ast::{Ast, Drop, DropBehavior, ObjectKind};
-use crate::effect::{LockMode, RelationKind, RelationName};
+use crate::ast::{Ast, Drop, DropBehavior, LockMode, ObjectKind};
+use crate::catalog::RelationKind;
+use crate::effect::RelationName;
 use crate::fix::{Applicability, Edit, Fix};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};

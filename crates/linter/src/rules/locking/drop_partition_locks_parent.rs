@@ -1,7 +1,8 @@
 //! DROP TABLE of a partition.
 
+use crate::ast::LockMode;
 use crate::catalog::Oid;
-use crate::effect::{LockMode, RelationName};
+use crate::effect::RelationName;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::dropped_later::is_dropped_later;

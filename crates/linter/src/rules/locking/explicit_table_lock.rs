@@ -1,7 +1,7 @@
 //! LOCK TABLE that locks more than it says, or waits without limit.
 
-use crate::ast::{Ast, LockTable};
-use crate::effect::{Lock, LockMode};
+use crate::ast::{Ast, LockMode, LockTable};
+use crate::effect::Lock;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::text::enumerate;

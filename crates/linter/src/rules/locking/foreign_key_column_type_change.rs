@@ -1,6 +1,7 @@
 //! A type change that also locks the table at the other end of a foreign key.
 
-use crate::effect::{LockCause, LockMode, RelationName};
+use crate::ast::LockMode;
+use crate::effect::{LockCause, RelationName};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::Advice;

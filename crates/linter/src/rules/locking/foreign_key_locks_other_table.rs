@@ -1,15 +1,15 @@
 //! Adding or dropping a foreign key, and the table at its other end.
 
 use super::foreign_key_without_not_valid::checked_keys;
-use crate::ast::Ast;
-use crate::diagnostic::Severity;
-use crate::effect::{Lock, LockCause, LockMode, RelationName};
+use crate::ast::{Ast, LockMode};
+use crate::effect::{Lock, LockCause, RelationName};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::{Advice, constraint, one_line};
 use crate::rules::altered::{Altered, by_range};
 use crate::rules::dropped_later::is_dropped_later;
 use crate::rules::text::{enumerate, sql_name};
+use crate::severity::Severity;
 use crate::source::TextRange;
 
 declare_rule! {

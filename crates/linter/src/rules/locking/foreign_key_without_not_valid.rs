@@ -8,7 +8,7 @@ use crate::rules::advice::offer::offer;
 use crate::rules::altered::{Altered, by_range, subject};
 use crate::rules::text::enumerate;
 use crate::source::TextRange;
-use crate::statistics::Work;
+use crate::throughput::Work;
 
 declare_rule! {
     /// A foreign key that is added without `NOT VALID`.

@@ -1,16 +1,17 @@
 //! CREATE INDEX that blocks writes while it builds.
 
 use crate::ast::{Ast, CreateIndex};
-use crate::diagnostic::Severity;
-use crate::effect::{IndexBuild, IndexBuildCause, RelationKind, Visibility};
+use crate::catalog::RelationKind;
+use crate::effect::{IndexBuild, IndexBuildCause, Visibility};
 use crate::fix::{Applicability, Edit, Fix};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::index;
 use crate::rules::advice::offer::{leave_transaction, offer};
 use crate::rules::altered::by_range;
+use crate::severity::Severity;
 use crate::source::TextRange;
-use crate::statistics::Work;
+use crate::throughput::Work;
 
 declare_rule! {
     /// `CREATE INDEX` without `CONCURRENTLY` on a table that is in use.

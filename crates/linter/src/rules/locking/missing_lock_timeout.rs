@@ -3,8 +3,9 @@
 use crate::ast::{Ast, ObjectKind};
 use crate::confidence::Assumption;
 use crate::fix::{Applicability, Edit, Fix};
+use crate::meta::GroupedBy;
 use crate::report::Reporter;
-use crate::rule::{GroupedBy, RuleContext, declare_rule};
+use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::offer::{leave_transaction, line_before};
 use crate::rules::timeouts::{first_strong_lock, lock_timeout_in_effect, lost, waited_before};
 use crate::settings::LockTimeout;
@@ -126,9 +127,11 @@ fn can_be_concurrent(context: &RuleContext<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::check::{Direction, Migration, TransactionMode, check, parse_file};
+    use crate::check::check;
+    use crate::migration::{Direction, Migration, TransactionMode};
     use crate::settings::Settings;
     use crate::source::{SourceFile, TextRange};
+    use crate::statement::parse_file;
 
     #[test]
     fn the_help_names_the_part_of_a_file_with_two() {

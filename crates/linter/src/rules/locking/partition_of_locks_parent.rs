@@ -1,8 +1,8 @@
 //! CREATE TABLE ... PARTITION OF a table in use.
 
-use crate::ast::{Ast, CreateTable};
-use crate::catalog::Oid;
-use crate::effect::{Lock, LockMode, RelationKind, RelationName, Scan, ScanCause};
+use crate::ast::{Ast, CreateTable, LockMode};
+use crate::catalog::{Oid, RelationKind};
+use crate::effect::{Lock, RelationName, Scan, ScanCause};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::partition_bound;

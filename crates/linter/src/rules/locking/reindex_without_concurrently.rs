@@ -1,7 +1,8 @@
 //! REINDEX that blocks the table.
 
-use crate::ast::{Ast, Reindex, ReindexTarget};
-use crate::effect::{LockCause, LockMode, RelationKind, RelationName};
+use crate::ast::{Ast, LockMode, Reindex, ReindexTarget};
+use crate::catalog::RelationKind;
+use crate::effect::{LockCause, RelationName};
 use crate::fix::{Applicability, Edit, Fix};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};

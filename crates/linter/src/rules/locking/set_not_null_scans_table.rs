@@ -9,7 +9,7 @@ use crate::rules::advice::offer::offer;
 use crate::rules::altered::{Altered, by_range, subject};
 use crate::rules::text::enumerate;
 use crate::source::TextRange;
-use crate::statistics::Work;
+use crate::throughput::Work;
 use smol_str::SmolStr;
 
 declare_rule! {
@@ -62,7 +62,7 @@ declare_rule! {
             "eugene/W14",
             "strong_migrations/change_column_null",
             "pgls/addingNotNullField", "atlas/MF104", "atlas/PG303"],
-        yields_to: &[&crate::rules::compatibility::required_column_without_default::RULE],
+        yields_to: &[&crate::rules::compatibility::required_column_without_default::RULE.meta],
     }
     statement = check,
 }

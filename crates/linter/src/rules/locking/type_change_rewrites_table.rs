@@ -174,7 +174,7 @@ impl Work<'_> {
         };
         let mut finding = reporter.report(range, message).relation(altered.map_or(table, |altered| altered.table));
         if !self.rewritten.is_empty() {
-            finding = finding.work(crate::statistics::Work::Rewrite);
+            finding = finding.work(crate::throughput::Work::Rewrite);
         }
         if let Some(advice) = self.advice(context, altered, range) {
             finding = offer(context, finding, advice);
@@ -196,7 +196,7 @@ impl Work<'_> {
         }
         if !self.rebuilt.is_empty() {
             let indexes: Vec<String> = self.rebuilt.iter().map(|index| sql_name(context, index)).collect();
-            let partitioned = altered.table.kind == crate::effect::RelationKind::PartitionedTable;
+            let partitioned = altered.table.kind == crate::catalog::RelationKind::PartitionedTable;
             let belongs = self.rebuilt.iter().any(|index| {
                 let of_constraint =
                     |constraint: &std::sync::Arc<crate::catalog::Constraint>| constraint.index() == Some(index.oid);

@@ -1,7 +1,7 @@
 //! VALIDATE CONSTRAINT that reads the table under a lock which another command of the same ALTER TABLE takes.
 
-use crate::ast::{AlterTableAction, ConstraintKind};
-use crate::effect::{LockMode, RelationName, Scan, ScanCause};
+use crate::ast::{AlterTableAction, ConstraintKind, LockMode};
+use crate::effect::{RelationName, Scan, ScanCause};
 use crate::execute::command_lock_level;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};

@@ -4,8 +4,7 @@ use super::target::{self, Target};
 use crate::ast::{Ast, Persistence};
 use crate::plpgsql::HOLE;
 use crate::report::Reporter;
-use crate::routine::RoutineContext;
-use crate::rule::declare_rule;
+use crate::rule::{RoutineContext, declare_rule};
 use crate::source::TextRange;
 use rustc_hash::FxHashSet;
 use smol_str::SmolStr;
@@ -102,7 +101,7 @@ fn check(context: &RoutineContext<'_>, reporter: &mut Reporter<'_>) {
     if let Some(relation) = context.relation(target.name) {
         finding = finding.relation(&context.relation_name(relation));
     }
-    context.hotness().label(finding.help(help)).emit();
+    finding.help(help).runs_often(&context.hotness()).emit();
 }
 
 /// The table that a statement creates.

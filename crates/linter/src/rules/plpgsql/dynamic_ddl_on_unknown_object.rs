@@ -3,8 +3,8 @@
 use crate::ast::{AlterTableAction, AlterTableCommand, Ast, ObjectKind, ObjectName};
 use crate::plpgsql::{DeclarationKind, HOLE, Into, LoopKind, StatementKind};
 use crate::report::Reporter;
-use crate::routine::{Around, Node, RoutineContext, Sql, Step};
-use crate::rule::declare_rule;
+use crate::routine::{Around, Node, Sql, Step};
+use crate::rule::{RoutineContext, declare_rule};
 
 declare_rule! {
     /// `EXECUTE` of `DROP`, `ALTER`, `TRUNCATE` or a `DELETE` of all rows, of a table or schema whose name is only

@@ -4,8 +4,8 @@ use super::taint::Taints;
 use crate::ast::{Expr, ExprKind, Part};
 use crate::catalog::Oid;
 use crate::report::Reporter;
-use crate::routine::{CallerKind, Node, RoutineContext};
-use crate::rule::declare_rule;
+use crate::routine::{CallerKind, Node};
+use crate::rule::{RoutineContext, declare_rule};
 use smol_str::SmolStr;
 use std::rc::Rc;
 

@@ -3,8 +3,8 @@
 use crate::ast::Ast;
 use crate::plpgsql::{ExceptionSection, StatementKind};
 use crate::report::Reporter;
-use crate::routine::{Node, RoutineContext, SqlRole, Step};
-use crate::rule::declare_rule;
+use crate::routine::{Node, SqlRole, Step};
+use crate::rule::{RoutineContext, declare_rule};
 use crate::rules::data::handled::conditions_range;
 use crate::source::TextRange;
 
@@ -46,7 +46,7 @@ declare_rule! {
     /// - a `DO` block that only runs statements such as `DROP FUNCTION` and `DROP TRIGGER`, to clean up if possible
     /// - blocks that `exception-driven-upsert` reports
     "swallowed-exception", Plpgsql, Warning,
-    { yields_to: &[&crate::rules::data::exception_driven_upsert::RULE] }
+    { yields_to: &[&crate::rules::data::exception_driven_upsert::RULE.meta] }
     routine = check,
 }
 

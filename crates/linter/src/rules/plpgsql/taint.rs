@@ -5,7 +5,8 @@ use crate::ast::{Ast, Expr, ExprKind, FunctionCall, Literal, OperatorForm, Query
 use crate::builtin::{self, TypeCategory};
 use crate::catalog::{SqlType, TypeKind};
 use crate::plpgsql::{DataType, LoopKind, Specifier, SqlText, Statement, StatementKind};
-use crate::routine::{Node, RoutineContext, VariableKind};
+use crate::routine::{Node, VariableKind};
+use crate::rule::RoutineContext;
 use crate::source::TextRange;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smol_str::SmolStr;

@@ -1,7 +1,6 @@
 //! The object of DDL in a function, and how strongly it is locked.
 
-use crate::ast::{AlterTableAction, Ast, ObjectKind, ObjectName};
-use crate::effect::LockMode;
+use crate::ast::{AlterTableAction, Ast, LockMode, ObjectKind, ObjectName};
 
 /// DDL, TRUNCATE, LOCK or REFRESH, as a function may run it.
 #[derive(Debug, Clone, Copy)]

@@ -3,14 +3,13 @@
 use super::names::Names;
 use crate::ast::{Assignment, Ast, Expr, ExprKind, Name, ObjectName, OnConflict, Part, Setting};
 use crate::builtin;
-use crate::catalog::{Function, Relation, SqlType};
+use crate::catalog::{Function, Relation, RelationKind, SqlType};
 use crate::confidence::Assumption;
-use crate::diagnostic::Severity;
-use crate::effect::RelationKind;
 use crate::report::Reporter;
-use crate::routine::{Node, RoutineContext, Sql, SqlRole};
-use crate::rule::declare_rule;
+use crate::routine::{Node, Sql, SqlRole};
+use crate::rule::{RoutineContext, declare_rule};
 use crate::rules::text::signature;
+use crate::severity::Severity;
 use crate::source::TextRange;
 use smol_str::SmolStr;
 
@@ -303,7 +302,7 @@ impl<'f> Finder<'f> {
         let near = first.near.clone().or_else(|| self.drop_left_over());
         let help = near.unwrap_or_else(|| "change the function together with the table".to_owned());
         let message = format!("{}: {} fails here", first.what, self.context.name());
-        let mut finding = self.context.hotness().label(reporter.report(first.range, message).help(help));
+        let mut finding = reporter.report(first.range, message).help(help).runs_often(&self.context.hotness());
         if self.is_left_over() {
             finding = finding.severity(Severity::Info);
         }

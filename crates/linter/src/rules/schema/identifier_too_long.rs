@@ -4,10 +4,10 @@ use crate::ast::{
     AlterDomainAction, AlterTableAction, Ast, ColumnDef, Constraint, CreateTypeKind, Name, ObjectKind, Query,
     QueryBody, TableElement,
 };
-use crate::diagnostic::Severity;
 use crate::lexer::TokenKind;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
+use crate::severity::Severity;
 use crate::source::TextRange;
 
 declare_rule! {

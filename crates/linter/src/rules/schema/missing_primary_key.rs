@@ -1,9 +1,9 @@
 //! Tables without a primary key.
 
 use crate::ast::Persistence;
-use crate::catalog::{Catalog, Relation};
+use crate::catalog::{Catalog, Relation, RelationKind};
 use crate::declared::{DeclarationContext, Declared};
-use crate::effect::{RelationKind, RelationName};
+use crate::effect::RelationName;
 use crate::report::Reporter;
 use crate::rule::declare_rule;
 

@@ -1,9 +1,9 @@
 //! Indexes that another one replaces.
 
 use crate::ast::IndexElement;
-use crate::catalog::{Index, Relation};
+use crate::catalog::{Index, Relation, RelationKind};
 use crate::declared::{DeclarationContext, Declared};
-use crate::effect::{RelationKind, RelationName};
+use crate::effect::RelationName;
 use crate::report::Reporter;
 use crate::rule::declare_rule;
 use crate::rules::text::qualified;

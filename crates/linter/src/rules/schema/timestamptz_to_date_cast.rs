@@ -1,8 +1,8 @@
 //! Days that depend on the session's time zone, in indexes and partition keys.
 
 use crate::ast::{Expr, ExprKind, FunctionBody};
-use crate::builtin::type_by_oid;
-use crate::catalog::{Function, Relation, Volatility};
+use crate::builtin::{Volatility, type_by_oid};
+use crate::catalog::{Function, Relation};
 use crate::declared::{DeclarationContext, Declared};
 use crate::effect::RelationName;
 use crate::lexer::{Token, TokenKind, tokenize};

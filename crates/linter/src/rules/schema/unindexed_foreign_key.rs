@@ -2,9 +2,9 @@
 
 use super::columns::foreign_key;
 use crate::ast::{Expr, ExprKind, Persistence, ReferentialAction};
-use crate::catalog::{Catalog, Relation, index_name_addition};
+use crate::catalog::{Catalog, Relation, RelationKind, index_name_addition};
 use crate::declared::DeclarationContext;
-use crate::effect::{RelationKind, RelationName};
+use crate::effect::RelationName;
 use crate::report::Reporter;
 use crate::rule::declare_rule;
 use crate::rules::advice::list;

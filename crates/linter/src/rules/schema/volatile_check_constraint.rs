@@ -1,8 +1,8 @@
 //! CHECK constraints whose answer changes.
 
 use crate::ast::{ConstraintKind, Expr, ExprKind, FunctionBody, FunctionCall, Part};
-use crate::builtin;
-use crate::catalog::{Function, Volatility};
+use crate::builtin::{self, Volatility};
+use crate::catalog::Function;
 use crate::declared::{DeclarationContext, Declared};
 use crate::effect::RelationName;
 use crate::report::Reporter;

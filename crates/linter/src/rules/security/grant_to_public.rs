@@ -129,7 +129,7 @@ fn written(privilege: &NamedPrivilege) -> String {
 
 /// Whether every named object is a view.
 fn is_view(context: &RuleContext<'_>, grant: &Grant) -> bool {
-    use crate::effect::RelationKind::{MaterializedView, View};
+    use crate::catalog::RelationKind::{MaterializedView, View};
     let path = context.session.settings.search_path();
     let kind = |name| context.after.find_relation(name, &path).map(|oid| context.after.relation(oid).kind);
     let mut kinds = grant.objects.iter().map(kind);

@@ -2,8 +2,9 @@
 
 use super::api_roles::{is_exposed_schema, reaching};
 use crate::ast::Persistence;
+use crate::catalog::RelationKind;
 use crate::declared::{DeclarationContext, Declared};
-use crate::effect::{RelationKind, RelationName};
+use crate::effect::RelationName;
 use crate::report::Reporter;
 use crate::rule::declare_rule;
 use crate::rules::text::{enumerate, qualified};

@@ -2,13 +2,11 @@
 
 use crate::ast::{ExprKind, FunctionBody, ObjectName, Part};
 use crate::builtin;
-use crate::catalog::TEMPORARY_SCHEMA;
-use crate::diagnostic::Severity;
+use crate::catalog::{TEMPORARY_SCHEMA, names_in_path, search_path, search_path_value};
 use crate::report::Reporter;
-use crate::routine::RoutineContext;
-use crate::rule::declare_rule;
+use crate::rule::{RoutineContext, declare_rule};
 use crate::rules::text::{identifier, signature};
-use crate::session::{names_in_path, search_path, search_path_value};
+use crate::severity::Severity;
 use smol_str::SmolStr;
 
 declare_rule! {

@@ -2,8 +2,8 @@
 
 use super::api_roles::reaching;
 use crate::ast::Ast;
-use crate::catalog::{Catalog, Oid, Relation};
-use crate::effect::{RelationKind, RelationName};
+use crate::catalog::{Catalog, Oid, Relation, RelationKind};
+use crate::effect::RelationName;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::everywhere_at_least;
@@ -55,7 +55,7 @@ declare_rule! {
     {
         recommended: false,
         sources: &["splinter/security_definer_view"],
-        yields_to: &[&crate::rules::compatibility::replace_loses_attributes::RULE],
+        yields_to: &[&crate::rules::compatibility::replace_loses_attributes::RULE.meta],
     }
     statement = check,
 }

@@ -2,8 +2,8 @@
 
 use super::first_words;
 use crate::ast::Ast;
-use crate::check::TransactionMode;
 use crate::fix::{Applicability, Fix};
+use crate::migration::TransactionMode;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::offer::leave_transaction;

@@ -1,10 +1,10 @@
 //! A migration and a function that lock the same tables in opposite order.
 
 use super::mixed_ddl_and_bulk_dml::is_upgrade;
-use crate::ast::{Ast, FunctionBody, Part, Transaction};
-use crate::catalog::{Catalog, Function, Oid};
+use crate::ast::{Ast, FunctionBody, LockMode, Part, Transaction};
+use crate::catalog::{Catalog, Function, Oid, RelationKind};
 use crate::deployment::Deployment;
-use crate::effect::{DataChangeKind, Lock, LockCause, LockMode, RelationKind};
+use crate::effect::{DataChangeKind, Lock, LockCause};
 use crate::lexer::quote_identifier;
 use crate::report::Reporter;
 use crate::routine::{Routine, Routines};
@@ -101,7 +101,7 @@ fn at_commit(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
         Some(_) => return,
         None => (context.before, taken(&context.whole.locks, context.statement.range)),
     };
-    let routines = Routines::new(context.migrations, catalog, context.settings, context.reader);
+    let routines = Routines::new(context.migrations, catalog, &context.settings.functions, context.reader);
     report(&of_others(locked, catalog, context.deployment()), catalog, &routines, reporter);
 }
 
@@ -141,7 +141,7 @@ fn report_upgrades(context: &RuleContext<'_>, reporter: &mut Reporter<'_>) {
 fn at_end(context: &MigrationContext<'_>, reporter: &mut Reporter<'_>) {
     let Some(block) = &context.session.block else { return };
     let catalog = block.catalog_before();
-    let routines = Routines::new(context.migrations, catalog, context.settings, context.reader);
+    let routines = Routines::new(context.migrations, catalog, &context.settings.functions, context.reader);
     report(&of_others(held(block), catalog, context.deployment()), catalog, &routines, reporter);
 }
 

@@ -3,9 +3,9 @@
 use super::first_words;
 use super::retry::run_again;
 use crate::ast::{Ast, CreateIndex, ObjectKind};
-use crate::check::TransactionMode;
 use crate::confidence::Assumption;
 use crate::fix::{Applicability, Fix};
+use crate::migration::TransactionMode;
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::advice::offer::{is_autocommit, line_before};

@@ -1,9 +1,10 @@
 //! Strong locks on many tables at once.
 
 use super::{first_words, split_help};
+use crate::ast::LockMode;
 use crate::catalog::Oid;
 use crate::confidence::Assumption;
-use crate::effect::{Lock, LockCause, LockMode, ScanCause};
+use crate::effect::{Lock, LockCause, ScanCause};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::dropped_later::is_dropped_later;

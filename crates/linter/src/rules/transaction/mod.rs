@@ -15,7 +15,7 @@ pub mod work_after_strong_lock;
 
 mod retry;
 
-use crate::check::TransactionMode;
+use crate::migration::TransactionMode;
 use crate::rule::RuleContext;
 use crate::rules::timeouts::stops_queries;
 use crate::session::{HeldLock, Session};

@@ -1,10 +1,10 @@
 //! BEGIN and COMMIT that do not fit the transaction that is open.
 
 use crate::ast::{Ast, Transaction};
-use crate::check::{Migration, TransactionMode};
-use crate::diagnostic::Severity;
+use crate::migration::{Migration, TransactionMode};
 use crate::report::Reporter;
 use crate::rule::{MigrationContext, RuleContext, declare_rule};
+use crate::severity::Severity;
 use crate::source::TextRange;
 use crate::statement::Statement;
 

@@ -38,7 +38,7 @@ declare_rule! {
     {
         recommended: false,
         sources: &["squawk/prefer-robust-stmts", "pgls/preferRobustStmts"],
-        yields_to: &[&invalid_index_kept::RULE, &retry_blocked::RULE],
+        yields_to: &[&invalid_index_kept::RULE.meta, &retry_blocked::RULE.meta],
     }
     statement = check,
 }

@@ -1,10 +1,10 @@
 //! Slow work while an earlier statement's lock is still held.
 
 use super::split_help;
-use crate::ast::Ast;
+use crate::ast::{Ast, LockMode};
 use crate::catalog::Oid;
 use crate::confidence::Assumption;
-use crate::effect::{DataChange, DataChangeKind, Effects, Extent, LockMode, RelationName, Rows, ScanCause, Visibility};
+use crate::effect::{DataChange, DataChangeKind, Effects, Extent, RelationName, Rows, ScanCause, Visibility};
 use crate::report::Reporter;
 use crate::rule::{RuleContext, declare_rule};
 use crate::rules::timeouts::stops_queries;

@@ -1,11 +1,12 @@
 //! What psql does between and inside of statements: commands, branches and the data of COPY.
 
 use super::Splitter;
+use crate::ast::SyntaxError;
 use crate::lexer::{Lexer, Token, TokenKind};
 use crate::source::TextRange;
 use crate::statement::placeholder::ESCAPED_CAST;
 use crate::statement::psql::{Action, Certainty, Command, command_copies_from_stdin, copy_data};
-use crate::statement::{DoubtKind, Piece, PieceKind, SyntaxError};
+use crate::statement::{DoubtKind, Piece, PieceKind};
 
 /// The statement that is being read, as a branch that psql does not run leaves it.
 #[derive(Debug, Clone, Copy)]

@@ -3,10 +3,9 @@
 use pgvet_linter::ast::{Firing, Persistence, ReferentialAction, ReplicaIdentity};
 use pgvet_linter::builtin;
 use pgvet_linter::catalog::{
-    Catalog, Column, Constraint, ConstraintKind, IdentityKind, Index, Oid, Relation, SqlType, TEMPORARY_SCHEMA,
-    TypeKind,
+    Catalog, Column, Constraint, ConstraintKind, IdentityKind, Index, Oid, Relation, RelationKind, SqlType,
+    TEMPORARY_SCHEMA, TypeKind,
 };
-use pgvet_linter::effect::RelationKind;
 use pgvet_linter::expression::format_builtin;
 use pgvet_linter::lexer::quote_identifier;
 use smol_str::SmolStr;

@@ -5,7 +5,7 @@ use super::explained::explanation;
 use super::laboratory::Run;
 use super::sequence::Sequence;
 use crate::measure::settings_for;
-use pgvet_linter::check::Migration;
+use pgvet_linter::migration::Migration;
 use pgvet_linter::predict::{Database, effects};
 use pgvet_linter::version::PgVersion;
 use pgvet_trace::{ModelDifference, StatementTrace, compare};

@@ -2,7 +2,8 @@
 
 use super::catalog::CATALOG_SQL;
 use super::sequence::Sequence;
-use pgvet_linter::check::{Migration, ParsedFile};
+use pgvet_linter::migration::Migration;
+use pgvet_linter::statement::ParsedFile;
 use pgvet_linter::version::PgVersion;
 use pgvet_trace::provider::{Answer, CloneProvider, Scratch, ScratchOptions, ServerInfo, ThinClone};
 use pgvet_trace::{Error, MigrationTrace, Settings};

@@ -3,8 +3,7 @@
 use super::template::Fill;
 use super::types::{self, Family};
 use crate::measure::random::Random;
-use pgvet_linter::catalog::{Catalog, Column, ConstraintKind, Oid, Relation, SqlType};
-use pgvet_linter::effect::RelationKind;
+use pgvet_linter::catalog::{Catalog, Column, ConstraintKind, Oid, Relation, RelationKind, SqlType};
 use pgvet_linter::lexer::quote_identifier;
 use smol_str::SmolStr;
 

@@ -4,10 +4,10 @@ use super::scene::Scene;
 use super::statements::{ALONE, KINDS};
 use super::template::expand;
 use crate::measure::random::Random;
-use pgvet_linter::check::{ParsedFile, parse_file};
 use pgvet_linter::effect::Effects;
 use pgvet_linter::predict::Database;
 use pgvet_linter::source::SourceFile;
+use pgvet_linter::statement::{ParsedFile, parse_file};
 use pgvet_linter::version::PgVersion;
 
 /// How many statements a sequence has, besides its first tables.

@@ -2,9 +2,9 @@
 
 use super::offer::{Offer, Way};
 use crate::measure::history_truth::{Database, short_name};
-use pgvet_linter::check::{Direction, Migration};
 use pgvet_linter::diagnostic::Diagnostic;
 use pgvet_linter::fix::Applicability;
+use pgvet_linter::migration::{Direction, Migration};
 use pgvet_linter::settings::Settings;
 use pgvet_linter::version::VersionRange;
 use pgvet_workspace::{Project, ProjectFile, Request};

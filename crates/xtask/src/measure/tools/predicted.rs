@@ -3,8 +3,8 @@
 use super::observation::{End, Numbers};
 use crate::measure::settings_for;
 use pgvet_linter::ast::{Ast, Transaction};
-use pgvet_linter::check::{Direction, Migration, TransactionMode};
-use pgvet_linter::effect::RelationKind;
+use pgvet_linter::catalog::RelationKind;
+use pgvet_linter::migration::{Direction, Migration, TransactionMode};
 use pgvet_linter::predict::{StatementEffects, effects};
 use pgvet_linter::runner::RefusalKind;
 use pgvet_linter::version::PgVersion;

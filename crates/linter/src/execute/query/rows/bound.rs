@@ -4,8 +4,8 @@
 use super::{Bound, Condition, Joined, Member, Source};
 use crate::ast::{Expr, ExprKind, Literal, OperatorForm, SubqueryKind};
 use crate::builtin::oid;
-use crate::catalog::{Index, Relation};
-use crate::effect::{RelationKind, Rows, RowsReason};
+use crate::catalog::{Index, Relation, RelationKind};
+use crate::effect::{Rows, RowsReason};
 use smol_str::SmolStr;
 use std::sync::Arc;
 

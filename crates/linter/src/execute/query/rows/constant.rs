@@ -2,8 +2,7 @@
 
 use super::{Joined, Source};
 use crate::ast::{Expr, ExprKind, FromItem, FunctionCall, Part, Query, QueryBody, RelationRef, SubqueryKind};
-use crate::builtin;
-use crate::catalog::Volatility;
+use crate::builtin::{self, Volatility};
 use crate::execute::Executor;
 use crate::execute::query::Env;
 use smol_str::SmolStr;

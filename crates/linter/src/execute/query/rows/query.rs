@@ -3,8 +3,8 @@
 use super::{Joined, MAX_QUERIES};
 use crate::ast::{Expr, ExprKind, FunctionCall, ObjectName, Query, QueryBody, QueryStatement, Select, SetOperator};
 use crate::builtin;
-use crate::catalog::Oid;
-use crate::effect::{Extent, RelationKind, Rows, RowsReason, Visibility};
+use crate::catalog::{Oid, RelationKind};
+use crate::effect::{Extent, Rows, RowsReason, Visibility};
 use crate::execute::Executor;
 use crate::execute::query::{CteNames, Env};
 use crate::expression::yields_one_row;

@@ -2,8 +2,8 @@
 
 use super::{Joined, Source};
 use crate::ast::{FromItem, RowLockStrength, Select};
-use crate::catalog::Oid;
-use crate::effect::{Read, RelationKind, Rows, RowsReason, ScanCause};
+use crate::catalog::{Oid, RelationKind};
+use crate::effect::{Read, Rows, RowsReason, ScanCause};
 use crate::execute::Executor;
 use crate::execute::query::{Depth, Env};
 use crate::expression::{aggregates, yields_one_row};

@@ -1,11 +1,12 @@
 //! The cases of `fixtures/rows/statements.sql`.
 
-use crate::check::{Migration, parse_file};
 use crate::effect::Effects;
+use crate::migration::Migration;
 use crate::predict::effects;
-use crate::settings::Settings;
+use crate::production::Functions;
 use crate::source::SourceFile;
-use crate::version::{PgVersion, VersionRange};
+use crate::statement::parse_file;
+use crate::version::PgVersion;
 use std::fmt::Write as _;
 
 const STATEMENTS: &str = include_str!("../../../../../../fixtures/rows/statements.sql");
@@ -19,8 +20,7 @@ fn effects_of(schema: &str, earlier: &str, sql: &str) -> Effects {
     let migrations: Vec<Migration<'_>> =
         files.iter().enumerate().map(|(at, file)| Migration { report: at == 2, ..Migration::new(file) }).collect();
     let version = PgVersion(17);
-    let settings = Settings { versions: VersionRange { from: version, to: version }, ..Settings::default() };
-    let mut found = effects(&migrations, &settings);
+    let mut found = effects(&migrations, version, &Functions::default());
     found.pop().and_then(|mut statements| statements.pop()).expect("the statement was run").effects
 }
 

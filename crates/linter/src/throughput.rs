@@ -1,6 +1,6 @@
 //! How long work takes that grows with a table, as `pgvet trace --calibrate` measured it.
 
-use crate::settings::TableSettings;
+use crate::production::TableSettings;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;

@@ -1,9 +1,14 @@
-use super::*;
-use crate::check::{Migration, ParsedFile, TransactionMode, check, parse_file};
+//! What programs that run migrations do, as the rules see it.
+
+use crate::check::check;
 use crate::confidence::{Assumption, Confidence};
-use crate::diagnostic::{Diagnostic, Severity};
+use crate::diagnostic::Diagnostic;
+use crate::migration::{Migration, TransactionMode};
+use crate::runner::*;
 use crate::settings::Settings;
-use crate::source::SourceFile;
+use crate::severity::Severity;
+use crate::source::{SourceFile, TextRange};
+use crate::statement::{ParsedFile, parse_file};
 
 const STRING: Runner = Runner {
     after_commit: AfterCommit::Together,

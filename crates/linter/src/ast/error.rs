@@ -1,0 +1,11 @@
+//! What the parser says about a text that is no statement.
+
+use crate::source::TextRange;
+
+/// Why a statement could not be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SyntaxError {
+    /// PostgreSQL's message.
+    pub message: String,
+    pub range: TextRange,
+}

@@ -1,0 +1,3 @@
+//! Whole runs.
+
+mod runner;
